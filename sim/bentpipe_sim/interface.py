@@ -1,0 +1,114 @@
+"""What the host software sees of a network, whatever carries the cells.
+
+A Verilated network (:class:`bentpipe_sim.network.Network`), a cocotb test and a board all offer
+:class:`PduNetwork`: send a PDU on a VC; run until a time or an event; receive PDUs with their status
+and their time stamp.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+__all__ = ["PduEvent", "PduNetwork", "PduStatus", "PS_PER_S"]
+
+PS_PER_S: Final = 1_000_000_000_000
+"""Picoseconds a second: all times in the interface are integers of picoseconds."""
+
+
+class PduStatus(enum.IntEnum):
+    """How the reassembly of an AAL5 CPCS-PDU ended (I.363.5)."""
+
+    OK = 0
+    CRC = 1
+    """CRC-32 wrong, length and number of cells agree: payload bits were hit."""
+    LENGTH = 2
+    """Fewer cells than the length field says: cells were lost inside the PDU (or CRC right, length wrong)."""
+    LOST_LAST = 3
+    """More cells than the length field says: the last cell of an earlier PDU was lost, two PDUs ran together."""
+    OVERLENGTH = 4
+    """More cells than the VC's largest SDU has: reassembly was given up."""
+    ABORT = 5
+    """Length field 0: the sender aborted the PDU."""
+    SENT = 15
+    """Not a reception: the last cell of a PDU of this NIC has left it."""
+
+
+@dataclass(slots=True)
+class PduEvent:
+    """Something that happened at a host's interface.
+
+    Members
+    -------
+    time_ps : int
+        When the last cell was received (or, for ``SENT``, put on the line).
+    nic, vc : int
+        Which interface, which VC (indices as given when they were opened).
+    status : PduStatus
+    length : int
+        Length of the SDU in octets; 0 where it is not known (errors).
+    head : bytes
+        The first octets of the SDU, at most 128; empty unless ``status`` is ``OK``.
+    handle : int
+        Names the received SDU for :meth:`PduNetwork.check` and :meth:`PduNetwork.sdu` until the next ``run``.
+    """
+
+    time_ps: int
+    nic: int
+    vc: int
+    status: int
+    length: int
+    head: bytes
+    handle: int
+
+
+class PduNetwork(Protocol):
+    """The one interface between hosts and whatever carries the cells. Times are picoseconds."""
+
+    @property
+    def now_ps(self) -> int:
+        """The simulated (or the board's) time."""
+        ...
+
+    def send(
+        self,
+        nic: int,
+        vc: int,
+        head: bytes,
+        key: int = 0,
+        offset: int = 0,
+        length: int = 0,
+        checksum_start: int = -1,
+        checksum_at: int = -1,
+        uu: int = 0,
+    ) -> None:
+        """Queue one SDU on a VC at the present time: ``head`` followed by ``length`` octets of the payload
+        pattern of stream ``key`` from ``offset`` on (:mod:`bentpipe_sim.pattern`).
+
+        With ``checksum_at >= 0`` the 16-bit Internet checksum (RFC 1071) of the SDU's octets from
+        ``checksum_start`` to its end is written at octet ``checksum_at``; the field's content in ``head``
+        (the sum of the pseudo header, not complemented) enters the sum, as with any NIC's checksum offload.
+        """
+        ...
+
+    def run(self, until_ps: int) -> list[PduEvent]:
+        """Let time pass up to ``until_ps``, or to the first instant at which events occur; return them.
+
+        ``now_ps`` is then the time of the events, or ``until_ps`` where the list is empty.
+        """
+        ...
+
+    def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
+        """True if ``length`` octets of a received SDU from octet ``start`` on are the pattern of stream
+        ``key`` from ``offset`` on, every octet."""
+        ...
+
+    def checksum(self, handle: int, start: int, length: int) -> int:
+        """The ones'-complement sum (RFC 1071, not complemented, 0..65535) of ``length`` octets of a received
+        SDU from octet ``start`` on."""
+        ...
+
+    def sdu(self, handle: int) -> bytes:
+        """All octets of a received SDU."""
+        ...
