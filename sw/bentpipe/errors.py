@@ -1,0 +1,29 @@
+"""The errors a user of bentpipe sees: one line each, with the exit code of the command."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = ["BentpipeError", "ConfigError", "ExperimentFailed"]
+
+
+class BentpipeError(Exception):
+    """Something the user can put right: what was wrong, where, and what to do, in one line.
+
+    Members
+    -------
+    exit_code : int
+        What ``bentpipe`` exits with: 2 for wrong use, 1 for an experiment that failed.
+    """
+
+    exit_code: ClassVar[int] = 2
+
+
+class ConfigError(BentpipeError):
+    """An experiment that can't be run as written: the message names the file and the key."""
+
+
+class ExperimentFailed(BentpipeError):
+    """The experiment ran, but its outcome can't be trusted: cells missing, payload damaged."""
+
+    exit_code: ClassVar[int] = 1

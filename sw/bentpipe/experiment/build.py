@@ -1,0 +1,194 @@
+"""From an experiment to its network and its hosts: the one place that knows both builders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, VcSpec
+
+__all__ = ["Build", "BuiltExperiment", "FlowHandle", "build"]
+
+
+class FlowHandle(Protocol):
+    """A flow of the engine: its report is a dataclass."""
+
+    def report(self, end_ps: int) -> Any: ...
+
+
+class EngineHandle(Protocol):
+    def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> Any: ...
+
+
+@dataclass(slots=True)
+class BuiltExperiment:
+    """What a run needs of a network with its hosts.
+
+    Members
+    -------
+    engine : EngineHandle
+    flows : dict[str, FlowHandle]
+    now_ps : Callable
+        The simulated time.
+    queues : Callable
+        Cells queued now in each switch, by its name.
+    counters : Callable
+        Counters of every node, by its name: a number, or a list with one a VC or port.
+    drops : Callable
+        Cells dropped so far, by node and reason.
+    check : Callable
+        Raises if cells in, out, dropped and queued don't add up in every node.
+    close : Callable
+        Lets go of the network's resources.
+    """
+
+    engine: EngineHandle
+    flows: Mapping[str, FlowHandle]
+    now_ps: Callable[[], int]
+    queues: Callable[[], dict[str, int]]
+    counters: Callable[[], dict[str, dict[str, Any]]]
+    drops: Callable[[], dict[str, dict[str, int]]]
+    check: Callable[[], None]
+    close: Callable[[], None]
+
+
+Build = Callable[[Experiment, Any], BuiltExperiment]
+"""Makes the network and the hosts of an experiment, given the recorder."""
+
+
+def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
+    """Nodes, lines, VCs, hosts and flows of an experiment, on the Verilated nodes."""
+    from bentpipe_sim.network import Network
+
+    network = Network(seed=experiment.seed)
+    try:
+        return _build(experiment, recorder, network)
+    except BaseException:
+        _close(network)
+        raise
+
+
+def _close(network: Any) -> None:
+    close = getattr(network, "close", None)
+    if close is not None:
+        close()
+
+
+def _build(experiment: Experiment, recorder: Any, network: Any) -> BuiltExperiment:
+    from bentpipe.apps.ttcp import Ttcp
+    from bentpipe.hosts.engine import Engine
+
+    nics, switches, links = _nodes(experiment, network)
+    vcs = [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
+    engine = Engine(network, recorder)
+    hosts = {h.name: engine.add_host(_host_config(h), nics[h.name].index) for h in experiment.network.hosts}
+    flows = {}
+    for flow in experiment.flows:
+        flows[flow.name] = engine.add_tcp_flow(
+            flow.name,
+            source=hosts[flow.source],
+            sink=hosts[flow.sink],
+            source_vc=vcs[flow.vc],
+            sink_vc=vcs[flow.return_vc],
+            tcp=flow.tcp,
+            sink_tcp=None,
+            app=Ttcp(flow.size, write_octets=flow.write_size),
+            start_ps=flow.start_ps,
+        )
+
+    def drops() -> dict[str, dict[str, int]]:
+        return {name: found for name, values in network.counters().items() if (found := dropped(values))}
+
+    return BuiltExperiment(
+        engine=engine,
+        flows=flows,
+        now_ps=lambda: network.now_ps,
+        queues=lambda: {name: int(network.sample()[name]) for name in switches},
+        counters=network.counters,
+        drops=drops,
+        check=network.check_conservation,
+        close=lambda: _close(network),
+    )
+
+
+def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
+    """A node's cells dropped by reason, from its counters (``drop_REASON``: a number, or one a VC)."""
+    found = {}
+    for name, value in counters.items():
+        reason = name.removeprefix("drop_")
+        if reason != name:
+            found[reason] = sum(value) if isinstance(value, (list, tuple)) else int(value)
+    return found
+
+
+def _nodes(experiment: Experiment, network: Any) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any]]:
+    nics: dict[str, Any] = {}
+    switches: dict[str, Any] = {}
+    links: dict[tuple[str, str], Any] = {}
+    for spec in experiment.network.switches:
+        switches[spec.name] = network.add_switch(
+            spec.name,
+            port_rates_bps=list(spec.port_rates_bps),
+            buffer_cells=spec.buffer_cells,
+            processing_delay_ps=spec.processing_delay_ps,
+            epd_threshold=spec.epd_threshold,
+            clp_threshold=spec.clp_threshold or spec.buffer_cells,
+        )
+    for line in experiment.network.lines:
+        _line(network, line, switches, links)
+    for host in experiment.network.hosts:
+        nic = nics[host.name] = network.add_nic(host.name, rate_bps=host.rate_bps)
+        face = (switches[host.port.switch], host.port.port)
+        network.connect(nic, face, delay_ps=host.delay_ps)
+        network.connect(face, nic, delay_ps=host.delay_ps)
+    return nics, switches, links
+
+
+def _line(network: Any, line: LineSpec, switches: dict[str, Any], links: dict[tuple[str, str], Any]) -> None:
+    first, second = line.ends
+    for a, b, ber, way in ((first, second, line.ber[0], "out"), (second, first, line.ber[1], "back")):
+        link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=ber)
+        network.connect((switches[a.switch], a.port), link)
+        network.connect(link, (switches[b.switch], b.port))
+        links.setdefault((a.switch, b.switch), link)
+
+
+def _vc(
+    experiment: Experiment,
+    network: Any,
+    vc: VcSpec,
+    nics: dict[str, Any],
+    switches: dict[str, Any],
+    links: dict[tuple[str, str], Any],
+) -> int:
+    path = []
+    for here, after in zip(vc.path, (*vc.path[1:], ""), strict=True):
+        path.append(nics[here] if here in nics else switches[here])
+        if (here, after) in links:
+            path.append(links[here, after])
+    spec = next(s for s in experiment.network.switches if s.name == vc.path[1])
+    mtu = min(experiment.host(vc.path[0]).mtu, experiment.host(vc.path[-1]).mtu)
+    return network.add_vc(
+        path=path,
+        vpi=vc.vpi,
+        vci=vc.vci,
+        cell_rate_bps=vc.cell_rate_bps,
+        policy=vc.policy or spec.policy,
+        limit=vc.limit or spec.vc_limit or spec.buffer_cells,
+        epd_threshold=spec.epd_threshold,
+        max_sdu=mtu + 8,
+    )
+
+
+def _host_config(host: HostSpec) -> Any:
+    from bentpipe.hosts.host import HostConfig
+
+    return HostConfig(
+        name=host.name,
+        send_cost_ps=host.send_cost_ps or 0,
+        receive_cost_ps=host.receive_cost_ps or 0,
+        interface_queue=host.interface_queue,
+        mtu=host.mtu,
+        profile=host.profile,
+    )

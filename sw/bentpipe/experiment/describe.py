@@ -1,0 +1,126 @@
+"""An experiment in words, for ``bentpipe show``."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.units import format_rate, format_size, format_time
+from bentpipe.results.tables import figure_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["describe"]
+
+
+def _ports(rates: tuple[int, ...]) -> str:
+    """Rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
+    runs = [(rate, len(list(same))) for rate, same in itertools.groupby(rates)]
+    return ", ".join(f"{count} x {format_rate(rate)}" for rate, count in runs)
+
+
+def describe(console: Console, experiment: Experiment) -> None:
+    """Print network, channels, flows, and published figures."""
+    from rich.table import Table
+
+    def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        for name in columns:
+            made.add_column(name, overflow="fold")
+        for row in rows:
+            made.add_row(*row)
+        console.print()
+        console.print(made)
+
+    e = experiment
+    console.print(f"[bold]{e.id}[/bold]: {e.title}", highlight=False)
+    source = ", ".join(filter(None, (e.paper, e.figure)))
+    length = f"at most {format_time(e.duration_ps)}"
+    if e.quick_ps:
+        length += f", --quick {format_time(e.quick_ps)}"
+    console.print("; ".join(filter(None, (source, length, f"seed {e.seed}"))), highlight=False)
+    if e.description:
+        console.print()
+        console.print(" ".join(e.description.split()), highlight=False)
+    table(
+        "Switches",
+        ("switch", "ports", "buffer", "policy", "thresholds", "processing"),
+        [
+            (
+                s.name,
+                _ports(s.port_rates_bps),
+                f"{s.buffer_cells} cells",
+                s.policy,
+                ", ".join(
+                    f"{name} {value}"
+                    for name, value in (("EPD", s.epd_threshold), ("CLP", s.clp_threshold), ("VC", s.vc_limit))
+                    if value and (name != "EPD" or s.policy == "epd")
+                ),
+                format_time(s.processing_delay_ps),
+            )
+            for s in e.network.switches
+        ],
+    )
+    table(
+        "Lines",
+        ("line", "ends", "cells", "delay one way", "bit errors out, back"),
+        [
+            (
+                line.name,
+                f"{line.ends[0]} - {line.ends[1]}",
+                format_rate(line.rate_bps),
+                format_time(line.delay_ps),
+                f"{line.ber[0]:g}, {line.ber[1]:g}",
+            )
+            for line in e.network.lines
+        ],
+    )
+    table(
+        "Hosts",
+        ("host", "port", "cells", "cost a segment", "MTU"),
+        [
+            (
+                h.name,
+                str(h.port),
+                format_rate(h.rate_bps),
+                h.profile
+                if h.send_cost_ps is None and h.profile
+                else f"{format_time(h.send_cost_ps or 0)} sent, {format_time(h.receive_cost_ps or 0)} received",
+                str(h.mtu),
+            )
+            for h in e.network.hosts
+        ],
+    )
+    table(
+        "Virtual channels",
+        ("VC", "VPI/VCI", "path"),
+        [(vc.name, f"{vc.vpi}/{vc.vci}", " - ".join(vc.path)) for vc in e.vcs],
+    )
+    table(
+        "Flows",
+        ("flow", "from - to", "application", "size", "TCP", "send buffer", "receive buffer", "start"),
+        [
+            (
+                f.name,
+                f"{f.source} - {f.sink}",
+                f.app,
+                "endless" if f.size is None else format_size(f.size),
+                f.tcp.variant,
+                format_size(f.tcp.send_buffer),
+                format_size(f.tcp.receive_buffer),
+                format_time(f.start_ps),
+            )
+            for f in e.flows
+        ],
+    )
+    if e.published:
+        table(
+            "Published",
+            ("quantity", "case", "unit", "measured", "predicted", "source"),
+            [
+                (p.quantity, p.case, p.unit, figure_text(p.measured), figure_text(p.predicted), p.source)
+                for p in e.published
+            ],
+        )

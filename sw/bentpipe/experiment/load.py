@@ -1,0 +1,155 @@
+"""Finding an experiment (a name of the catalogue or a file), reading it, and changing it by ``--set``."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.parse import parse_experiment
+from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.table import Source, nearest
+
+__all__ = ["SHORTHANDS", "apply_settings", "catalogue", "find", "load", "read_document"]
+
+SHORTHANDS: Final = {
+    "line": "network.line",
+    "variant": "hosts.tcp.variant",
+    "window": "hosts.tcp.window",
+    "mtu": "hosts.mtu",
+}
+"""Short keys of ``--set``."""
+
+_CATALOGUE: Final = Path(__file__).resolve().parent.parent / "catalogue"
+_NAMED: Final = ("network.switches", "network.lines", "network.hosts")
+
+
+def catalogue() -> dict[str, Path]:
+    """The experiments that come with bentpipe, by name."""
+    return {path.stem: path for path in sorted(_CATALOGUE.glob("*.toml"))}
+
+
+def find(name: str) -> Path:
+    """The file of an experiment: a name of the catalogue, or a path.
+
+    Raises
+    ------
+    BentpipeError
+        If there is neither; names the nearest of the catalogue.
+    """
+    known = catalogue()
+    if name in known:
+        return known[name]
+    path = Path(name)
+    if path.is_dir():
+        raise BentpipeError(f"{name}: is a folder, not an experiment file")
+    if path.is_file():
+        return path
+    if path.suffix or "/" in name or "\\" in name:
+        raise BentpipeError(f"{name}: no such file")
+    raise BentpipeError(f"{name}: no such experiment in the catalogue{nearest(name, known)}")
+
+
+def read_document(path: Path) -> tuple[dict[str, Any], str]:
+    """A TOML file, parsed, and its text."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+        return tomllib.loads(text), text
+    except OSError as error:
+        raise BentpipeError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def _value(text: str) -> Any:
+    """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
+
+
+def apply_settings(
+    document: dict[str, Any], settings: Sequence[str], name: str
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """A copy of the document with ``KEY=VALUE`` settings in it, and the dotted keys that were set.
+
+    A key has dots: ``network.lines.satellite.delay``; ``flow.0.size`` is the first flow's, ``flow.*.size``
+    every flow's. Whether the keys and values make sense is for the reader of the document to say.
+    """
+    document = copy.deepcopy(document)
+    touched: set[str] = set()
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        key = key.strip()
+        if not equals or not key or not all(key.split(".")):
+            raise BentpipeError(f"--set {setting}: expected KEY=VALUE with a dotted KEY")
+        key = SHORTHANDS.get(key, key)
+        value = _value(text.strip())
+        if key == "network.line":
+            for line in _table(_table(document, "network"), "lines").values():
+                if isinstance(line, dict):
+                    line.pop("line", None)
+        _assign(document, key, key.split("."), value, name, "", touched)
+    return document, frozenset(touched)
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above: str, touched: set[str]) -> None:
+    part, rest = parts[0], parts[1:]
+    here = f"{above}.{part}" if above else part
+    if isinstance(node, list):
+        if part == "*":
+            for index in range(len(node)):
+                _assign(node, full, [str(index), *rest], value, name, above, touched)
+            return
+        if not part.isdigit() or int(part) >= len(node):
+            raise BentpipeError(
+                f"--set {full}: {above} has entries 0..{len(node) - 1} (or *), not {part!r} (in {name})"
+            )
+        if not rest:
+            node[int(part)] = value
+            touched.add(here)
+        else:
+            _assign(node[int(part)], full, rest, value, name, here, touched)
+        return
+    if not isinstance(node, dict):
+        raise BentpipeError(f"--set {full}: {above} is not a table (in {name})")
+    if above in _NAMED and part == "*":
+        for key in list(node):
+            _assign(node, full, [key, *rest], value, name, above, touched)
+        return
+    if above in _NAMED and part not in node:
+        kind = {"network.switches": "switch", "network.lines": "line", "network.hosts": "host"}[above]
+        raise BentpipeError(f"--set {full}: there is no {kind} {part!r}{nearest(part, node)} (in {name})")
+    if not rest:
+        node[part] = value
+        touched.add(here)
+    else:
+        _assign(node.setdefault(part, {}), full, rest, value, name, here, touched)
+
+
+def load(
+    name: str,
+    settings: Sequence[str] = (),
+    *,
+    seed: int | None = None,
+    duration_ps: int | None = None,
+    quick: bool = False,
+) -> Experiment:
+    """Find, read, change and validate an experiment; see :func:`find` and :func:`parse_experiment`."""
+    path = find(name)
+    document, text = read_document(path)
+    document, touched = apply_settings(document, settings, path.name)
+    source = Source(path.name, text, touched)
+    return parse_experiment(document, source, seed=seed, duration_ps=duration_ps, quick=quick)

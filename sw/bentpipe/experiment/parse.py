@@ -1,0 +1,446 @@
+"""From a TOML document to a validated :class:`~bentpipe.experiment.schema.Experiment`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any, Final
+
+from bentpipe.experiment import tcp_options
+from bentpipe.experiment.layout import clash, free_vci, shortest_path
+from bentpipe.experiment.schema import (
+    Experiment,
+    Face,
+    FlowSpec,
+    HostSpec,
+    LineSpec,
+    NetworkSpec,
+    PublishedRow,
+    RecordSpec,
+    SwitchSpec,
+    VcSpec,
+)
+from bentpipe.experiment.table import Source, Table, nearest
+from bentpipe.experiment.units import LINE_RATES, format_rate, parse_rate
+
+__all__ = ["METRICS", "SERIES", "parse_experiment"]
+
+SERIES: Final = ("goodput", "cwnd", "ssthresh", "una", "rtt", "queue", "drops", "events")
+"""What ``record.what`` can name."""
+
+METRICS: Final = ("goodput", "aggregate_goodput", "fairness", "share", "sigma", "none")
+"""Figures of ours that a published row can be compared with (``share``: of the best TCP rate, 134.513 Mb/s)."""
+
+_DEFAULT_METRIC: Final = {
+    "throughput": "goodput",
+    "aggregate throughput": "aggregate_goodput",
+    "fairness index": "fairness",
+    "share of 134.5 Mb/s": "share",
+}
+
+_TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "record", "published")
+_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed")
+_NETWORK: Final = ("line", "switches", "lines", "hosts")
+_SWITCH: Final = (
+    "ports",
+    "buffer_cells",
+    "policy",
+    "epd_threshold",
+    "clp_threshold",
+    "vc_limit",
+    "processing_delay",
+)
+_LINE: Final = ("ends", "rate", "delay", "ber", "line")
+_HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
+_HOST: Final = ("port", "rate", "delay", *_HOST_COMMON)
+_VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit")
+_FLOW: Final = (
+    "name",
+    "source",
+    "sink",
+    "app",
+    "size",
+    "write",
+    "start",
+    "cell_rate",
+    "vc",
+    "return_vc",
+    "tcp",
+)
+_RECORD: Final = ("interval", "what")
+_PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
+_POLICIES: Final = ("tail", "ppd", "epd")
+_MAX_DELAY_PS: Final = 300 * 10**9
+_MIN_BER: Final = 1e-13
+_MAX_BER: Final = 1e-3
+
+
+def parse_experiment(
+    document: dict[str, Any],
+    source: Source,
+    *,
+    seed: int | None = None,
+    duration_ps: int | None = None,
+    quick: bool = False,
+) -> Experiment:
+    """Validate a document.
+
+    Parameters
+    ----------
+    document : dict
+        As ``tomllib`` gives it, settings of the command line already in it.
+    source : Source
+        Names the file in messages.
+    seed, duration_ps : int, optional
+        Instead of the document's.
+    quick : bool
+        Run for the document's ``experiment.quick`` only.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the file, the key, and what is wrong with it.
+    """
+    top = Table(document, "", source, _TOP)
+    head = top.sub("experiment", _EXPERIMENT, required=True)
+    identifier = head.text("id")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", identifier):
+        raise head.error("id", f"{identifier!r} is not a name of letters, digits, '.', '_' and '-'")
+    full_ps = head.time("duration", low=1_000_000)
+    quick_ps = head.time("quick", None, low=1_000_000)
+    if quick and quick_ps is None:
+        raise head.error("", "the experiment declares no 'quick' duration; use --duration")
+    run_ps = duration_ps if duration_ps is not None else quick_ps if quick and quick_ps else full_ps
+    network = _network(top)
+    vcs, names = _explicit_vcs(top, network)
+    flows = _flows(top, network, vcs, names)
+    return Experiment(
+        id=identifier,
+        title=head.text("title"),
+        paper=head.text("paper", ""),
+        figure=head.text("figure", ""),
+        description=head.text("description", "").strip(),
+        duration_ps=run_ps,
+        quick_ps=quick_ps,
+        shortened=run_ps < full_ps,
+        seed=seed if seed is not None else head.integer("seed", 1, high=2**32 - 1),
+        network=network,
+        vcs=tuple(vcs),
+        flows=tuple(flows),
+        record=_record(top, run_ps),
+        published=tuple(_published(top, flows)),
+        file=source.name,
+        document=document,
+    )
+
+
+def _face(table: Table, key: str, value: object, ports: dict[str, int]) -> Face:
+    match = re.fullmatch(r"([\w-]+):(\d+)", value) if isinstance(value, str) else None
+    if match is None:
+        raise table.error(key, f'{value!r} is not a port; write "switch:port", as "{next(iter(ports))}:0"')
+    name, port = match[1], int(match[2])
+    if name not in ports:
+        raise table.error(key, f"there is no switch {name!r}{nearest(name, ports)}")
+    if port >= ports[name]:
+        raise table.error(key, f"switch {name!r} has no port {port}; its ports are 0..{ports[name] - 1}")
+    return Face(name, port)
+
+
+def _network(top: Table) -> NetworkSpec:
+    table = top.sub("network", _NETWORK, required=True)
+    ports: dict[str, list[int | None]] = {}
+    switches = list(table.named("switches", _SWITCH))
+    for name, switch in switches:
+        ports[name] = _ports(switch)
+    if not ports:
+        raise table.error("", "there is no switch ([network.switches.NAME])")
+    counts = {name: len(rates) for name, rates in ports.items()}
+    taken: dict[Face, str] = {}
+
+    def take(face: Face, where: Table, key: str, rate: int | None) -> int:
+        """Attach something to a port; what the port sends at is the attached rate unless the port has its own."""
+        if face in taken:
+            raise where.error(key, f"port {face} is taken by {taken[face]}")
+        taken[face] = where.path
+        own = ports[face.switch][face.port]
+        if own is not None and rate is not None and own > rate:
+            raise where.error(
+                "rate", f"port {face} sends at {format_rate(own)}, more than the line's {format_rate(rate)}"
+            )
+        return own or rate or LINE_RATES["OC-3c"]
+
+    lines = []
+    rates = dict.fromkeys(
+        (Face(name, port) for name, count in counts.items() for port in range(count)), LINE_RATES["OC-3c"]
+    )
+    for name, switch in ports.items():
+        for port, rate in enumerate(switch):
+            rates[Face(name, port)] = rate or LINE_RATES["OC-3c"]
+    common_line = table.text("line", "cell")
+    for name, line in table.named("lines", _LINE):
+        ends = line.items("ends")
+        if len(ends) != 2:
+            raise line.error("ends", f"a line has two ends, not {len(ends)}")
+        faces = (_face(line, "ends", ends[0], counts), _face(line, "ends", ends[1], counts))
+        given = line.rate("rate", None)
+        sending = [take(face, line, "ends", given) for face in faces]
+        for face, rate in zip(faces, sending, strict=True):
+            rates[face] = rate
+        kind = line.text("line", common_line)
+        owner = line if "line" in line else table
+        if kind == "sonet":
+            raise owner.error("line", 'line = "sonet" is not there yet; use "cell"')
+        if kind != "cell":
+            raise owner.error("line", f"unknown value {kind!r}{nearest(kind, ('cell', 'sonet'))}")
+        delay = line.time("delay", 0, high=_MAX_DELAY_PS)
+        lines.append(LineSpec(name, faces, given or max(sending), delay, _ber(line), kind))
+
+    common = top.sub("hosts", (*_HOST_COMMON, "tcp"))
+    hosts = []
+    for name, host in table.named("hosts", _HOST):
+        if name in counts:
+            raise host.error("", f"{name!r} is a switch already")
+        face = _face(host, "port", host.text("port"), counts)
+        rate = host.rate("rate", LINE_RATES["OC-3c"])
+        rates[face] = take(face, host, "port", rate)
+        hosts.append(_host(name, face, rate, host, common))
+    if len(hosts) < 2:
+        raise table.error("hosts", "an experiment has two hosts and more ([network.hosts.NAME])")
+    specs = [_switch(name, switch, [rates[Face(name, p)] for p in range(counts[name])]) for name, switch in switches]
+    return NetworkSpec(tuple(specs), tuple(lines), tuple(hosts))
+
+
+def _ports(switch: Table) -> list[int | None]:
+    value = switch.data.get("ports", 4)
+    if not isinstance(value, list):
+        return [None] * switch.integer("ports", 4, low=1, high=64)
+    if not 1 <= len(value) <= 64:
+        raise switch.error("ports", f"a switch has 1 to 64 ports, not {len(value)}")
+    try:
+        return [parse_rate(rate) for rate in value]
+    except ValueError as error:
+        raise switch.error("ports", str(error)) from None
+
+
+def _switch(name: str, table: Table, rates: list[int]) -> SwitchSpec:
+    buffer_cells = table.integer("buffer_cells", 8192, low=1, high=65536)
+    return SwitchSpec(
+        name=name,
+        port_rates_bps=tuple(rates),
+        buffer_cells=buffer_cells,
+        policy=table.text("policy", "epd", choices=_POLICIES),
+        epd_threshold=table.integer("epd_threshold", buffer_cells * 9 // 10, high=buffer_cells),
+        clp_threshold=table.integer("clp_threshold", 0, high=buffer_cells),
+        vc_limit=table.integer("vc_limit", 0, high=buffer_cells),
+        processing_delay_ps=table.time("processing_delay", 5_000_000, high=10**10),
+    )
+
+
+def _ber(line: Table) -> tuple[float, float]:
+    value = line.data.get("ber", 0)
+    both = value if isinstance(value, list) else [value, value]
+    if len(both) != 2:
+        raise line.error("ber", "give one error ratio, or two: from the first end to the second, and back")
+    for ratio in both:
+        if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):
+            raise line.error("ber", f"expected a number, not {ratio!r}")
+        if ratio != 0 and not _MIN_BER <= ratio <= _MAX_BER:
+            raise line.error("ber", f"{ratio!r} is out of range: 0, or {_MIN_BER:g} to {_MAX_BER:g}")
+    return float(both[0]), float(both[1])
+
+
+def _host(name: str, face: Face, rate: int, own: Table, common: Table) -> HostSpec:
+    def pick(key: str) -> Table:
+        return own if key in own else common
+
+    def cost(key: str) -> int | None:
+        """A host's own ``send_cost``, its own ``cost``, then the same of [hosts]; else the profile decides."""
+        for table in (own, common):
+            for name in (key, "cost"):
+                if name in table:
+                    return table.time(name, high=10**12)
+        return None
+
+    return HostSpec(
+        name=name,
+        port=face,
+        rate_bps=rate,
+        delay_ps=own.time("delay", 0, high=_MAX_DELAY_PS),
+        profile=pick("profile").text("profile", None),
+        send_cost_ps=cost("send_cost"),
+        receive_cost_ps=cost("receive_cost"),
+        mtu=pick("mtu").integer("mtu", 9180, low=68, high=65527),
+        interface_queue=pick("interface_queue").integer("interface_queue", 0),
+    )
+
+
+def _check_path(table: Table, network: NetworkSpec, path: list[Any]) -> tuple[str, ...]:
+    hosts = {h.name: h.port.switch for h in network.hosts}
+    joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
+    nodes = [*hosts, *(s.name for s in network.switches)]
+    for node in path:
+        if not isinstance(node, str) or node not in nodes:
+            raise table.error("path", f"there is no node {node!r}{nearest(str(node), nodes)}")
+    if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
+        raise table.error("path", "a path leads from a host over switches to another host")
+    for a, b in itertools.pairwise(path):
+        if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
+            raise table.error("path", f"no line joins {a!r} and {b!r}")
+    if len(set(path)) != len(path):
+        raise table.error("path", "a path passes a node once")
+    return tuple(path)
+
+
+def _host_name(table: Table, key: str, network: NetworkSpec) -> str:
+    name = table.text(key)
+    names = [h.name for h in network.hosts]
+    if name not in names:
+        raise table.error(key, f"there is no host {name!r}{nearest(name, names)}")
+    return name
+
+
+def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[str, int]]:
+    vcs: list[VcSpec] = []
+    names: dict[str, int] = {}
+    for table in top.array("vc", _VC):
+        if "path" in table:
+            if "from" in table or "to" in table:
+                raise table.error("path", "give either 'path' or 'from' and 'to'")
+            path = _check_path(table, network, table.items("path"))
+        else:
+            path = _path(table, network, _host_name(table, "from", network), _host_name(table, "to", network))
+        vc = VcSpec(
+            name=table.text("name"),
+            path=path,
+            vpi=table.integer("vpi", 0, high=255),
+            vci=table.integer("vci", low=32, high=65535),
+            cell_rate_bps=table.rate("cell_rate", None),
+            policy=table.text("policy", None, choices=_POLICIES),
+            limit=table.integer("limit", 0, high=65536),
+        )
+        if vc.name in names:
+            raise table.error("name", f"there is a VC {vc.name!r} already")
+        twice = clash(vcs, vc)
+        if twice:
+            other, (a, b) = twice
+            raise table.error(
+                "vci", f"VPI/VCI {vc.vpi}/{vc.vci} is used twice from {a} to {b}: by {other.name!r} and {vc.name!r}"
+            )
+        names[vc.name] = len(vcs)
+        vcs.append(vc)
+    return vcs, names
+
+
+def _path(table: Table, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
+    if source == sink:
+        raise table.error("", f"source and sink are the same host, {source!r}")
+    path = shortest_path(network, source, sink)
+    if path is None:
+        raise table.error("", f"no lines lead from {source!r} to {sink!r}")
+    return path
+
+
+def _flows(top: Table, network: NetworkSpec, vcs: list[VcSpec], names: dict[str, int]) -> list[FlowSpec]:
+    common = top.sub("hosts", (*_HOST_COMMON, "tcp"))
+    common_tcp = tcp_options.read_options(common.sub("tcp", tcp_options.known_keys()))
+    mtus = {h.name: h.mtu for h in network.hosts}
+    flows: list[FlowSpec] = []
+    users: dict[int, str] = {}
+    for index, table in enumerate(top.array("flow", _FLOW), 1):
+        name = table.text("name", f"flow{index}")
+        if name in [f.name for f in flows]:
+            raise table.error("name", f"there is a flow {name!r} already")
+        source, sink = (_host_name(table, key, network) for key in ("source", "sink"))
+        path = _path(table, network, source, sink)
+        ends = []
+        for key, way, rate in (
+            ("vc", path, table.rate("cell_rate", None)),
+            ("return_vc", tuple(reversed(path)), None),
+        ):
+            ends.append(_flow_vc(table, key, way, rate, name, vcs, names, users))
+        own_tcp = tcp_options.read_options(table.sub("tcp", tcp_options.known_keys()))
+        flows.append(
+            FlowSpec(
+                name=name,
+                source=source,
+                sink=sink,
+                app=table.text("app", "ttcp", choices=("ttcp",)),
+                size=_flow_size(table),
+                write_size=table.size("write", 65536, high=2**30),
+                start_ps=table.time("start", 0),
+                vc=ends[0],
+                return_vc=ends[1],
+                tcp=tcp_options.make_config(
+                    common_tcp | own_tcp, min(mtus[source], mtus[sink]), table if own_tcp else common
+                ),
+            )
+        )
+    if not flows:
+        raise top.error("", "there is no flow ([[flow]])")
+    return flows
+
+
+def _flow_size(table: Table) -> int | None:
+    if table.data.get("size", "endless") == "endless":
+        return None
+    return table.size("size")
+
+
+def _flow_vc(
+    table: Table,
+    key: str,
+    path: tuple[str, ...],
+    rate: int | None,
+    flow: str,
+    vcs: list[VcSpec],
+    names: dict[str, int],
+    users: dict[int, str],
+) -> int:
+    if key not in table:
+        suffix = "" if key == "vc" else ".return"
+        vcs.append(VcSpec(f"{flow}{suffix}", path, 0, free_vci(vcs), rate, None, 0))
+        return len(vcs) - 1
+    name = table.text(key)
+    if name not in names:
+        raise table.error(key, f"there is no VC {name!r}{nearest(name, names)}")
+    index = names[name]
+    if rate is not None:
+        raise table.error("cell_rate", f"the VC {name!r} has its own cell rate")
+    if (vcs[index].path[0], vcs[index].path[-1]) != (path[0], path[-1]):
+        raise table.error(key, f"the VC {name!r} leads from {vcs[index].path[0]!r} to {vcs[index].path[-1]!r}")
+    if index in users:
+        raise table.error(key, f"the VC {name!r} is used twice: by {users[index]!r} and {flow!r}")
+    users[index] = flow
+    return index
+
+
+def _record(top: Table, run_ps: int) -> RecordSpec:
+    table = top.sub("record", _RECORD)
+    what = table.items("what", list(SERIES))
+    for name in what:
+        if name not in SERIES:
+            raise table.error("what", f"unknown series {name!r}{nearest(str(name), SERIES)}")
+    interval = table.time("interval", 100_000_000_000, low=1_000_000)
+    if run_ps // interval > 1_000_000:
+        raise table.error("interval", "more than a million intervals fit into the run; record less often")
+    return RecordSpec(interval, tuple(what))
+
+
+def _published(top: Table, flows: list[FlowSpec]) -> list[PublishedRow]:
+    rows = []
+    known = (*METRICS, *(f"{f.name}.goodput" for f in flows))
+    for table in top.array("published", _PUBLISHED):
+        quantity = table.text("quantity")
+        metric = table.text("metric", _DEFAULT_METRIC.get(quantity, "none"), choices=known)
+        rows.append(
+            PublishedRow(
+                quantity=quantity,
+                case=table.text("case", ""),
+                unit=table.text("unit", "Mb/s"),
+                source=table.text("source", ""),
+                measured=table.number("measured", None),
+                predicted=table.number("predicted", None),
+                metric="" if metric == "none" else metric,
+            )
+        )
+    return rows

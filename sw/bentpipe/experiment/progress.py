@@ -1,0 +1,70 @@
+"""The progress bar of a run: simulated time, speed against real time, time left. Only on a terminal."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any, Final, Self
+
+__all__ = ["Progress"]
+
+_PS: Final = 10**12
+
+
+class Progress:
+    """A bar on stderr while in a ``with`` block.
+
+    Parameters
+    ----------
+    end_ps : int
+        The simulated time at which the run is over at the latest.
+    show : bool
+        False: no bar at all, and rich isn't even imported.
+    """
+
+    def __init__(self, end_ps: int, show: bool) -> None:
+        self._end_ps = end_ps
+        self._show = show
+        self._bar: Any = None
+        self._task: Any = None
+        self._begin = 0.0
+        self._next = 0.0
+
+    def __enter__(self) -> Self:
+        if self._show:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            end = self._end_ps / _PS
+            self._bar = RichProgress(
+                TextColumn("simulating"),
+                BarColumn(),
+                TextColumn("{task.completed:.1f} of " + f"{end:g} s"),
+                TextColumn("{task.fields[speed]}"),
+                TimeRemainingColumn(),
+                TextColumn("left"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=end, speed="")
+            self._begin = time.monotonic()
+        return self
+
+    def update(self, now_ps: int) -> None:
+        if self._bar is None:
+            return
+        wall = time.monotonic()
+        if wall < self._next:
+            return
+        self._next = wall + 0.1
+        simulated, spent = now_ps / _PS, wall - self._begin
+        speed = f"{simulated / spent:.2f} x real time" if spent > 0.5 else ""
+        self._bar.update(self._task, completed=simulated, speed=speed)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

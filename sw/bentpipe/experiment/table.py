@@ -1,0 +1,222 @@
+"""Strict reading of one TOML table: every key is known, typed and in range, or one clear line says what isn't."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from bentpipe.errors import ConfigError
+from bentpipe.experiment.units import (
+    format_size,
+    format_time,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
+
+__all__ = ["Source", "Table", "nearest"]
+
+T = TypeVar("T")
+
+_REQUIRED: Final[Any] = object()
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the nearest known word, else a list of the known ones."""
+    words = sorted(known)
+    match = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    if match:
+        return f"; did you mean {match[0]!r}?"
+    return f"; known: {', '.join(words)}" if words else ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a document came from, for messages.
+
+    Members
+    -------
+    name : str
+        The file's name.
+    text : str
+        Its text, from which line numbers are found.
+    overrides : frozenset[str]
+        Dotted keys that came from ``--set`` and not from the file.
+    """
+
+    name: str
+    text: str = ""
+    overrides: frozenset[str] = field(default_factory=frozenset)
+
+    def error(self, key: str, what: str) -> ConfigError:
+        if any(key == o or o.startswith(f"{key}.") for o in self.overrides):
+            return ConfigError(f"--set {key}: {what} (in {self.name})")
+        line = self._line(key)
+        place = f"{self.name}:{line}" if line else self.name
+        return ConfigError(f"{place}: {key}: {what}" if key else f"{place}: {what}")
+
+    def _line(self, key: str) -> int | None:
+        """The line of a dotted key, found by a simple reading of headers and keys; None if not found."""
+        section, counts = "", {}
+        fallback = None
+        for number, raw in enumerate(self.text.splitlines(), 1):
+            line = raw.strip()
+            if line.startswith("["):
+                section = line.partition("#")[0].strip().strip("[]").replace('"', "").replace(" ", "")
+                if line.startswith("[["):
+                    index = counts.get(section, 0)
+                    counts[section] = index + 1
+                    section = f"{section}.{index}"
+                if section == key:
+                    return number
+                if key.startswith(f"{section}."):
+                    fallback = number
+            elif "=" in line and not line.startswith("#"):
+                name = line.partition("=")[0].strip().replace('"', "").replace(" ", "")
+                full = f"{section}.{name}" if section else name
+                if full == key:
+                    return number
+                if key.startswith(f"{full}."):
+                    fallback = number
+        return fallback
+
+
+class Table:
+    """One table of a document, read key by key.
+
+    Parameters
+    ----------
+    data : object
+        What TOML has there.
+    path : str
+        Dotted key of the table; "" for the document itself.
+    source : Source
+    known : Sequence[str]
+        The keys that may stand in it. Empty: any (a table of names).
+
+    Raises
+    ------
+    ConfigError
+        If ``data`` isn't a table, or has a key that isn't known.
+    """
+
+    def __init__(self, data: object, path: str, source: Source, known: Sequence[str] = ()) -> None:
+        self.path = path
+        self.source = source
+        if not isinstance(data, dict):
+            raise source.error(path, f"expected a table, not {_kind(data)}")
+        self.data: dict[str, Any] = data
+        if known:
+            for key in self.data:
+                if key not in known:
+                    raise source.error(self.key(key), f"unknown key{nearest(key, known)}")
+
+    def key(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    def error(self, name: str, what: str) -> ConfigError:
+        return self.source.error(self.key(name) if name else self.path, what)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.data
+
+    def _get(self, name: str, default: object) -> Any:
+        if name in self.data:
+            return self.data[name]
+        if default is _REQUIRED:
+            raise self.error("", f"the key {name!r} is missing")
+        return default
+
+    def _parse(self, name: str, default: Any, parse: Callable[[object], T]) -> T:
+        value = self._get(name, default)
+        if name not in self.data:
+            return value
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise self.error(name, str(error)) from None
+
+    def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
+        value = self._get(name, default)
+        if name not in self.data:
+            return value
+        if not isinstance(value, str):
+            raise self.error(name, f"expected a text, not {_kind(value)}")
+        if choices and value not in choices:
+            raise self.error(name, f"unknown value {value!r}{nearest(value, choices)}")
+        return value
+
+    def boolean(self, name: str, default: Any = _REQUIRED) -> bool:
+        value = self._get(name, default)
+        if name in self.data and not isinstance(value, bool):
+            raise self.error(name, f"expected true or false, not {_kind(value)}")
+        return value
+
+    def integer(self, name: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**63 - 1) -> int:
+        value = self._get(name, default)
+        if name not in self.data:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.error(name, f"expected a whole number, not {_kind(value)}")
+        if not low <= value <= high:
+            raise self.error(name, f"{value} is out of range {low}..{high}")
+        return value
+
+    def number(self, name: str, default: Any = _REQUIRED) -> float:
+        value = self._get(name, default)
+        if name not in self.data:
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+            raise self.error(name, f"expected a number, not {_kind(value)}")
+        return value
+
+    def time(self, name: str, default: Any = _REQUIRED, low: int = 0, high: int = 10**17) -> int:
+        value = self._parse(name, default, parse_time)
+        if name in self.data and not low <= value <= high:
+            raise self.error(name, f"{self.data[name]!r} is out of range {format_time(low)} to {format_time(high)}")
+        return value
+
+    def size(self, name: str, default: Any = _REQUIRED, low: int = 1, high: int = 2**50) -> int:
+        value = self._parse(name, default, parse_size)
+        if name in self.data and not low <= value <= high:
+            raise self.error(name, f"{self.data[name]!r} is out of range {format_size(low)} to {format_size(high)}")
+        return value
+
+    def rate(self, name: str, default: Any = _REQUIRED) -> int:
+        return self._parse(name, default, parse_rate)
+
+    def items(self, name: str, default: Any = _REQUIRED) -> list[Any]:
+        value = self._get(name, default)
+        if name in self.data and not isinstance(value, list):
+            raise self.error(name, f"expected a list, not {_kind(value)}")
+        return value
+
+    def sub(self, name: str, known: Sequence[str] = (), required: bool = False) -> Table:
+        """The table under a key; an empty one where it isn't there and isn't required."""
+        value = self._get(name, _REQUIRED if required else {})
+        return Table(value, self.key(name), self.source, known)
+
+    def named(self, name: str, known: Sequence[str]) -> Iterator[tuple[str, Table]]:
+        """The tables of a table of names, in the order of the file."""
+        names = self.sub(name)
+        for key in names.data:
+            if not key or not all(c.isalnum() or c in "-_" for c in key):
+                raise names.error(key, "a name has letters, digits, - and _ only")
+            yield key, names.sub(key, known)
+
+    def array(self, name: str, known: Sequence[str]) -> Iterator[Table]:
+        """The tables of an array of tables (``[[name]]``)."""
+        for index, item in enumerate(self.items(name, [])):
+            yield Table(item, f"{self.key(name)}.{index}", self.source, known)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    return repr(value)

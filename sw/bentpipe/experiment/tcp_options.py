@@ -1,0 +1,69 @@
+"""The ``tcp`` table of an experiment: ``window`` and every member of :class:`bentpipe.tcp.config.TcpConfig`.
+
+The keys are TcpConfig's own members, so a switch added there can be set in an experiment at once. Times lose
+their ``_ps``: ``rto_min = "1 s"``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.experiment.table import Table
+
+if TYPE_CHECKING:
+    from bentpipe.tcp.config import TcpConfig
+
+__all__ = ["known_keys", "make_config", "read_options"]
+
+_MAX_WINDOW: Final = 2**30 - 1
+_TIME: Final = "_ps"
+
+
+def _members() -> dict[str, tuple[str, str]]:
+    """Key of the table: member of TcpConfig, its annotation."""
+    from bentpipe.tcp.config import TcpConfig
+
+    return {f.name.removesuffix(_TIME): (f.name, str(f.type)) for f in dataclasses.fields(TcpConfig) if f.init}
+
+
+def known_keys() -> tuple[str, ...]:
+    return ("window", *_members())
+
+
+def read_options(table: Table) -> dict[str, Any]:
+    """The members of TcpConfig that a ``tcp`` table gives; ``window`` gives both socket buffers."""
+    from bentpipe.tcp.config import VARIANTS
+
+    members = _members()
+    options: dict[str, Any] = {}
+    if "window" in table:
+        window = table.size("window", high=_MAX_WINDOW)
+        options |= {"send_buffer": window, "receive_buffer": window}
+    for key in table.data:
+        if key == "window":
+            continue
+        name, kind = members[key]
+        if name == "variant":
+            options[name] = table.text(key, choices=VARIANTS)
+        elif "bool" in kind:
+            options[name] = table.boolean(key)
+        elif "str" in kind:
+            options[name] = table.text(key)
+        elif name.endswith(_TIME):
+            options[name] = table.time(key)
+        else:
+            options[name] = table.size(key, low=0)
+    return options
+
+
+def make_config(options: dict[str, Any], mtu: int, table: Table) -> TcpConfig:
+    """The TcpConfig of the options; ``table`` is where they came from."""
+    from bentpipe.tcp.config import TcpConfig
+
+    try:
+        config = TcpConfig(**options)
+        config.segment_size(mtu)
+    except ValueError as error:
+        raise table.error("tcp", str(error)) from None
+    return config

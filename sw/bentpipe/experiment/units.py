@@ -1,0 +1,149 @@
+"""Quantities with units, as experiments write them: ``"125 ms"``, ``"10 MiB"``, ``"OC-3c"``, ``"70 Mb/s"``.
+
+A bare number is in the base unit: seconds, octets, bits a second. Everything becomes an integer exactly
+(decimal arithmetic, no binary fractions): picoseconds, octets, bits a second.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+__all__ = [
+    "LINE_RATES",
+    "MAX_RATE_BPS",
+    "TICK_PS",
+    "format_rate",
+    "format_size",
+    "format_time",
+    "parse_rate",
+    "parse_size",
+    "parse_time",
+]
+
+TICK_PS: Final = Fraction(53 * 10**12, 299_520_000)
+"""Picoseconds a tick: a quarter of an OC-12c cell time. No node moves more than one cell a tick."""
+
+MAX_RATE_BPS: Final = 8 * 299_520_000
+"""One cell of 53 octets a tick, 2396.16 Mb/s: more than any line can carry is impossible."""
+
+LINE_RATES: Final = {
+    "OC-3c": 149_760_000,
+    "OC-12c": 599_040_000,
+    "DS-3": 40_704_000,
+    "TAXI": 98_148_000,
+}
+"""Bits of cells (53 octets each) a second that the named lines carry, line overhead taken off."""
+
+_TIME: Final = {"s": 0, "ms": 3, "us": 6, "µs": 6, "ns": 9, "ps": 12}
+_TIME_EXTRA: Final = {"min": 60}
+_SIZE: Final = {
+    "B": 1,
+    "octets": 1,
+    "bytes": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+_RATE: Final = {"b/s": 1, "kb/s": 10**3, "Mb/s": 10**6, "Gb/s": 10**9}
+_QUANTITY: Final = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*")
+
+
+def _number(text: str | int | float) -> Decimal:
+    value = Decimal(text.replace("_", "") if isinstance(text, str) else str(text))
+    if not value.is_finite() or value.adjusted() > 18:
+        raise ValueError(f"{text} is not a number that makes sense here")
+    return value
+
+
+def _split(value: object, units: str) -> tuple[Decimal, str | None]:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"expected a number or a text with a unit ({units}), not {_kind(value)}")
+    if not isinstance(value, str):
+        return _number(value), None
+    match = _QUANTITY.fullmatch(value)
+    if match is None:
+        raise ValueError(f"{value!r} is not a number with a unit ({units})")
+    return _number(match[1]), match[2]
+
+
+def _kind(value: object) -> str:
+    names = {bool: "true or false", dict: "a table", list: "a list", str: "a text"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _whole(value: Decimal) -> int:
+    return int(value.to_integral_value())
+
+
+def parse_time(value: object) -> int:
+    """Picoseconds of ``"125 ms"`` or of a number of seconds; ValueError says what is wrong."""
+    number, unit = _split(value, "s, ms, us, ns, ps, min")
+    if unit is None:
+        return _whole(number.scaleb(12))
+    if unit in _TIME_EXTRA:
+        return _whole(number.scaleb(12) * _TIME_EXTRA[unit])
+    if unit not in _TIME:
+        raise ValueError(f"unknown unit of time {unit!r} in {value!r}; known: {', '.join(_TIME)}, min")
+    return _whole(number.scaleb(12 - _TIME[unit]))
+
+
+def parse_size(value: object) -> int:
+    """Octets of ``"10 MiB"`` (2**20), ``"1 GB"`` (10**9) or of a number; ValueError says what is wrong."""
+    number, unit = _split(value, "kB, MB, GB, KiB, MiB, GiB")
+    if unit is not None and unit not in _SIZE:
+        raise ValueError(f"unknown unit of size {unit!r} in {value!r}; known: {', '.join(_SIZE)}")
+    return _whole(number * (1 if unit is None else _SIZE[unit]))
+
+
+def parse_rate(value: object) -> int:
+    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 1 to one cell a tick."""
+    if isinstance(value, str):
+        plain = value.lower().replace("-", "").replace(" ", "")
+        for name, rate in LINE_RATES.items():
+            short = name.lower().replace("-", "")
+            if plain in (short, short.removesuffix("c")):
+                return rate
+    names = f"{', '.join(LINE_RATES)} or a number in b/s, kb/s, Mb/s, Gb/s"
+    number, unit = _split(value, names)
+    if unit is not None and unit not in _RATE:
+        raise ValueError(f"unknown rate {value!r}; known: {names}")
+    rate = _whole(number * (1 if unit is None else _RATE[unit]))
+    if rate <= 0:
+        raise ValueError(f"impossible rate {value!r}: it must be more than 0")
+    if rate > MAX_RATE_BPS:
+        raise ValueError(
+            f"impossible rate {value!r}: a line carries at most one cell a tick, {format_rate(MAX_RATE_BPS)}"
+        )
+    return rate
+
+
+def format_time(ps: int) -> str:
+    """A time in the largest unit that keeps it at 1 or more: ``"267 ms"``."""
+    if ps == 0:
+        return "0 s"
+    for unit, scale in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
+        if abs(ps) >= scale:
+            return f"{ps / scale:.6g} {unit}"
+    return f"{ps} ps"
+
+
+def format_size(octets: int) -> str:
+    """A number of octets: binary units where they come out even, decimal ones else."""
+    for unit in ("GiB", "MiB", "KiB", "GB", "MB", "kB"):
+        if octets >= _SIZE[unit] and octets % _SIZE[unit] == 0:
+            return f"{octets // _SIZE[unit]} {unit}"
+    for unit in ("GB", "MB", "kB"):
+        if octets >= _SIZE[unit]:
+            return f"{octets / _SIZE[unit]:.4g} {unit}"
+    return f"{octets} B"
+
+
+def format_rate(bps: float) -> str:
+    """A rate in Mb/s, or in kb/s below 1 Mb/s."""
+    return f"{bps / 1e6:.7g} Mb/s" if abs(bps) >= 1e6 else f"{bps / 1e3:.7g} kb/s"

@@ -1,0 +1,219 @@
+"""The plots of a run: throughput, congestion windows, queues and drops over time, as PNG and SVG."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.plots.series import increments, rates, thin
+from bentpipe.plots.style import COLOURS, FEW, MUTED, flow_style, styled
+from bentpipe.results.schema import RunResult
+
+__all__ = ["PLOTS", "write_plots"]
+
+_MARKS: Final = {
+    "timeout": ("time-out", "x", COLOURS[1]),
+    "fast_retransmit": ("fast retransmit", "v", COLOURS[6]),
+}
+_EMPTY: Final = "not recorded"
+
+
+def write_plots(folder: Path, result: RunResult) -> list[str]:
+    """Draw every plot into a folder; returns the names without suffix, the overview first."""
+    from matplotlib.figure import Figure
+
+    names = []
+    with styled():
+        for name, panels in PLOTS.items():
+            figure = Figure(figsize=(8.4, 2.35 * len(panels) + 0.5 if len(panels) > 1 else 3.6), layout="constrained")
+            axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+            for axis, panel in zip(axes, panels, strict=True):
+                panel(axis, result)
+            end = result.summary["time"]["simulated_s"]
+            axes[0].set_xlim(0, end or 1)
+            axes[-1].set_xlabel("simulated time (s)")
+            figure.align_ylabels()
+            for suffix in ("png", "svg"):
+                metadata: dict[str, Any] = {"Date": None} if suffix == "svg" else {"Software": "bentpipe"}
+                figure.savefig(folder / f"{name}.{suffix}", metadata=metadata)
+            names.append(name)
+    return names
+
+
+def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
+    """The series whose last part is ``last``, by the part before."""
+    found = {}
+    for name, data in result.trace.series.items():
+        owner, _, end = name.rpartition(".")
+        if end == last:
+            found[owner] = data
+    return found
+
+
+def _flow_names(result: RunResult) -> list[str]:
+    return [flow["name"] for flow in result.flows]
+
+
+def _nothing(axis: Any) -> None:
+    axis.text(0.5, 0.5, _EMPTY, transform=axis.transAxes, ha="center", va="center", color=MUTED)
+
+
+def _legend(axis: Any, columns: int = 0) -> None:
+    """A legend above the panel to the right, clear of the curves."""
+    handles, labels = axis.get_legend_handles_labels()
+    if len(handles) > 0:
+        axis.legend(
+            handles,
+            labels,
+            loc="lower right",
+            bbox_to_anchor=(1.0, 0.985),
+            ncols=columns or len(handles),
+            borderaxespad=0.2,
+            handlelength=2.2,
+            columnspacing=1.3,
+        )
+
+
+def _throughput(axis: Any, result: RunResult) -> None:
+    axis.set_title("Throughput at the sinks")
+    axis.set_ylabel("Mb/s")
+    delivered = _of(result, "delivered")
+    names = [n for n in _flow_names(result) if n in delivered]
+    if not names:
+        return _nothing(axis)
+    curves = {name: rates(*delivered[name]) for name in names}
+    for index, (name, (when, what)) in enumerate(curves.items()):
+        label = name if len(names) <= FEW else None
+        axis.plot(when, what, label=label, **flow_style(index, len(names)))
+    if len(names) > 1:
+        first = next(iter(curves.values()))[0]
+        total = [sum(c[1][i] for c in curves.values() if i < len(c[1])) for i in range(len(first))]
+        axis.plot(first, total, color="black", linewidth=0.9, label=f"all {len(names)}", zorder=1.5)
+    axis.set_ylim(bottom=0)
+    _legend(axis)
+
+
+def _windows(axis: Any, result: RunResult) -> None:
+    axis.set_title("Congestion windows")
+    axis.set_ylabel("kB")
+    cwnd, ssthresh = _of(result, "cwnd"), _of(result, "ssthresh")
+    names = [n for n in _flow_names(result) if n in cwnd]
+    if not names:
+        return _nothing(axis)
+    top = 0.0
+    for index, name in enumerate(names):
+        style = flow_style(index, len(names))
+        when, what = thin(*cwnd[name])
+        values = [v / 1e3 for v in what]
+        top = max(top, *values)
+        axis.plot(when, values, label=name if len(names) <= FEW else None, drawstyle="steps-post", **style)
+    if len(names) == 1 and names[0] in ssthresh:
+        when, what = thin(*ssthresh[names[0]])
+        axis.plot(
+            when,
+            [v / 1e3 for v in what],
+            color=MUTED,
+            linewidth=1,
+            linestyle=":",
+            drawstyle="steps-post",
+            label="ssthresh",
+        )
+    _marks(axis, result, names, cwnd)
+    axis.set_ylim(0, 1.08 * top or 1)
+    _legend(axis)
+
+
+def _marks(axis: Any, result: RunResult, names: list[str], cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
+    """Time-outs and fast retransmits, at the window they struck."""
+    from bisect import bisect_left
+
+    for kind, (label, marker, colour) in _MARKS.items():
+        when, what = [], []
+        for series, time_ps, event, _ in result.trace.events:
+            if event == kind and series in names:
+                times, values = cwnd[series]
+                at = max(0, bisect_left(times, time_ps) - 1)
+                when.append(time_ps / 1e12)
+                what.append(values[at] / 1e3 if values else 0)
+        if when:
+            axis.plot(
+                when,
+                what,
+                marker,
+                color=colour,
+                markersize=4.5,
+                markeredgewidth=1.3,
+                linestyle="none",
+                label=label,
+                zorder=3,
+            )
+
+
+def _queues(axis: Any, result: RunResult) -> None:
+    axis.set_title("Cells queued in the switches")
+    axis.set_ylabel("cells")
+    queues = _of(result, "queue")
+    if not queues:
+        return _nothing(axis)
+    switches = {s["name"]: s for s in result.summary["resolved"]["network"]["switches"]}
+    used = {name: data for name, data in queues.items() if any(data[1])} or dict(list(queues.items())[:1])
+    for index, (name, data) in enumerate(used.items()):
+        when, what = thin(*data)
+        axis.plot(when, what, label=name, **flow_style(index, len(used)))
+    top = max((max(data[1], default=0) for data in used.values()), default=0)
+    sizes = {switches[name]["buffer_cells"] for name in used if name in switches}
+    for size in sorted(sizes):
+        if top > size / 4:
+            axis.axhline(size, color=MUTED, linewidth=1, linestyle=(0, (5, 3)), label=f"buffer, {size} cells")
+            top = max(top, size)
+    axis.set_ylim(0, 1.08 * top or 1)
+    _legend(axis)
+
+
+def _drops(axis: Any, result: RunResult) -> None:
+    axis.set_title("Cells dropped")
+    axis.set_ylabel("cells")
+    grown: dict[str, tuple[list[float], list[float], list[float]]] = {}
+    recorded = False
+    for name, (times, counts) in result.trace.series.items():
+        owner, _, reason = name.partition(".drops.")
+        if reason:
+            recorded = True
+            if any(counts):
+                grown[f"{owner}: {reason}"] = increments(times, counts)
+    if not grown:
+        axis.text(
+            0.5, 0.5, "none" if recorded else _EMPTY, transform=axis.transAxes, ha="center", va="center", color=MUTED
+        )
+        axis.set_yticks([0])
+        return
+    base: list[float] = []
+    for index, (label, (left, width, growth)) in enumerate(grown.items()):
+        base = base or [0.0] * len(left)
+        axis.bar(
+            left,
+            growth,
+            width,
+            bottom=base[: len(left)],
+            align="edge",
+            label=label,
+            color=COLOURS[index % FEW],
+            hatch=("", "////", "....", "xxxx")[index % 4],
+            edgecolor="white",
+            linewidth=0,
+        )
+        base = [b + g for b, g in zip(base, growth, strict=False)]
+    interval = next(iter(grown.values()))[1][0]
+    axis.set_ylabel(f"cells in {interval:g} s")
+    _legend(axis)
+
+
+PLOTS: Final[dict[str, tuple[Callable[[Any, RunResult], None], ...]]] = {
+    "overview": (_throughput, _windows, _queues, _drops),
+    "throughput": (_throughput,),
+    "windows": (_windows,),
+    "queues-drops": (_queues, _drops),
+}
+"""Plots by file name, each with its panels from top to bottom."""

@@ -1,0 +1,59 @@
+"""From recorded series to what is drawn: rates out of counts, fewer points than pixels need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["increments", "rates", "thin"]
+
+_PS: Final = 10**12
+
+Points = tuple[list[float], list[float]]
+
+
+def rates(times: Sequence[int], counts: Sequence[int], bins: int = 240) -> Points:
+    """A count of octets over time as Mb/s: seconds (the middle of each bin) and rates.
+
+    Samples are put together so that at most ``bins`` remain: a bin shows its mean, nothing is smoothed.
+    """
+    step = max(1, -(-(len(times) - 1) // bins))
+    when, what = [], []
+    for i in range(0, len(times) - 1, step):
+        j = min(i + step, len(times) - 1)
+        width = times[j] - times[i]
+        if width > 0:
+            when.append((times[i] + times[j]) / 2 / _PS)
+            what.append((counts[j] - counts[i]) * 8 * _PS / width / 1e6)
+    return when, what
+
+
+def increments(
+    times: Sequence[int], counts: Sequence[int], bins: int = 160
+) -> tuple[list[float], list[float], list[float]]:
+    """How much a count grew in each bin: left edges and widths in seconds, and growth."""
+    step = max(1, -(-(len(times) - 1) // bins))
+    left, width, growth = [], [], []
+    for i in range(0, len(times) - 1, step):
+        j = min(i + step, len(times) - 1)
+        left.append(times[i] / _PS)
+        width.append((times[j] - times[i]) / _PS)
+        growth.append(counts[j] - counts[i])
+    return left, width, growth
+
+
+def thin(times: Sequence[int], values: Sequence[int], points: int = 3000) -> Points:
+    """About ``points`` points at most that draw the same: of each piece first, least, greatest and last."""
+    count = len(times)
+    if count <= points:
+        return [t / _PS for t in times], [float(v) for v in values]
+    size = max(1, 4 * count // points)
+    when, what = [], []
+    for begin in range(0, count, size):
+        piece = range(begin, min(begin + size, count))
+        low = min(piece, key=values.__getitem__)
+        high = max(piece, key=values.__getitem__)
+        for i in sorted({piece[0], low, high, piece[-1]}):
+            when.append(times[i] / _PS)
+            what.append(float(values[i]))
+    return when, what

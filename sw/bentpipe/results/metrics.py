@@ -1,0 +1,48 @@
+"""The figures of a run, and their place beside the published ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+__all__ = ["BEST_TCP_BPS", "compare", "fairness", "metrics"]
+
+BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
+"""134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
+
+
+def fairness(rates: Sequence[float]) -> float | None:
+    """(sum x)**2 / (n * sum x**2): 1 if all get the same, 1/n if one gets all. None if none got anything."""
+    squares = sum(x * x for x in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares else None
+
+
+def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread."""
+    rates = [float(flow["goodput_bps"]) for flow in flows]
+    mean = sum(rates) / len(rates)
+    spread = math.sqrt(sum((x - mean) ** 2 for x in rates) / (len(rates) - 1)) if len(rates) > 1 else None
+    found: dict[str, float | None] = {
+        "aggregate_goodput": sum(rates),
+        "goodput": mean,
+        "fairness": fairness(rates),
+        "share": sum(rates) / BEST_TCP_BPS,
+        "sigma": spread,
+    }
+    found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(flows, rates, strict=True)}
+    return found
+
+
+def compare(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None]) -> list[dict[str, Any]]:
+    """The published rows with ``ours`` in the row's unit and ``ratio`` of ours to the measured figure (to the
+    predicted one where nothing was measured); both None where this run gives no such figure."""
+    table = []
+    for row in rows:
+        ours = found.get(row["metric"]) if row["metric"] else None
+        if ours is not None and row["unit"] == "Mb/s":
+            ours /= 1e6
+        reference = row["measured"] if row["measured"] is not None else row["predicted"]
+        ratio = ours / reference if ours is not None and reference else None
+        table.append({**row, "ours": ours, "ratio": ratio})
+    return table

@@ -1,0 +1,110 @@
+"""``report.html``: one file with tables and plots in it, nothing to fetch."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.results.schema import RunResult
+from bentpipe.results.tables import (
+    FLOW_COLUMNS,
+    PUBLISHED_COLUMNS,
+    drop_rows,
+    figure_text,
+    flow_rows,
+    note_text,
+    published_rows,
+    time_text,
+)
+
+__all__ = ["make_report", "report_html"]
+
+_STYLE: Final = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+.sub { color: #555; margin-top: .2rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+th, td { padding: .3rem .8rem .3rem 0; text-align: right; border-bottom: 1px solid #e3e3e3; vertical-align: top; }
+th { font-weight: 600; border-bottom: 2px solid #999; } .l { text-align: left; }
+td.ours { font-weight: 600; }
+.note { background: #fff6e0; border-left: 4px solid #e69f00; padding: .5rem .8rem; }
+.bad { background: #fdeaea; border-left: 4px solid #c00; padding: .5rem .8rem; }
+img { width: 100%; height: auto; }
+pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: 12.5px; line-height: 1.4; }
+summary { cursor: pointer; font-weight: 600; margin: .6rem 0; }
+"""
+
+
+def make_report(folder: Path, result: RunResult) -> None:
+    """Plots and report of a run, into a folder."""
+    from bentpipe.plots.figures import write_plots
+
+    write_plots(folder, result)
+    picture = (folder / "overview.svg").read_bytes()
+    (folder / "report.html").write_text(report_html(result, picture), encoding="utf-8")
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, strong: str = "") -> str:
+    def kind(index: int) -> str:
+        names = ["l"] if index < left or columns[index] == "source" else []
+        return " ".join([*names, *(["ours"] if columns[index] == strong else [])])
+
+    head = "".join(f'<th class="{kind(i)}">{html.escape(name)}</th>' for i, name in enumerate(columns))
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{kind(i)}">{html.escape(cell)}</td>' for i, cell in enumerate(row)) + "</tr>\n"
+        for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def report_html(result: RunResult, overview_svg: bytes) -> str:
+    """The page."""
+    s = result.summary
+    parts = [
+        f"<h1>{html.escape(s['title'])}</h1>",
+        f'<p class="sub">{html.escape(_line(s))}</p>',
+    ]
+    if s["status"] == "failed":
+        parts.append(f'<p class="bad">The experiment failed: {html.escape(str(s["reason"]))}</p>')
+    if s["status"] == "interrupted":
+        parts.append('<p class="note">Interrupted; what was there is kept.</p>')
+    if s["description"]:
+        parts.append(f"<p>{html.escape(s['description'])}</p>")
+    if s["published"]:
+        parts.append("<h2>Published figures and ours</h2>")
+        note = note_text(s)
+        if note:
+            parts.append(f'<p class="note">{html.escape(note)}</p>')
+        parts.append(_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
+    parts.append("<h2>Over time</h2>")
+    picture = base64.b64encode(overview_svg).decode()
+    alt = "Throughput, congestion windows, queued cells and dropped cells over time"
+    parts.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">')
+    parts.append("<h2>Flows</h2>")
+    parts.append(_table(FLOW_COLUMNS, flow_rows(result.flows), 2))
+    if len(result.flows) > 1:
+        total, fair = s["metrics"]["aggregate_goodput"] / 1e6, s["metrics"]["fairness"]
+        parts.append(f"<p>Together {figure_text(total)} Mb/s, fairness index {figure_text(fair)}.</p>")
+    parts.append("<h2>Cells dropped</h2>")
+    drops = drop_rows(s["drops"])
+    parts.append(_table(("node", "reason", "cells"), drops, 2) if drops else "<p>None.</p>")
+    for title, key in (("Counters of the nodes", "counters"), ("Configuration", "resolved"), ("Versions", "versions")):
+        text = html.escape(json.dumps(s[key], indent=1, ensure_ascii=False))
+        parts.append(f"<details><summary>{title}</summary><pre>{text}</pre></details>")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(s['id'])}</title><style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _line(s: dict[str, Any]) -> str:
+    paper = f"{s['paper']}, {s['figure']}; " if s["paper"] and s["figure"] else f"{s['paper']}; " if s["paper"] else ""
+    return f"{s['id']}; {paper}{time_text(s)}; seed {s['seed']}; bentpipe {s['versions'].get('bentpipe', '')}"

@@ -1,0 +1,39 @@
+"""What a run folder holds. ``SCHEMA_VERSION`` grows when a reader has to know of a change.
+
+``result.json``
+    The object :attr:`RunResult.summary`: schema, id, title, status ("done", "interrupted", "failed"), reason, time,
+    seed, versions, metrics, flows, drops, counters, published, configuration (the TOML document with the
+    settings in it), resolved (every value in base units).
+``flows.parquet``
+    One row a flow: what the flow's report says.
+``trace.parquet``
+    Long form: ``series`` (``flow1.cwnd``, ``ground.queue``, …), ``time_ps``, ``value``, ``event`` (the kind of an
+    event, null for a sample).
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["SCHEMA_VERSION", "RunResult", "Trace"]
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class Trace:
+    """Series by name (times in ps, values), and events (series, time in ps, kind, value)."""
+
+    series: dict[str, tuple[array[int], array[int]]]
+    events: list[tuple[str, int, str, int]]
+
+
+@dataclass(slots=True)
+class RunResult:
+    """A run, as it is written and read back."""
+
+    summary: dict[str, Any]
+    flows: list[dict[str, Any]]
+    trace: Trace
