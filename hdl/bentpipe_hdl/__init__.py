@@ -1,0 +1,1 @@
+"""The cell path of bentpipe in Amaranth HDL: one RTL for simulation and for the FPGA."""

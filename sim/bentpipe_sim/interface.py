@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["PduEvent", "PduNetwork", "PduStatus", "PS_PER_S"]
+__all__ = ["PS_PER_S", "PduEvent", "PduNetwork", "PduStatus"]
 
 PS_PER_S: Final = 1_000_000_000_000
 """Picoseconds a second: all times in the interface are integers of picoseconds."""

@@ -1,0 +1,1 @@
+"""The link: propagation delay, bit errors, the header check behind them."""

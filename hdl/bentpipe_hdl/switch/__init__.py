@@ -1,0 +1,1 @@
+"""The shared-buffer cell switch and its parts."""

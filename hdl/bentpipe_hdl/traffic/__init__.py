@@ -1,0 +1,1 @@
+"""Traffic management: pacing and its schedule."""

@@ -1,0 +1,89 @@
+"""CRC-32 of AAL5: 48 octets a clock by tables (wide), 4 octets a clock by flat XORs (narrow).
+
+Generator 0x04C11DB7, first bit of an octet is its MSB, register preset to ones, sent complemented (I.363.5 clause
+9.2.1.2). The register after a whole undamaged CPCS-PDU is ``RESIDUE``.
+"""
+
+from functools import reduce
+from operator import xor
+
+from amaranth.hdl import Cat, Const, Signal
+from amaranth.lib import memory
+
+__all__ = ["INIT", "RESIDUE", "CrcTables", "advance_cell", "crc32_word", "swapped"]
+
+POLYNOMIAL = 0x04C11DB7
+INIT = 0xFFFFFFFF
+RESIDUE = 0xC704DD7B
+
+
+def advance(crc, octets=1):
+    """The register ``octets`` zero octets later (in Python)."""
+    for _ in range(8 * octets):
+        crc = ((crc << 1) & 0xFFFFFFFF) ^ (POLYNOMIAL if crc >> 31 else 0)
+    return crc
+
+
+def crc32_word(crc, word):
+    """The register after four more octets, the first in the low bits of ``word``, as flat XORs."""
+    # Octet k of the word meets the register's octet 3 - k: the code is linear in their sum.
+    columns = [advance(1 << i, 4) for i in range(32)]
+    mixed = [crc[i] ^ word[8 * (3 - i // 8) + i % 8] for i in range(32)]
+    return Cat(
+        reduce(xor, [mixed[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32)
+    )
+
+
+def swapped(value):
+    """The four octets of a 32-bit value in the order of transmission: its top octet in the low bits."""
+    return Cat(value[24:32], value[16:24], value[8:16], value[0:8])
+
+
+def advance_cell(crc):
+    """The register 48 zero octets later, as flat XORs: what a cell adds to it is the CRC of the cell alone."""
+    columns = [advance(1 << i, 48) for i in range(32)]
+    return Cat(
+        reduce(xor, [crc[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32)
+    )
+
+
+class CrcTables:
+    """Slice-by-16: table ``j`` holds what an octet adds to the register after ``j`` further octets.
+
+    For the wide datapath: 16 tables of 256 words, three steps for a cell. The tables are ROMs with as many
+    read ports as there are uses.
+    """
+
+    STEP = 16
+
+    def __init__(self, m):
+        self._m = m
+        self._tables = []
+        first = [advance(i << 24) for i in range(256)]
+        for j in range(self.STEP):
+            table = memory.Memory(shape=32, depth=256, init=[advance(x, j) for x in first])
+            m.submodules[f"crc_table{j}"] = table
+            self._tables.append(table)
+
+    def _look_up(self, j, octet):
+        port = self._tables[j].read_port(domain="comb")
+        self._m.d.comb += port.addr.eq(octet)
+        return port.data
+
+    def cell(self, octets, name):
+        """The register after 48 octets (384 bits, first octet lowest), started from 0.
+
+        A register to start from is added to the first four octets beforehand (:func:`swapped`): the code is linear.
+        """
+        crc = None
+        for step in range(48 // self.STEP):
+            terms = []
+            for k in range(self.STEP):
+                octet = octets.word_select(self.STEP * step + k, 8)
+                if crc is not None and k < 4:
+                    octet = octet ^ crc[24 - 8 * k : 32 - 8 * k]
+                terms.append(self._look_up(self.STEP - 1 - k, octet))
+            after = Signal(32, name=f"{name}_crc{step}")
+            self._m.d.comb += after.eq(reduce(xor, terms))
+            crc = after
+        return crc

@@ -1,0 +1,228 @@
+"""AAL5 reassembly, a PDU a VC at a time, with every error told apart (I.363.5 clause 9)."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, enum
+
+from ..cell import CellHeader
+from ..switch.lookup import Lookup
+from .crc32 import INIT, RESIDUE, advance_cell, crc32_word, swapped
+
+__all__ = ["Verdict", "build_reassembler"]
+
+
+class Verdict(enum.Enum, shape=3):
+    """How the reassembly of a PDU ended."""
+
+    OK = 0
+    CRC = 1
+    LENGTH = 2
+    LOST_LAST = 3
+    OVERLENGTH = 4
+    ABORT = 5
+
+
+def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, clear):
+    """Build the receive half of a :class:`~bentpipe_hdl.nodes.nic.Nic` into ``m``."""
+    vcs = nic.vcs
+    vc_bits = (vcs - 1).bit_length()
+    nni = Signal()
+    csr.setting("NNI", 0x0005, nni, "the line has NNI headers")
+    lookup = Lookup(m, slot, csr, addr=0x80000, vcs=vcs, ports=1, nni=nni, slot_bits=nic.slot_bits)
+    limits = slot.store("rx_limits", 11, vcs)
+    limits.write(*csr.table("RX_LIMIT", 0x40000, vcs, 11, "most cells of a VC's PDU"))
+    partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1})
+    partials = slot.store("rx_partials", partial, vcs)
+    received = slot.store("rx_received", 32, vcs)
+    verdicts = slot.store("rx_verdicts", 32, 8 * vcs)
+    unknown, hec_errors, oam, over_cells = Signal(32), Signal(32), Signal(32), Signal(32)
+
+    if slot.wide:
+        header, bad = nic.i.header, nic.i.hec_error
+        arrives = nic.i.valid & ~clearing
+    else:
+        soc = nic.i.valid & nic.i.soc
+        header = CellHeader(slot.hold(nic.i.word, soc, "rx_held_header"))
+        bad = slot.hold(nic.i.hec_error, soc, "rx_held_hec_error")
+        arrived = Signal()
+        with m.If(soc):
+            m.d.sync += arrived.eq(1)
+        with m.Elif(slot.commit):
+            m.d.sync += arrived.eq(0)
+        arrives = arrived & ~clearing
+    found, found_vc = lookup.find(header, Signal(0))
+    vc = Signal(vc_bits)
+    state = Signal(partial)
+    limit = Signal(11)
+    user, last, over, takes, drops_over, ours = (Signal() for _ in range(6))
+    m.d.comb += [
+        vc.eq(found_vc),
+        state.eq(partials.read(vc)),
+        limit.eq(limits.read(vc)),
+        user.eq(~header.pti[2]),
+        last.eq(header.pti[0]),
+        over.eq(state.over | (state.cells >= limit)),
+    ]
+    with m.If(slot.commit), m.If(arrives):
+        with m.If(bad):
+            m.d.sync += hec_errors.eq(hec_errors + 1)
+        with m.Elif(~found):
+            m.d.sync += unknown.eq(unknown + 1)
+        with m.Elif(~user):
+            m.d.sync += oam.eq(oam + 1)
+        with m.Else():
+            m.d.comb += ours.eq(1)
+            with m.If(over):
+                m.d.comb += drops_over.eq(1)
+                m.d.sync += over_cells.eq(over_cells + 1)
+            with m.Else():
+                m.d.comb += takes.eq(1)
+    received.write(vc, received.read(vc) + 1, takes, clear=(clearing, clear_vc, 0))
+
+    datapath = _wide if slot.wide else _narrow
+    finish, f_vc, f_state, f_last, f_over, crc_after, trailer = datapath(
+        m, nic, tables, ours, takes, vc, state, last, over
+    )
+
+    # The end of a cell: state, and for a PDU's last cell the verdict
+    length = Signal(16)
+    cells = Signal(11)
+    high, low, whole, enough, tight = Signal(17), Signal(17), Signal(), Signal(), Signal()
+    verdict = Signal(Verdict)
+    m.d.comb += [
+        length.eq(Cat(trailer[24:32], trailer[16:24])),
+        cells.eq(f_state.cells + 1),
+        high.eq(cells * 48),
+        low.eq(f_state.cells * 48),
+        enough.eq(high >= length + 8),
+        tight.eq(low < length + 8),
+        whole.eq(crc_after == RESIDUE),
+    ]
+    with m.If(f_over):
+        m.d.comb += verdict.eq(Verdict.OVERLENGTH)
+    with m.Elif(whole & (length == 0)):
+        m.d.comb += verdict.eq(Verdict.ABORT)
+    with m.Elif(~tight & ~whole):
+        m.d.comb += verdict.eq(Verdict.LOST_LAST)
+    with m.Elif(~tight | ~enough):
+        m.d.comb += verdict.eq(Verdict.LENGTH)
+    with m.Elif(~whole):
+        m.d.comb += verdict.eq(Verdict.CRC)
+    with m.Else():
+        m.d.comb += verdict.eq(Verdict.OK)
+    new = Signal(partial)
+    m.d.comb += new.crc.eq(INIT)
+    with m.If(~f_last):
+        m.d.comb += [
+            new.crc.eq(crc_after),
+            new.cells.eq(Mux(f_over, f_state.cells, cells)),
+            new.over.eq(f_over),
+        ]
+    cleared = Signal(partial)
+    m.d.comb += cleared.crc.eq(INIT)
+    partials.write(f_vc, new, finish, clear=(clearing, clear_vc, cleared))
+    ends = Signal()
+    with m.If(finish & f_last):
+        m.d.comb += ends.eq(1)
+    index = Signal(vc_bits + 3)
+    if slot.wide:
+        m.d.comb += index.eq(Cat(verdict, f_vc))
+        verdicts.write(index, verdicts.read(index) + 1, ends, clear=(clearing, clear, 0))
+    else:  # counted a clock later, when the counter has been read
+        counts = Signal()
+        m.d.sync += counts.eq(ends)
+        with m.If(ends):
+            m.d.sync += index.eq(Cat(verdict, f_vc))
+        ready = Signal()
+        m.d.sync += ready.eq(counts)
+        verdicts.write(index, verdicts.read(index) + 1, ready, clear=(clearing, clear, 0))
+    if slot.wide:
+        m.d.sync += [nic.rx_valid.eq(0), nic.rx_last.eq(0)]
+    with m.If(ends):
+        m.d.sync += [
+            nic.rx_status.eq(verdict),
+            nic.rx_length.eq(length),
+            nic.rx_uu.eq(trailer[:8]),
+            nic.rx_cpi.eq(trailer[8:16]),
+        ]
+        if slot.wide:
+            m.d.sync += nic.rx_last.eq(1)
+    if slot.wide:
+        with m.If(finish):
+            m.d.sync += [nic.rx_vc.eq(f_vc), nic.rx_index.eq(f_state.cells)]
+        with m.If(takes):
+            m.d.sync += [nic.rx_valid.eq(1), nic.rx_payload.eq(nic.i.payload)]
+
+    csr.status("RX_UNKNOWN", 0x0080, unknown, "cells of unknown VCs")
+    csr.status("RX_HEC", 0x0081, hec_errors, "cells with a bad HEC")
+    csr.status("RX_OAM", 0x0082, oam, "OAM and RM cells, which are not for AAL5")
+    csr.status("RX_OVER", 0x0083, over_cells, "cells beyond the limit of their PDU")
+    csr.counters("RX_CELLS", 0x50000, vcs, received.read, "cells taken to a PDU, a VC")
+    csr.counters(
+        "RX_PDUS",
+        0x60000,
+        8 * vcs,
+        verdicts.read,
+        "PDUs of a VC: OK, CRC, LENGTH, LOST_LAST, OVERLENGTH, ABORT",
+    )
+
+
+def _wide(m, nic, tables, ours, takes, vc, state, last, over):
+    mixed = Signal(384)
+    m.d.comb += mixed.eq(Cat(nic.i.payload[:32] ^ swapped(state.crc), nic.i.payload[32:]))
+    after = tables.cell(mixed, "rx")
+    return ours, vc, state, last, over, after, nic.i.payload[320:352]
+
+
+def _narrow(m, nic, tables, ours, takes, vc, state, last, over):
+    """The CRC of the cell alone is made as its words come in; the VC's state joins it at the end, in the first
+    clocks of the next tick, before that tick's cell reads it. Words go on to the host ``latency`` clocks later,
+    when their VC is known."""
+    latency = 13
+    count = Signal(4)
+    crc, tail_word = Signal(32), Signal(32)
+    with m.If(nic.i.valid & nic.i.soc):
+        m.d.sync += [count.eq(12), crc.eq(0)]
+    with m.Elif(nic.i.valid & (count != 0)):
+        m.d.sync += [count.eq(count - 1), crc.eq(crc32_word(crc, nic.i.word))]
+        with m.If(count == 2):
+            m.d.sync += tail_word.eq(nic.i.word)
+    ended = Signal()
+    m.d.sync += ended.eq(nic.i.valid & ~nic.i.soc & (count == 1))
+
+    pending, f_vc, f_last, f_over, taken = Signal(), Signal.like(vc), Signal(), Signal(), Signal()
+    f_state = Signal.like(state)
+    with m.If(ours):
+        m.d.sync += [
+            pending.eq(1),
+            f_vc.eq(vc),
+            f_state.eq(state),
+            f_last.eq(last),
+            f_over.eq(over),
+            taken.eq(takes),
+        ]
+    finish = Signal()
+    m.d.comb += finish.eq(pending & ended)
+    with m.If(finish):
+        m.d.sync += pending.eq(0)
+
+    # To the host: starts in the clock in which the cell's end is known
+    word = nic.i.word
+    for k in range(latency - 1):
+        delayed = Signal(32, name=f"rx_word_d{k}")
+        m.d.sync += delayed.eq(word)
+        word = delayed
+    out = Signal(4)
+    out_last = Signal()
+    m.d.sync += [nic.rx_valid.eq(0), nic.rx_last.eq(0)]
+    with m.If(finish):
+        m.d.sync += [out.eq(12), out_last.eq(f_last), nic.rx_vc.eq(f_vc), nic.rx_index.eq(f_state.cells)]
+        with m.If(~taken):  # only the verdict goes out
+            m.d.sync += [out.eq(0), nic.rx_last.eq(f_last)]
+    with m.If(out != 0):
+        with m.If(~finish):
+            m.d.sync += out.eq(out - 1)
+        m.d.sync += [nic.rx_valid.eq(1), nic.rx_word.eq(word), nic.rx_last.eq(out_last & (out == 1))]
+    m.d.comb += nic.rx_streaming.eq((count != 0) | ended | pending | (out != 0))
+    crc_after = Signal(32)
+    m.d.comb += crc_after.eq(crc ^ advance_cell(f_state.crc))
+    return finish, f_vc, f_state, f_last, f_over, crc_after, tail_word

@@ -1,0 +1,140 @@
+"""Control and status registers: one bus a node, words of 32 bits, and the map that documents them.
+
+A node's settings, tables and counters are all behind one bus. A write takes effect at the clock edge with
+``w_en``; a read's data is there from the third clock after the one with ``r_en`` and stays. Values wider than
+32 bits take two addresses: reading or writing the even one (low word) latches, the odd one (high word) completes.
+"""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+__all__ = ["ADDR_BITS", "CsrMap", "CsrSignature", "Register"]
+
+ADDR_BITS = 20
+
+
+class CsrSignature(wiring.Signature):
+    """Members
+    -------
+    addr : Out(20)
+    w_en : Out(1)
+    w_data : Out(32)
+    r_en : Out(1)
+    r_data : In(32)
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "addr": Out(ADDR_BITS),
+                "w_en": Out(1),
+                "w_data": Out(32),
+                "r_en": Out(1),
+                "r_data": wiring.In(32),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Register:
+    """An entry of a node's register map: ``count`` words from ``addr`` on, ``access`` is "rw", "ro" or "wo"."""
+
+    name: str
+    addr: int
+    count: int
+    access: str
+    text: str
+
+
+class CsrMap:
+    """Builds a node's registers behind its bus.
+
+    Parameters
+    ----------
+    m : Module
+    bus : CsrSignature interface, as the node sees it
+    """
+
+    def __init__(self, m: Module, bus):
+        self._m, self._bus = m, bus
+        self.registers: list[Register] = []
+        self._low = Signal(32, name="csr_low")
+        self._read = []
+        self._reads = Signal(name="csr_read")
+        self._addr = Signal(ADDR_BITS, name="csr_addr")
+        m.d.sync += self._reads.eq(bus.r_en)
+        with m.If(bus.r_en):
+            m.d.sync += self._addr.eq(bus.addr)
+        with m.If(bus.w_en & ~bus.addr[0]):
+            m.d.sync += self._low.eq(bus.w_data)
+
+    def _add(self, name, addr, count, access, text):
+        for r in self.registers:
+            if addr < r.addr + r.count and r.addr < addr + count and access[0] == r.access[0]:
+                raise ValueError(f"CSR {name} at {addr:#06x} overlaps {r.name}")
+        self.registers.append(Register(name, addr, count, access, text))
+
+    def setting(self, name, addr, signal, text, limit=None):
+        """A read-write register of up to 32 bits. A value above ``limit`` is taken as ``limit``."""
+        self._add(name, addr, 1, "rw", text)
+        with self._m.If(self._bus.w_en), self._m.If(self._bus.addr == addr):
+            self._m.d.sync += signal.eq(self._bus.w_data)
+            if limit is not None:
+                with self._m.If(self._bus.w_data > limit):
+                    self._m.d.sync += signal.eq(limit)
+        self._read.append((self._addr == addr, signal))
+
+    def wide_setting(self, name, addr, signal, text):
+        """A write-only register of up to 64 bits at ``addr`` (even: low word) and ``addr + 1``."""
+        self._add(name, addr, 2, "wo", text)
+        with self._m.If(self._bus.w_en), self._m.If(self._bus.addr == addr + 1):
+            self._m.d.sync += signal.eq(Cat(self._low, self._bus.w_data))
+
+    def status(self, name, addr, value, text):
+        """A read-only word."""
+        self._add(name, addr, 1, "ro", text)
+        self._read.append((self._addr == addr, value))
+
+    def written(self, addr):
+        """A strobe: the register at ``addr`` is being written."""
+        return self._bus.w_en & (self._bus.addr == addr)
+
+    def on_write(self, addr, strobe):
+        """``strobe`` is high in the clock after a write to ``addr``, when the register has its new value."""
+        self._m.d.sync += strobe.eq(self.written(addr))
+
+    def table(self, name, addr, depth, width, text):
+        """A write-only table. Returns ``(index, data, en)`` for a memory's write port. Up to 32 bits: a word an
+        entry; up to 64: two."""
+        words = 1 if width <= 32 else 2
+        self._add(name, addr, depth * words, "wo", text)
+        bits = (depth * words - 1).bit_length()
+        if addr % (1 << bits):
+            raise ValueError(f"CSR table {name} at {addr:#06x} is not aligned to its size")
+        here = self._bus.w_en & (self._bus.addr[bits:] == addr >> bits)
+        if words == 1:
+            return self._bus.addr[:bits], self._bus.w_data[:width], here
+        whole = Cat(self._low, self._bus.w_data)
+        return self._bus.addr[1:bits], whole[:width], here & self._bus.addr[0]
+
+    def counters(self, name, addr, depth, read, text):
+        """A read-only table. ``read(index)`` is called once and gives the word at ``index``."""
+        self._add(name, addr, depth, "ro", text)
+        bits = max(1, (depth - 1).bit_length())
+        if addr % (1 << bits):
+            raise ValueError(f"CSR table {name} at {addr:#06x} is not aligned to its size")
+        self._read.append((self._addr[bits:] == addr >> bits, read(self._addr[:bits])))
+
+    def finish(self):
+        """Build the read path; call after the last register."""
+        m = self._m
+        again = Signal(2, name="csr_again")
+        m.d.sync += again.eq(Cat(self._reads, again[0]))
+        with m.If(self._reads | again.any()):
+            m.d.sync += self._bus.r_data.eq(0)
+            for hit, value in self._read:
+                with m.If(hit):
+                    m.d.sync += self._bus.r_data.eq(value)

@@ -1,0 +1,476 @@
+"""The link: propagation delay and bit errors on a line, and the header check behind them."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In
+
+from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
+from ..csr import CsrMap, CsrSignature
+from ..hec import HecCorrector, hec
+from ..slot import Slot
+from .gap import GAP_BITS, Gap, xorshift
+
+__all__ = ["ERRORS_A_CELL", "Link"]
+
+ERRORS_A_CELL = 8
+"""Most bit errors that one cell gets. At 1e-3, the highest rate, one cell in 10**9 would have more."""
+
+CELL_BITS = 424
+
+
+class Link(wiring.Component):
+    """One direction of a line: delay, random bit errors in header and payload alike, and the receiver's HEC check.
+
+    **Errors.** The 424 bits of each cell (its HEC among them) are hit independently. The link counts good bits down from
+    ``GAP``; where they end, a bit is inverted and the next gap is drawn (:class:`~.gap.Gap`) from a xorshift64 generator,
+    which ``SEED`` starts. The same seed gives the same errors in the same cells. A first gap written by software places
+    an error at will. Only cells are hit, not the idle cells between them.
+
+    **Header check** (I.432.1 clause 4.3.2.2). In correction mode a single-bit error is corrected and any other passes on as
+    ``hec_error``; after any error the receiver is in detection mode, in which every error passes on as
+    ``hec_error``, until a good header. An error pattern that is a code word goes unnoticed, and one that
+    looks like a single error is miscorrected: as on a real line.
+
+    **Delay.** A cell of tick T leaves in tick T + ``DELAY``. With ``delay_cells`` the link has the memory for that; without,
+    its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest.
+
+    Parameters
+    ----------
+    width : int
+        Datapath, 416 or 32 bits.
+    delay_cells : int
+        Cells that the link can hold on their way, a power of two to 65536; 0 for none.
+
+    Members
+    -------
+    i, o, time, status, csr
+        The faces of a node. ``i.hec_error`` passes on.
+
+    Notes
+    -----
+    Counters wrap at 2**32. A cell that finds the delay memory full is lost and counted.
+    """
+
+    def __init__(self, *, width=WIDE, delay_cells=0):
+        check_width(width)
+        if delay_cells not in [0, *(1 << k for k in range(1, 17))]:
+            raise ValueError(f"delay_cells must be 0 or a power of two from 2 to 65536, not {delay_cells!r}")
+        self.width, self.delay_cells = width, delay_cells
+        super().__init__({**node_members(width, 1), "csr": In(CsrSignature())})
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = Slot(m, self.time, self.width, commit=12)
+        csr = CsrMap(m, self.csr)
+        self.register_map = csr.registers
+        s = _Settings(csr)
+        taken, header, hec_error, marks = (self._wide_errors if slot.wide else self._narrow_errors)(m, slot, s)
+
+        cells, errored, corrected, rejected = (Signal(32, name=n) for n in ("cells", "errored", "corrected", "rejected"))
+        fixed, bad, hit = hec_error
+        with m.If(taken):
+            m.d.sync += cells.eq(cells + 1)
+            with m.If(hit):
+                m.d.sync += errored.eq(errored + 1)
+            with m.If(fixed):
+                m.d.sync += corrected.eq(corrected + 1)
+            with m.If(bad):
+                m.d.sync += rejected.eq(rejected + 1)
+        lost = Signal(32)
+        csr.status("CELLS", 0x0080, cells, "cells that came in")
+        csr.status("ERRORED", 0x0081, errored, "cells with bit errors")
+        csr.status("CORRECTED", 0x0082, corrected, "headers corrected")
+        csr.status("REJECTED", 0x0083, rejected, "headers with an error that was not corrected")
+        csr.status("ERROR_BITS", 0x0084, s.error_bits, "bits inverted")
+        csr.status("LOST", 0x0085, lost, "cells that found the delay memory full")
+        csr.finish()
+        out = self._wide_out if slot.wide else self._narrow_out
+        out(m, slot, s, taken, header, bad, marks, lost)
+        return m
+
+    # The wide datapath: a cell, its errors and its check in one clock
+
+    def _wide_errors(self, m, slot, s):
+        taken = Signal()
+        with m.If(slot.commit), m.If(self.i.valid):
+            m.d.comb += taken.eq(1)
+        hit = Signal()
+        with m.If(taken), m.If(s.enable):
+            m.d.comb += hit.eq(s.gap < CELL_BITS)
+        flips = Const(0, CELL_BITS)  # bit 423 - k is bit k of the line's order
+        first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)
+        gap, state, bits = s.gap, s.state, Signal(4)
+        count = Const(0, 4)
+        for k in range(ERRORS_A_CELL):
+            draws, place = Signal(name=f"draws{k}"), Signal(9, name=f"place{k}")
+            m.submodules[f"gap{k}"] = unit = Gap()
+            fresh = Signal(64, name=f"state{k}")
+            m.d.comb += [
+                draws.eq(gap < CELL_BITS) if k else draws.eq(1),
+                place.eq(gap),
+                fresh.eq(xorshift(state)),
+                unit.state.eq(fresh),
+                unit.mantissa.eq(s.mantissa),
+                unit.shift.eq(s.shift),
+            ]
+            after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
+            marked = Signal(CELL_BITS, name=f"flips{k}")
+            m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips)]
+            with m.If(draws):
+                following = gap + 1 + unit.gap
+                m.d.comb += [
+                    after.eq(Mux(following[GAP_BITS:].any(), Const(-1, GAP_BITS), following)),
+                    after_state.eq(fresh),
+                    marked.eq(flips | (first_bit >> place)),
+                ]
+            flips = marked
+            count = count + draws
+            gap, state = after, after_state
+        m.d.comb += bits.eq(count)
+        with m.If(taken), m.If(s.enable):
+            with m.If(hit):
+                m.d.sync += [
+                    s.gap.eq(Mux(gap < CELL_BITS, 0, gap - CELL_BITS)),
+                    s.state.eq(state),
+                    s.error_bits.eq(s.error_bits + bits),
+                ]
+            with m.Else():
+                m.d.sync += s.gap.eq(s.gap - CELL_BITS)
+
+        # Header and HEC come first on the line, with their upper bits first
+        header_flips, hec_flips = flips[392:424], flips[384:392]
+        header, checked = Signal(CellHeader), Signal(CellHeader)
+        m.d.comb += header.eq(self.i.header)
+        fixed, bad = self._check(m, s, taken, hit, header_flips, hec_flips, header, checked)
+        payload = Signal(384)
+        m.d.comb += payload.eq(self.i.payload)
+        with m.If(hit):
+            m.d.comb += payload.eq(self.i.payload ^ Cat(flips[376 - 8 * k : 384 - 8 * k] for k in range(48)))
+        return taken, checked, (fixed, bad, hit), payload
+
+    def _check(self, m, s, taken, hit, header_flips, hec_flips, header, checked):
+        """The header as the receiver takes it, and whether it was corrected or is bad; keeps the receiver's mode."""
+        m.submodules.corrector = corrector = HecCorrector()
+        fixed, bad = Signal(), Signal()
+        header_in_error = self.i.hec_error if self.width == WIDE else self._held_hec_error
+        m.d.comb += checked.eq(header)
+        with m.If(hit):
+            damaged = header.as_value() ^ header_flips
+            m.d.comb += [
+                corrector.header.eq(Cat(hec(header.as_value()) ^ hec_flips, damaged)),
+                checked.eq(damaged),
+            ]
+        with m.If(header_in_error):
+            m.d.comb += bad.eq(1)
+        with m.Elif(hit):
+            with m.If(~corrector.good):
+                with m.If(corrector.correctable & ~s.detecting):
+                    m.d.comb += [fixed.eq(1), checked.eq(corrector.corrected[8:])]
+                with m.Else():
+                    m.d.comb += bad.eq(1)
+        with m.If(taken):
+            m.d.sync += s.detecting.eq(fixed | bad)
+        return fixed, bad
+
+    def _wide_out(self, m, slot, s, taken, header, bad, payload, lost):
+        m.d.sync += self.o.valid.eq(0)
+        if not self.delay_cells:
+            with m.If(taken):
+                m.d.sync += [
+                    self.o.valid.eq(1),
+                    self.o.hec_error.eq(bad),
+                    self.o.header.eq(header),
+                    self.o.payload.eq(payload),
+                ]
+            m.d.comb += [self.status.idle.eq(1), self.status.due.eq(NEVER)]
+            return
+        entry = data.StructLayout({"payload": 384, "header": 32, "hec_error": 1, "due": TIME_BITS})
+        cells = slot.store("delayed", entry, self.delay_cells)
+        bits = self.delay_cells.bit_length() - 1
+        read, write, due = Signal(bits + 1), Signal(bits + 1), Signal(TIME_BITS, init=NEVER)
+        used = Signal(bits + 1)
+        m.d.comb += used.eq(write - read)
+        puts, gives = Signal(), Signal()
+        with m.If(taken):
+            with m.If(used[-1]):
+                m.d.sync += lost.eq(lost + 1)
+            with m.Else():
+                m.d.comb += puts.eq(1)
+        with m.If(slot.commit), m.If(due <= self.time.now):
+            m.d.comb += gives.eq(1)
+        put = Signal(entry)
+        m.d.comb += [
+            put.payload.eq(payload),
+            put.header.eq(header),
+            put.hec_error.eq(bad),
+            put.due.eq(self.time.now + s.delay - 1),
+        ]
+        cells.write(write[:bits], put, puts)
+        head = Signal(entry)
+        m.d.comb += head.eq(cells.read(read[:bits]))
+        following = cells.read((read + 1)[:bits]).due
+        with m.If(puts):
+            m.d.sync += write.eq(write + 1)
+            with m.If(used == 0):
+                m.d.sync += due.eq(put.due)
+        with m.If(gives):
+            m.d.sync += [
+                read.eq(read + 1),
+                self.o.valid.eq(1),
+                self.o.hec_error.eq(head.hec_error),
+                self.o.header.eq(head.header),
+                self.o.payload.eq(head.payload),
+            ]
+            with m.If(used > 1):
+                m.d.sync += due.eq(following)
+            with m.Elif(puts):
+                m.d.sync += due.eq(put.due)
+            with m.Else():
+                m.d.sync += due.eq(NEVER)
+        m.d.comb += [self.status.idle.eq(1), self.status.due.eq(due)]
+
+    # The narrow datapath: a gap drawn a clock ahead of its use, a bit inverted a clock
+
+    def _narrow_errors(self, m, slot, s):
+        soc = self.i.valid & self.i.soc
+        held = CellHeader(slot.hold(self.i.word, soc, "held_header"))
+        self._held_hec_error = slot.hold(self.i.hec_error, soc, "held_hec_error")
+        arrived, taken = Signal(), Signal()
+        with m.If(soc):
+            m.d.sync += arrived.eq(1)
+        with m.Elif(slot.commit):
+            m.d.sync += arrived.eq(0)
+        m.d.comb += taken.eq(slot.commit & arrived)
+
+        # Gaps drawn ahead: state -> (table, multiplication in a stage) -> queue
+        depth = 16
+        queue = memory.Memory(shape=GAP_BITS, depth=depth, init=[])
+        m.submodules.gap_queue = queue
+        push, pull = queue.write_port(), queue.read_port(domain="comb")
+        head, tail = Signal(5), Signal(5)
+        used = Signal(5)
+        m.submodules.gap_unit = unit = Gap()
+        stages = 3
+        ahead = Signal(64)  # the state from which gaps are drawn; s.state is that of the gaps used
+        drawing = Signal(stages)
+        draw = Signal()
+        m.d.comb += [
+            used.eq(tail - head),
+            draw.eq(s.enable & (used < depth - stages - 1) & ~s.restart),
+            unit.state.eq(ahead),
+            unit.mantissa.eq(s.mantissa),
+            unit.shift.eq(s.shift),
+        ]
+        with m.If(draw):
+            m.d.sync += ahead.eq(xorshift(ahead))
+        drawn = unit.gap
+        for k in range(stages):  # registers for the tools to balance
+            staged = Signal(GAP_BITS, name=f"gap_stage{k}")
+            m.d.sync += staged.eq(drawn)
+            drawn = staged
+        m.d.sync += drawing.eq(Cat(draw, drawing[:-1]))
+        m.d.comb += [push.addr.eq(tail[:4]), push.data.eq(drawn), push.en.eq(drawing[-1]), pull.addr.eq(head[:4])]
+        with m.If(drawing[-1]):
+            m.d.sync += tail.eq(tail + 1)
+        with m.If(s.restart):
+            m.d.sync += [ahead.eq(xorshift(s.state)), head.eq(0), tail.eq(0), drawing.eq(0)]
+
+        # Marks: a row of 32 bits for each of the 12 words of payload, two banks in turn; header and HEC in registers
+        marks = memory.Memory(shape=32, depth=32, init=[])
+        m.submodules.marks = marks
+        mark_read, mark_write = marks.read_port(domain="comb"), marks.write_port()
+        bank = Signal()
+        header_flips, hec_flips = Signal(32), Signal(8)
+        hit = Signal()
+        left = Signal(4)
+        active = Signal()
+        with m.If(soc):
+            m.d.sync += [active.eq(1), left.eq(ERRORS_A_CELL), hit.eq(0), header_flips.eq(0), hec_flips.eq(0)]
+        place = Signal(9)
+        inside = Signal()
+        m.d.comb += [
+            place.eq(s.gap),
+            inside.eq(active & s.enable & (s.gap < CELL_BITS) & (left != 0) & (used != 0)),
+        ]
+        body = Signal(9)
+        m.d.comb += body.eq(place - 40)
+        row = Signal(4)
+        m.d.comb += row.eq(body[5:])
+        # bit k of the line's order within a word: octet k // 8, its bit 7 - k % 8
+        one = Signal(32)
+        m.d.comb += one.eq(1 << Cat(~body[:3], body[3:5]))
+        m.d.comb += [
+            mark_read.addr.eq(Cat(row, bank)),
+            mark_write.addr.eq(Cat(row, bank)),
+            mark_write.data.eq(mark_read.data ^ one),
+        ]
+        following = Signal(GAP_BITS + 1)
+        m.d.comb += following.eq(s.gap + 1 + pull.data)
+        with m.If(inside):
+            m.d.sync += [
+                hit.eq(1),
+                left.eq(left - 1),
+                head.eq(head + 1),
+                s.state.eq(xorshift(s.state)),
+                s.gap.eq(Mux(following[GAP_BITS], Const(-1, GAP_BITS), following)),
+                s.error_bits.eq(s.error_bits + 1),
+            ]
+            with m.If(place < 32):
+                m.d.sync += header_flips.eq(header_flips ^ (1 << (31 - place)[:5]))
+            with m.Elif(place < 40):
+                m.d.sync += hec_flips.eq(hec_flips ^ (1 << (39 - place)[:3]))
+            with m.Else():
+                m.d.comb += mark_write.en.eq(1)
+        with m.If(taken):
+            m.d.sync += [active.eq(0), bank.eq(~bank)]
+            with m.If(s.enable):
+                m.d.sync += s.gap.eq(Mux(s.gap < CELL_BITS, 0, s.gap - CELL_BITS))
+        checked = Signal(CellHeader)
+        fixed, bad = self._check(m, s, taken, hit, header_flips, hec_flips, held, checked)
+        self._filling = s.enable & ((used < depth - stages - 1) | drawing.any())
+        return taken, checked, (fixed, bad, hit), (marks, bank)
+
+    def _narrow_out(self, m, slot, s, taken, header, bad, marks, lost):
+        marks, bank = marks
+        words = WORDS_A_CELL - 1
+        # A cell in work: its payload words wait here until its errors are known
+        waiting = memory.Memory(shape=32, depth=32, init=[])
+        m.submodules.waiting = waiting
+        put, get = waiting.write_port(), waiting.read_port(domain="comb")
+        in_bank, in_count = Signal(), Signal(4)
+        m.d.comb += [put.addr.eq(Cat(in_count, in_bank)), put.data.eq(self.i.word)]
+        with m.If(self.i.valid):
+            with m.If(self.i.soc):
+                m.d.sync += [in_count.eq(0), in_bank.eq(~in_bank)]
+            with m.Else():
+                m.d.comb += put.en.eq(1)
+                m.d.sync += in_count.eq(in_count + 1)
+        # Flips of the bank that is on its way out, cleared as they are used
+        flips, wipe = marks.read_port(domain="comb"), marks.write_port()
+        ready, out_header, out_bad, out_bank, out_marks = Signal(), Signal(CellHeader), Signal(), Signal(), Signal()
+        with m.If(taken):
+            m.d.sync += [
+                ready.eq(1),
+                out_header.eq(header),
+                out_bad.eq(bad),
+                out_bank.eq(in_bank),
+                out_marks.eq(bank),
+            ]
+        count, step, send_bank, send_marks = Signal(4), Signal(4), Signal(), Signal()
+        m.d.comb += [
+            get.addr.eq(Cat(step, send_bank)),
+            flips.addr.eq(Cat(step, send_marks)),
+            wipe.addr.eq(Cat(step, send_marks)),
+            wipe.en.eq(count != 0),
+        ]
+        starts = Signal()
+        m.d.comb += starts.eq(self.time.tick & ready)
+        with m.If(starts):
+            m.d.sync += [
+                ready.eq(0),
+                count.eq(words),
+                step.eq(0),
+                send_bank.eq(out_bank),
+                send_marks.eq(out_marks),
+            ]
+        with m.Elif(count != 0):
+            m.d.sync += [count.eq(count - 1), step.eq(step + 1)]
+        word = Signal(32)
+        m.d.comb += word.eq(get.data ^ flips.data)
+        working = self._filling | ready | (count != 0) | self.i.valid
+        if not self.delay_cells:
+            m.d.sync += [self.o.valid.eq(starts | (count != 0)), self.o.soc.eq(starts), self.o.hec_error.eq(out_bad)]
+            m.d.sync += self.o.word.eq(Mux(starts, out_header, word))
+            m.d.comb += [self.status.idle.eq(~working), self.status.due.eq(NEVER)]
+            return
+        self._narrow_delay(m, slot, s, starts, count, step, out_header, out_bad, word, working, lost)
+
+    def _narrow_delay(self, m, slot, s, starts, count, step, header, bad, word, working, lost):
+        """Cells in a memory of words, 16 places a cell; the header and its due tick in a memory of their own."""
+        bits = self.delay_cells.bit_length() - 1
+        words = memory.Memory(shape=32, depth=self.delay_cells * 16, init=[])
+        heads = memory.Memory(shape=data.StructLayout({"header": 32, "hec_error": 1, "due": TIME_BITS}),
+                              depth=self.delay_cells, init=[])  # fmt: skip
+        m.submodules.delayed, m.submodules.delayed_heads = words, heads
+        put, get = words.write_port(), words.read_port(domain="sync")
+        put_head, get_head = heads.write_port(), heads.read_port(domain="sync")
+        read, write, used = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
+        m.d.comb += used.eq(write - read)
+        keeps = Signal()
+        entered = Signal(TIME_BITS)  # a cell's words come out of the first half in the tick after it came in
+        m.d.comb += entered.eq(self.time.now - 1)
+        m.d.comb += [
+            put_head.addr.eq(write[:bits]),
+            put_head.data.header.eq(header),
+            put_head.data.hec_error.eq(bad),
+            put_head.data.due.eq(entered + s.delay - 1),
+        ]
+        with m.If(starts):
+            with m.If(used[-1]):
+                m.d.sync += [keeps.eq(0), lost.eq(lost + 1)]
+            with m.Else():
+                m.d.sync += keeps.eq(1)
+                m.d.comb += put_head.en.eq(1)
+        with m.If(put_head.en):
+            m.d.sync += write.eq(write + 1)
+        place = Signal(bits)
+        with m.If(put_head.en):
+            m.d.sync += place.eq(write[:bits])
+        m.d.comb += [put.addr.eq(Cat(step, place)), put.data.eq(word), put.en.eq((count != 0) & keeps)]
+
+        m.d.comb += get_head.addr.eq(read[:bits])
+        known = Signal(2)  # the head read belongs to `read`
+        m.d.sync += known.eq(Cat(used != 0, known[0]))
+        gives, chosen = Signal(), Signal()
+        m.d.comb += gives.eq(slot.commit & known.all() & (get_head.data.due <= self.time.now))
+        out_header, out_bad, from_place = Signal(32), Signal(), Signal(bits)
+        with m.If(gives):
+            m.d.sync += [
+                chosen.eq(1),
+                read.eq(read + 1),
+                known.eq(0),
+                out_header.eq(get_head.data.header),
+                out_bad.eq(get_head.data.hec_error),
+                from_place.eq(read[:bits]),
+            ]
+        out_step, out_count = Signal(4), Signal(4)
+        m.d.comb += get.addr.eq(Cat(out_step, from_place))
+        m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
+        goes = self.time.tick & chosen
+        with m.If(goes):
+            m.d.sync += [
+                self.o.valid.eq(1), self.o.soc.eq(1), self.o.hec_error.eq(out_bad), self.o.word.eq(out_header),
+                chosen.eq(0), out_count.eq(12), out_step.eq(1),
+            ]  # fmt: skip
+        with m.Elif(out_count != 0):
+            m.d.sync += [
+                self.o.valid.eq(1), self.o.word.eq(get.data), out_count.eq(out_count - 1), out_step.eq(out_step + 1),
+            ]  # fmt: skip
+        with m.Else():
+            m.d.sync += out_step.eq(0)
+        waits = known.all() & ~chosen & (out_count == 0)
+        m.d.comb += [
+            self.status.due.eq(Mux(used == 0, NEVER, get_head.data.due)),
+            self.status.idle.eq(~working & ((used == 0) | waits) & ~chosen & (out_count == 0)),
+        ]
+
+
+class _Settings:
+    """The registers of a link, and the state that software may write."""
+
+    def __init__(self, csr):
+        self.delay = Signal(32, init=1)
+        self.enable = Signal()
+        self.mantissa, self.shift = Signal(24), Signal(6)
+        self.gap, self.state = Signal(GAP_BITS), Signal(64, init=1)
+        self.detecting = Signal()
+        self.error_bits = Signal(32)
+        self.restart = Signal()
+        csr.status("ID", 0x0000, Const(0x42504C4B, 32), "'BPLK'")
+        csr.setting("DELAY", 0x0001, self.delay, "ticks from in to out, 1 and more (2 and more with a delay memory)")
+        csr.setting("ERROR_ENABLE", 0x0002, self.enable, "bit errors on")
+        csr.setting("ERROR_MANTISSA", 0x0003, self.mantissa, "scale of the gaps, 24 bits")
+        csr.setting("ERROR_SHIFT", 0x0004, self.shift, "scale of the gaps, binary places")
+        csr.wide_setting("GAP", 0x0010, self.gap, "good bits before the next error")
+        csr.wide_setting("SEED", 0x0012, self.state, "state of the generator, not 0; write ERROR_ENABLE after it")
+        csr.on_write(0x0013, self.restart)

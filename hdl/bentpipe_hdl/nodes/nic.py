@@ -1,0 +1,123 @@
+"""The network interface: AAL5 both ways, in RTL; the host's side is PDUs."""
+
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..aal5.crc32 import CrcTables
+from ..aal5.reassembler import Verdict, build_reassembler
+from ..aal5.segmenter import build_segmenter
+from ..cell import NARROW, WIDE, check_width, node_members
+from ..csr import CsrMap, CsrSignature
+from ..slot import Slot
+
+__all__ = ["Nic"]
+
+
+class Nic(wiring.Component):
+    """An ATM network interface with AAL5 segmentation and reassembly.
+
+    **Transmit.** The host posts a PDU of 1 to 65535 octets for a VC; a VC has one PDU at a time, any number of VCs have
+    theirs interleaved cell by cell. The VC whose cell is due first gets the line (:class:`~..traffic.tournament`);
+    after each cell its due time moves on by its ``TX_PERIOD`` from ``max(due, now - TOLERANCE)``, the virtual
+    scheduling of GCRA (I.371). VCs without a rate of their own get the line's period and so share it in turn. The NIC fetches
+    48 octets when it has chosen the VC of its next cell, a tick or more ahead; it pads, and adds the trailer.
+
+    **Receive.** Cells of known VCs go to the host with their place in the PDU. The PDU's last cell brings the verdict
+    :class:`~..aal5.reassembler.Verdict`. Cells that are no user cells (OAM, RM), of unknown VCs, with a bad HEC, or beyond
+    ``RX_LIMIT`` are counted and dropped. No error of a VC touches another.
+
+    Parameters
+    ----------
+    width : int
+        Datapath, 416 or 32 bits.
+    vcs : int
+        Number of VCs each way, a power of two, 2 to 4096.
+    slot_bits : int
+        Look-up slots are ``2**slot_bits``, 4 to 12.
+
+    Members
+    -------
+    i, o, time, status, csr
+        The faces of a node; a cell decided on in tick T goes out in tick T+1.
+    post_valid, post_vc, post_length, post_uu, post_cpi : In
+        A PDU to send; to be held until ``post_taken``, which comes with the end of a tick. A post for a busy VC or of length 0 is taken,
+        counted in ``TX_REFUSED`` and forgotten.
+    fetch, fetch_vc : Out
+        Give the next 48 octets of this VC's PDU. One clock; a new fetch comes only after the cell went.
+    block : In(384)
+        At 416 bits: those octets, from the clock after ``fetch`` on. Octets beyond the PDU's end are ignored.
+    word, word_next : In(32), Out(1)
+        At 32 bits: those octets as 12 words, the next after each clock with ``word_next``; the first has to be there in
+        the tick after ``fetch``.
+    done, done_vc : Out
+        The last cell of this VC's PDU has been chosen for the line; the VC can be posted to again.
+    rx_valid, rx_vc, rx_index : Out
+        48 octets (416 bits), or one word of 12 (32 bits), of cell ``rx_index`` of a PDU of VC ``rx_vc``.
+    rx_payload : Out(384), or rx_word : Out(32)
+    rx_last, rx_status, rx_length, rx_uu, rx_cpi : Out
+        With the PDU's last cell (its last word), or alone where that was dropped: verdict, length field, UU, CPI.
+
+    Notes
+    -----
+    Counters wrap at 2**32. After reset the tables are cleared for ``8 * vcs`` clocks (``idle`` is low), cells and posts
+    have to wait. Clauses: I.363.5, I.371, I.361.
+    """
+
+    def __init__(self, *, width=WIDE, vcs=64, slot_bits=8):
+        check_width(width)
+        if vcs not in [1 << k for k in range(1, 13)]:
+            raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
+        if not 4 <= slot_bits <= 12:
+            raise ValueError(f"slot_bits must be from 4 to 12, not {slot_bits!r}")
+        self.width, self.vcs, self.slot_bits = width, vcs, slot_bits
+        host = {
+            "post_valid": In(1),
+            "post_vc": In(range(vcs)),
+            "post_length": In(16),
+            "post_uu": In(8),
+            "post_cpi": In(8),
+            "post_taken": Out(1),
+            "fetch": Out(1),
+            "fetch_vc": Out(range(vcs)),
+            "done": Out(1),
+            "done_vc": Out(range(vcs)),
+            "rx_valid": Out(1),
+            "rx_vc": Out(range(vcs)),
+            "rx_index": Out(11),
+            "rx_last": Out(1),
+            "rx_status": Out(Verdict),
+            "rx_length": Out(16),
+            "rx_uu": Out(8),
+            "rx_cpi": Out(8),
+        }
+        if width == WIDE:
+            host |= {"block": In(384), "rx_payload": Out(384)}
+        else:
+            host |= {"word": In(32), "word_next": Out(1), "rx_word": Out(32)}
+        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), **host})
+        if width == NARROW:
+            self.tx_streaming = Signal()
+            self.rx_streaming = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = Slot(m, self.time, self.width, commit=11)
+        csr = CsrMap(m, self.csr)
+        self.register_map = csr.registers
+        csr.status("ID", 0x0000, Const(0x42504E43, 32), "'BPNC'")
+        tables = CrcTables(m) if slot.wide else None
+
+        vc_bits = (self.vcs - 1).bit_length()
+        clear = Signal(vc_bits + 4)  # clearing after reset: 8 * vcs clocks
+        clearing = Signal()
+        m.d.comb += clearing.eq(~clear[-1])
+        with m.If(clearing):
+            m.d.sync += clear.eq(clear + 1)
+        due = build_segmenter(m, self, slot, csr, tables, clearing, clear[:vc_bits])
+        build_reassembler(m, self, slot, csr, tables, clearing, clear[:vc_bits], clear[:-1])
+        csr.finish()
+        busy = clearing if slot.wide else clearing | self.tx_streaming | self.rx_streaming | self.i.valid
+        m.d.comb += self.status.idle.eq(~busy)
+        m.d.comb += self.status.due.eq(due)
+        return m

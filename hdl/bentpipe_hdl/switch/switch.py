@@ -1,0 +1,552 @@
+"""The shared-buffer switch: UBR with tail drop, partial and early packet discard."""
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
+
+from ..cell import (
+    FRACTION_BITS,
+    NEVER,
+    TIME_BITS,
+    WIDE,
+    WORDS_A_CELL,
+    CellHeader,
+    check_width,
+    node_members,
+)
+from ..csr import CsrMap, CsrSignature
+from ..slot import Slot
+from .lookup import Lookup
+
+__all__ = ["Policy", "Switch"]
+
+DUE_BITS = TIME_BITS + FRACTION_BITS
+
+
+class Policy(data.Struct):
+    """What a VC may take of the buffer: the entry of the ``VC_POLICY`` table.
+
+    Members
+    -------
+    limit : 16
+        Most cells that the VC may have queued.
+    epd_threshold : 16
+        A new frame is refused when the queue has this many cells or more. The queue is the VC's own with
+        ``epd_own``, else the shared buffer, and then the threshold is the switch's ``EPD_THRESHOLD``.
+    port : 4
+        Output port.
+    ppd, epd : 1
+        Partial, early packet discard, together as a rule. With neither, cells are dropped one by one (tail drop).
+    epd_own : 1
+        EPD looks at the VC's own queue and threshold.
+    enabled : 1
+        Not read by the switch; 0 in entries of VCs that don't exist.
+    """
+
+    limit: 16
+    epd_threshold: 16
+    port: 4
+    ppd: 1
+    epd: 1
+    epd_own: 1
+    enabled: 1
+
+
+REASONS = ("full", "epd", "ppd", "clp")
+"""Why a cell of a known VC was dropped, in the order of the counters."""
+
+FULL, EPD, PPD, CLP = range(4)
+
+
+class Switch(wiring.Component):
+    """An output-queued ATM switch module: one cell buffer shared by all VCs, a linked-list queue a VC.
+
+    A cell is looked up by (port, VPI, VCI), gets its VC's outgoing VPI/VCI, is queued or dropped, and leaves in its
+    VC's turn (round robin over the VCs of its port that have cells) at the rate of its port.
+
+    **Dropping.** ``Q`` is the number of cells in the buffer. A cell is dropped as *full* when ``Q >= CAPACITY`` or its
+    VC has ``limit`` cells queued. A cell with CLP=1 is dropped as *clp* when ``Q >= CLP_THRESHOLD``. For AAL5 user
+    cells (PTI below 4) of a VC with PPD or EPD: the first cell of a frame decides: EPD refuses the whole frame when
+    the queue is at or above its threshold, the CLP threshold does likewise, and with PPD so does a full buffer. Once a later
+    cell is dropped (only *full* does that), PPD drops the rest of the frame but its last cell, which is let
+    through if there is room; if even that is lost, the following frame is dropped too up to its last cell, so that
+    no receiver joins two half frames to one. OAM and RM cells (PTI 4 to 7) are queued or dropped by
+    ``full`` and ``clp`` alone and touch no frame state (TM 4.0 clause 5.8; Romanow and Floyd 1995).
+
+    **Timing.** A cell may leave its port when ``now >= next``, and then ``next += PERIOD``: the port's rate is exact
+    in the long run even if a tick's turn goes to another port. A cell that finds its port idle sets ``next`` to
+    ``max(next, now + PROCESSING_DELAY)``; so the delay is what a cell meets in an unloaded switch, and is hidden in the
+    queueing of a loaded one. A tick takes one cell in and gives one out; of several ports due the lowest goes first.
+    A cell leaves at the earliest in the tick after it came in.
+
+    **Within a tick** the arrival is admitted first, as if the departure had not yet freed its place; if both concern
+    the same port's round, the arriving cell's VC joins it first.
+
+    Parameters
+    ----------
+    width : int
+        Datapath, 416 or 32 bits.
+    vcs : int
+        Number of VCs, a power of two, 2 to 4096.
+    cells : int
+        Size of the buffer in cells, 1 to 32768. (``vcs`` more are built: each VC has its next cell's place reserved.)
+    ports : int
+        Ports in and out, 1 to 16.
+    slot_bits : int
+        Look-up slots a port are ``2**slot_bits``, 4 to 12.
+
+    Members
+    -------
+    i, o : cells in and out
+        A cell of tick T comes out in tick T+1 at the earliest. Not ``hec_error``: such cells are dropped here.
+    time, status, csr
+
+    Raises
+    ------
+    ValueError
+        A parameter out of its range.
+
+    Notes
+    -----
+    Counters of cells wrap at 2**32. After reset the tables are cleared for ``4 * vcs`` clocks (``idle`` is low);
+    cells that arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
+    """
+
+    def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4, slot_bits=8):
+        check_width(width)
+        if vcs not in [1 << k for k in range(1, 13)]:
+            raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
+        if not 1 <= cells <= 32768:
+            raise ValueError(f"cells must be from 1 to 32768, not {cells!r}")
+        if not 1 <= ports <= 16:
+            raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
+        if not 4 <= slot_bits <= 12:
+            raise ValueError(f"slot_bits must be from 4 to 12, not {slot_bits!r}")
+        self.width, self.vcs, self.cells, self.ports = width, vcs, cells, ports
+        self.slot_bits = slot_bits
+        super().__init__({**node_members(width, ports), "csr": In(CsrSignature())})
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = Slot(m, self.time, self.width)
+        wide, now, tick = slot.wide, self.time.now, self.time.tick
+        vcs, cells, ports = self.vcs, self.cells, self.ports
+        vc_bits = (vcs - 1).bit_length()
+        cell_bits = (cells + vcs - 1).bit_length()
+        count_bits = (cells + 1).bit_length()
+        places = cells + vcs
+
+        # Settings
+        csr = CsrMap(m, self.csr)
+        self.register_map = csr.registers
+        capacity = Signal(count_bits, init=cells)
+        epd_threshold = Signal(count_bits, init=cells)
+        clp_threshold = Signal(count_bits, init=cells)
+        processing_delay = Signal(24)
+        nni = Signal(ports)
+        occupancy = Signal(count_bits)
+        high_water = Signal(count_bits)
+        top = (1 << count_bits) - 1
+        csr.status("ID", 0x0000, Const(0x42505357, 32), "'BPSW'")
+        csr.setting("CAPACITY", 0x0001, capacity, "cells that the buffer takes", limit=cells)
+        csr.setting("EPD_THRESHOLD", 0x0002, epd_threshold, "shared EPD threshold, cells", limit=top)
+        csr.setting(
+            "CLP_THRESHOLD", 0x0003, clp_threshold, "CLP=1 cells are dropped from here on, cells", limit=top
+        )
+        csr.setting("PROCESSING_DELAY", 0x0004, processing_delay, "ticks through an idle switch, 1 and more")
+        csr.setting("NNI", 0x0005, nni, "a bit a port: NNI headers")
+        csr.status("OCCUPANCY", 0x0006, occupancy, "cells in the buffer now")
+        csr.status("HIGH_WATER", 0x0007, high_water, "most cells since it was last written (any value)")
+        period = Array(Signal(40, name=f"period{p}") for p in range(ports))
+        for p in range(ports):
+            csr.wide_setting(
+                f"PERIOD{p}", 0x0020 + 2 * p, period[p], f"ticks a cell of port {p}, 16 fraction bits"
+            )
+
+        # Tables
+        lookup = Lookup(m, slot, csr, addr=0x80000, vcs=vcs, ports=ports, nni=nni, slot_bits=self.slot_bits)
+        policies = slot.store("policies", Policy, vcs)
+        policies.write(
+            *csr.table("VC_POLICY", 0x10000, vcs, 40, "limit, epd_threshold<<16, port<<32, ppd, epd, epd_own")
+        )
+        translations = slot.store("translations", 28, vcs)
+        translations.write(*csr.table("VC_HEADER", 0x20000, vcs, 28, "outgoing vpi<<16 | vci"))
+
+        # Clearing after reset: 4 * vcs clocks
+        clear = Signal(vc_bits + 3)
+        clearing = Signal()
+        clear_vc = Signal(vc_bits)
+        m.d.comb += [clearing.eq(~clear[-1]), clear_vc.eq(clear)]
+        with m.If(clearing):
+            m.d.sync += clear.eq(clear + 1)
+
+        # Arrival: look-up and the VC's words
+        if wide:
+            header, in_port, in_hec_error = self.i.header, self.i.port, self.i.hec_error
+            arrives = self.i.valid & ~clearing
+        else:
+            soc = self.i.valid & self.i.soc
+            header = CellHeader(slot.hold(self.i.word, soc, "held_header"))
+            in_port = slot.hold(self.i.port, soc, "held_port")
+            in_hec_error = slot.hold(self.i.hec_error, soc, "held_hec_error")
+            arrived = Signal()
+            with m.If(soc):
+                m.d.sync += arrived.eq(1)
+            with m.Elif(slot.commit):
+                m.d.sync += arrived.eq(0)
+            arrives = arrived & ~clearing
+
+        arrival_layout = data.StructLayout(
+            {"tail": cell_bits, "inside": 1, "refused": 1, "cut": 1, "why": 2, "accepted": 32}
+        )
+        departure_layout = data.StructLayout({"head": cell_bits, "departed": 32})
+        arrival_words = slot.store("arrival_words", arrival_layout, vcs)
+        departure_words = slot.store("departure_words", departure_layout, vcs)
+
+        take = Signal()
+        with m.If(slot.commit), m.If(arrives):
+            m.d.comb += take.eq(1)
+        found, found_vc = lookup.find(header, in_port)
+        vc = Signal(vc_bits)
+        known = Signal()
+        m.d.comb += vc.eq(found_vc)
+        a = Signal(arrival_layout)
+        a_departure = Signal(departure_layout)
+        policy = Signal(Policy)
+        m.d.comb += [
+            known.eq(found & ~in_hec_error),
+            a.eq(arrival_words.read(vc)),
+            a_departure.eq(departure_words.read(vc)),
+            policy.eq(policies.read(vc)),
+        ]
+        length = Signal(count_bits)
+        user, last, framed, full, clp_drop, epd_queue, epd_limit, epd_drop = (
+            Signal(), Signal(), Signal(), Signal(), Signal(), Signal(count_bits), Signal(16), Signal(),
+        )  # fmt: skip
+        m.d.comb += [
+            length.eq(a.accepted - a_departure.departed),
+            user.eq(~header.pti[2]),
+            last.eq(header.pti[0]),
+            framed.eq(user & (policy.ppd | policy.epd)),
+            full.eq((occupancy >= capacity) | (length >= policy.limit)),
+            clp_drop.eq(header.clp & (occupancy >= clp_threshold)),
+            epd_queue.eq(Mux(policy.epd_own, length, occupancy)),
+            epd_limit.eq(Mux(policy.epd_own, policy.epd_threshold, epd_threshold)),
+            epd_drop.eq(policy.epd & (epd_queue >= epd_limit)),
+        ]
+        # The decision
+        drop, reason = Signal(), Signal(2)
+        inside, refused, cut, why = Signal(), Signal(), Signal(), Signal(2)
+        m.d.comb += [inside.eq(a.inside), refused.eq(a.refused), cut.eq(a.cut), why.eq(a.why)]
+        with m.If(~framed):
+            with m.If(full):
+                m.d.comb += [drop.eq(1), reason.eq(FULL)]
+            with m.Elif(clp_drop):
+                m.d.comb += [drop.eq(1), reason.eq(CLP)]
+        with m.Else():
+            with m.If(~a.inside):  # the first cell decides for its frame
+                with m.If(epd_drop):
+                    m.d.comb += [drop.eq(1), reason.eq(EPD), why.eq(EPD)]
+                with m.Elif(full):
+                    m.d.comb += [drop.eq(1), reason.eq(FULL), why.eq(PPD)]
+                with m.Elif(clp_drop):
+                    m.d.comb += [drop.eq(1), reason.eq(CLP), why.eq(CLP)]
+                m.d.comb += [
+                    inside.eq(~last),
+                    refused.eq(drop & ~last & (policy.ppd | (reason != FULL))),
+                    cut.eq(0),
+                ]
+            with m.Elif(a.refused):
+                m.d.comb += [drop.eq(1), reason.eq(a.why)]
+                with m.If(last):
+                    m.d.comb += [inside.eq(0), refused.eq(0)]
+            with m.Elif(last):
+                # A frame's last cell goes through if there is room; if not, what follows is still this frame.
+                m.d.comb += [inside.eq(full & policy.ppd), cut.eq(full & policy.ppd)]
+                with m.If(full):
+                    m.d.comb += [drop.eq(1), reason.eq(FULL)]
+            with m.Elif(a.cut):
+                m.d.comb += [drop.eq(1), reason.eq(PPD)]
+            with m.Elif(full):
+                m.d.comb += [drop.eq(1), reason.eq(FULL), cut.eq(policy.ppd)]
+        seen, enqueue, lost, stray = Signal(), Signal(), Signal(), Signal()
+        with m.If(take):
+            with m.If(known):
+                m.d.comb += seen.eq(1)
+                with m.If(drop):
+                    m.d.comb += lost.eq(1)
+                with m.Else():
+                    m.d.comb += enqueue.eq(1)
+            with m.Else():
+                m.d.comb += stray.eq(1)
+        out_port = Signal(range(max(ports, 2)))
+        m.d.comb += out_port.eq(policy.port)
+
+        # Departure: which port, which VC
+        next_due = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
+        ring_read = Array(Signal(vc_bits + 1, name=f"ring_read{p}") for p in range(ports))
+        ring_write = Array(Signal(vc_bits + 1, name=f"ring_write{p}") for p in range(ports))
+        rings = slot.store("rings", vc_bits, ports * vcs)
+        busy = Signal(ports)
+        ready = Signal(ports)
+        for p in range(ports):
+            m.d.comb += [
+                busy[p].eq(ring_read[p] != ring_write[p]),
+                ready[p].eq(busy[p] & (next_due[p][FRACTION_BITS:] <= now)),
+            ]
+        d_port = Signal(range(max(ports, 2)))
+        for p in reversed(range(ports)):
+            with m.If(ready[p]):
+                m.d.comb += d_port.eq(p)
+        dequeue = Signal()
+        with m.If(slot.commit), m.If(ready.any()):
+            m.d.comb += dequeue.eq(1)
+        d_vc = Signal(vc_bits)
+        d = Signal(departure_layout)
+        d_arrival = Signal(arrival_layout)
+        m.d.comb += [
+            d_vc.eq(
+                rings.read(Cat(ring_read[d_port][:vc_bits], d_port) if ports > 1 else ring_read[0][:vc_bits])
+            ),
+            d.eq(departure_words.read(d_vc)),
+            d_arrival.eq(arrival_words.read(d_vc)),
+        ]
+
+        # The buffer: places linked to queues, one read and one write of a link a tick
+        links = slot.store("links", data.StructLayout({"next": cell_bits, "pti": 3, "clp": 1}), places)
+        free_head, free_count = Signal(cell_bits), Signal(count_bits)
+        fresh = Signal(cell_bits, init=vcs)
+        from_list = Signal()
+        link = links.read(Mux(dequeue if wide else ready.any(), d.head, free_head))
+        place = Signal(cell_bits)
+        m.d.comb += [
+            from_list.eq(free_count != 0),
+            place.eq(Mux(dequeue, d.head, Mux(from_list, free_head, fresh))),
+        ]
+        new_link = Signal(links._shape)
+        m.d.comb += [
+            new_link.next.eq(Mux(enqueue, place, free_head)),
+            new_link.pti.eq(header.pti),
+            new_link.clp.eq(header.clp),
+        ]
+        links.write(Mux(enqueue, a.tail, d.head), new_link, enqueue | dequeue)
+        with m.If(enqueue & ~dequeue):
+            m.d.sync += occupancy.eq(occupancy + 1)
+            with m.If(occupancy >= high_water):
+                m.d.sync += high_water.eq(occupancy + 1)
+            with m.If(from_list):
+                m.d.sync += [free_head.eq(link.next), free_count.eq(free_count - 1)]
+            with m.Else():
+                m.d.sync += fresh.eq(fresh + 1)
+        with m.If(dequeue & ~enqueue):
+            m.d.sync += [
+                occupancy.eq(occupancy - 1),
+                free_head.eq(d.head),
+                free_count.eq(free_count + 1),
+            ]
+        with m.If(csr.written(0x0007)):
+            m.d.sync += high_water.eq(occupancy)
+
+        # The words of the VCs
+        new_a = Signal(arrival_layout)
+        cleared = Signal(arrival_layout)
+        m.d.comb += [
+            new_a.tail.eq(Mux(enqueue, place, a.tail)),
+            new_a.inside.eq(inside),
+            new_a.refused.eq(refused),
+            new_a.cut.eq(cut),
+            new_a.why.eq(why),
+            new_a.accepted.eq(a.accepted + enqueue),
+            cleared.tail.eq(clear_vc),
+        ]
+        arrival_words.write(vc, new_a, seen, clear=(clearing, clear_vc, cleared))
+        new_d = Signal(departure_layout)
+        cleared_d = Signal(departure_layout)
+        m.d.comb += [
+            new_d.head.eq(link.next),
+            new_d.departed.eq(d.departed + 1),
+            cleared_d.head.eq(clear_vc),
+        ]
+        departure_words.write(d_vc, new_d, dequeue, clear=(clearing, clear_vc, cleared_d))
+
+        # The rounds: a VC joins its port's when its queue stops being empty, and again after each cell it sends
+        joins, rejoins = Signal(), Signal()
+        with m.If(enqueue):
+            m.d.comb += joins.eq(a.tail == a_departure.head)
+        with m.If(dequeue):
+            m.d.comb += rejoins.eq((link.next != d_arrival.tail) | (enqueue & (vc == d_vc)))
+        same_port = Signal()
+        m.d.comb += same_port.eq(joins & (out_port == d_port))
+        rejoin_at = Signal(vc_bits + 1)
+        m.d.comb += rejoin_at.eq(ring_write[d_port] + same_port)
+
+        def in_ring(port, index):
+            return Cat(index[:vc_bits], port) if ports > 1 else index[:vc_bits]
+
+        rings.write(in_ring(out_port, ring_write[out_port]), vc, joins)
+        rings.write(in_ring(d_port, rejoin_at), d_vc, rejoins)
+        emptied = Signal()  # the departing cell was the last of its port
+        m.d.comb += emptied.eq(
+            dequeue & ~rejoins & ((ring_read[d_port] + 1)[: vc_bits + 1] == ring_write[d_port])
+        )
+        earliest = Signal(TIME_BITS)
+        m.d.comb += earliest.eq(now + processing_delay)
+        after = Signal(DUE_BITS)  # the departing port's next
+        m.d.comb += after.eq(next_due[d_port] + period[d_port])
+
+        due = Signal(TIME_BITS, init=NEVER)
+        next_values, busy_values = [], []
+        for p in range(ports):
+            joins_p, leaves_p = Signal(name=f"joins{p}"), Signal(name=f"leaves{p}")
+            next_p = Signal(DUE_BITS, name=f"new_next{p}")
+            read_p = Signal(vc_bits + 1, name=f"new_read{p}")
+            write_p = Signal(vc_bits + 1, name=f"new_write{p}")
+            m.d.comb += [next_p.eq(next_due[p]), read_p.eq(ring_read[p]), write_p.eq(ring_write[p])]
+            with m.If(dequeue & (d_port == p)):
+                m.d.comb += [leaves_p.eq(1), next_p.eq(after), read_p.eq(ring_read[p] + 1)]
+            with m.If(joins & (out_port == p)):
+                m.d.comb += joins_p.eq(1)
+                with m.If(~busy[p] | (leaves_p & emptied)):
+                    was = Mux(leaves_p, after, next_due[p])
+                    with m.If(was[FRACTION_BITS:] < earliest):
+                        m.d.comb += next_p.eq(Cat(Const(0, FRACTION_BITS), earliest))
+            m.d.comb += write_p.eq(ring_write[p] + joins_p + (leaves_p & rejoins))
+            with m.If(joins_p | leaves_p):
+                m.d.sync += [next_due[p].eq(next_p), ring_read[p].eq(read_p), ring_write[p].eq(write_p)]
+            next_values.append(next_p)
+            busy_values.append(read_p != write_p)
+        with m.If(enqueue | dequeue):
+            m.d.sync += due.eq(self._minimum(m, busy_values, next_values))
+
+        # Counters
+        drops = slot.store("drops", 32, 4 * vcs)
+        drop_index = Signal(vc_bits + 2)
+        m.d.comb += drop_index.eq(Cat(reason, vc))
+        dropped = drops.read(drop_index)
+        drops.write(drop_index, dropped + 1, lost, clear=(clearing, clear, 0))
+        strays = Array(Signal(32, name=f"stray{k}") for k in range(2 * ports))
+        for p in range(ports):
+            with m.If(stray & (in_port == p)):
+                with m.If(in_hec_error):
+                    m.d.sync += strays[2 * p + 1].eq(strays[2 * p + 1] + 1)
+                with m.Else():
+                    m.d.sync += strays[2 * p].eq(strays[2 * p] + 1)
+        for p in range(ports):
+            csr.status(f"UNKNOWN{p}", 0x0080 + 2 * p, strays[2 * p], f"cells of unknown VCs on port {p}")
+            csr.status(f"HEC{p}", 0x0081 + 2 * p, strays[2 * p + 1], f"cells with a bad HEC on port {p}")
+        csr.counters(
+            "ACCEPTED", 0x30000, vcs,
+            lambda index: arrival_words.read(index).accepted,
+            "cells queued, a VC",
+        )  # fmt: skip
+        csr.counters(
+            "DEPARTED", 0x40000, vcs,
+            lambda index: departure_words.read(index).departed,
+            "cells sent, a VC",
+        )  # fmt: skip
+        csr.counters("DROPPED", 0x50000, 4 * vcs, drops.read, "cells dropped, a VC: full, EPD, PPD, CLP")
+        csr.finish()
+
+        # The payload, and the cell on its way out
+        translation = translations.read(d_vc)
+        vpi_high = Mux(nni.bit_select(d_port, 1), translation[24:], 0)
+        out_header = Signal(CellHeader)
+        m.d.comb += [
+            out_header.clp.eq(link.clp),
+            out_header.pti.eq(link.pti),
+            out_header.vci.eq(translation[:16]),
+            out_header.vpi.eq(translation[16:24]),
+            out_header.gfc.eq(vpi_high),
+        ]
+        if wide:
+            payloads = slot.store("payloads", 384, places)
+            payloads.write(a.tail, self.i.payload, enqueue)
+            payload = payloads.read(d.head)
+            m.d.sync += self.o.valid.eq(0)
+            with m.If(dequeue):
+                m.d.sync += [
+                    self.o.valid.eq(1),
+                    self.o.port.eq(d_port),
+                    self.o.header.eq(out_header),
+                    self.o.payload.eq(payload),
+                ]
+            m.d.comb += self.status.idle.eq(~clearing)
+        else:
+            self._narrow_payload(
+                m, slot, tick, places, cell_bits, a.tail, dequeue, d.head, d_port, out_header, clearing
+            )
+        m.d.comb += self.status.due.eq(due)
+        return m
+
+    @staticmethod
+    def _minimum(m, busy, times):
+        """The least of the whole ticks of ``times`` that are ``busy``; NEVER if none is."""
+        best = Const(NEVER, TIME_BITS)
+        for p, (b, t) in enumerate(zip(busy, times, strict=True)):
+            chosen = Signal(TIME_BITS, name=f"soonest{p}")
+            whole = t[FRACTION_BITS:]
+            m.d.comb += chosen.eq(best)
+            with m.If(b & (whole < best)):
+                m.d.comb += chosen.eq(whole)
+            best = chosen
+        return best
+
+    def _narrow_payload(
+        self, m, slot, tick, places, cell_bits, tail, dequeue, head, d_port, out_header, clearing
+    ):
+        """Payload words in and out of the buffer, 12 clocks each, at places times 12.
+
+        Words come in delayed by ``LATENCY`` clocks, when the place reserved for the VC's next cell is known;
+        they are written there whether the cell is accepted or not. Words go out in the tick after the decision.
+        """
+        latency = 6
+        words = WORDS_A_CELL - 1
+        addr_bits = (places * words - 1).bit_length()
+        payloads = slot.store("payloads", 32, places * words)
+
+        # In: word k of a cell whose header came in clock h is written in clock h + k + latency
+        delayed, starts = self.i.word, self.i.valid & self.i.soc
+        for k in range(latency):
+            word, start = Signal(32, name=f"word_d{k}"), Signal(name=f"soc_d{k}")
+            m.d.sync += [word.eq(delayed), start.eq(starts)]
+            delayed, starts = word, start
+        write_addr = Signal(addr_bits)
+        left = Signal(4)
+        with m.If(starts):
+            m.d.sync += [left.eq(words), write_addr.eq(tail * words)]
+        with m.Elif(left != 0):
+            m.d.sync += [left.eq(left - 1), write_addr.eq(write_addr + 1)]
+        payloads.write(write_addr, delayed, left != 0)
+
+        # Out
+        chosen, out_head = Signal(), Signal(CellHeader)
+        out_port = Signal.like(d_port)
+        read_addr = Signal(addr_bits)
+        with m.If(dequeue):
+            m.d.sync += [
+                chosen.eq(1),
+                out_head.eq(out_header),
+                out_port.eq(d_port),
+                read_addr.eq(head * words),
+            ]
+        sending = Signal(4)
+        word = payloads.read(read_addr)
+        m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
+        with m.If(tick & chosen):
+            m.d.sync += [
+                self.o.valid.eq(1),
+                self.o.soc.eq(1),
+                self.o.port.eq(out_port),
+                self.o.word.eq(out_head),
+                chosen.eq(0),
+                sending.eq(words),
+                read_addr.eq(read_addr + 1),
+            ]
+        with m.Elif(sending != 0):
+            m.d.sync += [
+                self.o.valid.eq(1),
+                self.o.word.eq(word),
+                sending.eq(sending - 1),
+                read_addr.eq(read_addr + 1),
+            ]
+        m.d.comb += self.status.idle.eq(~clearing & ~chosen & (sending == 0) & (left == 0) & ~self.i.valid)

@@ -1,0 +1,55 @@
+/* The border of the native harness: C functions, no globals. Times are ticks. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct bp_net bp_net;
+
+typedef struct {
+    uint64_t tick;
+    uint32_t nic, vc, status, length;
+    uint32_t handle, head_length;
+    uint8_t head[128];
+} bp_event;
+
+typedef struct {
+    uint64_t evaluations, cells_in, cells_out, in_flight, nanoseconds;
+} bp_node_stats;
+
+bp_net* bp_new(void);
+void bp_free(bp_net*);
+const char* bp_error(bp_net*);
+
+/* Each returns a node's index, or -1 with bp_error set. */
+int bp_add_node(bp_net*, const char* model_path, int is_nic);
+int bp_connect(bp_net*, int from, int from_port, int to, int to_port, uint64_t delay);
+
+void bp_csr_write(bp_net*, int node, uint32_t addr, uint32_t value);
+uint32_t bp_csr_read(bp_net*, int node, uint32_t addr);
+void bp_settle(bp_net*, int node); /* clocks without time passing until the node is idle */
+
+void bp_send(bp_net*, int nic, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key, uint64_t offset,
+             uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify);
+int bp_run(bp_net*, uint64_t until, int slice); /* number of events; at most `slice` thousand evaluations if not 0 */
+const bp_event* bp_events(bp_net*);
+uint64_t bp_now(bp_net*);
+
+int bp_check(bp_net*, uint32_t handle, uint32_t start, uint32_t key, uint64_t offset, uint32_t length);
+uint32_t bp_checksum(bp_net*, uint32_t handle, uint32_t start, uint32_t length);
+const uint8_t* bp_sdu(bp_net*, uint32_t handle);
+
+void bp_source(bp_net*, int nic, uint32_t vc, uint32_t length, uint32_t key);   /* PDUs without end, made here */
+void bp_sink(bp_net*, int nic, uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_length, uint32_t every);
+void bp_sink_counts(bp_net*, int nic, uint32_t vc, uint64_t* good, uint64_t* bad);
+
+void bp_stats(bp_net*, int node, bp_node_stats*);
+void bp_timing(bp_net*, int on); /* measure nanoseconds a node (slower) */
+uint64_t bp_backlog(bp_net*, int nic, uint32_t vc); /* PDUs queued or in work */
+uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs handed over so far */
+
+void bp_trace(bp_net*, int from, int from_port, int on); /* digest of the cells that leave a face */
+uint64_t bp_digest(bp_net*, int from, int from_port);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,639 @@
+"""From Amaranth's netlist to one ordered, guarded clocked block of SystemVerilog, for a fast Verilated model.
+
+Verilog as generated for synthesis is a sea of assignments: Verilator evaluates all of it at every clock, what
+hangs on inputs twice. This scheduler emits the same function as a single ``always @(posedge clk)`` block: every
+combinational value becomes a local variable, assigned in topological order; what is used only where an ``m.If`` holds is
+computed only inside that ``if``; registers and memories are written at the end. One call of the compiled function is one
+clock, nothing is evaluated twice, and work that is not due costs a branch.
+
+The input is Amaranth's internal netlist (NIR), which keeps the decision trees of ``m.If``; so Amaranth is pinned to a
+minor version. A test holds the result against Amaranth's own Verilog, cell for cell.
+
+Restrictions, each an error: one clock domain ``sync`` with synchronous reset, no latches or instances, one write enable a
+memory word, outputs that depend on inputs only through registers.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+from amaranth.hdl import Fragment, Value
+from amaranth.hdl import _nir as nir
+from amaranth.hdl._ir import PortDirection, build_netlist
+from amaranth.lib.wiring import In
+
+__all__ = ["Port", "ScheduleError", "Scheduled", "schedule"]
+
+Context = tuple[int, ...]
+"""Nets of 1 bit that are all known to be 1, outermost ``if`` first."""
+
+
+class ScheduleError(Exception):
+    """The design uses something that the scheduler does not handle."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of the emitted module: ``direction`` is "input" or "output"."""
+
+    name: str
+    width: int
+    direction: str
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """SystemVerilog text of a module ``name``, and its ports (without ``clk`` and ``rst``)."""
+
+    name: str
+    text: str
+    ports: tuple[Port, ...]
+
+
+@dataclass
+class _Statement:
+    text: str
+    context: Context
+    needs: set[int] = field(default_factory=set)  # indices of statements
+
+
+class _Scheduler:
+    def __init__(self, netlist: nir.Netlist, name: str):
+        self.netlist = netlist
+        self.cells = netlist.cells
+        self.name = name
+        self.input_at: dict[int, str] = {}
+        self.input_width: dict[str, int] = {}
+        for port, (start, width) in netlist.top.ports_i.items():
+            self.input_width[port] = width
+            for bit in range(width):
+                self.input_at[start + bit] = port
+        self._chains: dict[int, Context] = {}
+        self.context: dict[int, Context] = {}  # of a combinational cell
+        self.copied: set[int] = set()  # flip-flops read while registers are written
+
+    # Names and expressions
+
+    def width_of(self, cell: nir.Cell) -> int:
+        if isinstance(cell, nir.FlipFlop):
+            return len(cell.data)
+        if isinstance(cell, nir.PriorityMatch):
+            return len(cell.inputs)
+        if isinstance(cell, nir.AssignmentList):
+            return len(cell.default)
+        if isinstance(cell, nir.Matches):
+            return 1
+        return cell.width  # type: ignore[attr-defined]
+
+    def variable(self, index: int, copies: bool) -> str:
+        cell = self.cells[index]
+        if isinstance(cell, nir.FlipFlop):
+            return f"c{index}" if copies and index in self.copied else f"q{index}"
+        return f"t{index}"
+
+    def expression(self, value: nir.Value | tuple, copies: bool = False) -> str:
+        """Verilog for a value; ``copies`` reads registers as they were before any was written."""
+        parts: list[str] = []
+        position = 0
+        value = tuple(value)
+        while position < len(value):
+            net = value[position]
+            end = position + 1
+            if net.is_const:
+                bits = str(net.const)
+                while end < len(value) and value[end].is_const:
+                    bits = str(value[end].const) + bits
+                    end += 1
+                parts.append(f"{len(bits)}'b{bits}" if len(bits) < 65 else f"{len(bits)}'h{int(bits, 2):x}")
+            elif net.cell == 0:
+                port = self.input_at[net.bit]
+                start = self.netlist.top.ports_i[port][0]
+                while (
+                    end < len(value)
+                    and value[end] == net + (end - position)
+                    and self.input_at.get(value[end].bit) == port
+                ):
+                    end += 1
+                low, high = net.bit - start, net.bit - start + end - position - 1
+                parts.append(self.slice(_port_name(port), self.input_width[port], low, high))
+            else:
+                cell = self.cells[net.cell]
+                if isinstance(cell, nir.PriorityMatch):
+                    parts.append(f"t{net.cell}_{net.bit}")
+                else:
+                    while end < len(value) and value[end] == net + (end - position):
+                        end += 1
+                    high = net.bit + end - position - 1
+                    name = self.variable(net.cell, copies)
+                    parts.append(self.slice(name, self.width_of(cell), net.bit, high))
+            position = end
+        if not parts:
+            return "1'b0"
+        return parts[0] if len(parts) == 1 else "{" + ", ".join(reversed(parts)) + "}"
+
+    @staticmethod
+    def slice(name: str, width: int, low: int, high: int) -> str:
+        if low == 0 and high == width - 1:
+            return name
+        return f"{name}[{low}]" if low == high else f"{name}[{high}:{low}]"
+
+    # Guards
+
+    def chain(self, net: nir.Net) -> Context:
+        """The conditions under which ``net`` can be 1, outermost first, itself last."""
+        if net in self._chains:
+            return self._chains[net]
+        result: Context = (int(net),)
+        if net.is_const:
+            result = ()
+        elif net.cell:
+            cell = self.cells[net.cell]
+            if isinstance(cell, nir.PriorityMatch):
+                result = self.chain(cell.en)
+                condition = self.plain_condition(cell.inputs[0])
+                if (
+                    net.bit == 0 and condition is not None
+                ):  # an If: the condition itself, under what encloses it
+                    result = self.join(result, self.chain(condition))
+                else:
+                    result += (int(net),)
+            elif isinstance(cell, nir.AssignmentList) and len(cell.default) == 1 and cell.default[0] == 0:
+                ones = [a for a in cell.assignments if tuple(a.value) == (1,)]
+                if len(ones) == 1 and len(cell.assignments) == 1:
+                    result = self.chain(ones[0].cond)
+            elif isinstance(cell, nir.Operator) and cell.operator == "&" and cell.width == 1:
+                left, right = (self.chain(v[0]) for v in cell.inputs)
+                result = (right if len(right) > len(left) else left) + (int(net),)
+        self._chains[net] = result
+        return result
+
+    def plain_condition(self, net: nir.Net) -> nir.Net | None:
+        """The net of 1 bit that a ``Matches`` cell passes on unchanged."""
+        cell = self.cells[net.cell] if net.is_cell else None
+        if isinstance(cell, nir.Matches) and cell.patterns == ("1",):
+            return cell.value[0]
+        return None
+
+    @staticmethod
+    def join(context: Context, more: Context) -> Context:
+        return context + tuple(net for net in more if net not in context)
+
+    # The work
+
+    def run(self) -> Scheduled:
+        top = self.netlist.top
+        comb: list[int] = []
+        flops: list[int] = []
+        writes: list[int] = []
+        sync_reads: list[int] = []
+        memories: list[int] = []
+        for index, cell in enumerate(self.cells):
+            match cell:
+                case nir.Top():
+                    pass
+                case nir.Operator() | nir.Part() | nir.Matches() | nir.PriorityMatch() | nir.AssignmentList():
+                    comb.append(index)
+                case nir.AsyncReadPort():
+                    comb.append(index)
+                case nir.FlipFlop():
+                    if cell.clk_edge != "pos" or not (cell.arst.is_const and cell.arst.const == 0):
+                        raise ScheduleError(f"{cell!r}: only rising edges and synchronous resets")
+                    flops.append(index)
+                case nir.SyncWritePort():
+                    writes.append(index)
+                case nir.SyncReadPort():
+                    sync_reads.append(index)
+                case nir.Memory():
+                    memories.append(index)
+                case _:
+                    raise ScheduleError(f"cannot schedule a {type(cell).__name__}")
+        if sync_reads:
+            raise ScheduleError("registered memory reads are for the narrow datapath, which is not scheduled")
+
+        # Cells that feed outputs combinationally stay outside the block, as wires.
+        outside: set[int] = set()
+
+        def mark_outside(net):
+            if net.is_const or (net.cell and isinstance(self.cells[net.cell], nir.FlipFlop)):
+                return
+            if net.cell == 0:
+                raise ScheduleError(f"an output depends on input {self.input_at[net.bit]} without a register")
+            if net.cell not in outside:
+                outside.add(net.cell)
+                for other in self.cells[net.cell].input_nets():
+                    mark_outside(other)
+
+        direct: dict[str, int] = {}  # outputs that are a register
+        for port, value in top.ports_o.items():
+            first = value[0] if len(value) else None
+            whole = (
+                first is not None
+                and first.is_cell
+                and first.cell
+                and isinstance(self.cells[first.cell], nir.FlipFlop)
+                and tuple(value) == tuple(first + k for k in range(self.width_of(self.cells[first.cell])))
+            )
+            if whole and first.cell not in direct.values():
+                direct[port] = first.cell
+            else:
+                for net in value:
+                    mark_outside(net)
+
+        # Register updates: (flop, condition chain, start, value)
+        updates: list[tuple[int, Context, int, nir.Value]] = []
+        absorbed: set[int] = set()
+        uses: dict[int, int] = {}
+        for cell in self.cells:
+            for net in cell.input_nets() if not isinstance(cell, nir.Memory) else ():
+                if net.is_cell and net.cell:
+                    uses[net.cell] = uses.get(net.cell, 0) + 1
+        for index in flops:
+            cell = self.cells[index]
+            width = len(cell.data)
+            own = tuple(nir.Net.from_cell(index, bit) for bit in range(width))
+            first = cell.data[0] if width else None
+            source = self.cells[first.cell] if first is not None and first.is_cell and first.cell else None
+            if (
+                isinstance(source, nir.AssignmentList)
+                and tuple(cell.data)
+                == tuple(nir.Net.from_cell(first.cell, bit) for bit in range(len(source.default)))
+                and tuple(source.default) == own
+                and uses[first.cell] == width
+                and first.cell not in outside
+            ):
+                absorbed.add(first.cell)
+                updates += [(index, self.chain(a.cond), a.start, a.value) for a in source.assignments]
+            elif tuple(cell.data) != own:
+                updates.append((index, (), 0, cell.data))
+        comb = [index for index in comb if index not in absorbed]
+
+        # Where is each value used? Contexts flow backwards from registers and memories.
+        context: dict[int, Context | None] = {}
+
+        def use(net, where: Context):
+            if not net.is_cell or not net.cell or isinstance(self.cells[net.cell], nir.FlipFlop):
+                return
+            known = context.get(net.cell)
+            if known is None:
+                context[net.cell] = where
+            else:
+                shared = 0
+                while shared < min(len(known), len(where)) and known[shared] == where[shared]:
+                    shared += 1
+                context[net.cell] = known[:shared]
+
+        def use_guards(where: Context):
+            for depth, net in enumerate(where):
+                use(nir.Net(net), where[:depth])
+
+        for _, where, _, value in updates:
+            use_guards(where)
+            for net in value:
+                use(net, where)
+        # Memory writes: (port, condition chain, conditions that override it, address, data)
+        stores: list[tuple[int, Context, tuple, nir.Value, nir.Value]] = []
+        for index in writes:
+            stores += self.store_cases(index)
+        for _, where, later, addr, value in stores:
+            use_guards(where)
+            for net in (*later, *addr, *value):
+                use(net, where)
+
+        order = self.topological(comb)
+        for index in reversed(order):
+            where = context.get(index)
+            if where is None:
+                continue
+            cell = self.cells[index]
+            if isinstance(cell, nir.AssignmentList):
+                use_guards(where)
+                for net in cell.default:
+                    use(net, where)
+                for a in cell.assignments:
+                    inner = self.join(where, self.chain(a.cond))
+                    use_guards(inner)
+                    for net in a.value:
+                        use(net, inner)
+            else:
+                use_guards(where)
+                for net in cell.input_nets():
+                    use(net, where)
+
+        # Registers that are read while registers are written are copied first.
+        def copy(nets):
+            for net in nets:
+                if net.is_cell and net.cell and isinstance(self.cells[net.cell], nir.FlipFlop):
+                    self.copied.add(net.cell)
+
+        for _, where, _, value in updates:
+            copy(value)
+            copy(nir.Net(net) for net in where)
+        for _, where, later, addr, value in stores:
+            copy((*later, *addr, *value, *(nir.Net(net) for net in where)))
+
+        reads: list[_Statement] = []
+        defined: dict[int, list[int]] = {}  # cell -> statements that define it
+
+        def needs_of(nets) -> set[int]:
+            return {
+                s
+                for net in nets
+                if net.is_cell and net.cell
+                for s in defined.get(net.cell, ())
+            }  # fmt: skip
+
+        def add(index, text, where, nets):
+            statement = _Statement(text, where, needs_of((*nets, *(nir.Net(n) for n in where))))
+            reads.append(statement)
+            defined.setdefault(index, []).append(len(reads) - 1)
+            return statement
+
+        locals_: list[str] = []
+        for index in order:
+            where = context.get(index)
+            if where is None:
+                continue
+            cell = self.cells[index]
+            width = self.width_of(cell)
+            if isinstance(cell, nir.PriorityMatch):
+                for bit in range(width):
+                    locals_.append(f"reg t{index}_{bit};")
+                    add(
+                        index,
+                        f"t{index}_{bit} = {self.priority(cell, bit, where)};",
+                        where,
+                        cell.input_nets(),
+                    )
+                continue
+            locals_.append(f"reg {_range(width)}t{index};")
+            if isinstance(cell, nir.AssignmentList):
+                add(index, f"t{index} = {self.expression(cell.default)};", where, cell.default)
+                for a in cell.assignments:
+                    inner = self.join(where, self.chain(a.cond))
+                    target = self.slice(f"t{index}", width, a.start, a.start + len(a.value) - 1)
+                    statement = add(
+                        index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond)
+                    )
+                    statement.needs.add(defined[index][-2])
+            else:
+                add(index, f"t{index} = {self.operation(cell)};", where, cell.input_nets())
+        copies = [f"c{index} = q{index};" for index in sorted(self.copied)]
+        locals_ += [f"reg {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
+
+        # Writes, after everything is read
+        ends: list[_Statement] = []
+        latest: dict[int, int] = {}
+        for index, where, start, value in updates:
+            width = self.width_of(self.cells[index])
+            target = self.slice(f"q{index}", width, start, start + len(value) - 1)
+            statement = _Statement(f"{target} = {self.expression(value, copies=True)};", where)
+            if index in latest:
+                statement.needs.add(latest[index])
+            ends.append(statement)
+            latest[index] = len(ends) - 1
+        for index, where, later, addr, value in stores:
+            word = f"m{self.cells[index].memory}[{self.expression(addr, copies=True)}]"
+            text = f"{word} = {self.expression(value, copies=True)};"
+            if later:
+                text = f"if (~({' | '.join(self.expression((net,), copies=True) for net in later)})) {text}"
+            ends.append(_Statement(text, where))
+
+        return self.emit(direct, outside, flops, memories, locals_, reads, copies, ends)
+
+    def store_cases(self, index: int) -> list[tuple[int, Context, tuple, nir.Value, nir.Value]]:
+        """A write port as one guarded write for each ``m.If`` that drives it, if all its inputs are driven alike."""
+        cell = self.cells[index]
+        if len(set(cell.en)) != 1:
+            raise ScheduleError("a memory word has several write enables")
+
+        def driver(value) -> nir.AssignmentList | None:
+            source = self.cells[value[0].cell] if value[0].is_cell and value[0].cell else None
+            if not isinstance(source, nir.AssignmentList) or len(source.default) != len(value):
+                return None
+            whole = all(a.start == 0 and len(a.value) == len(value) for a in source.assignments)
+            return source if whole and all(net == value[0] + k for k, net in enumerate(value)) else None
+
+        en, addr, data = driver(cell.en[:1]), driver(cell.addr), driver(cell.data)
+        if en and addr and data and tuple(en.default) == (0,) and len(en.assignments) > 1:
+            conditions = [a.cond for a in en.assignments]
+            alike = all([a.cond for a in each.assignments] == conditions for each in (addr, data))
+            if alike and all(tuple(a.value) == (1,) for a in en.assignments):
+                return [
+                    (
+                        index,
+                        self.chain(condition),
+                        tuple(conditions[k + 1 :]),
+                        addr.assignments[k].value,
+                        data.assignments[k].value,
+                    )
+                    for k, condition in enumerate(conditions)
+                ]
+        return [(index, self.chain(cell.en[0]), (), cell.addr, cell.data)]
+
+    def topological(self, comb: list[int]) -> list[int]:
+        inside = set(comb)
+        order: list[int] = []
+        done: set[int] = set()
+        for root in comb:
+            stack = [(root, iter(()))] if root in done else [(root, self.sources(root, inside))]
+            if root in done:
+                continue
+            done.add(root)
+            while stack:
+                index, sources = stack[-1]
+                for source in sources:
+                    if source not in done:
+                        done.add(source)
+                        stack.append((source, self.sources(source, inside)))
+                        break
+                else:
+                    order.append(index)
+                    stack.pop()
+        return order
+
+    def sources(self, index: int, inside: set[int]):
+        nets = set(self.cells[index].input_nets())
+        cell = self.cells[index]
+        if isinstance(cell, nir.AssignmentList):  # the guards of the assignments as well
+            for a in cell.assignments:
+                nets |= {nir.Net(net) for net in self.chain(a.cond)}
+        return iter(sorted({net.cell for net in nets if net.is_cell and net.cell in inside}))
+
+    def priority(self, cell: nir.PriorityMatch, bit: int, where: Context) -> str:
+        terms = [] if cell.en == 1 or int(cell.en) in where else [self.expression((cell.en,))]
+        terms += [f"~{self.expression((net,))}" for net in cell.inputs[:bit]]
+        terms.append(self.expression((cell.inputs[bit],)))
+        return " & ".join(terms)
+
+    def operation(self, cell: nir.Cell) -> str:
+        e = self.expression
+        if isinstance(cell, nir.AsyncReadPort):
+            return f"m{cell.memory}[{e(cell.addr)}]"
+        if isinstance(cell, nir.Matches):
+            terms = []
+            for pattern in cell.patterns:
+                cared = [k for k, c in enumerate(reversed(pattern)) if c != "-"]
+                bits = "".join(pattern[len(pattern) - 1 - k] for k in reversed(cared))
+                if not cared:
+                    terms.append("1'b1")
+                    continue
+                picked = e(tuple(cell.value[k] for k in cared))
+                if len(bits) == 1:
+                    terms.append(picked if bits == "1" else f"~{picked}")
+                else:
+                    terms.append(f"({picked} == {len(bits)}'b{bits})")
+            return " | ".join(terms)
+        if isinstance(cell, nir.Part):
+            offset = e(cell.offset)
+            shift = offset if cell.stride == 1 else f"({offset} * 32'd{cell.stride})"
+            if not cell.offset:
+                shift = "1'b0"
+            return (
+                f"$signed({e(cell.value)}) >>> {shift}"
+                if cell.value_signed
+                else f"{e(cell.value)} >> {shift}"
+            )
+        assert isinstance(cell, nir.Operator)
+        operands = [e(value) for value in cell.inputs]
+        symbol = cell.operator
+        if symbol == "m":
+            return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+        if len(operands) == 1:
+            return {"b": "|", "r|": "|", "r&": "&", "r^": "^"}.get(symbol, symbol) + operands[0]
+        if symbol in ("s<", "s>", "s<=", "s>="):
+            return f"$signed({operands[0]}) {symbol[1:]} $signed({operands[1]})"
+        if symbol == "s>>":
+            return f"$signed({operands[0]}) >>> {operands[1]}"
+        if symbol in ("s//", "u//", "s%", "u%"):
+            raise ScheduleError("no division in the cell path")
+        return f"{operands[0]} {symbol.lstrip('u')} {operands[1]}"
+
+    def emit(self, direct, outside, flops, memories, locals_, reads, copies, ends) -> Scheduled:
+        top = self.netlist.top
+        ports: list[Port] = []
+        head: list[str] = []
+        body: list[str] = []
+        for port, (_, width) in top.ports_i.items():
+            if width:
+                head.append(f"input {_range(width)}{_port_name(port)}")
+                if port not in ("clk", "rst"):
+                    ports.append(Port(_port_name(port), width, "input"))
+        for port, value in top.ports_o.items():
+            if not len(value):
+                continue
+            ports.append(Port(_port_name(port), len(value), "output"))
+            head.append(f"output {_range(len(value))}{_port_name(port)}")
+            body.append(f"assign {_port_name(port)} = {self.expression(value)};")
+        for index in flops:
+            cell = self.cells[index]
+            width = len(cell.data)
+            if width:
+                body.append(f"reg {_range(width)}q{index} = {width}'h{cell.init & ((1 << width) - 1):x};")
+        for index in memories:
+            memory = self.cells[index]
+            body.append(f"reg {_range(memory.width)}m{index} [0:{memory.depth - 1}];")
+            used = [(k, v) for k, v in enumerate(memory.init) if v]
+            if used:
+                body.append("initial begin")
+                body += [f"  m{index}[{k}] = {memory.width}'h{v:x};" for k, v in used]
+                body.append("end")
+        for index in self.topological(sorted(outside)):
+            cell = self.cells[index]
+            width = self.width_of(cell)
+            name = f"t{index}"
+            if isinstance(cell, nir.PriorityMatch):
+                for bit in range(width):
+                    body.append(f"wire {name}_{bit} = {self.priority(cell, bit, ())};")
+            elif isinstance(cell, nir.AssignmentList):
+                body.append(f"reg {_range(width)}{name};")
+                body.append(f"always @* begin {name} = {self.expression(cell.default)};")
+                for a in cell.assignments:
+                    target = self.slice(name, width, a.start, a.start + len(a.value) - 1)
+                    body.append(f"  if ({self.expression((a.cond,))}) {target} = {self.expression(a.value)};")
+                body.append("end")
+            else:
+                body.append(f"wire {_range(width)}{name} = {self.operation(cell)};")
+        # Inside the block the same cells are local variables of their own, which hide these.
+        body.append("always @(posedge clk) begin : slot")
+        body += [f"  {line}" for line in locals_]
+        body += [f"  {line}" for line in copies]
+        body += self.blocks(reads, copies=False)
+        body += self.blocks(ends, copies=True)
+        body.append("end")
+        lines = [f"module {self.name}(", "  " + ",\n  ".join(head), ");", *body, "endmodule", ""]
+        return Scheduled(self.name, "\n".join(lines), tuple(ports))
+
+    def blocks(self, statements: list[_Statement], copies: bool) -> list[str]:
+        """Statements in an order that respects ``needs`` and opens few ``if`` blocks."""
+        users: dict[int, list[int]] = {}
+        missing = []
+        for index, statement in enumerate(statements):
+            missing.append(len(statement.needs))
+            for need in statement.needs:
+                users.setdefault(need, []).append(index)
+        ready: dict[Context, list[int]] = {}
+        for index, statement in enumerate(statements):
+            if not missing[index]:
+                ready.setdefault(statement.context, []).append(index)
+        lines: list[str] = []
+        current: Context = ()
+        left = len(statements)
+        while left:
+            if not ready.get(current):
+                ready.pop(current, None)
+                if not ready:
+                    raise ScheduleError("statements wait for each other")
+
+                def rank(where: Context):
+                    shared = 0
+                    while shared < min(len(where), len(current)) and where[shared] == current[shared]:
+                        shared += 1
+                    return (len(where) - shared + len(current) - shared, len(where), where)
+
+                outermost = min(len(where) for where in ready)
+                target = min((w for w in ready if len(w) == outermost), key=rank)
+                shared = 0
+                while shared < min(len(target), len(current)) and target[shared] == current[shared]:
+                    shared += 1
+                for depth in range(len(current), shared, -1):
+                    lines.append("  " * depth + "end")
+                for depth in range(shared, len(target)):
+                    guard = self.expression((nir.Net(target[depth]),), copies=copies)
+                    lines.append("  " * (depth + 1) + f"if ({guard}) begin")
+                current = target
+            index = ready[current].pop(0)
+            lines.append("  " * (len(current) + 1) + statements[index].text)
+            left -= 1
+            for user in users.get(index, ()):
+                missing[user] -= 1
+                if not missing[user]:
+                    ready.setdefault(statements[user].context, []).append(user)
+        for depth in range(len(current), 0, -1):
+            lines.append("  " * depth + "end")
+        return lines
+
+
+def _range(width: int) -> str:
+    return f"[{width - 1}:0] " if width > 1 else ""
+
+
+def _port_name(port: str) -> str:
+    return port.replace("__", "_")
+
+
+def schedule(component, name: str) -> Scheduled:
+    """Schedule an Amaranth component (``wiring.Component``) as a module ``name``.
+
+    Raises
+    ------
+    ScheduleError
+        It uses something that the scheduler does not handle.
+    """
+    ports = {}
+    for path, member, value in component.signature.flatten(component):
+        direction = PortDirection.Input if member.flow == In else PortDirection.Output
+        ports["__".join(str(part) for part in path)] = (Value.cast(value), direction)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
+    netlist = build_netlist(Fragment.get(component, None), ports=ports, name=name)
+    return _Scheduler(netlist, name).run()
