@@ -1,0 +1,230 @@
+"""A shared-buffer cell switch at the level of cells: look-up, per-VC queues, drop policy, round robin.
+
+It knows no time: :meth:`Switch.arrive` and :meth:`Switch.depart` are called in the order in which things happen.
+Policies after Romanow and Floyd (JSAC, May 1995) and TM 4.0 (af-tm-0056); headers after I.361.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from models.cell import Header, Interface
+
+__all__ = ["Drop", "Frame", "Switch", "Vc"]
+
+
+class Drop(enum.Enum):
+    """Why a cell was dropped. ``UNKNOWN`` and ``HEC`` are counted an input port, the others a VC."""
+
+    UNKNOWN = "unknown"
+    HEC = "hec"
+    FULL = "full"
+    EPD = "epd"
+    PPD = "ppd"
+    CLP = "clp"
+
+
+class Frame(enum.Enum):
+    """Where a VC is in an AAL5 frame; what happens to the next user cell."""
+
+    FIRST = "first"
+    """It begins a frame, and every frame before it is complete downstream (or wholly absent)."""
+    PASSING = "passing"
+    """The frame's cells so far were queued."""
+    REFUSED = "refused"
+    """The frame's first cell was dropped: so is the whole rest, its last cell included."""
+    CUT = "cut"
+    """A later cell was dropped (PPD): so is the rest, but its last cell should still come through."""
+    CORPSE = "corpse"
+    """A cut frame's last cell was lost as well. The next frame is discarded; its last cell ends the corpse."""
+
+
+@dataclass
+class Vc:
+    """A VC through the switch: where it comes in and goes out, and what of the buffer it may take.
+
+    ``limit`` is the most cells it may have queued. ``epd_threshold`` is its own one; None uses the switch's
+    threshold on the shared buffer.
+    """
+
+    in_port: int
+    in_vpi: int
+    in_vci: int
+    out_port: int
+    out_vpi: int
+    out_vci: int
+    limit: int = 1 << 30
+    ppd: bool = False
+    epd: bool = False
+    epd_threshold: int | None = None
+    frame: Frame = Frame.FIRST
+    refused_for: Drop = Drop.EPD
+    queue: deque[tuple[Header, object]] = field(default_factory=deque)
+    accepted: int = 0
+    sent: int = 0
+    drops: Counter[Drop] = field(default_factory=Counter)
+
+
+class Switch:
+    """The switch.
+
+    Parameters
+    ----------
+    vcs : list of Vc
+    ports : int
+    capacity : int
+        Cells of the shared buffer.
+    epd_threshold : int
+        A new frame of a VC with EPD and without a threshold of its own is refused when the buffer has this many
+        cells or more.
+    clp_threshold : int
+        A cell with CLP=1 is dropped when the buffer has this many cells or more; of a VC with PPD or EPD a frame that
+        begins so, as a whole.
+    nni : set of int
+        Ports with NNI headers.
+    """
+
+    def __init__(
+        self,
+        vcs: list[Vc],
+        *,
+        ports: int,
+        capacity: int,
+        epd_threshold: int = 1 << 30,
+        clp_threshold: int = 1 << 30,
+        nni: frozenset[int] = frozenset(),
+    ) -> None:
+        self.vcs = vcs
+        self.capacity = capacity
+        self.epd_threshold = epd_threshold
+        self.clp_threshold = clp_threshold
+        self.nni = nni
+        self.occupancy = 0
+        self.high_water = 0
+        self.port_drops = [Counter[Drop]() for _ in range(ports)]
+        self.rings: list[deque[int]] = [deque() for _ in range(ports)]
+        self._routes: dict[tuple[int, int, int], int] = {}
+        for index, vc in enumerate(vcs):
+            key = (vc.in_port, vc.in_vpi, vc.in_vci)
+            if key in self._routes:
+                raise ValueError(f"port {key[0]} VPI {key[1]} VCI {key[2]} is used twice")
+            self._routes[key] = index
+
+    def interface(self, port: int) -> Interface:
+        """UNI or NNI."""
+        return Interface.NNI if port in self.nni else Interface.UNI
+
+    def arrive(
+        self, port: int, header: Header, hec_error: bool = False, cell: object = None
+    ) -> tuple[bool, Drop | None]:
+        """A cell comes in at ``port``: accepted, or dropped with its reason. ``cell`` is kept along with it."""
+        if hec_error:
+            self.port_drops[port][Drop.HEC] += 1
+            return False, Drop.HEC
+        index = self._routes.get((port, header.vpi, header.vci))
+        if index is None:
+            self.port_drops[port][Drop.UNKNOWN] += 1
+            return False, Drop.UNKNOWN
+        vc = self.vcs[index]
+        reason = self._policy(vc, header)
+        if reason is not None:
+            vc.drops[reason] += 1
+            return False, reason
+        if not vc.queue:
+            self.rings[vc.out_port].append(index)
+        vc.queue.append((header.to(vc.out_vpi, vc.out_vci, self.interface(vc.out_port)), cell))
+        vc.accepted += 1
+        self.occupancy += 1
+        self.high_water = max(self.high_water, self.occupancy)
+        return True, None
+
+    def depart(self, port: int) -> tuple[Header, int, object] | None:
+        """The next cell of an output port: header, index of its VC, and what came with it; None if it has none."""
+        ring = self.rings[port]
+        if not ring:
+            return None
+        index = ring.popleft()
+        vc = self.vcs[index]
+        header, cell = vc.queue.popleft()
+        if vc.queue:
+            ring.append(index)
+        vc.sent += 1
+        self.occupancy -= 1
+        return header, index, cell
+
+    def check_conservation(self) -> None:
+        """Cells accepted are cells sent and cells queued, a VC and in all."""
+        for vc in self.vcs:
+            assert vc.accepted == vc.sent + len(vc.queue)
+        assert self.occupancy == sum(len(vc.queue) for vc in self.vcs)
+        for port, ring in enumerate(self.rings):
+            waiting = [i for i, vc in enumerate(self.vcs) if vc.queue and vc.out_port == port]
+            assert sorted(ring) == waiting
+
+    def _no_room(self, vc: Vc) -> bool:
+        return self.occupancy >= self.capacity or len(vc.queue) >= vc.limit
+
+    def _over_clp(self, header: Header) -> bool:
+        return bool(header.clp) and self.occupancy >= self.clp_threshold
+
+    def _over_epd(self, vc: Vc) -> bool:
+        if not vc.epd:
+            return False
+        if vc.epd_threshold is None:
+            return self.occupancy >= self.epd_threshold
+        return len(vc.queue) >= vc.epd_threshold
+
+    def _policy(self, vc: Vc, header: Header) -> Drop | None:
+        """The reason to drop a cell of a known VC, or None; frame state moves on."""
+        if not header.user or not (vc.ppd or vc.epd):
+            # OAM and RM cells touch no frame state; a VC without PPD and EPD has none.
+            if self._no_room(vc):
+                return Drop.FULL
+            return Drop.CLP if self._over_clp(header) else None
+        if vc.frame is Frame.FIRST:
+            return self._first(vc, header)
+        if vc.frame is Frame.PASSING:
+            if not self._no_room(vc):
+                if header.last:
+                    vc.frame = Frame.FIRST
+                return None
+            if vc.ppd:
+                vc.frame = Frame.CORPSE if header.last else Frame.CUT
+            elif header.last:
+                vc.frame = Frame.FIRST
+            return Drop.FULL
+        if vc.frame is Frame.REFUSED:
+            if header.last:
+                vc.frame = Frame.FIRST
+            return vc.refused_for
+        # CUT or CORPSE: only the last cell has a chance.
+        if not header.last:
+            return Drop.PPD
+        if self._no_room(vc):
+            vc.frame = Frame.CORPSE
+            return Drop.FULL
+        vc.frame = Frame.FIRST
+        return None
+
+    def _first(self, vc: Vc, header: Header) -> Drop | None:
+        """The first cell of a frame decides on the whole frame."""
+        if self._no_room(vc):
+            reason, rest = Drop.FULL, Drop.PPD
+        elif self._over_clp(header):
+            reason, rest = Drop.CLP, Drop.CLP
+        elif self._over_epd(vc):
+            reason, rest = Drop.EPD, Drop.EPD
+        else:
+            reason, rest = None, Drop.PPD
+        if reason is Drop.FULL and not vc.ppd:
+            # EPD alone: a full buffer costs this cell only.
+            vc.frame = Frame.FIRST if header.last else Frame.PASSING
+        elif header.last:
+            vc.frame = Frame.FIRST
+        elif reason is None:
+            vc.frame = Frame.PASSING
+        else:
+            vc.frame, vc.refused_for = Frame.REFUSED, rest
+        return reason
