@@ -78,6 +78,7 @@ def run_experiment(
     recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
     started = datetime.now(UTC)
     built = build(experiment, recorder)
+    _log.info("%s: network and hosts are built", experiment.id)
     try:
         with _interrupts() as interrupted, Progress(experiment.duration_ps, show_progress) as bar:
             begin = time.perf_counter()
@@ -112,7 +113,8 @@ def _simulate(
         now = built.now_ps()
         sampler.take(now)
         bar.update(now)
-        _log.debug("at %.3f s", now / _PS)
+        if now // _PS > (now - step) // _PS:
+            _log.debug("%d s simulated", now // _PS)
         if now < until or now >= end:
             return
         due += step

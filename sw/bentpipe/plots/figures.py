@@ -35,6 +35,8 @@ def write_plots(folder: Path, result: RunResult) -> list[str]:
             axes[0].set_xlim(0, end or 1)
             axes[-1].set_xlabel("simulated time (s)")
             figure.align_ylabels()
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # laid out once, not once a file
             for suffix in ("png", "svg"):
                 metadata: dict[str, Any] = {"Date": None} if suffix == "svg" else {"Software": "bentpipe"}
                 figure.savefig(folder / f"{name}.{suffix}", metadata=metadata)

@@ -1,0 +1,263 @@
+"""The command ``bentpipe``: exit codes, one clear line, JSON. Runs use a stand-in for network and hosts."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import bentpipe.doctor
+import bentpipe.experiment.build
+import bentpipe.plots.figures
+from bentpipe.cli import main
+from unit.experiment.fake import fake_build
+
+
+@pytest.fixture(autouse=True)
+def stand_in(request, monkeypatch, tmp_path):
+    """A quick network in an empty folder; plots are drawn only where a test asks for ``plots``."""
+
+    def blank(folder, result):
+        (folder / "overview.svg").write_text("<svg/>")
+        return ["overview"]
+
+    monkeypatch.setattr(bentpipe.experiment.build, "build", fake_build)
+    if "plots" not in request.fixturenames:
+        monkeypatch.setattr(bentpipe.plots.figures, "write_plots", blank)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def plots():
+    """The plots are really drawn."""
+
+
+def change_network(monkeypatch, change):
+    def build(experiment, recorder):
+        built = fake_build(experiment, recorder)
+        change(built.engine)
+        return built
+
+    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+
+
+def one_line(text):
+    assert text.count("\n") == 1 and text.startswith("bentpipe: "), text
+    assert "Traceback" not in text
+    return text
+
+
+def test_run_writes_a_folder_and_prints_the_tables(capsys, tmp_path, plots):
+    assert main(["run", "acts-3flows", "--quick", "--out", "out"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    for wanted in (
+        "30.000 s simulated",
+        "flow3 (source3 to sink3)",
+        "54.105",
+        "west",
+        "A shortened run",
+        "report.html",
+    ):
+        assert wanted in captured.out
+    names = {p.name for p in (tmp_path / "out").iterdir()}
+    assert {"result.json", "flows.parquet", "trace.parquet", "report.html", "overview.png", "overview.svg"} <= names
+
+
+def test_run_prints_json(capsys, tmp_path):
+    assert main(["run", "lan-1flow", "--duration", "0.5", "--set", "variant=sack", "--seed", "5", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["status"] == "done" and summary["seed"] == 5
+    assert summary["settings"] == ["variant=sack"]
+    assert summary["flows"][0]["variant"] == "sack"
+    assert summary["configuration"]["hosts"]["tcp"]["variant"] == "sack"
+    assert summary["resolved"]["network"]["lines"][0]["delay_ps"] == 40_000_000
+    written = json.loads((tmp_path / summary["folder"] / "result.json").read_text())
+    assert {**written, "folder": summary["folder"]} == summary
+
+
+def test_runs_without_out_are_numbered(capsys, tmp_path):
+    for number in (1, 2):
+        assert main(["run", "lan-1flow", "--duration", "100 ms"]) == 0
+        assert (tmp_path / "runs" / f"lan-1flow-{number}" / "report.html").is_file()
+
+
+def test_a_file_of_ones_own_runs(capsys, tmp_path):
+    from bentpipe.experiment.load import find
+
+    (tmp_path / "mine.toml").write_text(find("lan-1flow").read_text().replace('id = "lan-1flow"', 'id = "mine"'))
+    assert main(["run", "mine.toml", "--quick"]) == 0
+    assert (tmp_path / "runs" / "mine-1").is_dir()
+
+
+WRONG = [
+    (["run", "acts-2flows"], "no such experiment in the catalogue"),
+    (["run", "missing.toml"], "missing.toml: no such file"),
+    (["run", "lan-1flow", "--set", "hosts.tcp.varient=sack"], "unknown key; did you mean 'variant'?"),
+    (["run", "lan-1flow", "--set", "network.lines.lan.rate=0"], "impossible rate 0"),
+    (["run", "lan-1flow", "--set", "line=sonet"], "not there yet"),
+    (["run", "lan-1flow", "--duration", "0"], "out of range"),
+    (["run", "lan-1flow", "--duration", "soon"], "--duration: 'soon' is not a number with a unit"),
+    (["run", "lan-1flow", "--seed", "-1"], "--seed -1: out of range"),
+    (["show", "lan-1flo"], "did you mean 'lan-1flow'?"),
+    (["report", "nothing"], "not a run folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
+def test_wrong_use_is_one_line_and_exit_code_2(capsys, tmp_path, arguments, message):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in one_line(captured.err)
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["fly"], ["run"], ["run", "x", "--quick", "--duration", "3"], ["run", "x", "--seed", "y"]]
+)
+def test_a_command_line_that_makes_no_sense(capsys, arguments):
+    assert main(arguments) == 2
+    assert "usage: bentpipe" in capsys.readouterr().err
+
+
+def test_a_folder_in_use_is_told_before_the_run(capsys, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "photo.jpg").touch()
+    assert main(["run", "lan-1flow", "--out", "out"]) == 2
+    assert "out: not empty" in one_line(capsys.readouterr().err)
+
+
+def test_a_failed_experiment_is_exit_code_1_and_is_kept(capsys, monkeypatch, tmp_path):
+    change_network(monkeypatch, lambda network: setattr(network, "balance", 3))
+    assert main(["run", "lan-1flow", "--quick", "--out", "out"]) == 1
+    error = one_line(capsys.readouterr().err)
+    assert "cells don't add up: west: 3 cells are missing" in error
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "failed"
+
+
+def test_ctrl_c_keeps_the_run(capsys, monkeypatch, tmp_path):
+    def press(network):
+        if network.now_ps == 10**12:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    change_network(monkeypatch, lambda network: setattr(network, "at_step", press))
+    assert main(["run", "acts-3flows", "--out", "out"]) == 130
+    assert "interrupted at 1.000 s; kept in out" in one_line(capsys.readouterr().err)
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "interrupted"
+
+
+def test_errors_of_the_harness_are_one_line(capsys, monkeypatch):
+    from bentpipe_sim.errors import ToolError
+
+    def build(experiment, recorder):
+        raise ToolError("A C++17 compiler is missing: install g++")
+
+    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    assert main(["run", "lan-1flow", "--out", "out"]) == 2
+    assert "compiler is missing" in one_line(capsys.readouterr().err)
+    assert not os.path.exists("out")
+
+
+def test_a_traceback_only_with_vv(capsys, monkeypatch):
+    def build(experiment, recorder):
+        raise ZeroDivisionError("first\nsecond")
+
+    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    assert main(["run", "lan-1flow", "-v"]) == 1
+    assert "internal error: ZeroDivisionError: first second" in one_line(capsys.readouterr().err)
+    assert main(["run", "lan-1flow", "-vv"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_list(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert any(line.startswith("acts-3flows ") and "ACTS98" in line for line in lines)
+    assert main(["list", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["lan-3flows"]["duration_s"] == 60.0
+
+
+def test_show(capsys):
+    assert main(["show", "acts-3flows", "--set", "variant=newreno"]) == 0
+    out = capsys.readouterr().out
+    for wanted in ("267 ms", "0/32", "source1 - west - east - sink1", "newreno", "54.105", "4 x 149.76 Mb/s"):
+        assert wanted in out
+    assert main(["show", "acts-1flow", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["vcs"][1]["vci"] == 33
+    assert data["configuration"]["flow"][0]["size"] == "1 GB"
+
+
+def test_report_of_a_folder(capsys, tmp_path):
+    assert main(["run", "acts-3flows", "--duration", "2", "--out", "out"]) == 0
+    (tmp_path / "out" / "report.html").unlink()
+    capsys.readouterr()
+    assert main(["report", "out"]) == 0
+    assert "flow1 (source1 to sink1)" in capsys.readouterr().out
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_doctor_names_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr(bentpipe.doctor, "_program", lambda *_: None)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert re.search(r"^--  C\+\+17 compiler +MISSING, get it: apt install g\+\+", out, re.MULTILINE)
+    assert out.endswith("Missing: C++17 compiler, make, perl.\n")
+    assert main(["doctor", "--json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["ready"] is False
+    assert {f["name"] for f in data["findings"] if f["required"] and f["found"] is None} == {
+        "C++17 compiler",
+        "make",
+        "perl",
+    }
+
+
+def test_doctor_where_everything_is_there(capsys, monkeypatch):
+    monkeypatch.setattr(bentpipe.doctor, "_program", lambda names, *_: f"{names[0]}: 1.0")
+    monkeypatch.setattr(bentpipe.doctor, "_package", lambda _: "1.0")
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.endswith("Ready.\n")
+
+
+def test_doctor_asks_the_compiler_that_cxx_names(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    (found,) = [f for f in bentpipe.doctor.examine() if f.name == "C++17 compiler"]
+    assert found.found is None and "no-such-compiler" in found.get
+
+
+def test_build_builds_every_node_model(capsys, monkeypatch):
+    import bentpipe_sim.build
+
+    seen = {}
+
+    def build_all(**options):
+        seen.update(options)
+        options["progress"]("nic(vcs=64)")
+        return []
+
+    monkeypatch.setattr(bentpipe_sim.build, "build_all", build_all)
+    assert main(["build", "--force"]) == 0
+    assert capsys.readouterr().out == "nic(vcs=64): ready\n"
+    assert seen["force"] is True
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert re.fullmatch(r"bentpipe \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_the_installed_command_imports_nothing_heavy_to_list():
+    code = (
+        "import sys; from bentpipe.cli import main; code = main(['list'])\n"
+        "heavy = {'matplotlib', 'pyarrow', 'numpy', 'rich', 'amaranth'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

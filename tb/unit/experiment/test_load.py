@@ -1,0 +1,127 @@
+"""Finding experiments, the catalogue against the published figures, and ``--set``."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.load import apply_settings, catalogue, find, load
+
+NAMES = ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows")
+
+
+def published():
+    with (Path(__file__).parent / "published.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("name", sorted(catalogue()))
+def test_the_catalogue_loads(name):
+    e = load(name)
+    assert e.id == name
+    assert e.title and e.description and e.quick_ps and e.published
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_catalogue_has_the_published_figures(name):
+    def figure(text):
+        return float(text) if text else None
+
+    wanted = [
+        (r["paper"], r["case"], r["quantity"], r["unit"], figure(r["measured"]), figure(r["predicted"]))
+        for r in published()
+        if r["id"] == name
+    ]
+    ours = [(p.source, p.case, p.quantity, p.unit, p.measured, p.predicted) for p in load(name).published]
+    assert ours == wanted and wanted
+
+
+def test_the_satellites_round_trip_is_534_ms():
+    for name in ("acts-1flow", "acts-3flows"):
+        assert [2 * line.delay_ps for line in load(name).network.lines] == [534_000_000_000]
+
+
+def test_the_single_flow_is_as_published():
+    e = load("acts-1flow")
+    (flow,) = e.flows
+    assert flow.size == 10**9
+    assert flow.tcp.variant == "reno"
+    assert flow.tcp.receive_buffer * 8 / 0.534 / 1e6 == pytest.approx(157.088, rel=1e-4)
+    assert {h.send_cost_ps for h in e.network.hosts} == {h.receive_cost_ps for h in e.network.hosts} == {62_000_000}
+    assert e.network.lines[0].ber == (1e-11, 1e-13)
+    assert {(s.buffer_cells, s.policy) for s in e.network.switches} == {(8192, "epd")}
+
+
+def test_settings_change_values_at_dotted_keys():
+    e = load(
+        "acts-3flows",
+        [
+            "hosts.tcp.variant=sack",
+            "network.lines.satellite.delay=10 ms",
+            "flow.*.size=5 MB",
+            "flow.2.start=1.5",
+            "network.switches.*.buffer_cells=9000",
+            "line=cell",
+            "mtu=1500",
+        ],
+        seed=9,
+    )
+    assert [f.tcp.variant for f in e.flows] == ["sack"] * 3
+    assert e.network.lines[0].delay_ps == 10_000_000_000
+    assert [f.size for f in e.flows] == [5_000_000] * 3
+    assert [f.start_ps for f in e.flows] == [0, 0, 1_500_000_000_000]
+    assert {s.buffer_cells for s in e.network.switches} == {9000}
+    assert {h.mtu for h in e.network.hosts} == {1500}
+    assert e.seed == 9
+    assert e.document["flow"][0]["size"] == "5 MB"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("hosts.tcp.varient=sack", "--set hosts.tcp.varient: unknown key; did you mean 'variant'?"),
+        ("variant=vegas", "--set hosts.tcp.variant: unknown value 'vegas'"),
+        ("line=sonet", '--set network.line: line = "sonet" is not there yet'),
+        ("network.lines.satelite.delay=1", "there is no line 'satelite'; did you mean 'satellite'?"),
+        ("network.lines.satellite.rate=0", "--set network.lines.satellite.rate: impossible rate 0"),
+        ("flow.7.size=1", "--set flow.7.size: flow has entries 0..2"),
+        ("experiment.title.x=1", "--set experiment.title.x: experiment.title is not a table"),
+        ("nothing", "--set nothing: expected KEY=VALUE"),
+        ("=1", "expected KEY=VALUE"),
+        ("a..b=1", "expected KEY=VALUE"),
+    ],
+)
+def test_wrong_settings_are_one_line(setting, message):
+    with pytest.raises(BentpipeError) as caught:
+        load("acts-3flows", [setting])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_leave_the_document_alone():
+    document = {"a": {"b": 1}}
+    changed, touched = apply_settings(document, ["a.b=2", "a.c.d=x"], "f")
+    assert document == {"a": {"b": 1}}
+    assert changed == {"a": {"b": 2, "c": {"d": "x"}}}
+    assert touched == {"a.b", "a.c.d"}
+
+
+def test_what_cannot_be_found(tmp_path):
+    for name, message in (
+        ("acts-2flows", "no such experiment in the catalogue; did you mean 'acts-"),
+        ("missing.toml", "missing.toml: no such file"),
+        (str(tmp_path), "is a folder"),
+    ):
+        with pytest.raises(BentpipeError, match=message):
+            find(name)
+
+
+def test_files_that_are_no_toml(tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[experiment\n")
+    with pytest.raises(ConfigError, match=r"bad\.toml: not valid TOML: .*line 1"):
+        load(str(bad))
+    bad.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load(str(bad))

@@ -1,0 +1,296 @@
+"""Experiments as written: what is read out of them, and every way of writing them wrong."""
+
+import copy
+import tomllib
+
+import pytest
+
+from bentpipe.errors import ConfigError
+from bentpipe.experiment.parse import parse_experiment
+from bentpipe.experiment.schema import Face
+from bentpipe.experiment.table import Source
+
+TEXT = """
+[experiment]
+id = "two"
+title = "Two hosts"
+duration = "10 s"
+quick = "1 s"
+
+[network.switches.west]
+ports = 4
+epd_threshold = 7000
+
+[network.switches.east]
+ports = ["OC-3c", "DS-3"]
+
+[network.lines.wan]
+ends = ["west:3", "east:1"]
+delay = "20 ms"
+ber = [1e-9, 0]
+
+[network.hosts.anna]
+port = "west:0"
+
+[network.hosts.bert]
+port = "east:0"
+cost = "1 ms"
+
+[hosts]
+send_cost = "62 us"
+receive_cost = "70 us"
+
+[hosts.tcp]
+variant = "newreno"
+window = "1 MiB"
+rto_min = "1 s"
+
+[[flow]]
+source = "anna"
+sink = "bert"
+size = "1 MB"
+
+[[flow]]
+source = "bert"
+sink = "anna"
+start = "2 s"
+tcp = { variant = "sack" }
+
+[[published]]
+quantity = "throughput"
+measured = 30.0
+metric = "flow2.goodput"
+"""
+
+
+def read(change=None, **options):
+    document = copy.deepcopy(tomllib.loads(TEXT))
+    if change is not None:
+        change(document)
+    return parse_experiment(document, Source("two.toml", TEXT), **options)
+
+
+def test_network_lines_and_ports():
+    e = read()
+    west, east = e.network.switches
+    assert (west.buffer_cells, west.policy, west.epd_threshold) == (8192, "epd", 7000)
+    assert east.port_rates_bps == (149_760_000, 40_704_000)
+    (line,) = e.network.lines
+    assert line.ends == (Face("west", 3), Face("east", 1))
+    assert (line.delay_ps, line.ber) == (20_000_000_000, (1e-9, 0.0))
+
+
+def test_a_lines_rate_is_its_ports_rate():
+    def change(d):
+        d["network"]["lines"]["wan"]["rate"] = "DS-3"
+
+    e = read(change)
+    assert e.network.switches[0].port_rates_bps == (149_760_000,) * 3 + (40_704_000,)
+
+
+def test_a_hosts_own_cost_goes_before_the_common_one():
+    anna, bert = read().network.hosts
+    assert (anna.send_cost_ps, anna.receive_cost_ps) == (62_000_000, 70_000_000)
+    assert (bert.send_cost_ps, bert.receive_cost_ps) == (1_000_000_000, 1_000_000_000)
+
+
+def test_a_flows_own_tcp_goes_before_the_common_one():
+    first, second = read().flows
+    assert (first.tcp.variant, first.tcp.send_buffer, first.tcp.receive_buffer) == ("newreno", 2**20, 2**20)
+    assert (second.tcp.variant, second.tcp.send_buffer) == ("sack", 2**20)
+    assert first.tcp.rto_min_ps == 10**12
+    assert (first.size, second.size, second.start_ps) == (10**6, None, 2 * 10**12)
+
+
+def test_vcs_are_laid_along_the_path_with_numbers_of_their_own():
+    e = read()
+    assert [vc.path for vc in e.vcs] == [
+        ("anna", "west", "east", "bert"),
+        ("bert", "east", "west", "anna"),
+        ("bert", "east", "west", "anna"),
+        ("anna", "west", "east", "bert"),
+    ]
+    assert [(vc.vpi, vc.vci) for vc in e.vcs] == [(0, 32), (0, 33), (0, 34), (0, 35)]
+    assert [(f.vc, f.return_vc) for f in e.flows] == [(0, 1), (2, 3)]
+
+
+def ring(d):
+    """A third and a fourth switch: west - south - north - east beside the direct line."""
+    d["network"]["switches"] |= {"south": {}, "north": {}}
+    d["network"]["lines"] = {
+        "a": {"ends": ["west:1", "south:0"]},
+        "b": {"ends": ["south:1", "north:0"]},
+        "c": {"ends": ["north:1", "east:1"]},
+        **d["network"]["lines"],
+    }
+    d["network"]["lines"]["wan"]["ends"] = ["west:3", "north:2"]
+
+
+def test_the_shortest_path_is_taken():
+    assert read(ring).vcs[0].path == ("anna", "west", "north", "east", "bert")
+
+
+def test_an_explicit_vc_takes_the_path_and_the_numbers_it_is_given():
+    def change(d):
+        ring(d)
+        path = ["anna", "west", "south", "north", "east", "bert"]
+        d["vc"] = [{"name": "long", "path": path, "vpi": 3, "vci": 99, "cell_rate": "40 Mb/s"}]
+        d["flow"][0]["vc"] = "long"
+
+    e = read(change)
+    vc = e.vcs[e.flows[0].vc]
+    assert (vc.path[2], vc.vpi, vc.vci, vc.cell_rate_bps) == ("south", 3, 99, 40_000_000)
+
+
+def test_automatic_numbers_leave_out_those_in_use():
+    def change(d):
+        d["vc"] = [{"name": "x", "from": "anna", "to": "bert", "vci": 33}]
+
+    assert [vc.vci for vc in read(change).vcs] == [33, 32, 34, 35, 36]
+
+
+def test_quick_and_duration_shorten_a_run():
+    assert (read().duration_ps, read().shortened) == (10 * 10**12, False)
+    assert (read(quick=True).duration_ps, read(quick=True).shortened) == (10**12, True)
+    assert read(duration_ps=5).duration_ps == 5
+    assert read(seed=7).seed == 7
+
+
+def put(path, value):
+    """A change of a document: the value at a dotted key; ``...`` takes the key away."""
+
+    def change(d):
+        *above, last = [int(p) if p.isdigit() else p for p in path.split(".")]
+        for part in above:
+            d = d[part]
+        if value is ...:
+            del d[last]
+        else:
+            d[last] = value
+
+    return change
+
+
+WRONG = [
+    ("experiment.durration", "1 s", "two.toml:2: experiment.durration: unknown key; did you mean 'duration'?"),
+    ("experiment.duration", ..., "two.toml:2: experiment: the key 'duration' is missing"),
+    ("experiment.duration", "soon", "two.toml:5: experiment.duration: 'soon' is not a number with a unit"),
+    ("experiment.duration", 0, "experiment.duration: 0 is out of range"),
+    ("experiment.id", "a/b", "experiment.id: 'a/b' is not a name"),
+    ("experiment.title", 3, "experiment.title: expected a text, not 3"),
+    ("experiment.seed", -1, "experiment.seed: -1 is out of range 0..4294967295"),
+    ("experiment.seed", True, "experiment.seed: expected a whole number, not true"),
+    ("experiment", ..., "the key 'experiment' is missing"),
+    ("experiment", 3, "experiment: expected a table, not 3"),
+    ("netwerk", {}, "netwerk: unknown key; did you mean 'network'?"),
+    ("network.switches.west.polcy", "epd", "network.switches.west.polcy: unknown key; did you mean 'policy'?"),
+    ("network.switches.west.policy", "red", "network.switches.west.policy: unknown value 'red'"),
+    ("network.switches.west.buffer_cells", 0, "buffer_cells: 0 is out of range 1..65536"),
+    ("network.switches.west.epd_threshold", 9000, "epd_threshold: 9000 is out of range 0..8192"),
+    ("network.switches.west.ports", 0, "ports: 0 is out of range 1..64"),
+    ("network.switches.west.ports", [], "ports: a switch has 1 to 64 ports, not 0"),
+    ("network.switches.west.ports", ["OC-9c"], "ports: 'OC-9c' is not a number with a unit"),
+    ("network.switches.west.ports", [0, 1, 1, 1], "ports: impossible rate 0: it must be more than 0"),
+    ("network.switches", {}, "network: there is no switch"),
+    ("network.lines.wan.rate", 0, "two.toml:15: network.lines.wan.rate: impossible rate 0: it must be more than 0"),
+    ("network.lines.wan.rate", "-1 Mb/s", "network.lines.wan.rate: impossible rate '-1 Mb/s'"),
+    ("network.lines.wan.rate", "2.5 Gb/s", "a line carries at most one cell a tick, 2396.16 Mb/s"),
+    ("network.lines.wan.rate", "1 Mb/s", "port east:1 sends at 40.704 Mb/s, more than the line's 1 Mb/s"),
+    ("network.lines.wan.delay", "400 ms", "delay: '400 ms' is out of range 0 s to 300 ms"),
+    ("network.lines.wan.delay", "-1 ms", "delay: '-1 ms' is out of range"),
+    ("network.lines.wan.ber", 0.5, "ber: 0.5 is out of range: 0, or 1e-13 to 0.001"),
+    ("network.lines.wan.ber", "low", "ber: expected a number, not 'low'"),
+    ("network.lines.wan.ber", [0, 0, 0], "ber: give one error ratio, or two"),
+    ("network.lines.wan.line", "sonet", 'line = "sonet" is not there yet; use "cell"'),
+    ("network.lines.wan.line", "sel", "unknown value 'sel'; did you mean 'cell'?"),
+    ("network.lines.wan.ends", ["west:3"], "ends: a line has two ends, not 1"),
+    ("network.lines.wan.ends", ["west:3", "easst:1"], "ends: there is no switch 'easst'; did you mean 'east'?"),
+    ("network.lines.wan.ends", ["west:4", "east:1"], "ends: switch 'west' has no port 4; its ports are 0..3"),
+    ("network.lines.wan.ends", ["west:0", "east:1"], "network.hosts.anna.port: port west:0 is taken by"),
+    ("network.lines.wan.ends", ["west", "east:1"], "ends: 'west' is not a port"),
+    ("network.hosts.anna.port", "wst:0", "network.hosts.anna.port: there is no switch 'wst'; did you mean 'west'?"),
+    ("network.hosts.anna.port", ..., "network.hosts.anna: the key 'port' is missing"),
+    ("network.hosts.anna.mtu", 10, "mtu: 10 is out of range 68..65527"),
+    ("network.hosts.anna", ..., "hosts: an experiment has two hosts and more"),
+    ("network.hosts.a b", {}, "a name has letters, digits, - and _ only"),
+    ("hosts.tcp.windw", 1, "hosts.tcp.windw: unknown key; did you mean 'window'?"),
+    ("hosts.tcp.variant", "vegas", "hosts.tcp.variant: unknown value 'vegas'"),
+    ("hosts.tcp.window", 0, "hosts.tcp.window: 0 is out of range 1 B to"),
+    ("hosts.tcp.mss", 70000, "hosts.tcp: mss must be 0..65495, not 70000"),
+    ("hosts.tcp.nagle", 1, "hosts.tcp.nagle: expected true or false, not 1"),
+    ("flow.0.source", "ana", "two.toml:37: flow.0.source: there is no host 'ana'; did you mean 'anna'?"),
+    ("flow.1.sink", "bert", "flow.1: source and sink are the same host, 'bert'"),
+    ("flow.1.app", "ftpp", "flow.1.app: unknown value 'ftpp'"),
+    ("flow.1.name", "flow1", "flow.1.name: there is a flow 'flow1' already"),
+    ("flow.0.size", "-3 MB", "flow.0.size: '-3 MB' is out of range"),
+    ("flow.0.vc", "x", "flow.0.vc: there is no VC 'x'"),
+    ("flow", [], "there is no flow"),
+    ("flow", {}, "flow: expected a list, not a table"),
+    ("record", {"interval": 0}, "record.interval: 0 is out of range"),
+    ("record", {"interval": "1 us"}, "more than a million intervals"),
+    ("record", {"what": ["qeue"]}, "record.what: unknown series 'qeue'; did you mean 'queue'?"),
+    ("published.0.measured", "30", "published.0.measured: expected a number, not '30'"),
+    ("published.0.metric", "flow3.goodput", "unknown value 'flow3.goodput'; did you mean"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=[f"{w[0]}={w[1]}" for w in WRONG])
+def test_what_is_wrong_is_one_line_with_file_and_key(path, value, message):
+    with pytest.raises(ConfigError) as caught:
+        read(put(path, value))
+    text = str(caught.value)
+    assert message in text
+    assert text.startswith("two.toml")
+    assert "\n" not in text
+    assert caught.value.exit_code == 2
+
+
+def vcs(*rows):
+    return put("vc", [{"name": f"v{i}", **row} for i, row in enumerate(rows)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [{"from": "anna", "to": "bert", "vci": 50}] * 2,
+            "vc.1.vci: VPI/VCI 0/50 is used twice from anna to west: by 'v0' and 'v1'",
+        ),
+        ([{"from": "anna", "to": "bert", "vci": 5}], "vc.0.vci: 5 is out of range 32..65535"),
+        ([{"from": "anna", "to": "bert", "vci": 50, "vpi": 256}], "vc.0.vpi: 256 is out of range 0..255"),
+        ([{"from": "anna", "to": "bert", "vci": 50, "cell_rate": 0}], "cell_rate: impossible rate 0"),
+        ([{"from": "anna", "to": "berta", "vci": 50}], "there is no host 'berta'; did you mean 'bert'?"),
+        ([{"path": ["anna", "east", "bert"], "vci": 50}], "no line joins 'anna' and 'east'"),
+        ([{"path": ["anna", "west"], "vci": 50}], "a path leads from a host over switches to another host"),
+        ([{"path": ["anna", "wst", "bert"], "vci": 50}], "there is no node 'wst'; did you mean 'west'?"),
+    ],
+)
+def test_wrong_vcs(rows, message):
+    with pytest.raises(ConfigError) as caught:
+        read(vcs(*rows))
+    assert message in str(caught.value)
+
+
+def test_the_same_numbers_the_other_way_are_no_clash():
+    e = read(vcs({"from": "anna", "to": "bert", "vci": 50}, {"from": "bert", "to": "anna", "vci": 50}))
+    assert [vc.vci for vc in e.vcs[:2]] == [50, 50]
+
+
+def test_a_vc_that_two_flows_use_is_an_error():
+    def change(d):
+        d["vc"] = [{"name": "x", "from": "anna", "to": "bert", "vci": 50}]
+        d["flow"][1] = {"source": "anna", "sink": "bert", "vc": "x"}
+        d["flow"][0]["vc"] = "x"
+
+    with pytest.raises(ConfigError, match="the VC 'x' is used twice: by 'flow1' and 'flow2'"):
+        read(change)
+
+
+def test_hosts_that_no_line_joins_are_an_error():
+    with pytest.raises(ConfigError, match="no lines lead from 'anna' to 'bert'"):
+        read(put("network.lines", {}))
+
+
+def test_quick_needs_to_be_declared():
+    with pytest.raises(ConfigError, match="declares no 'quick'"):
+        read(put("experiment.quick", ...), quick=True)

@@ -1,0 +1,135 @@
+"""A run from beginning to end, on a stand-in for network and hosts."""
+
+import os
+import signal
+
+import pytest
+
+from bentpipe.experiment.build import dropped
+from bentpipe.experiment.load import load
+from bentpipe.experiment.run import run_experiment
+from bentpipe.results.metrics import BEST_TCP_BPS, compare, fairness, metrics
+from unit.experiment.fake import FakeNetwork, fake_build
+
+PS = 10**12
+
+
+def run(name="acts-3flows", settings=(), change=None, **options):
+    """A run of the stand-in; ``change`` gets the network before it starts."""
+    made = []
+
+    def build(experiment, recorder):
+        built = fake_build(experiment, recorder)
+        made.append(built.engine)
+        if change is not None:
+            change(built.engine)
+        return built
+
+    result = run_experiment(load(name, settings, **options), build=build, settings=tuple(settings))
+    assert made[0].closed
+    return result
+
+
+def test_a_run_is_done_at_its_duration():
+    s = run(duration_ps=3 * PS).summary
+    assert (s["status"], s["reason"]) == ("done", None)
+    assert s["time"]["simulated_s"] == s["time"]["limit_s"] == 3.0
+    assert s["shortened"] is True
+    assert s["seed"] == 1 and s["schema"] == 1
+    assert s["versions"]["bentpipe"] and s["versions"]["python"]
+
+
+def test_a_run_is_done_when_its_flows_are():
+    s = run("acts-1flow", ["flow.0.size=20 MB"]).summary
+    assert s["status"] == "done" and not s["shortened"]
+    assert s["time"]["simulated_s"] < 60
+    assert s["flows"][0]["octets_delivered"] == 20_000_000
+
+
+def test_what_is_sampled_at_each_interval():
+    result = run(settings=["record.interval=500 ms"], duration_ps=3 * PS)
+    series = result.trace.series
+    wanted = [i * PS // 2 for i in range(7)]
+    for name in ("flow1.delivered", "flow3.delivered", "west.queue", "east.queue", "west.drops.epd"):
+        assert list(series[name][0]) == wanted, name
+    delivered = series["flow2.delivered"][1]
+    assert delivered[-1] == result.flows[1]["octets_delivered"] > delivered[1] > delivered[0] == 0
+
+
+def test_only_what_is_asked_for_is_recorded():
+    result = run(settings=['record.what=["queue"]'], duration_ps=PS)
+    assert set(result.trace.series) == {"west.queue", "east.queue"}
+    assert result.trace.events == []
+
+
+def test_the_same_twice():
+    one, two = run(duration_ps=20 * PS), run(duration_ps=20 * PS)
+    assert one.trace == two.trace and one.trace.events
+    assert one.flows == two.flows
+
+
+def test_ctrl_c_keeps_what_there_is():
+    def press(network: FakeNetwork):
+        if network.now_ps == 2 * PS:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = run(change=lambda network: setattr(network, "at_step", press))
+    assert result.summary["status"] == "interrupted"
+    assert result.summary["time"]["simulated_s"] == 2.0
+    assert result.summary["shortened"] is True
+    assert result.trace.series["west.queue"][0][-1] == 2 * PS
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_ends_at_once():
+    def press(network: FakeNetwork):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(change=lambda network: setattr(network, "at_step", press))
+
+
+def test_missing_cells_fail_the_experiment():
+    s = run(duration_ps=PS, change=lambda network: setattr(network, "balance", 3)).summary
+    assert s["status"] == "failed"
+    assert s["reason"] == "cells don't add up: west: 3 cells are missing"
+
+
+def test_wrong_octets_fail_the_experiment():
+    s = run(duration_ps=PS, change=lambda network: setattr(network.flows[1], "bad", 7)).summary
+    assert s["status"] == "failed"
+    assert s["reason"] == "payload octets delivered wrong: flow2: 7"
+
+
+def test_published_figures_stand_beside_ours():
+    s = run(duration_ps=30 * PS).summary
+    (row,) = s["published"]
+    assert row["measured"] == 54.105 and row["predicted"] == 49.641
+    assert row["ours"] == pytest.approx(sum(f["goodput_bps"] for f in s["flows"]) / 1e6)
+    assert row["ratio"] == pytest.approx(row["ours"] / 54.105)
+
+
+def test_figures_of_a_run():
+    flows = [{"name": "a", "goodput_bps": 30e6}, {"name": "b", "goodput_bps": 10e6}]
+    found = metrics(flows)
+    assert found["aggregate_goodput"] == 40e6
+    assert found["goodput"] == 20e6
+    assert found["fairness"] == pytest.approx(40**2 / (2 * (30**2 + 10**2)))
+    assert found["sigma"] == pytest.approx(200**0.5 * 1e6)
+    assert found["share"] == pytest.approx(40 / 134.5132, rel=1e-5)
+    assert found["a.goodput"] == 30e6
+    assert pytest.approx(134_513_207.5471698) == BEST_TCP_BPS
+    assert fairness([0, 0]) is None
+
+
+def test_comparison_of_rows_without_a_figure():
+    row = {"metric": "fairness", "unit": "1", "measured": None, "predicted": 0.5}
+    assert compare([row], {"fairness": 0.25})[0]["ratio"] == 0.5
+    assert compare([row | {"predicted": None}], {"fairness": 0.25})[0]["ratio"] is None
+    assert compare([row | {"metric": ""}], {"fairness": 0.25})[0]["ours"] is None
+
+
+def test_drops_are_summed_by_reason():
+    assert dropped({"cells_in": 9, "drop_epd": [1, 2], "drop_hec": 4}) == {"epd": 3, "hec": 4}
