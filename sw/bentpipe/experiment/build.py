@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, VcSpec
+from bentpipe.experiment.units import LINE_RATES
 
-__all__ = ["Build", "BuiltExperiment", "FlowHandle", "build"]
+if TYPE_CHECKING:
+    from bentpipe_sim.network import Link, Network, Nic, Switch
+
+__all__ = ["Build", "BuiltExperiment", "FlowHandle", "build", "build_network"]
 
 
 class FlowHandle(Protocol):
@@ -36,7 +40,7 @@ class BuiltExperiment:
     counters : Callable
         Counters of every node, by its name: a number, or a list with one a VC or port.
     drops : Callable
-        Cells dropped so far, by node and reason.
+        Cells dropped so far, by node and reason; ``True``: the hosts' interfaces too, which takes longer.
     check : Callable
         Raises if cells in, out, dropped and queued don't add up in every node.
     close : Callable
@@ -48,10 +52,13 @@ class BuiltExperiment:
     now_ps: Callable[[], int]
     queues: Callable[[], dict[str, int]]
     counters: Callable[[], dict[str, dict[str, Any]]]
-    drops: Callable[[], dict[str, dict[str, int]]]
+    drops: Callable[[bool], dict[str, dict[str, int]]]
     check: Callable[[], None]
     close: Callable[[], None]
 
+
+_PORTS: Final = 4
+"""Switches have this many ports and more, so that most experiments share one compiled shape."""
 
 Build = Callable[[Experiment, Any], BuiltExperiment]
 """Makes the network and the hosts of an experiment, given the recorder."""
@@ -59,28 +66,29 @@ Build = Callable[[Experiment, Any], BuiltExperiment]
 
 def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
     """Nodes, lines, VCs, hosts and flows of an experiment, on the Verilated nodes."""
-    from bentpipe_sim.network import Network
-
-    network = Network(seed=experiment.seed)
+    network, nics, vcs = build_network(experiment)
     try:
-        return _build(experiment, recorder, network)
+        return _add_hosts(experiment, recorder, network, nics, vcs)
     except BaseException:
-        _close(network)
+        network.close()
         raise
 
 
-def _close(network: Any) -> None:
-    close = getattr(network, "close", None)
-    if close is not None:
-        close()
+def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list[int]]:
+    """The network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces."""
+    from bentpipe_sim.network import Network
+
+    network = Network(seed=experiment.seed)
+    nics, switches, links = _nodes(experiment, network)
+    return network, nics, [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
 
 
-def _build(experiment: Experiment, recorder: Any, network: Any) -> BuiltExperiment:
+def _add_hosts(
+    experiment: Experiment, recorder: Any, network: Network, nics: dict[str, Nic], vcs: list[int]
+) -> BuiltExperiment:
     from bentpipe.apps.ttcp import Ttcp
     from bentpipe.hosts.engine import Engine
 
-    nics, switches, links = _nodes(experiment, network)
-    vcs = [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
     engine = Engine(network, recorder)
     hosts = {h.name: engine.add_host(_host_config(h), nics[h.name].index) for h in experiment.network.hosts}
     flows = {}
@@ -96,19 +104,20 @@ def _build(experiment: Experiment, recorder: Any, network: Any) -> BuiltExperime
             app=Ttcp(flow.size, write_octets=flow.write_size),
             start_ps=flow.start_ps,
         )
+    network.start()  # compiles what is missing: no part of the run
 
-    def drops() -> dict[str, dict[str, int]]:
-        return {name: found for name, values in network.counters().items() if (found := dropped(values))}
+    def drops(hosts: bool) -> dict[str, dict[str, int]]:
+        return {n.name: dropped(n.counters()) for n in network.nodes if hosts or n.kind != "nic"}
 
     return BuiltExperiment(
         engine=engine,
         flows=flows,
         now_ps=lambda: network.now_ps,
-        queues=lambda: {name: int(network.sample()[name]) for name in switches},
+        queues=network.sample,
         counters=network.counters,
         drops=drops,
         check=network.check_conservation,
-        close=lambda: _close(network),
+        close=network.close,
     )
 
 
@@ -122,18 +131,20 @@ def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _nodes(experiment: Experiment, network: Any) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any]]:
-    nics: dict[str, Any] = {}
-    switches: dict[str, Any] = {}
-    links: dict[tuple[str, str], Any] = {}
+def _nodes(
+    experiment: Experiment, network: Network
+) -> tuple[dict[str, Nic], dict[str, Switch], dict[tuple[str, str], Link]]:
+    nics: dict[str, Nic] = {}
+    switches: dict[str, Switch] = {}
+    links: dict[tuple[str, str], Link] = {}
     for spec in experiment.network.switches:
         switches[spec.name] = network.add_switch(
             spec.name,
-            port_rates_bps=list(spec.port_rates_bps),
+            port_rates_bps=[*spec.port_rates_bps, *[LINE_RATES["OC-3c"]] * (_PORTS - len(spec.port_rates_bps))],
             buffer_cells=spec.buffer_cells,
             processing_delay_ps=spec.processing_delay_ps,
             epd_threshold=spec.epd_threshold,
-            clp_threshold=spec.clp_threshold or spec.buffer_cells,
+            clp_threshold=spec.clp_threshold or None,
         )
     for line in experiment.network.lines:
         _line(network, line, switches, links)
@@ -145,7 +156,7 @@ def _nodes(experiment: Experiment, network: Any) -> tuple[dict[str, Any], dict[s
     return nics, switches, links
 
 
-def _line(network: Any, line: LineSpec, switches: dict[str, Any], links: dict[tuple[str, str], Any]) -> None:
+def _line(network: Network, line: LineSpec, switches: dict[str, Switch], links: dict[tuple[str, str], Link]) -> None:
     first, second = line.ends
     for a, b, ber, way in ((first, second, line.ber[0], "out"), (second, first, line.ber[1], "back")):
         link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=ber)
@@ -156,27 +167,27 @@ def _line(network: Any, line: LineSpec, switches: dict[str, Any], links: dict[tu
 
 def _vc(
     experiment: Experiment,
-    network: Any,
+    network: Network,
     vc: VcSpec,
-    nics: dict[str, Any],
-    switches: dict[str, Any],
-    links: dict[tuple[str, str], Any],
+    nics: dict[str, Nic],
+    switches: dict[str, Switch],
+    links: dict[tuple[str, str], Link],
 ) -> int:
     path = []
     for here, after in zip(vc.path, (*vc.path[1:], ""), strict=True):
         path.append(nics[here] if here in nics else switches[here])
         if (here, after) in links:
             path.append(links[here, after])
-    spec = next(s for s in experiment.network.switches if s.name == vc.path[1])
+    first = next(s for s in experiment.network.switches if s.name == vc.path[1])
     mtu = min(experiment.host(vc.path[0]).mtu, experiment.host(vc.path[-1]).mtu)
     return network.add_vc(
         path=path,
         vpi=vc.vpi,
         vci=vc.vci,
         cell_rate_bps=vc.cell_rate_bps,
-        policy=vc.policy or spec.policy,
-        limit=vc.limit or spec.vc_limit or spec.buffer_cells,
-        epd_threshold=spec.epd_threshold,
+        policy=vc.policy or first.policy,  # a VC's switches agree (parse.py)
+        limit=vc.limit or first.vc_limit or None,
+        epd_threshold=vc.epd_threshold,
         max_sdu=mtu + 8,
     )
 

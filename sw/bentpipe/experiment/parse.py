@@ -53,7 +53,7 @@ _SWITCH: Final = (
 _LINE: Final = ("ends", "rate", "delay", "ber", "line")
 _HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
 _HOST: Final = ("port", "rate", "delay", *_HOST_COMMON)
-_VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit")
+_VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit", "epd_threshold")
 _FLOW: Final = (
     "name",
     "source",
@@ -70,8 +70,8 @@ _FLOW: Final = (
 _RECORD: Final = ("interval", "what")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
 _POLICIES: Final = ("tail", "ppd", "epd")
-_MAX_DELAY_PS: Final = 300 * 10**9
-_MIN_BER: Final = 1e-13
+_MAX_DELAY_PS: Final = 10**12
+_MIN_BER: Final = 1e-15
 _MAX_BER: Final = 1e-3
 
 
@@ -114,6 +114,7 @@ def parse_experiment(
     network = _network(top)
     vcs, names = _explicit_vcs(top, network)
     flows = _flows(top, network, vcs, names)
+    _check_policies(top, network, vcs)
     return Experiment(
         id=identifier,
         title=head.text("title"),
@@ -213,9 +214,9 @@ def _network(top: Table) -> NetworkSpec:
 def _ports(switch: Table) -> list[int | None]:
     value = switch.data.get("ports", 4)
     if not isinstance(value, list):
-        return [None] * switch.integer("ports", 4, low=1, high=64)
-    if not 1 <= len(value) <= 64:
-        raise switch.error("ports", f"a switch has 1 to 64 ports, not {len(value)}")
+        return [None] * switch.integer("ports", 4, low=1, high=16)
+    if not 1 <= len(value) <= 16:
+        raise switch.error("ports", f"a switch has 1 to 16 ports, not {len(value)}")
     try:
         return [parse_rate(rate) for rate in value]
     except ValueError as error:
@@ -223,7 +224,7 @@ def _ports(switch: Table) -> list[int | None]:
 
 
 def _switch(name: str, table: Table, rates: list[int]) -> SwitchSpec:
-    buffer_cells = table.integer("buffer_cells", 8192, low=1, high=65536)
+    buffer_cells = table.integer("buffer_cells", 8192, low=1, high=32768)
     return SwitchSpec(
         name=name,
         port_rates_bps=tuple(rates),
@@ -316,7 +317,8 @@ def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[
             vci=table.integer("vci", low=32, high=65535),
             cell_rate_bps=table.rate("cell_rate", None),
             policy=table.text("policy", None, choices=_POLICIES),
-            limit=table.integer("limit", 0, high=65536),
+            limit=table.integer("limit", 0, high=65535),
+            epd_threshold=table.integer("epd_threshold", None, high=65535),
         )
         if vc.name in names:
             raise table.error("name", f"there is a VC {vc.name!r} already")
@@ -380,6 +382,21 @@ def _flows(top: Table, network: NetworkSpec, vcs: list[VcSpec], names: dict[str,
     return flows
 
 
+def _check_policies(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None:
+    """The harness sets policy and limit of a VC once for its whole path: its switches must agree on them."""
+    for vc in vcs:
+        path = [s for s in network.switches if s.name in vc.path]
+        for key, own in (("policy", vc.policy), ("vc_limit", vc.limit)):
+            differing = {getattr(s, key) for s in path}
+            if not own and len(differing) > 1:
+                names = " and ".join(s.name for s in path)
+                instead = "policy" if key == "policy" else "limit"
+                raise top.error(
+                    "network.switches",
+                    f"{names} differ in {key}, but VC {vc.name!r} passes both; give it its own {instead} in [[vc]]",
+                )
+
+
 def _flow_size(table: Table) -> int | None:
     if table.data.get("size", "endless") == "endless":
         return None
@@ -398,7 +415,7 @@ def _flow_vc(
 ) -> int:
     if key not in table:
         suffix = "" if key == "vc" else ".return"
-        vcs.append(VcSpec(f"{flow}{suffix}", path, 0, free_vci(vcs), rate, None, 0))
+        vcs.append(VcSpec(f"{flow}{suffix}", path, 0, free_vci(vcs), rate, None, 0, None))
         return len(vcs) - 1
     name = table.text(key)
     if name not in names:

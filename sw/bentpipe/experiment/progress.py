@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "waiting"]
 
 _PS: Final = 10**12
+
+
+@contextmanager
+def waiting(what: str, show: bool) -> Iterator[None]:
+    """Inside, a line on stderr says what is being waited for."""
+    if not show:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
 
 
 class Progress:

@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
-from bentpipe.experiment.progress import Progress
+from bentpipe.experiment.progress import Progress, waiting
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+from bentpipe_sim.errors import SimulationError
 
 __all__ = ["run_experiment"]
 
@@ -77,7 +78,8 @@ def run_experiment(
         from bentpipe.experiment.build import build
     recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
     started = datetime.now(UTC)
-    built = build(experiment, recorder)
+    with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", show_progress):
+        built = build(experiment, recorder)
     _log.info("%s: network and hosts are built", experiment.id)
     try:
         with _interrupts() as interrupted, Progress(experiment.duration_ps, show_progress) as bar:
@@ -132,7 +134,7 @@ class _Sampler:
     def take(self, now: int) -> None:
         if now <= self._last:
             return
-        self._last = now
+        before, self._last = self._last, now
         put = self._recorder.put
         if "goodput" in self._what:
             for name, flow in self._built.flows.items():
@@ -141,16 +143,23 @@ class _Sampler:
             for name, cells in self._built.queues().items():
                 put(f"{name}.queue", now, cells)
         if "drops" in self._what:
-            for name, reasons in self._built.drops().items():
+            for name, reasons in self._built.drops(False).items():
                 for reason, cells in reasons.items():
-                    put(f"{name}.drops.{reason}", now, cells)
+                    if cells:
+                        self._put_drops(f"{name}.drops.{reason}", before, now, cells)
+
+    def _put_drops(self, series: str, before: int, now: int, cells: int) -> None:
+        """A series of drops begins with the last sample at which there were none."""
+        if series not in self._recorder.series and before >= 0:
+            self._recorder.put(series, before, 0)
+        self._recorder.put(series, now, cells)
 
 
 def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
     """Why the outcome can't be trusted, or None."""
     try:
         built.check()
-    except Exception as error:
+    except SimulationError as error:
         return f"cells don't add up: {error}"
     bad = [f"{flow['name']}: {flow['bad_octets']}" for flow in flows if flow.get("bad_octets")]
     return f"payload octets delivered wrong: {', '.join(bad)}" if bad else None
@@ -195,7 +204,7 @@ def _sum_up(
         "versions": _versions(),
         "metrics": found,
         "flows": flows,
-        "drops": built.drops(),
+        "drops": built.drops(True),
         "counters": built.counters(),
         "published": compare(rows, found),
         "configuration": experiment.document,

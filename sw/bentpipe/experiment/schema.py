@@ -109,8 +109,12 @@ class VcSpec:
         Host, switches, host.
     cell_rate_bps : int | None
         Pacing at the source; None: as fast as the line.
+    policy : str | None
+        Instead of the switches'.
     limit : int
         Cells of this VC in one switch; 0: the switch's own ``vc_limit``.
+    epd_threshold : int | None
+        Early packet discard by the VC's own queue; None: by the switch's whole buffer and threshold.
     """
 
     name: str
@@ -120,6 +124,7 @@ class VcSpec:
     cell_rate_bps: int | None
     policy: str | None
     limit: int
+    epd_threshold: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,16 @@ _MARKS: Final = {
     "fast_retransmit": ("fast retransmit", "v", COLOURS[6]),
 }
 _EMPTY: Final = "not recorded"
+_BINS: Final = 160
+_REASONS: Final = {
+    "full": "buffer full",
+    "epd": "early packet discard",
+    "ppd": "partial packet discard",
+    "clp": "CLP threshold",
+    "hec": "header error",
+    "lost": "header error",
+    "unknown": "unknown VC",
+}
 
 
 def write_plots(folder: Path, result: RunResult) -> list[str]:
@@ -177,38 +187,38 @@ def _queues(axis: Any, result: RunResult) -> None:
 def _drops(axis: Any, result: RunResult) -> None:
     axis.set_title("Cells dropped")
     axis.set_ylabel("cells")
-    grown: dict[str, tuple[list[float], list[float], list[float]]] = {}
-    recorded = False
+    resolved = result.summary["resolved"]
+    end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
+    step = resolved["record"]["interval_ps"]
+    step *= max(1, -(-end_ps // (step * _BINS)))
+    edges = list(range(0, end_ps + step, step))
+    base = [0] * (len(edges) - 1)
+    index = 0
     for name, (times, counts) in result.trace.series.items():
         owner, _, reason = name.partition(".drops.")
-        if reason:
-            recorded = True
-            if any(counts):
-                grown[f"{owner}: {reason}"] = increments(times, counts)
-    if not grown:
-        axis.text(
-            0.5, 0.5, "none" if recorded else _EMPTY, transform=axis.transAxes, ha="center", va="center", color=MUTED
-        )
-        axis.set_yticks([0])
-        return
-    base: list[float] = []
-    for index, (label, (left, width, growth)) in enumerate(grown.items()):
-        base = base or [0.0] * len(left)
+        if not reason or not any(counts):
+            continue
+        growth = increments(times, counts, edges)
         axis.bar(
-            left,
+            [edge / 1e12 for edge in edges[:-1]],
             growth,
-            width,
-            bottom=base[: len(left)],
+            step / 1e12,
+            bottom=base,
             align="edge",
-            label=label,
+            label=f"{owner}: {_REASONS.get(reason, reason)}",
             color=COLOURS[index % FEW],
             hatch=("", "////", "....", "xxxx")[index % 4],
             edgecolor="white",
             linewidth=0,
         )
-        base = [b + g for b, g in zip(base, growth, strict=False)]
-    interval = next(iter(grown.values()))[1][0]
-    axis.set_ylabel(f"cells in {interval:g} s")
+        base = [b + g for b, g in zip(base, growth, strict=True)]
+        index += 1
+    if not index:
+        text = "none" if "drops" in resolved["record"]["what"] else _EMPTY
+        axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=MUTED)
+        axis.set_yticks([])
+        return
+    axis.set_ylabel(f"cells per {step / 1e12:g} s")
     _legend(axis)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,18 +30,10 @@ def rates(times: Sequence[int], counts: Sequence[int], bins: int = 240) -> Point
     return when, what
 
 
-def increments(
-    times: Sequence[int], counts: Sequence[int], bins: int = 160
-) -> tuple[list[float], list[float], list[float]]:
-    """How much a count grew in each bin: left edges and widths in seconds, and growth."""
-    step = max(1, -(-(len(times) - 1) // bins))
-    left, width, growth = [], [], []
-    for i in range(0, len(times) - 1, step):
-        j = min(i + step, len(times) - 1)
-        left.append(times[i] / _PS)
-        width.append((times[j] - times[i]) / _PS)
-        growth.append(counts[j] - counts[i])
-    return left, width, growth
+def increments(times: Sequence[int], counts: Sequence[int], edges: Sequence[int]) -> list[int]:
+    """How much a count grew between each two edges (ps). The count stands still before and after its samples."""
+    at = [counts[max(0, bisect_right(times, edge) - 1)] if times else 0 for edge in edges]
+    return [b - a for a, b in itertools.pairwise(at)]
 
 
 def thin(times: Sequence[int], values: Sequence[int], points: int = 3000) -> Points:

@@ -108,7 +108,7 @@ def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         now_ps=lambda: network.now_ps,
         queues=lambda: {first: network.queue, second: 0},
         counters=lambda: {first: {"cells_in": 10**6, "drop_epd": [network.dropped, 0]}},
-        drops=lambda: {first: {"epd": network.dropped, "full": 0}},
+        drops=lambda hosts: {first: {"epd": network.dropped, "full": 0}},
         check=network.check,
         close=network.close,
     )

@@ -185,10 +185,10 @@ WRONG = [
     ("netwerk", {}, "netwerk: unknown key; did you mean 'network'?"),
     ("network.switches.west.polcy", "epd", "network.switches.west.polcy: unknown key; did you mean 'policy'?"),
     ("network.switches.west.policy", "red", "network.switches.west.policy: unknown value 'red'"),
-    ("network.switches.west.buffer_cells", 0, "buffer_cells: 0 is out of range 1..65536"),
+    ("network.switches.west.buffer_cells", 0, "buffer_cells: 0 is out of range 1..32768"),
     ("network.switches.west.epd_threshold", 9000, "epd_threshold: 9000 is out of range 0..8192"),
-    ("network.switches.west.ports", 0, "ports: 0 is out of range 1..64"),
-    ("network.switches.west.ports", [], "ports: a switch has 1 to 64 ports, not 0"),
+    ("network.switches.west.ports", 0, "ports: 0 is out of range 1..16"),
+    ("network.switches.west.ports", [], "ports: a switch has 1 to 16 ports, not 0"),
     ("network.switches.west.ports", ["OC-9c"], "ports: 'OC-9c' is not a number with a unit"),
     ("network.switches.west.ports", [0, 1, 1, 1], "ports: impossible rate 0: it must be more than 0"),
     ("network.switches", {}, "network: there is no switch"),
@@ -196,9 +196,9 @@ WRONG = [
     ("network.lines.wan.rate", "-1 Mb/s", "network.lines.wan.rate: impossible rate '-1 Mb/s'"),
     ("network.lines.wan.rate", "2.5 Gb/s", "a line carries at most one cell a tick, 2396.16 Mb/s"),
     ("network.lines.wan.rate", "1 Mb/s", "port east:1 sends at 40.704 Mb/s, more than the line's 1 Mb/s"),
-    ("network.lines.wan.delay", "400 ms", "delay: '400 ms' is out of range 0 s to 300 ms"),
+    ("network.lines.wan.delay", "2 s", "delay: '2 s' is out of range 0 s to 1 s"),
     ("network.lines.wan.delay", "-1 ms", "delay: '-1 ms' is out of range"),
-    ("network.lines.wan.ber", 0.5, "ber: 0.5 is out of range: 0, or 1e-13 to 0.001"),
+    ("network.lines.wan.ber", 0.5, "ber: 0.5 is out of range: 0, or 1e-15 to 0.001"),
     ("network.lines.wan.ber", "low", "ber: expected a number, not 'low'"),
     ("network.lines.wan.ber", [0, 0, 0], "ber: give one error ratio, or two"),
     ("network.lines.wan.line", "sonet", 'line = "sonet" is not there yet; use "cell"'),
@@ -284,6 +284,13 @@ def test_a_vc_that_two_flows_use_is_an_error():
 
     with pytest.raises(ConfigError, match="the VC 'x' is used twice: by 'flow1' and 'flow2'"):
         read(change)
+
+
+def test_switches_of_a_vc_that_differ_are_an_error():
+    with pytest.raises(ConfigError, match=r"network\.switches: west and east differ in policy, but VC 'flow1'"):
+        read(put("network.switches.east.policy", "tail"))
+    with pytest.raises(ConfigError, match="differ in vc_limit"):
+        read(put("network.switches.east.vc_limit", 256))
 
 
 def test_hosts_that_no_line_joins_are_an_error():

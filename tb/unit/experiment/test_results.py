@@ -199,9 +199,11 @@ def test_rates_and_increments_add_up():
     when, what = rates(times, counts, bins=100)
     assert len(when) == len(what) == 100
     assert sum(what) * 1e6 * 1.0 / 8 == pytest.approx(counts[-1])
-    left, width, growth = increments(times, counts, bins=77)
+    edges = [i * 7 * PS for i in range(16)]
+    growth = increments(times, counts, edges)
     assert sum(growth) == counts[-1]
-    assert left[-1] + width[-1] == pytest.approx(100)
+    assert growth[:2] == [70**2, 140**2 - 70**2]
+    assert increments([5, 6], [0, 3], [0, 5, 6, 10]) == [0, 3, 0]
 
 
 def test_thinning_keeps_the_peaks():

@@ -47,13 +47,20 @@ def test_a_run_is_done_when_its_flows_are():
 
 
 def test_what_is_sampled_at_each_interval():
-    result = run(settings=["record.interval=500 ms"], duration_ps=3 * PS)
+    result = run(settings=["record.interval=500 ms"], duration_ps=3 * PS, change=lambda n: setattr(n, "dropped", 7))
     series = result.trace.series
     wanted = [i * PS // 2 for i in range(7)]
     for name in ("flow1.delivered", "flow3.delivered", "west.queue", "east.queue", "west.drops.epd"):
         assert list(series[name][0]) == wanted, name
     delivered = series["flow2.delivered"][1]
     assert delivered[-1] == result.flows[1]["octets_delivered"] > delivered[1] > delivered[0] == 0
+
+
+def test_drops_are_recorded_from_the_last_sample_without():
+    times, cells = run(duration_ps=20 * PS).trace.series["west.drops.epd"]
+    assert cells[0] == 0 < cells[1]
+    assert times[1] - times[0] == PS // 10 and times[0] > 0
+    assert times[-1] == 20 * PS
 
 
 def test_only_what_is_asked_for_is_recorded():

@@ -1,0 +1,68 @@
+"""The network that an experiment becomes; nothing is compiled or run here."""
+
+import pytest
+
+from bentpipe.experiment.build import build_network
+from bentpipe.experiment.load import catalogue, load
+from bentpipe_sim.network import Network
+
+
+@pytest.mark.parametrize("name", sorted(catalogue()))
+def test_the_catalogue_builds(name):
+    e = load(name)
+    network, nics, vcs = build_network(e)
+    assert sorted(nics) == sorted(h.name for h in e.network.hosts)
+    assert len(vcs) == len(e.vcs)
+    assert len(network.shapes()) == 3  # nic, switch, link: one model each
+
+
+def test_nodes_and_wires_are_as_the_experiment_says():
+    network, nics, _ = build_network(load("acts-1flow", ["network.hosts.alpha1.delay=3 us"], seed=11))
+    assert network.seed == 11
+    names = {node.name: node for node in network.nodes}
+    assert set(names) == {"west", "east", "satellite.out", "satellite.back", "alpha1", "alpha2"}
+    assert (names["satellite.out"].ber, names["satellite.back"].ber) == (1e-11, 1e-13)
+    assert names["west"].outputs[3] == (names["satellite.out"], 0)
+    assert names["satellite.out"].outputs[0] == (names["east"], 3)
+    assert names["east"].outputs[3] == (names["satellite.back"], 0)
+    assert names["satellite.back"].outputs[0] == (names["west"], 3)
+    assert names["alpha1"].outputs[0] == (names["west"], 0) and names["west"].outputs[0] == (names["alpha1"], 0)
+    delays = {(a.name, b.name): ticks for a, _, b, _, ticks in network._wires}
+    assert delays["alpha1", "west"] == delays["west", "alpha1"] == 17  # 3 us of 0.17695 us
+    assert delays["alpha2", "east"] == 0
+    assert names["west"].settings["epd_threshold"] == 7372
+    assert names["west"].settings["clp_threshold"] is None
+    assert nics["alpha1"].sends[0]["vci"] == 32
+
+
+def test_vcs_carry_policy_limit_and_pace():
+    settings = [
+        "network.switches.*.policy=ppd",
+        "network.switches.*.vc_limit=256",
+        "flow.0.cell_rate=70 Mb/s",
+        "mtu=1500",
+    ]
+    network, nics, _ = build_network(load("acts-1flow", settings))
+    west = next(node for node in network.nodes if node.name == "west")
+    assert [(vc["in_port"], vc["out_port"], vc["policy"], vc["limit"]) for vc in west.vcs] == [
+        (0, 3, "ppd", 256),
+        (3, 0, "ppd", 256),
+    ]
+    assert {vc["epd_threshold"] for vc in west.vcs} == {None}
+    paced, free = nics["alpha1"].sends[0]["period"], nics["alpha2"].sends[0]["period"]
+    assert paced / free == pytest.approx(149.76 / 70, rel=1e-5)
+    assert nics["alpha2"].receives[0]["cells"] == (1500 + 8 + 8 + 47) // 48
+
+
+def test_two_lines_between_the_same_switches_take_turns_by_the_file():
+    settings = ['network.lines={a={ends=["west:1", "east:1"]}, b={ends=["west:2", "east:2"]}}']
+    network, _, _ = build_network(load("acts-1flow", settings))
+    west = next(node for node in network.nodes if node.name == "west")
+    assert west.vcs[0]["out_port"] == 1
+
+
+def test_small_switches_share_the_shape_of_four_ports():
+    e = load("acts-1flow", ["network.lines.satellite.ends=['west:1', 'east:1']", "network.switches.*.ports=2"])
+    network, _, _ = build_network(e)
+    assert {node.ports for node in network.nodes if node.kind == "switch"} == {4}
+    assert isinstance(network, Network)
