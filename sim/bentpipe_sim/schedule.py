@@ -335,19 +335,15 @@ class _Scheduler:
         reads: list[_Statement] = []
         defined: dict[int, list[int]] = {}  # cell -> statements that define it
 
-        def needs_of(nets) -> set[int]:
-            return {
-                s
-                for net in nets
-                if net.is_cell and net.cell
-                for s in defined.get(net.cell, ())
-            }  # fmt: skip
+        nets_of: list[tuple] = []  # what a statement reads, its guards included
 
         def add(index, text, where, nets):
-            statement = _Statement(text, where, needs_of((*nets, *(nir.Net(n) for n in where))))
-            reads.append(statement)
-            defined.setdefault(index, []).append(len(reads) - 1)
-            return statement
+            reads.append(_Statement(text, where))
+            nets_of.append((*nets, *(nir.Net(n) for n in where)))
+            earlier = defined.setdefault(index, [])
+            if earlier:  # assignments of one value stay in order
+                reads[-1].needs.add(earlier[-1])
+            earlier.append(len(reads) - 1)
 
         locals_: list[str] = []
         for index in order:
@@ -372,12 +368,17 @@ class _Scheduler:
                 for a in cell.assignments:
                     inner = self.join(where, self.chain(a.cond))
                     target = self.slice(f"t{index}", width, a.start, a.start + len(a.value) - 1)
-                    statement = add(
-                        index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond)
-                    )
-                    statement.needs.add(defined[index][-2])
+                    add(index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond))
             else:
                 add(index, f"t{index} = {self.operation(cell)};", where, cell.input_nets())
+        for at, statement in enumerate(reads):  # guards may come later in the order than what they guard
+            for net in nets_of[at]:
+                if net.is_cell and net.cell:
+                    statement.needs.update(k for k in defined.get(net.cell, ()) if k != at)
+        for own in defined.values():  # ... but a value does not wait for itself
+            for at in own:
+                statement_needs = reads[at].needs
+                statement_needs -= {k for k in own if k > at}
         copies = [f"c{index} = q{index};" for index in sorted(self.copied)]
         locals_ += [f"reg {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
 

@@ -533,11 +533,11 @@ int bp_run(bp_net* net, uint64_t until, int slice) {
                 tick = net->next[k];
                 first = k;
             }
+        if (!net->events.empty() && tick > net->now) return int(net->events.size());
         if (tick > until) {
             net->now = until;
             return 0;
         }
-        if (!net->events.empty() && tick > net->now) return int(net->events.size());
         net->now = tick;
         net->step(first, tick);
         if (--left == 0 && net->events.empty()) return 0;

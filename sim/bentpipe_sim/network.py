@@ -1,0 +1,574 @@
+"""A network of Verilated nodes, and the interface that hosts have to it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import re
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from cffi import FFI
+
+from .build import CSRC, Shape, build_loop, build_model
+from .errors import NetworkError, SimulationError
+from .interface import PduEvent
+from .units import cell_period, ps_to_ticks, ticks_to_ps
+
+__all__ = ["Link", "Network", "Nic", "Node", "Switch"]
+
+POLICIES = {"tail": (0, 0), "ppd": (1, 0), "epd": (1, 1)}
+"""(ppd, epd) bits of a VC by the name of its policy."""
+
+_SIZES = (64, 256, 1024, 4096)
+"""Numbers of VCs that nodes are built for: few shapes, so that few are compiled."""
+
+_EVENT = struct.Struct("<QIIIIII128s")
+_WORD = 1 << 32
+
+
+class Node:
+    """A node of a network: its name, its index in the event loop, its registers."""
+
+    kind = ""
+
+    def __init__(self, network: Network, name: str):
+        self.network, self.name = network, name
+        self.index = len(network.nodes)
+        self.inputs: dict[int, tuple[Node, int]] = {}
+        self.outputs: dict[int, tuple[Node, int]] = {}
+
+    def shape(self) -> Shape:
+        raise NotImplementedError
+
+    def configure(self) -> None:
+        """Write the settings to the registers."""
+        raise NotImplementedError
+
+    def counters(self) -> dict[str, Any]:
+        """The node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""
+        raise NotImplementedError
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        """Raise NetworkError unless cells in = cells out + dropped + still queued, modulo 2**32."""
+        raise NotImplementedError
+
+    def write(self, addr: int, value: int) -> None:
+        self.network.lib.bp_csr_write(self.network.handle, self.index, addr, value)
+
+    def write_wide(self, addr: int, value: int) -> None:
+        self.write(addr, value & 0xFFFFFFFF)
+        self.write(addr + 1, value >> 32)
+
+    def read(self, addr: int) -> int:
+        return self.network.lib.bp_csr_read(self.network.handle, self.index, addr)
+
+    def _expect(self, what: str, left: int, right: int) -> None:
+        if (left - right) % _WORD:
+            raise NetworkError(f"{self.name}: cells got lost or doubled: {what} ({left} and {right})")
+
+
+class Nic(Node):
+    """A host's interface. ``rate_bps`` is the cell rate of its line, in bits of 53-octet cells."""
+
+    kind = "nic"
+
+    def __init__(self, network: Network, name: str, rate_bps: float, nni: bool):
+        super().__init__(network, name)
+        self.period = _period(f"NIC {name}", rate_bps)
+        self.nni = nni
+        self.sends: dict[int, dict[str, int]] = {}
+        self.receives: dict[int, dict[str, int]] = {}
+
+    def shape(self) -> Shape:
+        return Shape.of("nic", vcs=_size(self.name, max([*self.sends, *self.receives, 0]) + 1))
+
+    def configure(self) -> None:
+        from bentpipe_hdl.switch.lookup import lookup_slot
+
+        self.write_wide(0x0010, self.period)
+        self.write(0x0012, self.period + 0xFFFF >> 16)
+        self.write(0x0005, int(self.nni))
+        for vc, spec in self.sends.items():
+            self.write(0x10000 + vc, spec["vpi"] << 20 | spec["vci"] << 4)
+            self.write_wide(0x20000 + 2 * vc, spec["period"])
+        for vc, spec in self.receives.items():
+            slot = lookup_slot(0, spec["vpi"], spec["vci"])
+            self.write_wide(0x80000 + 2 * slot, 1 << 63 | vc << 32 | spec["vpi"] << 16 | spec["vci"])
+            self.write(0x40000 + vc, spec["cells"])
+
+    def counters(self) -> dict[str, Any]:
+        names = ("pdus_ok", "pdus_crc", "pdus_length", "pdus_lost_last", "pdus_overlength", "pdus_abort")
+        found: dict[str, Any] = {
+            "tx_cells": [self.read(0x30000 + vc) for vc in self.sends],
+            "tx_refused": self.read(0x0014),
+            "rx_cells": [self.read(0x50000 + vc) for vc in self.receives],
+            "drop_unknown": self.read(0x0080),
+            "drop_hec": self.read(0x0081),
+            "drop_oam": self.read(0x0082),
+            "drop_overlength": self.read(0x0083),
+        }
+        for k, name in enumerate(names):
+            found[name] = [self.read(0x60000 + 8 * vc + k) for vc in self.receives]
+        return found
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        now = self.counters()
+        drops = sum(now[f"drop_{reason}"] for reason in ("unknown", "hec", "oam", "overlength"))
+        self._expect("cells in = taken + dropped", cells_in, sum(now["rx_cells"]) + drops)
+        self._expect("cells sent = cells out", sum(now["tx_cells"]), cells_out)
+        lib, handle = self.network.lib, self.network.handle
+        for vc, sent in zip(self.sends, now["tx_cells"], strict=True):
+            left = (lib.bp_cells_due(handle, self.index, vc) - sent) % _WORD
+            if bool(left) != bool(lib.bp_backlog(handle, self.index, vc)):
+                raise NetworkError(f"{self.name}: VC {vc} has {left} cells of its PDUs neither sent nor queued")
+
+
+class Switch(Node):
+    """A switch module; parameters as of :meth:`Network.add_switch`."""
+
+    kind = "switch"
+    REASONS = ("full", "epd", "ppd", "clp")
+
+    def __init__(self, network: Network, name: str, **settings: Any):
+        super().__init__(network, name)
+        self.periods = [_period(f"switch {name}, port {p}", r) for p, r in enumerate(settings["port_rates_bps"])]
+        self.settings = settings
+        self.vcs: list[dict[str, Any]] = []
+
+    @property
+    def ports(self) -> int:
+        return len(self.periods)
+
+    def shape(self) -> Shape:
+        vcs = _size(self.name, len(self.vcs))
+        return Shape.of("switch", vcs=vcs, cells=self.settings["buffer_cells"], ports=self.ports)
+
+    def configure(self) -> None:
+        from bentpipe_hdl.switch.lookup import lookup_slot
+
+        cells, nni = self.settings["buffer_cells"], self.settings["nni_ports"]
+        self.write(0x0001, cells)
+        self.write(0x0002, _or(self.settings["epd_threshold"], cells))
+        self.write(0x0003, _or(self.settings["clp_threshold"], cells))
+        self.write(0x0004, max(1, round_ticks(self.settings["processing_delay_ps"])))
+        self.write(0x0005, sum(1 << p for p in nni))
+        for port, period in enumerate(self.periods):
+            self.write_wide(0x0020 + 2 * port, period)
+        for index, vc in enumerate(self.vcs):
+            slot = lookup_slot(vc["in_port"], vc["vpi"], vc["vci"])
+            self.write_wide(0x80000 + 2 * slot, 1 << 63 | index << 32 | vc["vpi"] << 16 | vc["vci"])
+            ppd, epd = POLICIES[vc["policy"]]
+            own = vc["epd_threshold"] is not None
+            word = (vc["limit"] or cells) | (vc["epd_threshold"] or 0) << 16 | vc["out_port"] << 32
+            self.write_wide(0x10000 + 2 * index, word | ppd << 36 | epd << 37 | own << 38 | 1 << 39)
+            self.write(0x20000 + index, vc["out_vpi"] << 16 | vc["out_vci"])
+
+    def counters(self) -> dict[str, Any]:
+        vcs, ports = range(len(self.vcs)), range(self.ports)
+        found: dict[str, Any] = {
+            "occupancy": self.read(0x0006),
+            "high_water": self.read(0x0007),
+            "accepted": [self.read(0x30000 + vc) for vc in vcs],
+            "departed": [self.read(0x40000 + vc) for vc in vcs],
+            "drop_unknown": [self.read(0x0080 + 2 * p) for p in ports],
+            "drop_hec": [self.read(0x0081 + 2 * p) for p in ports],
+        }
+        for k, reason in enumerate(self.REASONS):
+            found[f"drop_{reason}"] = [self.read(0x50000 + 4 * vc + k) for vc in vcs]
+        return found
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        now = self.counters()
+        drops = sum(sum(now[f"drop_{reason}"]) for reason in (*self.REASONS, "unknown", "hec"))
+        self._expect("cells in = queued + dropped", cells_in, sum(now["accepted"]) + drops)
+        self._expect("queued = sent + still queued", sum(now["accepted"]), sum(now["departed"]) + now["occupancy"])
+        self._expect("cells sent = cells out", sum(now["departed"]), cells_out)
+
+
+class Link(Node):
+    """One direction of a line."""
+
+    kind = "link"
+
+    def __init__(self, network: Network, name: str, delay_ps: int, ber: float):
+        super().__init__(network, name)
+        if not 0 <= delay_ps <= 10**12:
+            raise NetworkError(f"link {name}: a delay must be from 0 to 1 s, not {delay_ps} ps")
+        if ber and not 1e-15 <= ber <= 1e-3:
+            raise NetworkError(f"link {name}: a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
+        self.delay, self.ber = max(1, round_ticks(delay_ps)), ber
+
+    def shape(self) -> Shape:
+        return Shape.of("link")
+
+    def configure(self) -> None:
+        self.write(0x0001, self.delay)
+        if not self.ber:
+            return
+        from bentpipe_hdl.link.gap import scale_of
+
+        digest = hashlib.sha256(f"{self.network.seed}/{self.name}".encode()).digest()
+        draw = random.Random(digest)
+        gap = min(int(math.log(1.0 - draw.random()) / math.log1p(-self.ber)), (1 << 56) - 1)
+        mantissa, shift = scale_of(self.ber)
+        self.write(0x0003, mantissa)
+        self.write(0x0004, shift)
+        self.write_wide(0x0010, gap)
+        self.write_wide(0x0012, int.from_bytes(digest[:8], "little") or 1)
+        self.write(0x0002, 1)
+
+    def counters(self) -> dict[str, Any]:
+        names = ("cells", "errored", "corrected", "rejected", "error_bits", "drop_lost")
+        return {name: self.read(0x0080 + k) for k, name in enumerate(names)}
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        now = self.counters()
+        self._expect("cells in = counted", cells_in, now["cells"])
+        self._expect("cells in = cells out + lost", cells_in, cells_out + now["drop_lost"])
+
+
+class Network:
+    """Nodes, wires and VCs; then, from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
+
+    Parameters
+    ----------
+    seed : int
+        Of all randomness: bit errors. The same seed and settings give the same cells at the same ticks.
+    direct : bool
+        Call the function that Verilator made of a node's clocked block itself; else its public interface. Same results.
+    """
+
+    def __init__(self, seed: int = 1, *, direct: bool = True):
+        self.seed, self.direct = seed, direct
+        self.nodes: list[Node] = []
+        self.lib: Any = None
+        self.handle: Any = None
+        self._ffi: Any = None
+        self._now_ps = 0
+        self._wires: list[tuple[Node, int, Node, int, int]] = []
+
+    # Building
+
+    def add_nic(self, name: str, rate_bps: float = 149_760_000, *, nni: bool = False) -> Nic:
+        """A host's interface with a line of ``rate_bps`` (bits of cells a second)."""
+        return self._add(Nic(self, name, rate_bps, nni))
+
+    def add_switch(
+        self,
+        name: str,
+        port_rates_bps: Sequence[float] = (149_760_000,) * 4,
+        buffer_cells: int = 8192,
+        processing_delay_ps: int = 5_000_000,
+        epd_threshold: int | None = None,
+        clp_threshold: int | None = None,
+        nni_ports: Sequence[int] = (),
+    ) -> Switch:
+        """A switch module: a port for each rate (bits of cells a second), one buffer of ``buffer_cells`` for all.
+
+        ``epd_threshold`` (for VCs without one of their own) and ``clp_threshold`` are cells in the buffer; None: its size.
+        """
+        if not 1 <= len(port_rates_bps) <= 16:
+            raise NetworkError(f"switch {name}: from 1 to 16 ports, not {len(port_rates_bps)}")
+        if not 1 <= buffer_cells <= 32768:
+            raise NetworkError(f"switch {name}: a buffer has 1 to 32768 cells, not {buffer_cells}")
+        for what, value in (("epd_threshold", epd_threshold), ("clp_threshold", clp_threshold)):
+            if value is not None and not 0 <= value <= buffer_cells:
+                raise NetworkError(f"switch {name}: {what} must be from 0 to {buffer_cells} cells, not {value}")
+        settings = {
+            "port_rates_bps": tuple(port_rates_bps),
+            "buffer_cells": buffer_cells,
+            "processing_delay_ps": processing_delay_ps,
+            "epd_threshold": epd_threshold,
+            "clp_threshold": clp_threshold,
+            "nni_ports": tuple(nni_ports),
+        }
+        return self._add(Switch(self, name, **settings))
+
+    def add_link(self, name: str, delay_ps: int = 0, ber: float = 0.0) -> Link:
+        """One direction of a line: ``delay_ps`` of propagation (at least a tick), independent bit errors at ``ber``."""
+        return self._add(Link(self, name, delay_ps, ber))
+
+    def _add(self, node: Any) -> Any:
+        if self.handle:
+            raise NetworkError(f"{node.name}: the network runs already, nothing can be added")
+        if any(other.name == node.name for other in self.nodes):
+            raise NetworkError(f"two nodes are called {node.name}")
+        self.nodes.append(node)
+        return node
+
+    def connect(self, source: Node | tuple[Node, int], sink: Node | tuple[Node, int], delay_ps: int = 0) -> None:
+        """A wire from a node's output to a node's input; a face of a switch is ``(switch, port)``.
+
+        A link's own delay comes on top.
+        """
+        (a, a_port), (b, b_port) = (face if isinstance(face, tuple) else (face, 0) for face in (source, sink))
+        for node, port in ((a, a_port), (b, b_port)):
+            ports = node.ports if isinstance(node, Switch) else 1
+            if not 0 <= port < ports:
+                raise NetworkError(f"{node.name} has no port {port}")
+        if a_port in a.outputs:
+            raise NetworkError(f"output {a_port} of {a.name} is connected twice")
+        if b_port in b.inputs:
+            raise NetworkError(f"input {b_port} of {b.name} is connected twice")
+        a.outputs[a_port] = (b, b_port)
+        b.inputs[b_port] = (a, a_port)
+        self._wires.append((a, a_port, b, b_port, round_ticks(delay_ps)))
+
+    def add_vc(
+        self,
+        path: Sequence[Node],
+        vpi: int,
+        vci: int,
+        *,
+        cell_rate_bps: float | None = None,
+        policy: str = "epd",
+        limit: int | None = None,
+        epd_threshold: int | None = None,
+        max_sdu: int = 65535,
+    ) -> int:
+        """A VC in one direction along ``path``, from a NIC through switches and links to a NIC.
+
+        Parameters
+        ----------
+        vpi, vci : int
+            The same on every line (0..255, with NNI lines 0..4095; 32..65535).
+        cell_rate_bps : float, optional
+            The source paces the VC at this rate of cells; None: the rate of its line.
+        policy : "tail", "ppd" or "epd"
+            What the switches do: tail drop; partial packet discard; both partial and early packet discard.
+        limit : int, optional
+            Most cells of the VC in a switch's buffer.
+        epd_threshold : int, optional
+            EPD by the VC's own queue, cells; None: by the switch's shared buffer and threshold.
+        max_sdu : int
+            Octets of the largest SDU that the sink takes.
+
+        Returns
+        -------
+        int
+            The VC's index at both NICs.
+
+        Raises
+        ------
+        NetworkError
+            The path is not connected, the VPI/VCI are out of range or used already, or something else of the above.
+        """
+        source, sink = path[0], path[-1]
+        what = f"VC {vpi}/{vci} from {source.name} to {sink.name}"
+        if self.handle:
+            raise NetworkError(f"{what}: the network runs already, nothing can be added")
+        if not isinstance(source, Nic) or not isinstance(sink, Nic) or len(path) < 2:
+            raise NetworkError(f"{what}: a VC goes from a NIC to a NIC")
+        if policy not in POLICIES:
+            raise NetworkError(f"{what}: a policy is one of {', '.join(POLICIES)}, not {policy}")
+        if not 0 <= vpi < 4096 or not 32 <= vci < 65536:
+            raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI), VCI from 32 to 65535")
+        if not 1 <= max_sdu <= 65535:
+            raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
+        period = source.period if cell_rate_bps is None else _period(what, cell_rate_bps)
+        hops: list[tuple[Switch, int, int]] = []
+        arrives: int = 0
+        for k, node in enumerate(path[:-1]):
+            after = path[k + 1]
+            ways = [(port, to) for port, to in node.outputs.items() if to[0] is after]
+            if not ways:
+                raise NetworkError(f"{what}: {node.name} is not connected to {after.name}")
+            port, (_, next_port) = ways[0]
+            if isinstance(node, Switch):
+                hops.append((node, arrives, port))
+            elif k and isinstance(node, Nic):
+                raise NetworkError(f"{what}: {node.name} is a NIC and cannot carry a VC on")
+            arrives = next_port
+        for switch, in_port, out_port in hops:
+            for port in (in_port, out_port):
+                if vpi > 255 and port not in switch.settings["nni_ports"]:
+                    raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
+            for other in switch.vcs:
+                self._distinct(what, switch.name, in_port, (vpi, vci), (other["in_port"], other["vpi"], other["vci"]))
+            for what_limit, value in (("limit", limit), ("epd_threshold", epd_threshold)):
+                if value is not None and not 0 <= value <= 65535:
+                    raise NetworkError(f"{what}: {what_limit} must be from 0 to 65535 cells, not {value}")
+        for other_vc in sink.receives.values():
+            self._distinct(what, sink.name, 0, (vpi, vci), (0, other_vc["vpi"], other_vc["vci"]))
+        for switch, in_port, out_port in hops:
+            switch.vcs.append(
+                {
+                    "in_port": in_port,
+                    "vpi": vpi,
+                    "vci": vci,
+                    "out_port": out_port,
+                    "out_vpi": vpi,
+                    "out_vci": vci,
+                    "policy": policy,
+                    "limit": limit,
+                    "epd_threshold": epd_threshold,
+                }
+            )
+        index = next(k for k in range(_SIZES[-1]) if k not in source.sends and k not in sink.receives)
+        source.sends[index] = {"vpi": vpi, "vci": vci, "period": period}
+        sink.receives[index] = {"vpi": vpi, "vci": vci, "cells": (max_sdu + 8 + 47) // 48}
+        return index
+
+    @staticmethod
+    def _distinct(what: str, node: str, port: int, new: tuple[int, int], other: tuple[int, int, int]) -> None:
+        if port != other[0]:
+            return
+        if new == other[1:]:
+            raise NetworkError(f"{what}: VPI/VCI {new[0]}/{new[1]} is used twice at port {port} of {node}")
+        if (new[0] ^ new[1] ^ other[1] ^ other[2]) & 0xFF == 0:
+            raise NetworkError(
+                f"{what}: VPI/VCI {new[0]}/{new[1]} and {other[1]}/{other[2]} share a look-up slot at port {port} of "
+                f"{node} (the low 8 bits of VPI xor VCI): choose another VCI"
+            )
+
+    def shapes(self) -> list[Shape]:
+        """The shapes of this network's nodes, each once."""
+        return list(dict.fromkeys(node.shape() for node in self.nodes))
+
+    def start(self) -> None:
+        """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
+        if self.handle:
+            return
+        from .build import build_all
+
+        if self.direct:
+            build_all(self.shapes())
+        header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
+        lines = [line for line in header.splitlines() if not line.startswith(("#", 'extern "C"', "}\n")) and line != "}"]
+        self._ffi = FFI()
+        self._ffi.cdef("\n".join(lines))
+        self.lib = self._ffi.dlopen(str(build_loop()))
+        self.handle = self._ffi.gc(self.lib.bp_new(), self.lib.bp_free)
+        for node in self.nodes:
+            model = build_model(node.shape(), direct=self.direct)
+            if self.lib.bp_add_node(self.handle, str(model).encode(), isinstance(node, Nic)) != node.index:
+                raise SimulationError(f"{node.name}: {self._ffi.string(self.lib.bp_error(self.handle)).decode()}")
+            self.lib.bp_settle(self.handle, node.index)
+            node.configure()
+        for a, a_port, b, b_port, delay in self._wires:
+            held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
+            self.lib.bp_connect(self.handle, a.index, a_port, b.index, b_port, held)
+
+    def close(self) -> None:
+        """Let go of the nodes. The network cannot be used any more."""
+        if self.handle:
+            self._ffi.release(self.handle)
+            self.handle = None
+
+    # The interface of the hosts
+
+    @property
+    def now_ps(self) -> int:
+        return self._now_ps
+
+    def send(
+        self,
+        nic: int,
+        vc: int,
+        head: bytes,
+        key: int = 0,
+        offset: int = 0,
+        length: int = 0,
+        checksum_start: int = -1,
+        checksum_at: int = -1,
+        uu: int = 0,
+        notify: bool = False,
+    ) -> None:
+        if self.handle is None:
+            self.start()
+        size = len(head) + length
+        if not 1 <= size <= 65535:
+            raise SimulationError(f"an SDU has 1 to 65535 octets, not {size}")
+        self.lib.bp_send(
+            self.handle, nic, vc, head, len(head), key, offset, length, checksum_start, checksum_at, uu, notify
+        )
+
+    def run(self, until_ps: int) -> list[PduEvent]:
+        if self.handle is None:
+            self.start()
+        count = self.lib.bp_run(self.handle, ps_to_ticks(until_ps), 0)
+        if not count:
+            self._now_ps = max(until_ps, self._now_ps)
+            return []
+        buffer = self._ffi.buffer(self.lib.bp_events(self.handle), count * _EVENT.size)
+        events = []
+        time_ps = self._now_ps
+        for tick, nic, vc, status, length, handle, head_length, head in _EVENT.iter_unpack(buffer):
+            time_ps = ticks_to_ps(tick)
+            events.append(PduEvent(time_ps, nic, vc, status, length, head[:head_length], handle))
+        self._now_ps = time_ps
+        return events
+
+    def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
+        return bool(self.lib.bp_check(self.handle, handle, start, key, offset, length))
+
+    def checksum(self, handle: int, start: int, length: int) -> int:
+        return self.lib.bp_checksum(self.handle, handle, start, length)
+
+    def sdu(self, handle: int) -> bytes:
+        events = self.lib.bp_events(self.handle)
+        lengths = (events[k].length for k in range(handle + 1) if events[k].handle == handle)
+        return bytes(self._ffi.buffer(self.lib.bp_sdu(self.handle, handle), max(lengths)))
+
+    # Looking in
+
+    def sample(self) -> dict[str, int]:
+        """Cells queued now in each switch, by name."""
+        return {node.name: node.read(0x0006) for node in self.nodes if isinstance(node, Switch)}
+
+    def counters(self) -> dict[str, dict[str, Any]]:
+        """All counters of all nodes, by node's name; 32-bit counters of cells wrap."""
+        return {node.name: node.counters() for node in self.nodes}
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """What the event loop counted: evaluations, cells in and out and in flight towards a node, nanoseconds."""
+        found = {}
+        stats = self._ffi.new("bp_node_stats *")
+        for node in self.nodes:
+            self.lib.bp_stats(self.handle, node.index, stats)
+            fields = ("evaluations", "cells_in", "cells_out", "in_flight", "nanoseconds")
+            found[node.name] = {field: int(getattr(stats, field)) for field in fields}
+        return found
+
+    def check_conservation(self) -> None:
+        """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
+        or is still under way.
+
+        Raises
+        ------
+        NetworkError
+            Some cells got lost or doubled.
+        """
+        stats = self.stats()
+        for node in self.nodes:
+            node.check(stats[node.name]["cells_in"], stats[node.name]["cells_out"])
+        out = sum(each["cells_out"] for each in stats.values())
+        came = sum(each["cells_in"] + each["in_flight"] for each in stats.values())
+        if out != came:
+            raise NetworkError(f"the wires: {out} cells went in, {came} came out or are under way")
+
+
+def round_ticks(ps: int) -> int:
+    """A duration as the nearest number of ticks."""
+    return ps_to_ticks(ps + 88475)
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _period(what: str, rate_bps: float) -> int:
+    try:
+        return cell_period(rate_bps)
+    except ValueError as error:
+        raise NetworkError(f"{what}: {error}") from None
+
+
+def _size(what: str, vcs: int) -> int:
+    for size in _SIZES:
+        if vcs <= size:
+            return size
+    raise NetworkError(f"{what}: {vcs} VCs are more than {_SIZES[-1]}")

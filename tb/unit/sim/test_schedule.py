@@ -1,0 +1,122 @@
+"""The scheduled, Verilated node does at every clock what Amaranth's simulator does with the same component."""
+
+import random
+
+import pytest
+from amaranth.sim import Simulator
+
+from bentpipe_hdl.link.gap import scale_of
+from bentpipe_hdl.switch.lookup import lookup_slot
+from bentpipe_sim.build import Shape, build_model
+from models.verilated import VerilatedModel
+
+SHAPES = [
+    Shape.of("switch", vcs=4, cells=12, ports=2, slot_bits=4),
+    Shape.of("nic", vcs=4, slot_bits=4),
+    Shape.of("link"),
+]
+
+
+def _setup(shape, rng):
+    """Register writes that make the node do something: VCs, rates, errors."""
+    writes = []
+
+    def wide(addr, value):
+        writes.extend([(addr, value & 0xFFFFFFFF), (addr + 1, value >> 32)])
+
+    if shape.kind == "switch":
+        writes += [(4, 2), (2, 8), (3, 9)]
+        for port in range(2):
+            wide(0x20 + 2 * port, 3 << 16 | 0x8000)
+            for vc in range(4):
+                wide(0x80000 + 2 * lookup_slot(port, 0, vc, slot_bits=4), 1 << 63 | vc << 32 | vc)
+        for vc in range(4):
+            policy = rng.getrandbits(3)
+            wide(0x10000 + 2 * vc, 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36)
+            writes.append((0x20000 + vc, 40 + vc))
+    elif shape.kind == "nic":
+        wide(0x10, 2 << 16)
+        for vc in range(4):
+            writes += [(0x10000 + vc, vc << 4), (0x40000 + vc, 3 + vc)]
+            wide(0x20000 + 2 * vc, rng.randrange(2 << 16, 9 << 16))
+            wide(0x80000 + 2 * lookup_slot(0, 0, vc, slot_bits=4), 1 << 63 | vc << 32 | vc)
+    else:
+        mantissa, shift = scale_of(1e-3)
+        writes += [(3, mantissa), (4, shift)]
+        wide(0x10, 100)
+        wide(0x12, 12345)
+        writes.append((2, 1))
+    return writes
+
+
+def _stimulus(rng, ports, now, clock, setup):
+    """Values for all inputs; registers are set up first, then the settings change now and then."""
+    values = {name: rng.getrandbits(width) for name, width in ports.items()}
+    values["time_now"] = now
+    values["time_tick"] = int(rng.random() < 0.8)
+    values["i_valid"] = int(rng.random() < 0.5)
+    values["i_hec_error"] = int(rng.random() < 0.05)
+    values["i_header"] = rng.randrange(5) << 4 | rng.choice([0, 0, 0, 2, 2, 8]) | rng.getrandbits(1)
+    values["csr_w_en"] = values["csr_r_en"] = 0
+    if setup and clock > 50:
+        values["csr_addr"], values["csr_w_data"] = setup.pop(0)
+        values["csr_w_en"] = 1
+    elif rng.random() < 0.05:
+        values["csr_r_en"] = 1
+        values["csr_addr"] = rng.choice([0, 0x80, 0x30000, 0x40000, 0x50000, 0x60000]) + rng.randrange(12)
+    elif rng.random() < 0.02:
+        values["csr_w_en"] = 1
+        values["csr_addr"], values["csr_w_data"] = rng.choice([(5, 1), (7, 0), (5, 0), (1, 7), (1, 12)])
+    if "post_length" in ports:
+        values["post_length"] = rng.choice([0, 1, 40, 41, 47, 48, 100, 200])
+        if rng.random() < 0.3:  # a trailer now and then, so that a length may fit
+            values["i_payload"] = rng.randrange(96) << 344
+    return values
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "eval"])
+def test_scheduled_model_equals_amaranth(shape, direct):
+    component = shape.component()
+    model = VerilatedModel(build_model(shape, direct=direct))
+    members = {
+        "_".join(str(part) for part in path): (member, value)
+        for path, member, value in component.signature.flatten(component)
+    }
+    inputs = {name: model.ports[name][1] for name, (m, _) in members.items() if m.flow.name == "In" and name in model.ports}
+    outputs = [name for name, (m, _) in members.items() if m.flow.name == "Out" and name in model.ports]
+    rng = random.Random(f"{shape}")
+    setup = _setup(shape, rng)
+    differences = []
+    seen = {name: set() for name in outputs}
+
+    async def bench(ctx):
+        now = 5
+        for clock in range(1500):
+            now += rng.choice([1, 1, 1, 1, 3, 20, 1 << 20 if clock % 500 == 499 else 1])
+            for name, value in _stimulus(rng, inputs, now, clock, setup).items():
+                if name not in inputs:
+                    continue
+                signal = members[name][1]
+                signal = signal if not hasattr(signal, "as_value") else signal.as_value()
+                ctx.set(signal, value)
+                model.set(name, value)
+            await ctx.tick()
+            model.clock()
+            for name in outputs:
+                signal = members[name][1]
+                signal = signal if not hasattr(signal, "as_value") else signal.as_value()
+                expected, got = ctx.get(signal), model.get(name)
+                seen[name].add(expected)
+                if expected != got:
+                    differences.append(f"clock {clock}: {name} is {got:#x}, not {expected:#x}")
+                    return
+
+    simulator = Simulator(component)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert not differences, differences[0]
+    still = {"link": {"status_idle", "status_due"}}.get(shape.kind, {"o_hec_error"})
+    quiet = {name for name, values in seen.items() if len(values) < 2}
+    assert quiet <= still, f"the stimulus never moved {quiet - still}"
