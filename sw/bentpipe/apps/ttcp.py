@@ -1,0 +1,46 @@
+"""ttcp: full blast from memory to memory."""
+
+from __future__ import annotations
+
+from typing import final
+
+from bentpipe.apps.app import Application
+from bentpipe.tcp.connection import ENDLESS, Connection
+
+__all__ = ["Ttcp"]
+
+
+@final
+class Ttcp(Application):
+    """``ttcp -t``: writes as fast as the socket takes it, so that the send buffer is always full; then closes.
+
+    The sink is ``ttcp -r``: it reads what arrives at once, and closes when the stream ends.
+
+    Parameters
+    ----------
+    size_octets : int or None
+        How much to send; None: endless.
+    write_octets : int
+        Size of a write. As each write waits for room and the next follows at once, it does not show on the
+        wire; ``size_octets`` is what it says, not rounded to whole writes.
+    """
+
+    def __init__(self, size_octets: int | None = None, write_octets: int = 65536) -> None:
+        if size_octets is not None and not 1 <= size_octets < ENDLESS:
+            raise ValueError(f"size_octets must be 1..2**60 - 1 or None, not {size_octets!r}")
+        if write_octets < 1:
+            raise ValueError(f"write_octets must be at least 1, not {write_octets!r}")
+        self.size_octets = size_octets
+        self.write_octets = write_octets
+
+    def connected(self, connection: Connection, now_ps: int) -> int:
+        size = self.size_octets
+        if size is None:
+            connection.write(ENDLESS, now_ps)
+        else:
+            connection.write(size, now_ps)
+            connection.close(now_ps)
+        return 0
+
+    def __repr__(self) -> str:
+        return f"Ttcp(size_octets={self.size_octets}, write_octets={self.write_octets})"

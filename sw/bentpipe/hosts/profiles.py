@@ -1,0 +1,68 @@
+"""The published hosts and what a segment costs them (``profiles.toml``)."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+from bentpipe.hosts.host import HostConfig
+
+__all__ = ["HostProfile", "host_costs", "load_profiles", "profile"]
+
+_PS_PER_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class HostProfile:
+    """A published host.
+
+    Members
+    -------
+    send_us, receive_us : float
+        Processor time per segment (TCP processing and operating system).
+    send_limit_mbps, receive_limit_mbps : float or None
+        Best published TCP throughput as a sender and as a receiver, for comparison; not used by the model.
+    source : str
+        Where the cost comes from.
+    """
+
+    name: str
+    title: str
+    send_us: float
+    receive_us: float
+    source: str
+    send_limit_mbps: float | None = None
+    receive_limit_mbps: float | None = None
+
+
+@lru_cache(maxsize=1)
+def load_profiles() -> dict[str, HostProfile]:
+    """All profiles by name."""
+    text = resources.files("bentpipe.hosts").joinpath("profiles.toml").read_text(encoding="utf-8")
+    return {name: HostProfile(name=name, **values) for name, values in tomllib.loads(text).items()}
+
+
+def profile(name: str) -> HostProfile:
+    """The profile of this name; ValueError with the nearest known name if there is none."""
+    known = load_profiles()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(sorted(known))}"
+        raise ValueError(f"no host profile {name!r}{hint}")
+    return known[name]
+
+
+def host_costs(config: HostConfig) -> tuple[int, int]:
+    """Processor time in picoseconds per segment (sent, received) of a host: as configured, else as the profile says."""
+    send, receive = 0, 0
+    if config.profile is not None:
+        published = profile(config.profile)
+        send, receive = round(published.send_us * _PS_PER_US), round(published.receive_us * _PS_PER_US)
+    if config.send_cost_ps is not None:
+        send = config.send_cost_ps
+    if config.receive_cost_ps is not None:
+        receive = config.receive_cost_ps
+    return (send, receive)

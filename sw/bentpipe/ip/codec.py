@@ -1,0 +1,158 @@
+"""LLC/SNAP, IPv4 and TCP headers of a PDU (RFC 2684 routed, RFC 791, RFC 793), as octets and back.
+
+The TCP checksum over the payload is left to the network interface, as with any checksum offload: the sum of
+the pseudo header stands in the field (:meth:`bentpipe_sim.interface.PduNetwork.send`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, final
+
+from bentpipe.tcp.constants import SYN
+from bentpipe.tcp.segment import Options, Segment
+
+__all__ = [
+    "CHECKSUM_AT",
+    "CHECKSUM_START",
+    "HEADER",
+    "LLC_SNAP_IPV4",
+    "TcpPath",
+    "address_text",
+    "decode_options",
+    "encode_options",
+]
+
+LLC_SNAP_IPV4: Final = 0xAAAA030000000800
+"""LLC AA-AA-03, OUI 00-00-00, type 0800, as a number of 8 octets."""
+
+HEADER: Final = Struct(">QIIIIIIIIIHH")
+"""LLC/SNAP | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum | source |
+destination | ports | sequence | acknowledgement | data offset, flags, window | checksum | urgent pointer."""
+
+CHECKSUM_START: Final = 28
+"""Where the TCP header starts in the SDU."""
+CHECKSUM_AT: Final = 44
+"""Where its checksum stands."""
+
+TTL: Final = 60
+"""Time to live of 4.4BSD's TCP (``tcp_ttl``)."""
+
+_VERSION_IHL: Final = 0x45000000
+_TTL_PROTOCOL: Final = TTL << 24 | 6 << 16
+_MASK32: Final = 0xFFFFFFFF
+
+_pack: Final = HEADER.pack
+
+
+@final
+class TcpPath:
+    """The constant part of all headers of one direction of one connection.
+
+    Parameters
+    ----------
+    source, destination : int
+        IPv4 addresses as 32-bit numbers.
+    source_port, destination_port : int
+    """
+
+    __slots__ = ("_ip_sum", "_ports", "_pseudo_sum", "destination", "source")
+
+    def __init__(self, source: int, destination: int, source_port: int, destination_port: int) -> None:
+        self.source = source
+        self.destination = destination
+        self._ports = source_port << 16 | destination_port
+        # 2**16 is 1 modulo 65535, so that sums of 16-bit words are sums of wider words modulo 65535.
+        self._ip_sum = _VERSION_IHL + _TTL_PROTOCOL + source + destination
+        self._pseudo_sum = source + destination + 6
+
+    def encode(self, segment: Segment, identification: int) -> bytes:
+        """The SDU's octets up to the payload."""
+        options = segment.options
+        if options is None:
+            tcp_length = 20 + segment.length
+            offset_flags = 0x50000000
+            tail = b""
+        else:
+            tail = encode_options(options)
+            tcp_length = 20 + len(tail) + segment.length
+            offset_flags = (5 + len(tail) // 4) << 28
+        ip_sum = (self._ip_sum + 20 + tcp_length + (identification << 16) - 1) % 65535
+        head = _pack(
+            LLC_SNAP_IPV4,
+            _VERSION_IHL + 20 + tcp_length,
+            identification << 16,
+            _TTL_PROTOCOL | (65534 - ip_sum),
+            self.source,
+            self.destination,
+            self._ports,
+            segment.seq,
+            segment.ack,
+            offset_flags | segment.flags << 16 | segment.window,
+            (self._pseudo_sum + tcp_length - 1) % 65535 + 1,
+            0,
+        )
+        return head + tail if tail else head
+
+
+def encode_options(options: Options) -> bytes:
+    """TCP options in the layout of the BSDs (RFC 1323 appendix A, RFC 2018), a multiple of 4 octets."""
+    parts: list[bytes] = []
+    if options.mss:
+        parts.append(b"\x02\x04" + options.mss.to_bytes(2, "big"))
+    if options.window_shift >= 0:
+        parts.append(b"\x01\x03\x03" + bytes([options.window_shift]))
+    if options.sack_permitted:
+        parts.append(b"\x01\x01\x04\x02")
+    if options.has_timestamp:
+        parts.append(b"\x01\x01\x08\x0a" + options.ts_value.to_bytes(4, "big") + options.ts_echo.to_bytes(4, "big"))
+    if options.blocks:
+        parts.append(b"\x01\x01\x05" + bytes([2 + 8 * len(options.blocks)]))
+        for left, right in options.blocks:
+            parts.append(left.to_bytes(4, "big") + right.to_bytes(4, "big"))
+    return b"".join(parts)
+
+
+def decode_options(octets: bytes, flags: int) -> Options | None:
+    """The options in ``octets``; None if they are malformed. What is unknown is skipped (RFC 1122 4.2.2.5).
+
+    MSS, window scale and SACK-permitted count in a SYN only.
+    """
+    options = Options()
+    at = 0
+    size = len(octets)
+    while at < size:
+        kind = octets[at]
+        if kind == 0:
+            break
+        if kind == 1:
+            at += 1
+            continue
+        if at + 1 >= size:
+            return None
+        length = octets[at + 1]
+        if length < 2 or at + length > size:
+            return None
+        if kind == 8 and length == 10:
+            options.has_timestamp = True
+            options.ts_value = int.from_bytes(octets[at + 2 : at + 6], "big")
+            options.ts_echo = int.from_bytes(octets[at + 6 : at + 10], "big")
+        elif kind == 5 and length >= 10 and (length - 2) % 8 == 0:
+            for block in range(at + 2, at + length, 8):
+                left = int.from_bytes(octets[block : block + 4], "big")
+                right = int.from_bytes(octets[block + 4 : block + 8], "big")
+                options.blocks.append((left, right))
+        elif flags & SYN:
+            if kind == 2 and length == 4:
+                options.mss = int.from_bytes(octets[at + 2 : at + 4], "big")
+            elif kind == 3 and length == 3:
+                options.window_shift = octets[at + 2]
+            elif kind == 4 and length == 2:
+                options.sack_permitted = True
+        at += length
+    return options
+
+
+def address_text(address: int) -> str:
+    """An IPv4 address in the usual notation."""
+    return ".".join(str(octet) for octet in address.to_bytes(4, "big"))

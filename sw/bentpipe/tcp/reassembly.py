@@ -1,0 +1,77 @@
+"""What has arrived out of order, as ranges; the SACK blocks that report it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import final
+
+__all__ = ["Reassembly"]
+
+
+@final
+class Reassembly:
+    """Ranges of sequence numbers (unwrapped) beyond the next expected one.
+
+    Members
+    -------
+    starts, ends : list of int
+        The ranges, sorted, not touching each other.
+    """
+
+    __slots__ = ("_recent", "ends", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self._recent: list[int] = []  # one sequence number of each block, most recently received first
+
+    def add(self, start: int, end: int) -> None:
+        """Keep start..end-1."""
+        starts = self.starts
+        ends = self.ends
+        first = bisect_left(ends, start)
+        last = bisect_right(starts, end)
+        low = start
+        high = end
+        if first < last:
+            if starts[first] < low:
+                low = starts[first]
+            if ends[last - 1] > high:
+                high = ends[last - 1]
+        starts[first:last] = [low]
+        ends[first:last] = [high]
+        recent = [start]
+        for seq in self._recent:
+            if not low <= seq < high:
+                recent.append(seq)
+        self._recent = recent[:8]
+
+    def advance(self, expected: int) -> int:
+        """In-order data reached ``expected``: drop what that covers; the new next expected number."""
+        starts = self.starts
+        ends = self.ends
+        count = 0
+        for i in range(len(starts)):
+            if starts[i] > expected:
+                break
+            if ends[i] > expected:
+                expected = ends[i]
+            count += 1
+        if count:
+            del starts[:count]
+            del ends[:count]
+            self._recent = [seq for seq in self._recent if seq >= expected]
+        return expected
+
+    def blocks(self, limit: int) -> list[tuple[int, int]]:
+        """At most ``limit`` ranges, that of the most recent arrival first (RFC 2018 section 4)."""
+        found: list[tuple[int, int]] = []
+        for seq in self._recent:
+            i = bisect_right(self.starts, seq) - 1
+            found.append((self.starts[i], self.ends[i]))
+            if len(found) == limit:
+                break
+        return found
+
+    def octets(self) -> int:
+        return sum(self.ends) - sum(self.starts)

@@ -1,0 +1,117 @@
+"""The retransmission time-out: BSD's integer arithmetic in 500 ms ticks, and the same without ticks."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bentpipe.tcp.constants import MAX_RETRANSMIT_SHIFT
+
+__all__ = ["BACKOFF", "RetransmissionTimeout"]
+
+BACKOFF: Final = (1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64, 64)
+"""Factor of the RTO after 0..12 time-outs in a row (``tcp_backoff``)."""
+
+_TICKS_MAX: Final = 128
+_TICKS_PERSIST_MIN: Final = 10
+_TICKS_PERSIST_MAX: Final = 120
+_PS_PER_TICK: Final = 500_000_000_000
+_PS_GRANULARITY: Final = 1_000_000_000
+
+
+@final
+class RetransmissionTimeout:
+    """Round-trip time estimator and retransmission time-out of one connection.
+
+    In ticks (``ideal`` false) it is ``tcp_xmit_timer`` and the back-off of 4.4BSD-Lite2, to the integer:
+    ``srtt`` is 8 times, ``rttvar`` 4 times the value in ticks, a round trip within one tick counts 1. With
+    ``ideal`` true the unit is the picosecond, ``srtt`` and ``rttvar`` are not scaled, the gains are the same
+    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar).
+
+    Members
+    -------
+    current : int
+        The time-out for the next transmission, backed off (``t_rxtcur``).
+    shift : int
+        Time-outs in a row (``t_rxtshift``).
+    """
+
+    __slots__ = ("current", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt")
+
+    def __init__(self, ideal: bool, minimum: int, maximum: int) -> None:
+        self.ideal = ideal
+        self.minimum = minimum
+        self.maximum = maximum
+        self.srtt: int = 0
+        self.shift: int = 0
+        if ideal:
+            self.rttvar: int = 750_000_000_000
+            self.current: int = 3_000_000_000_000
+        else:
+            self.rttvar = 24
+            self.current = 12
+
+    def sample(self, rtt: int) -> None:
+        """A round trip was measured: ``rtt`` is 1 plus the ticks that passed, or picoseconds."""
+        srtt = self.srtt
+        if self.ideal:
+            if srtt:
+                delta = rtt - srtt
+                srtt += delta >> 3
+                if delta < 0:
+                    delta = -delta
+                self.rttvar += (delta - self.rttvar) >> 2
+            else:
+                srtt = rtt
+                self.rttvar = rtt >> 1
+            self.srtt = srtt if srtt > 0 else 1
+        elif srtt:
+            delta = rtt - 1 - (srtt >> 3)
+            srtt += delta
+            self.srtt = srtt if srtt > 0 else 1
+            if delta < 0:
+                delta = -delta
+            rttvar = self.rttvar
+            rttvar += delta - (rttvar >> 2)
+            self.rttvar = rttvar if rttvar > 0 else 1
+        else:
+            self.srtt = rtt << 3
+            self.rttvar = rtt << 1
+        self.shift = 0
+        self.current = self._clamp(self.base())
+
+    def base(self) -> int:
+        """The time-out without back-off and limits (``TCP_REXMTVAL``)."""
+        if self.ideal:
+            spread = 4 * self.rttvar
+            return self.srtt + (spread if spread > _PS_GRANULARITY else _PS_GRANULARITY)
+        return (self.srtt >> 3) + self.rttvar
+
+    def back_off(self) -> bool:
+        """A time-out: back off. False if there were too many in a row: the connection is to be dropped."""
+        self.shift += 1
+        if self.shift > MAX_RETRANSMIT_SHIFT:
+            self.shift = MAX_RETRANSMIT_SHIFT
+            return False
+        self.current = self._clamp(self.base() * BACKOFF[self.shift])
+        if self.shift > MAX_RETRANSMIT_SHIFT // 4 and not self.ideal:
+            # The estimate is suspect: start anew with a variance that keeps the present RTO.
+            self.rttvar += self.srtt >> 3
+            self.srtt = 0
+        return True
+
+    def persist_interval(self) -> int:
+        """How long until the next window probe (``tcp_setpersist``); counts as a back-off."""
+        if self.ideal:
+            interval = (self.srtt + 4 * self.rttvar) // 2 * BACKOFF[self.shift]
+            low = _TICKS_PERSIST_MIN * _PS_PER_TICK
+            high = _TICKS_PERSIST_MAX * _PS_PER_TICK
+        else:
+            interval = (((self.srtt >> 2) + self.rttvar) >> 1) * BACKOFF[self.shift]
+            low = _TICKS_PERSIST_MIN
+            high = _TICKS_PERSIST_MAX
+        if self.shift < MAX_RETRANSMIT_SHIFT:
+            self.shift += 1
+        return low if interval < low else high if interval > high else interval
+
+    def _clamp(self, value: int) -> int:
+        return self.minimum if value < self.minimum else self.maximum if value > self.maximum else value

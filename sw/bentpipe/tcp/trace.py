@@ -1,0 +1,48 @@
+"""What a connection tells a recorder."""
+
+from __future__ import annotations
+
+from typing import Protocol, final
+
+__all__ = ["Recorder", "Trace"]
+
+
+class Recorder(Protocol):
+    """Takes samples and events of flows. Times are picoseconds."""
+
+    def sample(self, series: str, time_ps: int, value: int) -> None:
+        """The value of a series (``flow1.cwnd``, ``flow1.ssthresh``, ``flow1.una``, ...; octets) from now on."""
+        ...
+
+    def event(self, series: str, time_ps: int, kind: str, value: int) -> None:
+        """Something happened at a flow: ``fast_retransmit``, ``timeout``, ``retransmit``, ... ; value: offset."""
+        ...
+
+
+@final
+class Trace:
+    """Passes a connection's samples on to a recorder, each when it changed."""
+
+    def __init__(self, recorder: Recorder, series: str) -> None:
+        self._recorder = recorder
+        self._series = series
+        self._cwnd_series = series + ".cwnd"
+        self._ssthresh_series = series + ".ssthresh"
+        self._una_series = series + ".una"
+        self._cwnd = -1
+        self._ssthresh = -1
+        self._una = -1
+
+    def state(self, now_ps: int, cwnd: int, ssthresh: int, una: int) -> None:
+        if cwnd != self._cwnd:
+            self._cwnd = cwnd
+            self._recorder.sample(self._cwnd_series, now_ps, cwnd)
+        if ssthresh != self._ssthresh:
+            self._ssthresh = ssthresh
+            self._recorder.sample(self._ssthresh_series, now_ps, ssthresh)
+        if una != self._una:
+            self._una = una
+            self._recorder.sample(self._una_series, now_ps, una)
+
+    def event(self, now_ps: int, kind: str, value: int) -> None:
+        self._recorder.event(self._series, now_ps, kind, value)
