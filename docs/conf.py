@@ -1,0 +1,26 @@
+"""Sphinx configuration. Built by `make docs`, with warnings as errors."""
+
+import sys
+from importlib.metadata import version as package_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import generate
+
+project = "bentpipe"
+copyright = "the bentpipe authors, BSD-2-Clause"
+version = release = package_version("bentpipe")
+
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_generated"]
+
+html_theme = "furo"
+html_title = f"bentpipe {release}"
+html_static_path = ["_static"]
+
+
+def setup(app):
+    generate.write_all(Path(app.confdir) / "_generated")
