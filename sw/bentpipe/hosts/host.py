@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from bentpipe.apps.app import Application
-from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER, LLC_SNAP_IPV4, TcpPath, decode_options
+from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER, LLC_SNAP, SNAP_IPV4, TcpPath, decode_options
 from bentpipe.tcp.connection import Connection, reset_for
 from bentpipe.tcp.constants import (
     CLOSE_WAIT,
@@ -377,11 +377,12 @@ class Host(Timer):
         if len(head) < _HEADER_OCTETS:
             self.header_errors += 1
             return
-        (llc, first, fragment, protocol, source, destination, ports, seq, ack, control, _, _) = _unpack(head)
+        (llc, snap, first, fragment, protocol, source, destination, ports, seq, ack, control, _, _) = _unpack(head)
         total = first & 0xFFFF
         header = control >> 28 << 2
         if (
-            llc != LLC_SNAP_IPV4
+            llc != LLC_SNAP
+            or snap != SNAP_IPV4
             or first >> 16 != 0x4500
             or (protocol >> 16) & 0xFF != 6
             or destination != self.address

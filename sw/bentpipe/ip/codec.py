@@ -16,18 +16,21 @@ __all__ = [
     "CHECKSUM_AT",
     "CHECKSUM_START",
     "HEADER",
-    "LLC_SNAP_IPV4",
+    "LLC_SNAP",
+    "SNAP_IPV4",
     "TcpPath",
     "address_text",
     "decode_options",
     "encode_options",
 ]
 
-LLC_SNAP_IPV4: Final = 0xAAAA030000000800
-"""LLC AA-AA-03, OUI 00-00-00, type 0800, as a number of 8 octets."""
+LLC_SNAP: Final = 0xAAAA0300
+"""LLC AA-AA-03 and the first octet of the OUI 00-00-00."""
+SNAP_IPV4: Final = 0x00000800
+"""The rest of the OUI and the type 0800."""
 
-HEADER: Final = Struct(">QIIIIIIIIIHH")
-"""LLC/SNAP | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum | source |
+HEADER: Final = Struct(">IIIIIIIIIIIHH")
+"""LLC, OUI | OUI, type | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum | source |
 destination | ports | sequence | acknowledgement | data offset, flags, window | checksum | urgent pointer."""
 
 CHECKSUM_START: Final = 28
@@ -79,7 +82,8 @@ class TcpPath:
             offset_flags = (5 + len(tail) // 4) << 28
         ip_sum = (self._ip_sum + 20 + tcp_length + (identification << 16) - 1) % 65535
         head = _pack(
-            LLC_SNAP_IPV4,
+            LLC_SNAP,
+            SNAP_IPV4,
             _VERSION_IHL + 20 + tcp_length,
             identification << 16,
             _TTL_PROTOCOL | (65534 - ip_sum),
