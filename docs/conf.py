@@ -15,7 +15,6 @@ version = release = package_version("bentpipe")
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-suppress_warnings = ["toc.empty_glob"]  # a page that is not there yet
 exclude_patterns = ["_generated"]
 
 html_theme = "furo"
