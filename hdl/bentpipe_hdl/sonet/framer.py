@@ -1,0 +1,393 @@
+"""The framer: cells and overhead into scrambled words of an STS-Nc."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.sonet.bip import FrameParity, fold
+from bentpipe_hdl.sonet.pointer import PointerGenerator
+from bentpipe_hdl.sonet.scrambler import FrameKey
+from bentpipe_hdl.sonet.tc import CellMapper
+
+__all__ = ["FRAMER_SETTINGS", "Framer", "FramerForce"]
+
+FRAMER_SETTINGS = {
+    "e1": (8, 0),
+    "f1": (8, 0),
+    "e2": (8, 0),
+    "dcc1": (24, 0),
+    "dcc2": (24, 0),
+    "dcc3": (24, 0),
+    "dcc4": (24, 0),
+    "k1": (8, 0),
+    "k2": (8, 0),
+    "s1": (8, 0),
+    "c2": (8, 0x13),
+    "f2": (8, 0),
+    "h4": (8, 0),
+    "z3": (8, 0),
+    "z4": (8, 0),
+    "n1": (8, 0),
+    "ss": (2, 0),
+}
+"""Overhead that is sent as it is set: name -> (bits, after reset). Multi-byte ones: first byte in the low bits."""
+
+
+class FramerForce(data.Struct):
+    """What a framer does wrong on purpose, as long as a bit is set."""
+
+    los: 1  # zeros on the line
+    framing: 1  # A1 inverted
+    ais_l: 1  # all ones but the section overhead
+    ais_p: 1  # all ones in the SPE and H1 to H3
+    rdi_l: 1
+    b1: 1  # parities inverted
+    b2: 1
+    b3: 1
+    pointer: 1  # an NDF in each frame
+
+
+class Framer(wiring.Component):
+    """Maps cells into an SPE, the SPE by its pointer into frames, and scrambles them. One word a clock.
+
+    A byte of row 1 column 1 is on ``line`` one clock after reset. B1, B2 and B3 of the first frame are 0.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    pointer : int
+        The offset after reset.
+
+    Members
+    -------
+    line : Out(8 * width)
+        First transmitted byte in the low bits.
+    cell, valid, ready
+        As in :class:`CellMapper`.
+    j0, j1 : In(8)
+        The byte that goes out with the next frame or SPE; ``j0_sent`` and ``j1_sent`` ask for another.
+    overhead : In(Struct)
+        Everything in ``FRAMER_SETTINGS``.
+    rei_l : In(8), rei_l_sent : Out(1)
+        M1; the strobe tells that this count has been sent.
+    rei_p : In(4), rei_p_sent : Out(1)
+        The same for G1.
+    rdi_l : In(1), rdi_p : In(3)
+        Sent in K2 (instead of its low bits) and in G1 bits 5 to 7.
+    force : In(FramerForce), hec_mask : In(8)
+        Errors on purpose.
+    drift, increment, decrement, jump, target
+        As in :class:`PointerGenerator`; ``moved`` (strobe) tells that a request was served.
+    active : Out(10), positive, negative : Out(1)
+        The pointer's offset and what it did in this frame.
+    frame : Out(1)
+        Strobe, once a frame.
+    user, idle : Out(1)
+        Strobes: a cell of this kind was mapped.
+    """
+
+    def __init__(self, geometry, pointer=522):
+        self._geometry = geometry
+        self._pointer = pointer
+        super().__init__(
+            {
+                "line": Out(8 * geometry.width),
+                "cell": In(416),
+                "valid": In(1),
+                "ready": Out(1),
+                "j0": In(8, init=1),
+                "j1": In(8),
+                "j0_sent": Out(1),
+                "j1_sent": Out(1),
+                "overhead": In(data.StructLayout({k: bits for k, (bits, _) in FRAMER_SETTINGS.items()})),
+                "rei_l": In(8),
+                "rei_l_sent": Out(1),
+                "rei_p": In(4),
+                "rei_p_sent": Out(1),
+                "rdi_l": In(1),
+                "rdi_p": In(3),
+                "force": In(FramerForce),
+                "hec_mask": In(8),
+                "drift": In(24),
+                "increment": In(1),
+                "decrement": In(1),
+                "jump": In(1),
+                "target": In(10),
+                "moved": Out(1),
+                "active": Out(10),
+                "positive": Out(1),
+                "negative": Out(1),
+                "frame": Out(1),
+                "user": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self._geometry
+        n, width = g.n, g.width
+        m.submodules.mapper = mapper = CellMapper(g)
+        m.submodules.key = key = FrameKey(g)
+        m.submodules.parity = parity = FrameParity(g)
+        m.submodules.pointer = pointer = PointerGenerator(self._pointer)
+        m.d.comb += [
+            mapper.cell.eq(self.cell),
+            mapper.valid.eq(self.valid),
+            mapper.hec_mask.eq(self.hec_mask),
+            self.ready.eq(mapper.ready),
+            self.user.eq(mapper.user),
+            self.idle.eq(mapper.idle),
+            pointer.drift.eq(self.drift),
+            pointer.increment.eq(self.increment),
+            pointer.decrement.eq(self.decrement),
+            pointer.jump.eq(self.jump | self.force.pointer),
+            pointer.target.eq(Mux(self.force.pointer, pointer.active, self.target)),
+            self.active.eq(pointer.active),
+            self.positive.eq(pointer.positive),
+            self.negative.eq(pointer.negative),
+        ]
+
+        # Where the next word of the line is in the frame.
+        column = Signal(range(g.row_words))
+        row = Signal(4)
+        last = Signal()
+        toh_word = Signal()
+        m.d.comb += [last.eq(column == g.row_words - 1), toh_word.eq(column < g.toh_words)]
+        m.d.sync += column.eq(column + 1)
+        with m.If(last):
+            m.d.sync += [column.eq(0), row.eq(Mux(row == 8, 0, row + 1))]
+
+        # The transport overhead of the next row, prepared in the last word of the row before.
+        self._transport(m, g, row, last, toh_word, pointer, parity)
+        # The SPE.
+        fetch, restart = Signal(), Signal()
+        spe = self._spe(m, g, fetch, restart, mapper)
+        # SPE words against the frame's columns: the pointer.
+        word = self._place(m, g, row, column, toh_word, pointer, spe, fetch, restart)
+
+        start = Signal()
+        section = Signal()
+        out = Signal(8 * width)
+        m.d.comb += [start.eq((row == 0) & (column == 0)), section.eq(row < 3), out.eq(word)]
+        with m.If(self.force.ais_l & ~(toh_word & section)):
+            m.d.comb += out.eq(~Const(0, 8 * width))
+        with m.If(self.force.ais_p & (~toh_word | (row == 3))):
+            m.d.comb += out.eq(~Const(0, 8 * width))
+        m.d.comb += [
+            parity.word.eq(out),
+            parity.start.eq(start),
+            parity.toh.eq(toh_word),
+            parity.section.eq(section),
+            key.preset.eq((row == 0) & (column == g.toh_words - 1)),
+        ]
+        with m.If(self.force.los):
+            m.d.sync += self.line.eq(0)
+        with m.Elif(toh_word & (row == 0)):
+            m.d.sync += self.line.eq(out)
+        with m.Else():
+            m.d.sync += self.line.eq(out ^ key.key)
+        m.d.sync += self.frame.eq(start)
+        return m
+
+    def _transport(self, m, g, row, last, toh_word, pointer, parity):
+        n = g.n
+        o = self.overhead
+        force = self.force
+
+        def group(first, rest=0):
+            return Cat(first, Const(int.from_bytes(bytes([rest] * (n - 1)), "little"), 8 * (n - 1)))
+
+        def const_bytes(values):
+            return Const(int.from_bytes(bytes(values), "little"), 8 * len(values))
+
+        ids = const_bytes(range(2, n + 1))
+        a1 = Const(int.from_bytes(b"\xf6" * n, "little"), 8 * n)
+        a1 = Mux(force.framing, ~a1, a1)
+        a2 = Const(int.from_bytes(b"\x28" * n, "little"), 8 * n)
+        first_row = int.from_bytes(b"\xf6" * n + b"\x28" * n + bytes(range(1, n + 1)), "little")
+        toh = self._toh = Signal(24 * n, init=first_row)
+        concatenated = Signal(8)
+        k2 = Signal(8)
+        word = pointer.word
+        ss = o.ss
+        m.d.comb += [
+            concatenated.eq(0x93 | (ss << 2)),
+            k2.eq(o.k2),
+            pointer.step.eq(last & (row == 1)),
+        ]
+        with m.If(self.rdi_l | force.rdi_l):
+            m.d.comb += k2[:3].eq(0b110)
+        m.d.sync += [self.j0_sent.eq(0), self.rei_l_sent.eq(0)]
+        m.d.sync += self.moved.eq(pointer.step & pointer.free)
+        with m.If(last):
+            with m.Switch(row):
+                with m.Case(8):
+                    m.d.sync += [toh.eq(Cat(a1, a2, self.j0, ids)), self.j0_sent.eq(1)]
+                with m.Case(0):
+                    b1 = parity.b1 ^ force.b1.replicate(8)
+                    m.d.sync += toh.eq(Cat(group(b1), group(o.e1), group(o.f1)))
+                with m.Case(1):
+                    m.d.sync += toh.eq(Cat(*(group(o.dcc1[i : i + 8]) for i in (0, 8, 16))))
+                with m.Case(2):
+                    m.d.sync += toh.eq(
+                        Cat(
+                            word[8:10],
+                            ss,
+                            word[12:],
+                            *[concatenated] * (n - 1),
+                            group(word[:8], 0xFF),
+                            Const(0, 8 * n),
+                        )
+                    )
+                with m.Case(3):
+                    b2 = parity.b2 ^ force.b2.replicate(8 * n)
+                    m.d.sync += toh.eq(Cat(b2, group(o.k1), group(k2)))
+                with m.Case(7):
+                    m1 = Cat(Const(0, 16), self.rei_l, Const(0, 8 * (n - 3)))
+                    m.d.sync += toh.eq(Cat(group(o.s1), m1, group(o.e2)))
+                    m.d.sync += self.rei_l_sent.eq(1)
+                for k, dcc in zip((4, 5, 6), (o.dcc2, o.dcc3, o.dcc4), strict=True):
+                    with m.Case(k):
+                        m.d.sync += toh.eq(Cat(*(group(dcc[i : i + 8]) for i in (0, 8, 16))))
+        if not g.wide:
+            with m.Elif(toh_word):
+                m.d.sync += toh.eq(toh[8 * g.width :])
+
+    def _spe(self, m, g, fetch, restart, mapper):
+        """Words of the SPE: one more in the clock after each ``fetch``; after ``restart`` the one with J1."""
+        o = self.overhead
+        width = g.width
+        column = Signal(range(g.spe_words), init=1)
+        row = Signal(4)
+        here = Signal(range(g.spe_words))
+        here_row = Signal(4)
+        byte = Signal(8)
+        parity = Signal(8 * width)
+        b3 = Signal(8)
+        fresh = Signal(8 * width)
+        spe = Signal(8 * width)
+        m.d.comb += [here.eq(column), here_row.eq(row)]
+        with m.If(restart):
+            m.d.comb += [here.eq(0), here_row.eq(0)]
+        m.d.sync += [self.j1_sent.eq(0), self.rei_p_sent.eq(0)]
+        with m.If(fetch | restart):
+            m.d.sync += [spe.eq(fresh), column.eq(here + 1), row.eq(here_row)]
+            with m.If(here == g.spe_words - 1):
+                m.d.sync += [column.eq(0), row.eq(Mux(here_row == 8, 0, here_row + 1))]
+            m.d.sync += parity.eq(parity ^ fresh)
+            m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(here >= (1 if g.wide else g.poh_words))]
+            with m.If(here == 0):
+                with m.Switch(here_row):
+                    with m.Case(0):
+                        m.d.comb += byte.eq(self.j1)
+                        m.d.sync += [parity.eq(fresh), b3.eq(fold(parity)), self.j1_sent.eq(1)]
+                    with m.Case(1):
+                        m.d.comb += byte.eq(b3 ^ self.force.b3.replicate(8))
+                    with m.Case(3):
+                        m.d.comb += byte.eq(Cat(Const(0, 1), self.rdi_p, self.rei_p))
+                        m.d.sync += self.rei_p_sent.eq(1)
+                    for k, value in enumerate((o.c2, o.f2, o.h4, o.z3, o.z4, o.n1)):
+                        with m.Case((2, 4, 5, 6, 7, 8)[k]):
+                            m.d.comb += byte.eq(value)
+                stuff = Const(0, 8 * (g.stuff_bytes - 1))
+                if g.wide:
+                    m.d.comb += [
+                        fresh.eq(Cat(byte, stuff, mapper.word)[: 8 * width]),
+                        mapper.pull.eq(1),
+                        mapper.short.eq(1),
+                    ]
+                else:
+                    m.d.comb += fresh.eq(byte)
+            if g.poh_words > 1:
+                with m.Elif(here < g.poh_words):
+                    m.d.comb += fresh.eq(0)
+        return spe
+
+    def _place(self, m, g, row, column, toh_word, pointer, spe, fetch, restart):
+        n, width = g.n, g.width
+        toh = self._toh
+        word = Signal(8 * width)
+        unit = Signal(10, init=522)  # of the next word outside the overhead, counted from H3
+        step = 3 if g.wide else 1
+        sub = Signal(range(max(2, g.words_per_unit)))  # word within a unit, if units are longer
+        ends = Signal()  # with this word a unit ends
+        stuffed = Signal()
+        into_h3 = Signal()
+        first_row = row == 3
+        m.d.comb += stuffed.eq(pointer.positive & first_row & ~toh_word)
+        # The new offset's place is met one word ahead: the SPE restarts there.
+        waiting = Signal(init=1)  # for the first SPE, too
+        next_is_spe = Signal()
+        place = Signal(10, init=self._pointer)
+        next_unit = Signal(10)
+        m.d.comb += next_is_spe.eq((column >= g.toh_words - 1) & (column != g.row_words - 1))
+        m.d.comb += next_unit.eq(unit)
+        if g.wide:
+            hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
+            held = Signal(2)
+            with m.If(toh_word):
+                m.d.comb += word.eq(toh)
+                m.d.comb += into_h3.eq(pointer.negative & first_row)
+                with m.If(into_h3):
+                    with m.If(held == 0):
+                        m.d.comb += [word.eq(Cat(toh[: 16 * n], spe[: 8 * n])), fetch.eq(1)]
+                        m.d.sync += [hold.eq(spe[8 * n :]), held.eq(2)]
+                    with m.Else():
+                        m.d.comb += word.eq(Cat(toh[: 16 * n], hold[: 8 * n]))
+                        m.d.sync += [hold.eq(hold[8 * n :]), held.eq(held - 1)]
+            with m.Elif(pointer.positive & first_row & (column == 1)):
+                none = Const(0, 8 * n)
+                with m.Switch(held):
+                    with m.Case(0):
+                        m.d.comb += [word.eq(Cat(none, spe[: 16 * n])), fetch.eq(1)]
+                        m.d.sync += [hold.eq(spe[16 * n :]), held.eq(1)]
+                    with m.Case(1):
+                        m.d.comb += [word.eq(Cat(none, hold[: 8 * n], spe[: 8 * n])), fetch.eq(1)]
+                        m.d.sync += [hold.eq(spe[8 * n :]), held.eq(2)]
+                    with m.Default():
+                        m.d.comb += word.eq(Cat(none, hold))
+                        m.d.sync += held.eq(0)
+            with m.Else():
+                m.d.comb += fetch.eq(1)
+                with m.Switch(held):
+                    with m.Case(0):
+                        m.d.comb += word.eq(spe)
+                    with m.Case(1):
+                        m.d.comb += word.eq(Cat(hold[: 8 * n], spe[: 16 * n]))
+                        m.d.sync += hold.eq(spe[16 * n :])
+                    with m.Default():
+                        m.d.comb += word.eq(Cat(hold, spe[: 8 * n]))
+                        m.d.sync += hold.eq(spe[8 * n :])
+            with m.If(~toh_word):
+                m.d.comb += next_unit.eq(unit + step)
+                m.d.sync += unit.eq(next_unit)
+            with m.If(waiting & next_is_spe):
+                for k in range(3):
+                    with m.If(next_unit + k == place):
+                        m.d.comb += restart.eq(1)
+                        m.d.sync += [held.eq(k), waiting.eq(0)]
+        else:
+            words = g.words_per_unit
+            m.d.comb += ends.eq(sub == words - 1)
+            h3 = (column >= 2 * words) & toh_word
+            m.d.comb += into_h3.eq(pointer.negative & first_row & h3)
+            none = pointer.positive & first_row & (column < 4 * words)
+            with m.If(toh_word & ~into_h3):
+                m.d.comb += word.eq(toh[: 8 * width])
+            with m.Elif(~toh_word & none):
+                m.d.comb += word.eq(0)
+            with m.Else():
+                m.d.comb += [word.eq(spe), fetch.eq(1)]
+            with m.If(~toh_word):
+                m.d.sync += sub.eq(Mux(ends, 0, sub + 1))
+                m.d.comb += next_unit.eq(unit + ends)
+                m.d.sync += unit.eq(next_unit)
+            with m.If(waiting & next_is_spe & (next_unit == place) & (ends | toh_word)):
+                m.d.comb += restart.eq(1)
+                m.d.sync += waiting.eq(0)
+        with m.If((column == g.row_words - 1) & (row == 2)):
+            m.d.sync += [unit.eq(0), place.eq(pointer.active)]
+            with m.If(pointer.jumping):
+                m.d.sync += waiting.eq(1)
+        return word

@@ -1,0 +1,371 @@
+"""Transmission convergence: cells into the payload of an SPE and back (I.432.1 clause 4.3 and 7.3)."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.hec import SYNDROMES, hec
+from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
+
+__all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State"]
+
+ALPHA = 7
+"""Consecutive bad headers that lead from SYNC to HUNT."""
+
+DELTA = 6
+"""Consecutive good headers that lead from PRESYNC to SYNC."""
+
+CELL = 53
+
+
+def _swap32(value):
+    return Cat(value[24:32], value[16:24], value[8:16], value[0:8])
+
+
+IDLE = Const((1 << 384) | int("6a" * 48, 16), 416)
+
+
+class CellMapper(wiring.Component):
+    """Serialises cells into words of payload, with HEC and payload scrambler; sends an idle cell where none waits.
+
+    The cell after the one on the line is always prepared already, so a cell leaves one to two cell times after it was
+    taken. Throughput is that of the payload: one cell in ``53 / width`` words.
+
+    Parameters
+    ----------
+    geometry : Geometry
+
+    Members
+    -------
+    cell : In(416), valid : In(1), ready : Out(1)
+        A stream of cells: payload octet ``k`` in bits ``8k``, the header without HEC in the top 32 bits.
+    pull : In(1)
+        The word is used; in the next clock there is another one.
+    short : In(1)
+        With ``pull``: only the first ``width - stuff_bytes`` bytes are used (wide words only).
+    word : Out(8 * width)
+        First byte in the low bits; a function of registers.
+    hec_mask : In(8)
+        Added to the HEC of every cell that is prepared, to provoke errors.
+    user, idle : Out(1)
+        A strobe each for a user and an idle cell that begins.
+    """
+
+    def __init__(self, geometry):
+        self._geometry = geometry
+        super().__init__(
+            {
+                "cell": In(416),
+                "valid": In(1),
+                "ready": Out(1),
+                "pull": In(1),
+                "short": In(1),
+                "word": Out(8 * geometry.width),
+                "hec_mask": In(8),
+                "user": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self._geometry
+        width = g.width
+
+        slot = Signal(416)
+        full = Signal()
+        m.d.comb += self.ready.eq(~full)
+        with m.If(self.valid & ~full):
+            m.d.sync += [slot.eq(self.cell), full.eq(1)]
+
+        # The next cell as it goes out, 53 bytes.
+        load = Signal()
+        first, second = self._idle_cells(2)  # what reset leaves ready
+        ahead = Signal(424, init=second)
+        history = Signal(48, init=second >> (424 - 48))
+        cell = Signal(416)
+        m.d.sync += [self.user.eq(0), self.idle.eq(0)]
+        with m.If(load):
+            m.d.comb += cell.eq(Mux(full, slot, IDLE))
+            payload = scramble_payload(m, history, cell[:384])
+            m.d.sync += [
+                ahead.eq(Cat(_swap32(cell[384:]), hec(cell[384:]) ^ self.hec_mask, payload)),
+                history.eq(payload[-48:]),
+                full.eq(0),
+                self.user.eq(full),
+                self.idle.eq(~full),
+            ]
+            with m.If(~full & self.valid):
+                m.d.sync += full.eq(1)
+
+        if g.wide:
+            current = Signal(424, init=first)
+            at = Signal(range(CELL))
+            after = Signal(range(CELL + width))
+            m.d.comb += self.word.eq(Cat(current, ahead).bit_select(Cat(Const(0, 3), at), 8 * width))
+            m.d.comb += after.eq(at + Mux(self.short, width - g.stuff_bytes, width))
+            with m.If(self.pull):
+                m.d.sync += at.eq(after)
+                with m.If(after >= CELL):
+                    m.d.comb += load.eq(1)
+                    m.d.sync += [at.eq(after - CELL), current.eq(ahead)]
+        else:
+            # A shift register: `left` bytes are still to be sent.
+            size = CELL + width - 1
+            current = Signal(8 * size, init=first)
+            left = Signal(range(size + 1), init=CELL)
+            keep = Signal(range(width + 1))
+            m.d.comb += self.word.eq(current[: 8 * width])
+            shifted = current[8 * width :]
+            with m.If(self.pull):
+                m.d.sync += [current.eq(shifted), left.eq(left - width)]
+                # a word needs `width` bytes: join the next cell to what is left
+                with m.If(left < 2 * width):
+                    m.d.comb += [load.eq(1), keep.eq(left - width)]
+                    m.d.sync += left.eq(left - width + CELL)
+                    for k in range(width):
+                        with m.If(keep == k):
+                            m.d.sync += current.eq(Cat(shifted[: 8 * k], ahead))
+        return m
+
+    @staticmethod
+    def _idle_cells(count):
+        """The first cells after the scrambler's all-zeros state, if idle, as numbers of 53 bytes."""
+        sent, cells = [0] * 6, []
+        for _ in range(count):
+            for _ in range(48):
+                sent.append(0x6A ^ (sent[-6] & 7) << 5 ^ sent[-5] >> 3)
+            cells.append(int.from_bytes(bytes([0, 0, 0, 1, 0x52, *sent[-48:]]), "little"))
+        return cells
+
+
+class State(enum.Enum, shape=unsigned(2)):
+    """States of cell delineation (I.432.1 figure 5)."""
+
+    HUNT = 0
+    PRESYNC = 1
+    SYNC = 2
+
+
+class Delineation(wiring.Component):
+    """The two automata of the receiver: cell delineation, and correction and detection modes of the HEC.
+
+    One header a clock. ``accept`` and the other verdicts are combinational and belong to this clock's header.
+
+    Members
+    -------
+    found : In(1)
+        A good header was found in HUNT.
+    check : In(1), syndrome : In(8)
+        A header at a cell boundary, and its syndrome.
+    lost : In(1)
+        Go to HUNT: there is no payload.
+    state : Out(State)
+    accept, correct, discard : Out(1)
+        In SYNC: the cell counts; it does, after correction; it is dropped.
+    flip : Out(40)
+        With ``correct``: the header bit to invert (bit 0: last bit of the HEC).
+    """
+
+    found: In(1)
+    check: In(1)
+    syndrome: In(8)
+    lost: In(1)
+    state: Out(State)
+    accept: Out(1)
+    correct: Out(1)
+    discard: Out(1)
+    flip: Out(40)
+
+    def elaborate(self, platform):
+        m = Module()
+        count = Signal(range(max(ALPHA, DELTA)))
+        detection = Signal()
+        good = Signal()
+        single = Signal()
+        m.d.comb += good.eq(self.syndrome == 0)
+        with m.Switch(self.state):
+            with m.Case(State.HUNT):
+                with m.If(self.found):
+                    m.d.sync += [self.state.eq(State.PRESYNC), count.eq(0)]
+            with m.Case(State.PRESYNC):
+                with m.If(self.check):
+                    m.d.sync += count.eq(count + 1)
+                    with m.If(~good):
+                        m.d.sync += self.state.eq(State.HUNT)
+                    with m.Elif(count == DELTA - 1):
+                        m.d.sync += [self.state.eq(State.SYNC), count.eq(0), detection.eq(0)]
+            with m.Case(State.SYNC):
+                with m.If(self.check):
+                    m.d.comb += [
+                        self.flip.eq(Cat(self.syndrome == s for s in SYNDROMES)),
+                        single.eq(self.flip.any()),
+                        self.correct.eq(single & ~detection),
+                        self.accept.eq(good | self.correct),
+                        self.discard.eq(~self.accept),
+                    ]
+                    m.d.sync += [detection.eq(~good), count.eq(0)]
+                    with m.If(~good):
+                        m.d.sync += count.eq(count + 1)
+                        with m.If(count == ALPHA - 1):
+                            m.d.sync += [self.state.eq(State.HUNT), count.eq(0)]
+        with m.If(self.lost):
+            m.d.sync += [self.state.eq(State.HUNT), count.eq(0)]
+        return m
+
+
+class CellDemapper(wiring.Component):
+    """Finds the cells in words of payload, checks and corrects headers, descrambles, drops idle and unassigned cells.
+
+    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 3 clocks (narrow) after the word with its last
+    byte.
+
+    Parameters
+    ----------
+    geometry : Geometry
+
+    Members
+    -------
+    word : In(8 * width), push : In(1), short : In(1)
+        Payload, first byte in the low bits; ``short``: only the top ``width - stuff_bytes`` bytes are payload.
+    lost : In(1)
+        There is no payload: go to HUNT.
+    cell : Out(416), valid : Out(1)
+        A user cell, or a discarded one.
+    hec_error : Out(1), corrected : Out(1)
+        With ``valid``: the header has an uncorrectable error; it had a bit error.
+    idle : Out(1)
+        Strobe for an idle or unassigned cell (VPI and VCI are 0).
+    state : Out(State)
+    """
+
+    def __init__(self, geometry):
+        self._geometry = geometry
+        super().__init__(
+            {
+                "word": In(8 * geometry.width),
+                "push": In(1),
+                "short": In(1),
+                "lost": In(1),
+                "cell": Out(416),
+                "valid": Out(1),
+                "hec_error": Out(1),
+                "corrected": Out(1),
+                "idle": Out(1),
+                "state": Out(State),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self._geometry
+        width = g.width
+        size = CELL - 1 + width
+        m.submodules.automaton = automaton = Delineation()
+        m.d.comb += [self.state.eq(automaton.state), automaton.lost.eq(self.lost)]
+        hunting = automaton.state == State.HUNT
+
+        window = Signal(8 * size)  # the newest byte on top
+        following = Signal(8 * size)
+        have = Signal(range(CELL))  # bytes of the cell that has begun
+        total = Signal(range(CELL + width))
+        count = Signal(range(width + 1))
+        cell = Signal(424)
+        syndrome = Signal(8)
+        checking = Signal()
+        taken = Signal()
+
+        def syndrome_of(header):  # 40 bits, first byte in the low bits
+            return hec(_swap32(header[:32])) ^ header[32:40]
+
+        m.d.sync += taken.eq(0)
+        m.d.comb += count.eq(0)
+        with m.If(self.push):
+            m.d.comb += [
+                following.eq(Cat(window[8 * width :], self.word)),
+                count.eq(width),
+            ]
+            if g.wide:
+                with m.If(self.short):
+                    used = width - g.stuff_bytes
+                    m.d.comb += [
+                        following.eq(Cat(window[8 * used :], self.word[8 * g.stuff_bytes :])),
+                        count.eq(used),
+                    ]
+            m.d.comb += total.eq(have + count)
+            m.d.sync += window.eq(following)
+            with m.If(~hunting):
+                m.d.sync += have.eq(total)
+                with m.If(total >= CELL):
+                    rest = Signal(range(width))
+                    m.d.comb += rest.eq(total - CELL)
+                    m.d.sync += [have.eq(rest), taken.eq(1)]
+                    offset = Cat(Const(0, 3), (width - 1 - rest)[: len(rest)])
+                    found_cell = following.bit_select(offset, 424) if width > 1 else following
+                    m.d.sync += cell.eq(found_cell)
+                    if g.wide:
+                        whole = Signal(40)
+                        m.d.comb += whole.eq(found_cell[:40])
+                        m.d.sync += syndrome.eq(syndrome_of(whole))
+        if g.wide:
+            m.d.comb += checking.eq(taken)
+        else:
+            m.d.sync += [checking.eq(taken)]
+            with m.If(taken):
+                m.d.sync += syndrome.eq(syndrome_of(cell[:40]))
+
+        # HUNT: headers that end in the bytes of the last word; the oldest good one wins.
+        fresh = Signal(range(width + 1))
+        since = Signal(range(width + 1))
+        hits = Signal(width)
+        skip = Signal()  # the cell whose header was found is not its own confirmation
+        m.d.sync += hits.eq(0)
+        with m.If(hunting):
+            m.d.sync += [fresh.eq(count), since.eq(count)]
+            for i in range(width):  # i bytes after the header's last one
+                at = size - 5 - i
+                header = window[8 * at : 8 * (at + 5)]
+                with m.If(fresh > i):
+                    m.d.sync += hits[i].eq(syndrome_of(header) == 0)
+            with m.If(hits.any()):
+                start = Signal(range(5 + 3 * width))
+                later = Signal(range(width))
+                for i in range(width):
+                    with m.If(hits[i]):
+                        m.d.comb += later.eq(i)
+                m.d.comb += start.eq(5 + later + since + count)
+                m.d.sync += have.eq(start)
+                for k in range(1, (5 + 3 * width - 1) // CELL + 1):
+                    with m.If(start >= CELL * k):
+                        m.d.sync += have.eq(start - CELL * k)
+                m.d.sync += [fresh.eq(0), hits.eq(0), skip.eq(1)]
+                m.d.comb += automaton.found.eq(~self.lost)
+        with m.Else():
+            m.d.sync += fresh.eq(0)
+
+        m.d.comb += [automaton.check.eq(checking & ~skip), automaton.syndrome.eq(syndrome)]
+        m.d.sync += [
+            self.valid.eq(0),
+            self.hec_error.eq(0),
+            self.corrected.eq(0),
+            self.idle.eq(0),
+        ]
+        before = Signal(48)
+        header = Signal(32)
+        with m.If(checking & ~hunting):
+            m.d.sync += [before.eq(cell[-48:]), skip.eq(0)]
+            m.d.comb += header.eq(_swap32(cell[:32]))
+            with m.If(automaton.correct):
+                m.d.comb += header.eq(_swap32(cell[:32]) ^ automaton.flip[8:])
+            empty = Signal()
+            m.d.comb += empty.eq(header[4:28] == 0)  # VPI and VCI of a UNI
+            with m.If(automaton.accept & empty):
+                m.d.sync += self.idle.eq(1)
+            with m.If((automaton.accept & ~empty) | automaton.discard):
+                m.d.sync += [
+                    self.cell.eq(Cat(cell[40:] ^ payload_delay(before, cell[40:]), header)),
+                    self.valid.eq(1),
+                    self.hec_error.eq(automaton.discard),
+                    self.corrected.eq(automaton.correct),
+                ]
+        return m
