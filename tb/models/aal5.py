@@ -62,7 +62,7 @@ class Reassembly:
         Largest SDU in octets. A PDU with more cells than that one has is given up: its octets are forgotten at once,
         its remaining cells are discarded, and the verdict comes with its last cell.
 
-    Where the CRC is wrong the length field, compared with the number of cells, tells what happened: cells lost
+    A right CRC with length 0 is an abort. Where the CRC is wrong the length field, compared with the number of cells, tells what happened: cells lost
     inside the PDU (too few cells), a lost last cell that joined two PDUs (too many), or bit errors (they agree).
     """
 
@@ -91,7 +91,7 @@ class Reassembly:
             return Result(PduStatus.OVERLENGTH, cells=cells)
         uu, cpi, length = pdu[-8], pdu[-7], int.from_bytes(pdu[-6:-4], "big")
         crc_right = crc32_aal5(pdu[:-4]) == int.from_bytes(pdu[-4:], "big")
-        if length == 0:
+        if crc_right and length == 0:
             status = PduStatus.ABORT
         elif cells_of(length) == cells:
             status = PduStatus.OK if crc_right else PduStatus.CRC

@@ -126,6 +126,13 @@ def test_a_lost_last_cell_joins_two_pdus(first, second, third):
     assert statuses(cells) == [PduStatus.LOST_LAST, PduStatus.OK]
 
 
+@pytest.mark.parametrize(("length", "status"), [(40, PduStatus.CRC), (41, PduStatus.LOST_LAST)])
+def test_a_length_of_0_is_believed_only_with_a_right_crc(length, status):
+    cells = segment(VC, bytes(range(length)))
+    cells[-1] = Cell(cells[-1].header, cells[-1].payload[:42] + bytes(2) + cells[-1].payload[44:])
+    assert statuses(cells) == [status]
+
+
 def test_overlength_gives_up_and_recovers():
     cells = segment(VC, bytes(100)) + segment(VC, bytes(80)) + segment(VC, bytes(88))
     assert statuses(cells, max_sdu=80) == [PduStatus.OVERLENGTH, PduStatus.OK, PduStatus.OK]
