@@ -124,7 +124,8 @@ def test_a_command_line_that_makes_no_sense(capsys, arguments):
     assert "usage: bentpipe" in capsys.readouterr().err
 
 
-def test_a_folder_in_use_is_told_before_the_run(capsys, tmp_path):
+def test_a_folder_in_use_is_told_before_the_run(capsys, monkeypatch, tmp_path):
+    change_network(monkeypatch, lambda network: pytest.fail("the run has begun"))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "photo.jpg").touch()
     assert main(["run", "lan-1flow", "--out", "out"]) == 2

@@ -197,8 +197,8 @@ def _host_config(host: HostSpec) -> Any:
 
     return HostConfig(
         name=host.name,
-        send_cost_ps=host.send_cost_ps or 0,
-        receive_cost_ps=host.receive_cost_ps or 0,
+        send_cost_ps=host.send_cost_ps,
+        receive_cost_ps=host.receive_cost_ps,
         interface_queue=host.interface_queue,
         mtu=host.mtu,
         profile=host.profile,

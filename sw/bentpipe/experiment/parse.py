@@ -255,11 +255,13 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table) -> HostSp
         return own if key in own else common
 
     def cost(key: str) -> int | None:
-        """A host's own ``send_cost``, its own ``cost``, then the same of [hosts]; else the profile decides."""
+        """Own ``send_cost``, own ``cost``, own profile, then the same of [hosts]; None: the profile decides."""
         for table in (own, common):
-            for name in (key, "cost"):
-                if name in table:
-                    return table.time(name, high=10**12)
+            for key_or_both in (key, "cost"):
+                if key_or_both in table:
+                    return table.time(key_or_both, high=10**12)
+            if "profile" in table:
+                return None
         return None
 
     return HostSpec(
@@ -267,12 +269,20 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table) -> HostSp
         port=face,
         rate_bps=rate,
         delay_ps=own.time("delay", 0, high=_MAX_DELAY_PS),
-        profile=pick("profile").text("profile", None),
+        profile=_profile(pick("profile")),
         send_cost_ps=cost("send_cost"),
         receive_cost_ps=cost("receive_cost"),
-        mtu=pick("mtu").integer("mtu", 9180, low=68, high=65527),
+        mtu=pick("mtu").integer("mtu", 9180, low=104, high=65527),
         interface_queue=pick("interface_queue").integer("interface_queue", 0),
     )
+
+
+def _profile(table: Table) -> str | None:
+    if "profile" not in table:
+        return None
+    from bentpipe.hosts.profiles import load_profiles
+
+    return table.text("profile", choices=tuple(load_profiles()))
 
 
 def _check_path(table: Table, network: NetworkSpec, path: list[Any]) -> tuple[str, ...]:

@@ -111,30 +111,34 @@ def _windows(axis: Any, result: RunResult) -> None:
     axis.set_title("Congestion windows")
     axis.set_ylabel("kB")
     cwnd, ssthresh = _of(result, "cwnd"), _of(result, "ssthresh")
-    names = [n for n in _flow_names(result) if n in cwnd]
+    names = [n for n in _flow_names(result) if n in cwnd and len(cwnd[n][0])]
     if not names:
         return _nothing(axis)
-    top = 0.0
+    top = max(max(cwnd[name][1]) for name in names) / 1e3
     for index, name in enumerate(names):
-        style = flow_style(index, len(names))
-        when, what = thin(*cwnd[name])
-        values = [v / 1e3 for v in what]
-        top = max(top, *values)
-        axis.plot(when, values, label=name if len(names) <= FEW else None, drawstyle="steps-post", **style)
+        when, what = _held(result, cwnd[name])
+        label = name if len(names) <= FEW else None
+        axis.plot(when, what, label=label, drawstyle="steps-post", **flow_style(index, len(names)))
     if len(names) == 1 and names[0] in ssthresh:
-        when, what = thin(*ssthresh[names[0]])
-        axis.plot(
-            when,
-            [v / 1e3 for v in what],
-            color=MUTED,
-            linewidth=1,
-            linestyle=":",
-            drawstyle="steps-post",
-            label="ssthresh",
-        )
+        when, what = _held(result, ssthresh[names[0]])
+        if min(what) <= top:
+            axis.plot(when, what, color=MUTED, linewidth=1, linestyle=":", drawstyle="steps-post", label="ssthresh")
+    windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"]}
+    if len(windows) == 1 and top > (window := windows.pop() / 1e3):
+        axis.axhline(window, color=MUTED, linewidth=1, linestyle=(0, (5, 3)), label="receiver's window")
     _marks(axis, result, names, cwnd)
     axis.set_ylim(0, 1.08 * top or 1)
     _legend(axis)
+
+
+def _held(result: RunResult, data: tuple[array[int], array[int]]) -> tuple[list[float], list[float]]:
+    """A window in kB, recorded when it changes, held to the end of the run."""
+    when, what = thin(*data)
+    end = result.summary["time"]["simulated_s"]
+    if when[-1] < end:
+        when.append(end)
+        what.append(what[-1])
+    return when, [value / 1e3 for value in what]
 
 
 def _marks(axis: Any, result: RunResult, names: list[str], cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
@@ -169,6 +173,7 @@ def _queues(axis: Any, result: RunResult) -> None:
     queues = _of(result, "queue")
     if not queues:
         return _nothing(axis)
+    axis.yaxis.get_major_locator().set_params(integer=True)
     switches = {s["name"]: s for s in result.summary["resolved"]["network"]["switches"]}
     used = {name: data for name, data in queues.items() if any(data[1])} or dict(list(queues.items())[:1])
     for index, (name, data) in enumerate(used.items()):

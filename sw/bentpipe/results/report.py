@@ -13,6 +13,7 @@ from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     FLOW_COLUMNS,
     PUBLISHED_COLUMNS,
+    broken_text,
     drop_rows,
     figure_text,
     flow_rows,
@@ -87,6 +88,9 @@ def report_html(result: RunResult, overview_svg: bytes) -> str:
     parts.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">')
     parts.append("<h2>Flows</h2>")
     parts.append(_table(FLOW_COLUMNS, flow_rows(result.flows), 2))
+    broken = broken_text(result.flows)
+    if broken:
+        parts.append(f'<p class="bad">{html.escape(broken)}</p>')
     if len(result.flows) > 1:
         total, fair = s["metrics"]["aggregate_goodput"] / 1e6, s["metrics"]["fairness"]
         parts.append(f"<p>Together {figure_text(total)} Mb/s, fairness index {figure_text(fair)}.</p>")

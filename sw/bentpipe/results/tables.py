@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FLOW_COLUMNS",
     "PUBLISHED_COLUMNS",
+    "broken_text",
     "drop_rows",
     "figure_text",
     "flow_rows",
@@ -81,6 +82,12 @@ def note_text(summary: dict[str, Any]) -> str | None:
     return None
 
 
+def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
+    """Which connections broke, and why."""
+    broken = [f"{flow['name']} ({flow['error']})" for flow in flows if flow.get("error")]
+    return f"Connections that broke: {', '.join(broken)}." if broken else None
+
+
 def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> None:
     """Flows, drops, and published figures beside ours."""
     from rich.table import Table
@@ -104,6 +111,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         if total["fairness"] is not None:
             text += f", fairness {total['fairness']:.3f}"
         console.print(text, highlight=False)
+    broken = broken_text(flows)
+    if broken:
+        console.print(broken, style="red", highlight=False)
     console.print()
     drops = drop_rows(summary["drops"])
     if drops:

@@ -40,7 +40,7 @@ def test_vcs_carry_policy_limit_and_pace():
         "network.switches.*.policy=ppd",
         "network.switches.*.vc_limit=256",
         "flow.0.cell_rate=70 Mb/s",
-        "mtu=1500",
+        "mtu=1524",  # 32 cells for IP alone, 33 with LLC/SNAP
     ]
     network, nics, _ = build_network(load("acts-1flow", settings))
     west = next(node for node in network.nodes if node.name == "west")
@@ -51,7 +51,7 @@ def test_vcs_carry_policy_limit_and_pace():
     assert {vc["epd_threshold"] for vc in west.vcs} == {None}
     paced, free = nics["alpha1"].sends[0]["period"], nics["alpha2"].sends[0]["period"]
     assert paced / free == pytest.approx(149.76 / 70, rel=1e-5)
-    assert nics["alpha2"].receives[0]["cells"] == (1500 + 8 + 8 + 47) // 48
+    assert nics["alpha2"].receives[0]["cells"] == (1524 + 8 + 8 + 47) // 48
 
 
 def test_two_lines_between_the_same_switches_take_turns_by_the_file():

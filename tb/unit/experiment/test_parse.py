@@ -94,6 +94,16 @@ def test_a_hosts_own_cost_goes_before_the_common_one():
     assert (bert.send_cost_ps, bert.receive_cost_ps) == (1_000_000_000, 1_000_000_000)
 
 
+def test_a_hosts_own_profile_goes_before_the_common_cost():
+    def change(d):
+        d["network"]["hosts"]["anna"]["profile"] = "sparc-5"
+        d["hosts"]["profile"] = "dec-alpha-3000-700"
+
+    anna, bert = read(change).network.hosts
+    assert (anna.profile, anna.send_cost_ps, anna.receive_cost_ps) == ("sparc-5", None, None)
+    assert (bert.profile, bert.send_cost_ps) == ("dec-alpha-3000-700", 1_000_000_000)
+
+
 def test_a_flows_own_tcp_goes_before_the_common_one():
     first, second = read().flows
     assert (first.tcp.variant, first.tcp.send_buffer, first.tcp.receive_buffer) == ("newreno", 2**20, 2**20)
@@ -210,9 +220,10 @@ WRONG = [
     ("network.lines.wan.ends", ["west", "east:1"], "ends: 'west' is not a port"),
     ("network.hosts.anna.port", "wst:0", "network.hosts.anna.port: there is no switch 'wst'; did you mean 'west'?"),
     ("network.hosts.anna.port", ..., "network.hosts.anna: the key 'port' is missing"),
-    ("network.hosts.anna.mtu", 10, "mtu: 10 is out of range 68..65527"),
+    ("network.hosts.anna.mtu", 10, "mtu: 10 is out of range 104..65527"),
     ("network.hosts.anna", ..., "hosts: an experiment has two hosts and more"),
     ("network.hosts.a b", {}, "a name has letters, digits, - and _ only"),
+    ("hosts.profile", "sparc-9", "hosts.profile: unknown value 'sparc-9'; did you mean 'sparc-"),
     ("hosts.tcp.windw", 1, "hosts.tcp.windw: unknown key; did you mean 'window'?"),
     ("hosts.tcp.variant", "vegas", "hosts.tcp.variant: unknown value 'vegas'"),
     ("hosts.tcp.window", 0, "hosts.tcp.window: 0 is out of range 1 B to"),

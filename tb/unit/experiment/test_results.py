@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -161,6 +162,13 @@ def test_the_report_says_what_went_wrong_and_escapes_it(result):
     summary = {**result.summary, "status": "failed", "reason": "a < b"}
     text = report_html(type(result)(summary, result.flows, result.trace), b"<svg/>")
     assert "The experiment failed: a &lt; b" in text
+    assert "broke" not in text
+
+
+def test_the_report_names_broken_connections(result):
+    flows = [result.flows[0], {**result.flows[1], "error": "timed out"}]
+    text = report_html(type(result)(result.summary, flows, result.trace), b"<svg/>")
+    assert "Connections that broke: flow2 (timed out)." in text
 
 
 def test_a_report_is_made_anew(tmp_path, result):
@@ -214,3 +222,19 @@ def test_thinning_keeps_the_peaks():
     assert len(when) <= 1100
     assert max(what) == 1000 and min(what) == -1000
     assert when == sorted(when)
+
+
+def test_a_run_that_cannot_be_moved_into_place_leaves_the_old_run(tmp_path, result, monkeypatch):
+    write_run(tmp_path / "run", result, no_report)
+    (tmp_path / "run" / "mine").touch()
+    rename = Path.rename
+
+    def refuse(self, target):
+        if self.suffix == ".part":
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(BentpipeError, match="run: Permission denied"):
+        write_run(tmp_path / "run", result, no_report, force=True)
+    assert everything(tmp_path) == ["flows.parquet", "mine", "result.json", "run", "trace.parquet"]

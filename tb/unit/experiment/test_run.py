@@ -77,15 +77,15 @@ def test_the_same_twice():
 
 def test_ctrl_c_keeps_what_there_is():
     def press(network: FakeNetwork):
-        if network.now_ps == 2 * PS:
+        if network.now_ps == 205 * PS // 100:
             os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    result = run(change=lambda network: setattr(network, "at_step", press))
+    result = run(settings=["record.interval=1 s"], change=lambda network: setattr(network, "at_step", press))
     assert result.summary["status"] == "interrupted"
-    assert result.summary["time"]["simulated_s"] == 2.0
+    assert result.summary["time"]["simulated_s"] == 2.05
     assert result.summary["shortened"] is True
-    assert result.trace.series["west.queue"][0][-1] == 2 * PS
+    assert result.trace.series["west.queue"][0][-1] == 205 * PS // 100
     assert signal.getsignal(signal.SIGINT) is before
 
 

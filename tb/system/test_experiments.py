@@ -1,0 +1,61 @@
+"""Experiments on the Verilated network with the software hosts, short ones."""
+
+import pytest
+
+from bentpipe.experiment.load import load
+from bentpipe.experiment.run import run_experiment
+
+PS = 10**12
+
+
+def run(name, *settings, **options):
+    return run_experiment(load(name, settings, **options))
+
+
+def test_a_transfer_over_the_lan_is_whole():
+    result = run("lan-1flow", "flow.0.size=2 MB")
+    (flow,) = result.flows
+    assert result.summary["status"] == "done"
+    assert (flow["octets_delivered"], flow["bad_octets"], flow["error"]) == (2_000_000, 0, "")
+    assert flow["retransmits"] == 0
+    assert 40e6 < flow["goodput_bps"] < 134.6e6  # the first segment waits for a delayed ACK
+    assert result.summary["time"]["simulated_s"] < 5
+    times, delivered = result.trace.series["flow1.delivered"]
+    assert delivered[0] == 0 and delivered[-1] == 2_000_000
+    assert list(times) == sorted(set(times))
+    assert "flow1.cwnd" in result.trace.series and "west.queue" in result.trace.series
+
+
+def test_the_same_twice_and_however_often_it_is_sampled():
+    runs = [
+        run("lan-3flows", "flow.*.start=1 ms", f"record.interval={interval}", duration_ps=PS // 2)
+        for interval in ("50 ms", "50 ms", "7 ms")
+    ]
+    first, again, finer = runs
+    assert first.summary["drops"]["west"]["epd"] > 0
+    assert again.trace == first.trace
+    for other in (again, finer):
+        assert other.flows == first.flows
+        assert other.summary["counters"] == first.summary["counters"]
+
+
+def test_drops_over_time_add_up_to_the_switchs_counter():
+    result = run("lan-3flows", duration_ps=PS // 2)
+    assert result.trace.series["west.drops.epd"][1][-1] == result.summary["drops"]["west"]["epd"]
+
+
+def test_bit_errors_follow_the_seed():
+    def errors(seed):
+        result = run("acts-1flow", "network.lines.satellite.ber=1e-5", seed=seed, duration_ps=4 * PS)
+        assert result.summary["status"] == "done"
+        return [result.summary["counters"][f"satellite.{way}"]["error_bits"] for way in ("out", "back")]
+
+    assert errors(1) == errors(1) != errors(2)
+
+
+@pytest.mark.parametrize("rate", ["DS-3", "10 Mb/s"])
+def test_the_slowest_line_bounds_the_throughput(rate):
+    result = run("lan-1flow", f"network.lines.lan.rate={rate}", "network.switches.*.ports=4", duration_ps=PS // 2)
+    cells = {"DS-3": 40_704_000, "10 Mb/s": 10_000_000}[rate]
+    best = cells * 9140 / (192 * 53)
+    assert 0.3 * best < result.flows[0]["goodput_bps"] <= best
