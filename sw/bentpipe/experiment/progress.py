@@ -43,6 +43,7 @@ class Progress:
         self._task: Any = None
         self._begin = 0.0
         self._next = 0.0
+        self._done = 0.0
 
     def __enter__(self) -> Self:
         if self._show:
@@ -50,11 +51,10 @@ class Progress:
             from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as RichProgress
 
-            end = self._end_ps / _PS
             self._bar = RichProgress(
                 TextColumn("simulating"),
                 BarColumn(),
-                TextColumn("{task.completed:.1f} of " + f"{end:g} s"),
+                TextColumn("{task.fields[simulated]}"),
                 TextColumn("{task.fields[speed]}"),
                 TimeRemainingColumn(),
                 TextColumn("left"),
@@ -62,11 +62,13 @@ class Progress:
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task("", total=end, speed="")
+            self._task = self._bar.add_task("", total=1.0, simulated="", speed="")
             self._begin = time.monotonic()
         return self
 
-    def update(self, now_ps: int) -> None:
+    def update(self, now_ps: int, done: float = 0.0) -> None:
+        """``done`` is the share of the data that is through, where that may end the run before its time."""
+        self._done = max(self._done, done)
         if self._bar is None:
             return
         wall = time.monotonic()
@@ -75,7 +77,9 @@ class Progress:
         self._next = wall + 0.1
         simulated, spent = now_ps / _PS, wall - self._begin
         speed = f"{simulated / spent:.2f} x real time" if spent > 0.5 else ""
-        self._bar.update(self._task, completed=simulated, speed=speed)
+        share = max(now_ps / self._end_ps, self._done)
+        text = f"{simulated:.1f} s of {'at most ' if self._done else ''}{self._end_ps / _PS:g} s"
+        self._bar.update(self._task, completed=share, simulated=text, speed=speed)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

@@ -114,12 +114,20 @@ def _simulate(
         built.engine.run(until, progress)
         now = built.now_ps()
         sampler.take(now)
-        bar.update(now)
+        bar.update(now, _share(experiment, built, now))
         if now // _PS > (now - step) // _PS:
             _log.debug("%d s simulated", now // _PS)
         if now < until or now >= end:
             return
         due += step
+
+
+def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
+    """How much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
+    return min(
+        built.flows[flow.name].report(now_ps).octets_delivered / flow.size if flow.size else 0.0
+        for flow in experiment.flows
+    )
 
 
 class _Sampler:
