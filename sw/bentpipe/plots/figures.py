@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.plots.series import increments, rates, thin
+from bentpipe.plots.series import bin_width, increments, rates, thin
 from bentpipe.plots.style import COLOURS, FEW, MUTED, flow_style, styled
 from bentpipe.results.schema import RunResult
 
@@ -194,8 +194,7 @@ def _drops(axis: Any, result: RunResult) -> None:
     axis.set_ylabel("cells")
     resolved = result.summary["resolved"]
     end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
-    step = resolved["record"]["interval_ps"]
-    step *= max(1, -(-end_ps // (step * _BINS)))
+    step = bin_width(end_ps, resolved["record"]["interval_ps"], _BINS)
     edges = list(range(0, end_ps + step, step))
     base = [0] * (len(edges) - 1)
     index = 0

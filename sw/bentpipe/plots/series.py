@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["increments", "rates", "thin"]
+__all__ = ["bin_width", "increments", "rates", "thin"]
 
 _PS: Final = 10**12
 
@@ -28,6 +28,16 @@ def rates(times: Sequence[int], counts: Sequence[int], bins: int = 240) -> Point
             when.append((times[i] + times[j]) / 2 / _PS)
             what.append((counts[j] - counts[i]) * 8 * _PS / width / 1e6)
     return when, what
+
+
+def bin_width(end_ps: int, interval_ps: int, bins: int) -> int:
+    """The least of 1, 2, 5, 10, 20, … intervals of which at most ``bins`` fill the time."""
+    for exponent in itertools.count():
+        for digit in (1, 2, 5):
+            width = interval_ps * digit * 10**exponent
+            if width * bins >= end_ps:
+                return width
+    raise AssertionError
 
 
 def increments(times: Sequence[int], counts: Sequence[int], edges: Sequence[int]) -> list[int]:

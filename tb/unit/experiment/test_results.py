@@ -11,7 +11,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
 from bentpipe.plots.figures import PLOTS, write_plots
-from bentpipe.plots.series import increments, rates, thin
+from bentpipe.plots.series import bin_width, increments, rates, thin
 from bentpipe.results.folder import check_target, read_run, write_report, write_run
 from bentpipe.results.report import make_report, report_html
 from unit.experiment.fake import fake_build
@@ -212,6 +212,12 @@ def test_rates_and_increments_add_up():
     assert sum(growth) == counts[-1]
     assert growth[:2] == [70**2, 140**2 - 70**2]
     assert increments([5, 6], [0, 3], [0, 5, 6, 10]) == [0, 3, 0]
+
+
+def test_bins_have_round_widths():
+    assert bin_width(600 * PS, PS // 10, 160) == 5 * PS
+    assert bin_width(16 * PS, PS // 10, 160) == PS // 10
+    assert bin_width(16 * PS + 1, PS // 10, 160) == PS // 5
 
 
 def test_thinning_keeps_the_peaks():
