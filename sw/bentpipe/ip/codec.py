@@ -30,8 +30,8 @@ SNAP_IPV4: Final = 0x00000800
 """The rest of the OUI and the type 0800."""
 
 HEADER: Final = Struct(">IIIIIIIIIIIHH")
-"""LLC, OUI | OUI, type | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum | source |
-destination | ports | sequence | acknowledgement | data offset, flags, window | checksum | urgent pointer."""
+"""LLC, OUI | OUI, type | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum |
+source | destination | ports | sequence | acknowledgement | data offset, flags, window | checksum | urgent pointer."""
 
 CHECKSUM_START: Final = 28
 """Where the TCP header starts in the SDU."""

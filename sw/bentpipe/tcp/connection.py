@@ -413,7 +413,7 @@ class Connection:
                 if 0 < acked <= self.snd_max - una and self.dupacks == 0 and not self.cc.recovering:
                     self._acknowledged(una + acked)
                     return
-            elif acked == 0 and not self.reassembly.starts:
+            elif acked == 0 and not self.reassembly.starts and self.fin_seq < 0:
                 window = self.rcv_hiwat - self.unread
                 if length <= window:
                     nxt = self.rcv_nxt + length
@@ -439,7 +439,7 @@ class Connection:
         """A pure ACK of new data, the common case."""
         rtt_seq = self.rtt_seq
         if rtt_seq >= 0 and ack > rtt_seq:
-            self._round_trip()
+            self._round_trip(False)
         self.cc.grow(self)
         self.snd_una = ack
         if ack == self.snd_max:
@@ -453,7 +453,7 @@ class Connection:
         if self.snd_end > self.snd_nxt or self.ack_now or self.fin_wanted:
             self._output(False)
 
-    def _round_trip(self) -> None:
+    def _round_trip(self, handshake: bool) -> None:
         rtt = self.now - self.rtt_start_ps
         self.rtt_seq = -1
         self.rtt_count += 1
@@ -462,7 +462,7 @@ class Connection:
             self.rtt_max_ps = rtt
         if self.rtt_min_ps == 0 or rtt < self.rtt_min_ps:
             self.rtt_min_ps = rtt
-        if not self.timestamps:
+        if handshake or not self.timestamps:
             self.rto.sample(rtt if self.ideal else self.clock - self.rtt_clock + 1)
 
     def _delay_ack(self) -> None:
@@ -597,7 +597,7 @@ class Connection:
                 state = self.state
                 self.snd_una = self.iss + 1
                 if self.rtt_seq >= 0:
-                    self._round_trip()
+                    self._round_trip(True)
                 self.rexmt_due = 0
                 if self.snd_nxt < self.snd_una:
                     self.snd_nxt = self.snd_una
@@ -682,7 +682,7 @@ class Connection:
         self.dupacks = 0
         acked = ack - una
         if self.rtt_seq >= 0 and ack > self.rtt_seq:
-            self._round_trip()
+            self._round_trip(False)
         if stamped and options is not None:
             elapsed = (self._timestamp() - options.ts_echo) & MASK32
             if elapsed < _HALF32:
@@ -823,7 +823,7 @@ class Connection:
                 self.snd_nxt = self.snd_una
             self._established()
             if self.rtt_seq >= 0:
-                self._round_trip()
+                self._round_trip(True)
             self.snd_wnd = segment.window
             self.snd_wire = -1
             self.max_sndwnd = self.snd_wnd
@@ -1220,7 +1220,7 @@ class Connection:
             self.trace.event(self.now, "retransmit", start - self.snd_base)
         self._emit(start, length, flags)
         self.rtt_seq = -1
-        if start == self.snd_una:
+        if start == self.snd_una and not self.cc.hold_timer:
             self.rexmt_due = self.clock + self.rto.current
         if flags & FIN:
             end += 1

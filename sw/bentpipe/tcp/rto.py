@@ -92,7 +92,10 @@ class RetransmissionTimeout:
         if self.shift > MAX_RETRANSMIT_SHIFT:
             self.shift = MAX_RETRANSMIT_SHIFT
             return False
-        self.current = self._clamp(self.base() * BACKOFF[self.shift])
+        if self.ideal:
+            self.current = self._clamp(self._clamp(self.base()) * BACKOFF[self.shift])
+        else:
+            self.current = self._clamp(self.base() * BACKOFF[self.shift])
         if self.shift > MAX_RETRANSMIT_SHIFT // 4 and not self.ideal:
             # The estimate is suspect: start anew with a variance that keeps the present RTO.
             self.rttvar += self.srtt >> 3
