@@ -126,7 +126,7 @@ class Framer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         g = self._geometry
-        n, width = g.n, g.width
+        width = g.width
         m.submodules.mapper = mapper = CellMapper(g)
         m.submodules.key = key = FrameKey(g)
         m.submodules.parity = parity = FrameParity(g)

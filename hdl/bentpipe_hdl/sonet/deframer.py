@@ -1,0 +1,412 @@
+"""The deframer: words of a line into overhead, alarms and cells."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.sonet.align import Aligner
+from bentpipe_hdl.sonet.bip import FrameParity, fold, ones
+from bentpipe_hdl.sonet.pointer import PointerInterpreter, PointerState
+from bentpipe_hdl.sonet.scrambler import FrameKey
+from bentpipe_hdl.sonet.tc import CellDemapper, State
+
+__all__ = ["RECEIVED", "Deframer"]
+
+RECEIVED = {
+    "j0": 8,
+    "e1": 8,
+    "f1": 8,
+    "e2": 8,
+    "dcc1": 24,
+    "dcc2": 24,
+    "dcc3": 24,
+    "dcc4": 24,
+    "k1": 8,
+    "k2": 8,
+    "s1": 8,
+    "m1": 8,
+    "j1": 8,
+    "c2": 8,
+    "g1": 8,
+    "f2": 8,
+    "h4": 8,
+    "z3": 8,
+    "z4": 8,
+    "n1": 8,
+}
+"""Overhead bytes as received: name -> bits."""
+
+
+class Deframer(wiring.Component):
+    """Aligns, descrambles, checks the parities, follows the pointer, and takes the cells out of the SPE.
+
+    Parameters
+    ----------
+    geometry : Geometry
+
+    Members
+    -------
+    line : In(8 * width), signal : In(1)
+        As in :class:`Aligner`.
+    cell : Out(416), valid : Out(1), hec_error : Out(1), corrected : Out(1), idle : Out(1)
+        As in :class:`CellDemapper`.
+    received : Out(Struct)
+        The overhead (``RECEIVED``).
+    row : Out(4), row_strobe : Out(1)
+        A row's transport overhead is in ``received``.
+    path_row : Out(4), path_strobe : Out(1)
+        The same for the path overhead.
+    b1_errors, b2_errors, b3_errors : Out
+        With ``parity_strobe``, ``parity_strobe`` and ``b3_strobe``: bit errors of the frame or SPE before.
+    sef, lof, los, in_frame : Out(1)
+        As in :class:`Aligner`.
+    path_ais, lop : Out(1)
+        The pointer interpreter's state.
+    positive, negative, new_pointer, ndf : Out(1)
+        Strobes of the pointer interpreter.
+    pointer : Out(10)
+    state : Out(State)
+        Of cell delineation.
+    stop : In(1)
+        There is no path (a defect of the line): no cells.
+    """
+
+    def __init__(self, geometry):
+        self._geometry = geometry
+        n = geometry.n
+        super().__init__(
+            {
+                "line": In(8 * geometry.width),
+                "signal": In(1, init=1),
+                "cell": Out(416),
+                "valid": Out(1),
+                "hec_error": Out(1),
+                "corrected": Out(1),
+                "idle": Out(1),
+                "received": Out(data.StructLayout(RECEIVED)),
+                "row": Out(4),
+                "row_strobe": Out(1),
+                "path_row": Out(4),
+                "path_strobe": Out(1),
+                "parity_strobe": Out(1),
+                "b1_errors": Out(4),
+                "b2_errors": Out(range(8 * n + 1)),
+                "b3_strobe": Out(1),
+                "b3_errors": Out(4),
+                "sef": Out(1),
+                "lof": Out(1),
+                "los": Out(1),
+                "in_frame": Out(1),
+                "path_ais": Out(1),
+                "lop": Out(1),
+                "positive": Out(1),
+                "negative": Out(1),
+                "new_pointer": Out(1),
+                "ndf": Out(1),
+                "pointer": Out(10),
+                "state": Out(State),
+                "stop": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self._geometry
+        n, width = g.n, g.width
+        bits = 8 * width
+        m.submodules.aligner = aligner = Aligner(g)
+        m.submodules.key = key = FrameKey(g)
+        m.submodules.parity = parity = FrameParity(g)
+        m.submodules.interpreter = interpreter = PointerInterpreter()
+        m.submodules.demapper = demapper = CellDemapper(g)
+        m.d.comb += [
+            aligner.line.eq(self.line),
+            aligner.signal.eq(self.signal),
+            self.sef.eq(aligner.sef),
+            self.lof.eq(aligner.lof),
+            self.los.eq(aligner.los),
+            self.in_frame.eq(aligner.in_frame),
+            self.cell.eq(demapper.cell),
+            self.valid.eq(demapper.valid),
+            self.hec_error.eq(demapper.hec_error),
+            self.corrected.eq(demapper.corrected),
+            self.idle.eq(demapper.idle),
+            self.state.eq(demapper.state),
+            self.pointer.eq(interpreter.active),
+            self.path_ais.eq(interpreter.state == PointerState.AIS),
+            self.lop.eq(interpreter.state == PointerState.LOP),
+        ]
+
+        # Descrambled words and their place.
+        word = Signal(bits)
+        row = Signal(4)
+        column = Signal(range(g.row_words))
+        m.d.comb += key.preset.eq((aligner.row == 0) & (aligner.column == g.toh_words - 1))
+        with m.If((aligner.row == 0) & (aligner.column < g.toh_words)):
+            m.d.sync += word.eq(aligner.word)
+        with m.Else():
+            m.d.sync += word.eq(aligner.word ^ key.key)
+        m.d.sync += [row.eq(aligner.row), column.eq(aligner.column)]
+        toh_word = Signal()
+        m.d.comb += [
+            toh_word.eq(column < g.toh_words),
+            parity.word.eq(word),
+            parity.start.eq((row == 0) & (column == 0)),
+            parity.toh.eq(toh_word),
+            parity.section.eq(row < 3),
+        ]
+
+        toh = self._transport(m, g, word, row, column, toh_word, parity)
+        self._pointer(m, g, toh, row, column, interpreter)
+        self._path(m, g, toh, word, row, column, toh_word, interpreter, demapper, aligner)
+        return m
+
+    def _transport(self, m, g, word, row, column, toh_word, parity):
+        """Collect a row's transport overhead and hand it out in the clock of ``row_strobe``."""
+        n = g.n
+        received = self.received
+        toh = Signal(24 * n)
+        m.d.sync += self.row_strobe.eq(0)
+        with m.If(toh_word):
+            m.d.sync += toh.eq(Cat(toh, word)[-24 * n :])
+        full = Signal()  # `toh` is complete
+        m.d.sync += full.eq(column == g.toh_words - 1)
+        lead = [toh[8 * n * k : 8 * n * k + 8] for k in range(3)]
+        b1, b2 = Signal(8), Signal(8 * n)
+        counting = Signal()
+        first = Signal()  # a whole frame has been seen in frame
+        m.d.sync += [self.parity_strobe.eq(0), counting.eq(0)]
+        with m.If(full):
+            m.d.sync += [self.row.eq(row), self.row_strobe.eq(1)]
+            with m.Switch(row):
+                with m.Case(0):
+                    m.d.sync += received.j0.eq(lead[2])
+                with m.Case(1):
+                    m.d.sync += [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)]
+                with m.Case(2):
+                    m.d.sync += received.dcc1.eq(Cat(lead))
+                with m.Case(4):
+                    m.d.sync += [
+                        received.k1.eq(lead[1]),
+                        received.k2.eq(lead[2]),
+                        b2.eq(toh[: 8 * n] ^ parity.b2),
+                        counting.eq(1),
+                    ]
+                with m.Case(8):
+                    m.d.sync += [
+                        received.s1.eq(lead[0]),
+                        received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
+                        received.e2.eq(lead[2]),
+                        first.eq(self.in_frame),
+                    ]
+                for k, name in zip((5, 6, 7), ("dcc2", "dcc3", "dcc4"), strict=True):
+                    with m.Case(k):
+                        m.d.sync += received[name].eq(Cat(lead))
+        with m.If(counting & first & self.in_frame):
+            m.d.sync += [
+                self.b1_errors.eq(ones(b1)),
+                self.b2_errors.eq(ones(b2)),
+                self.parity_strobe.eq(1),
+            ]
+        return toh
+
+    def _pointer(self, m, g, toh, row, column, interpreter):
+        n = g.n
+        at = 0 if g.wide else n // g.width  # word that has H2
+        strobe = Signal()
+        m.d.sync += strobe.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
+        if g.wide:
+            h1, h2 = toh[:8], toh[8 * n : 8 * n + 8]
+        else:  # toh is a shift register: the newest word is on top
+            h2 = toh[-8 * g.width :][:8]
+            h1 = toh[-8 * g.width - 8 * n :][:8]
+        m.d.comb += [interpreter.strobe.eq(strobe), interpreter.word.eq(Cat(h2, h1))]
+        with m.If(self.los | self.lof):
+            m.d.comb += interpreter.word.eq(0xFFFF)
+        m.d.sync += [
+            self.positive.eq(interpreter.positive),
+            self.negative.eq(interpreter.negative),
+            self.new_pointer.eq(interpreter.jump),
+            self.ndf.eq(interpreter.flagged),
+        ]
+
+    def _path(self, m, g, toh, word, row, column, toh_word, interpreter, demapper, aligner):
+        """Cut the SPE out of the frame, one word later than the overhead."""
+        n, width = g.n, g.width
+        bits = 8 * width
+        norm = interpreter.state == PointerState.NORM
+        late = Signal(bits)
+        late_toh = Signal()
+        late_column = Signal(range(g.row_words))
+        late_row = Signal(4)
+        m.d.sync += [
+            late.eq(word),
+            late_toh.eq(toh_word),
+            late_column.eq(column),
+            late_row.eq(row),
+        ]
+        unit = Signal(10)  # of `late`, counted from H3
+        stuffed = Signal()  # the unit after H3 in this row is stuff
+        from_h3 = Signal()
+        with m.If(interpreter.strobe):
+            m.d.sync += [stuffed.eq(interpreter.positive), from_h3.eq(interpreter.negative), unit.eq(0)]
+
+        # Words of the SPE, beginning with J1, path overhead on the left edge of each row.
+        spe = Signal(bits)
+        valid = Signal()
+        spe_row = Signal(4)
+        spe_column = Signal(range(g.spe_words))
+        next_row = Signal(4)
+        next_column = Signal(range(g.spe_words))
+        emit = Signal()
+        begin = Signal()  # the emitted word has J1
+        then_begin = Signal()  # the next one will have it
+        m.d.sync += valid.eq(emit)
+        with m.If(emit):
+            m.d.sync += [
+                spe_row.eq(next_row),
+                spe_column.eq(next_column),
+                next_column.eq(next_column + 1),
+            ]
+            with m.If(next_column == g.spe_words - 1):
+                m.d.sync += [next_column.eq(0), next_row.eq(Mux(next_row == 8, 0, next_row + 1))]
+            with m.If(begin):
+                m.d.sync += [spe_row.eq(0), spe_column.eq(0), next_row.eq(0), next_column.eq(1)]
+        with m.If(then_begin):
+            m.d.sync += [next_row.eq(0), next_column.eq(0)]
+
+        # After a new alignment the SPE's place is known from the next J1 after the next H1 and H2.
+        located, placed = Signal(), Signal()
+        with m.If(interpreter.strobe):
+            m.d.sync += located.eq(1)
+        with m.If(begin | then_begin):
+            m.d.sync += placed.eq(1)
+        with m.If(aligner.found | ~norm):
+            m.d.sync += [located.eq(0), placed.eq(0)]
+
+        active = interpreter.active
+        if g.wide:
+            hold = Signal(16 * n)
+            held = Signal(2)
+            with m.If(late_toh):
+                # H3 in a negative movement; the interpreter's answer is for this very word
+                with m.If(interpreter.negative):
+                    h3 = late[16 * n :]
+                    m.d.sync += held.eq(held + 1)
+                    with m.Switch(held):
+                        with m.Case(0):
+                            m.d.sync += hold[: 8 * n].eq(h3)
+                        with m.Case(1):
+                            m.d.sync += hold[8 * n :].eq(h3)
+                        with m.Default():
+                            m.d.comb += emit.eq(1)
+                            m.d.sync += [held.eq(0), spe.eq(Cat(hold, h3))]
+            with m.Else():
+                m.d.sync += unit.eq(unit + 3)
+                skip = Signal()
+                m.d.comb += skip.eq(stuffed & (late_row == 3) & (late_column == 1))
+                with m.If(skip):  # two units
+                    with m.Switch(held):
+                        with m.Case(0):
+                            m.d.sync += [hold.eq(late[8 * n :]), held.eq(2)]
+                        with m.Case(1):
+                            m.d.comb += emit.eq(1)
+                            m.d.sync += [spe.eq(Cat(hold[: 8 * n], late[8 * n :])), held.eq(0)]
+                        with m.Default():
+                            m.d.comb += emit.eq(1)
+                            m.d.sync += [
+                                spe.eq(Cat(hold, late[8 * n : 16 * n])),
+                                hold[: 8 * n].eq(late[16 * n :]),
+                                held.eq(1),
+                            ]
+                with m.Else():
+                    m.d.comb += emit.eq(1)
+                    with m.Switch(held):
+                        with m.Case(0):
+                            m.d.sync += spe.eq(late)
+                        with m.Case(1):
+                            m.d.sync += [
+                                spe.eq(Cat(hold[: 8 * n], late[: 16 * n])),
+                                hold[: 8 * n].eq(late[16 * n :]),
+                            ]
+                        with m.Default():
+                            m.d.sync += [spe.eq(Cat(hold, late[: 8 * n])), hold.eq(late[8 * n :])]
+                # J1 in this word: see that the words begin with it
+                for k in range(3):
+                    with m.If(located & (unit + k == active) & (~skip if k == 0 else 1)):
+                        before = Signal(3, name=f"before{k}")  # units in front of it since the last word
+                        m.d.comb += before.eq(held + k - skip)
+                        with m.If(before == 0):
+                            if k == 0:
+                                m.d.comb += begin.eq(1)
+                            else:  # the first unit is stuff
+                                m.d.comb += then_begin.eq(1)
+                        with m.Elif(before == 3):
+                            m.d.comb += then_begin.eq(1)
+                        with m.Else():
+                            if k == 0:
+                                m.d.comb += begin.eq(1)
+                                m.d.sync += [spe.eq(late), held.eq(0)]
+                            else:
+                                m.d.comb += [emit.eq(0), then_begin.eq(1)]
+                                m.d.sync += [hold.eq(late[8 * n * k :]), held.eq(3 - k)]
+        else:
+            words = g.words_per_unit
+            sub = Signal(range(max(2, words)))
+            in_h3 = late_toh & (late_row == 3) & (late_column >= 2 * words)
+            none = (late_row == 3) & stuffed & (late_column < 4 * words)
+            with m.If(late_toh):
+                m.d.comb += emit.eq(in_h3 & from_h3)
+            with m.Else():
+                m.d.comb += emit.eq(~none)
+                m.d.sync += sub.eq(sub + 1)
+                with m.If(sub == words - 1):
+                    m.d.sync += [sub.eq(0), unit.eq(unit + 1)]
+                m.d.comb += begin.eq(located & (unit == active) & (sub == 0) & ~none)
+            with m.If(interpreter.strobe):
+                m.d.sync += sub.eq(0)
+            with m.If(emit):
+                m.d.sync += spe.eq(late)
+
+        # B3 and the path overhead.
+        received = self.received
+        sum_ = Signal(bits)
+        b3 = Signal(8)
+        b3_bad = Signal(8)
+        whole = Signal()  # the sum began with a J1
+        left = Signal(range(9 * g.spe_words + 2))  # words since J1
+        known = Signal()
+        counting = Signal()
+        m.d.sync += [self.path_strobe.eq(0), self.b3_strobe.eq(0), counting.eq(0)]
+        edge = Signal()
+        m.d.comb += edge.eq(spe_column == 0)
+        with m.If(valid):
+            m.d.sync += [sum_.eq(sum_ ^ spe), left.eq(left + 1)]
+            with m.If(edge):
+                m.d.sync += [self.path_row.eq(spe_row), self.path_strobe.eq(placed)]
+                byte = spe[:8]
+                with m.Switch(spe_row):
+                    with m.Case(0):
+                        m.d.sync += [
+                            received.j1.eq(byte),
+                            sum_.eq(spe),
+                            b3.eq(fold(sum_)),
+                            known.eq(whole & (left == 9 * g.spe_words)),
+                            whole.eq(1),
+                            left.eq(1),
+                        ]
+                    with m.Case(1):
+                        m.d.sync += [b3_bad.eq(byte ^ b3), counting.eq(known)]
+                    for k, name in {2: "c2", 3: "g1", 4: "f2", 5: "h4", 6: "z3", 7: "z4", 8: "n1"}.items():
+                        with m.Case(k):
+                            m.d.sync += received[name].eq(byte)
+        with m.If(counting):
+            m.d.sync += [self.b3_errors.eq(ones(b3_bad)), self.b3_strobe.eq(1)]
+        with m.If(~placed):
+            m.d.sync += whole.eq(0)
+
+        m.d.comb += [demapper.word.eq(spe), demapper.lost.eq(~placed | self.stop | aligner.dark)]
+        if g.wide:
+            m.d.comb += [demapper.push.eq(valid & placed), demapper.short.eq(edge)]
+        else:
+            m.d.comb += demapper.push.eq(valid & placed & (spe_column >= g.poh_words))

@@ -1,0 +1,156 @@
+"""Framer to deframer, and model to deframer."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.sim import Simulator
+
+from bentpipe_hdl.sonet.deframer import Deframer
+from bentpipe_hdl.sonet.framer import Framer
+from bentpipe_hdl.sonet.geometry import Geometry
+from models.sonet.frame import ModelFramer
+
+
+def number(cell):
+    return int.from_bytes(cell[4:], "little") | int.from_bytes(cell[:4], "big") << 384
+
+
+def user_cells(rng, count):
+    return [
+        (rng.randrange(32, 65536) << 4).to_bytes(4, "big") + i.to_bytes(4, "big") + rng.randbytes(44)
+        for i in range(count)
+    ]
+
+
+class Result:
+    def __init__(self):
+        self.cells, self.b1, self.b2, self.b3 = [], [], [], []
+        self.frame_at = self.sync_at = None
+        self.events = []
+
+
+def receive(g, line, watch=None):
+    """Words of ``line`` (bytes) through a deframer."""
+    dut = Deframer(g)
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    out = Result()
+
+    async def bench(ctx):
+        for k in range(0, len(line) - g.width + 1, g.width):
+            ctx.set(dut.line, int.from_bytes(line[k : k + g.width], "little"))
+            await ctx.tick()
+            if ctx.get(dut.valid):
+                out.cells.append((k // (810 * g.n), ctx.get(dut.cell), ctx.get(dut.hec_error)))
+            if ctx.get(dut.parity_strobe):
+                out.b1.append(ctx.get(dut.b1_errors))
+                out.b2.append(ctx.get(dut.b2_errors))
+            if ctx.get(dut.b3_strobe):
+                out.b3.append((k // (810 * g.n), ctx.get(dut.b3_errors)))
+            if out.frame_at is None and ctx.get(dut.in_frame):
+                out.frame_at = k
+            if out.sync_at is None and ctx.get(dut.state).value == 2:
+                out.sync_at = k
+            for name in ("positive", "negative", "new_pointer"):
+                if ctx.get(getattr(dut, name)):
+                    out.events.append((k // (810 * g.n), name))
+            if watch:
+                watch(ctx, dut, k)
+
+    sim.add_testbench(bench)
+    sim.run()
+    return out
+
+
+def shifted(line, bits):
+    total = 8 * len(line) + bits
+    value = int.from_bytes(line, "big") << (-total % 8)
+    return value.to_bytes(-(-total // 8), "big")
+
+
+@pytest.mark.parametrize(("n", "width", "offset"), [(3, 9, 0), (3, 9, 43), (12, 36, 13), (3, 1, 3), (12, 4, 19)])
+def test_the_model_sends_at_any_bit_offset_with_pointer_movements(n, width, offset):
+    g = Geometry(n, width)
+    rng = random.Random(offset)
+    first = rng.choice([0, 1, 780, 781, 782])
+    framer = ModelFramer(n, pointer=first)
+    frames = 22 if width > 1 else 9
+    if width == 4:
+        frames = 9
+    up = first > 2
+    line = b""
+    sent = user_cells(rng, 44 * n)
+    sent_at = 7 if width > 4 else 5
+    plan = {}
+    for k in range(frames):
+        if k == sent_at:
+            framer.source.queue = list(sent)
+        action = ""
+        if k >= sent_at and k % 4 == sent_at % 4:
+            action = "inc" if up else "dec"
+            if k > sent_at + 8:
+                action = "dec" if up else "inc"
+        plan[k] = action
+        line += framer.frame(action)
+    result = receive(g, shifted(line, offset))
+    moves = [{"inc": "positive", "dec": "negative"}[a] for a in plan.values() if a]
+    assert [name for at, name in result.events if at >= sent_at] == moves
+    assert not any(result.b1 + result.b2)
+    b3 = [errors for at, errors in result.b3 if at > 5]  # the pointer is found by then
+    assert not any(b3)
+    assert len(b3) >= frames - 7
+    # nothing but the cells sent, from the time that the pointer has been found
+    assert not any(bad for at, _, bad in result.cells if at >= sent_at)
+    got = [cell for at, cell, bad in result.cells if at >= sent_at]
+    assert len(got) > (100 if frames > 10 else 30)
+    assert got == [number(c) for c in sent[: len(got)]]
+
+
+class Loop(wiring.Component):
+    """A framer and a deframer with bit errors in between."""
+
+    def __init__(self, geometry, pointer=522):
+        self.framer = Framer(geometry, pointer)
+        self.deframer = Deframer(geometry)
+        super().__init__({"errors": wiring.In(8 * geometry.width)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.framer = self.framer
+        m.submodules.deframer = self.deframer
+        m.d.comb += self.deframer.line.eq(self.framer.line ^ self.errors)
+        return m
+
+
+@pytest.mark.parametrize(("n", "width"), [(3, 9), (12, 36)])
+def test_loop_delivers_every_cell(n, width):
+    g = Geometry(n, width)
+    dut = Loop(g)
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    rng = random.Random(1)
+    sent = [number(c) for c in user_cells(rng, 100)]
+    waiting = list(sent)
+    got = []
+    ports = dut.framer, dut.deframer
+
+    async def bench(ctx):
+        tx, rx = ports
+        for k in range(9 * g.frame_words):
+            ctx.set(tx.increment, k > 4 * g.frame_words)
+            if ctx.get(tx.ready):
+                ctx.set(tx.valid, bool(waiting) and k > 5 * g.frame_words and rng.random() < 0.7)
+                if ctx.get(tx.valid):
+                    ctx.set(tx.cell, waiting.pop(0))
+            else:
+                ctx.set(tx.valid, 0)
+            await ctx.tick()
+            if ctx.get(rx.valid):
+                assert not ctx.get(rx.hec_error), k / g.frame_words
+                got.append(ctx.get(rx.cell))
+
+    sim.add_testbench(bench)
+    sim.run()
+    assert got == sent
