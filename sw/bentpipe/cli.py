@@ -113,6 +113,10 @@ def _failed(error: Exception, verbose: int) -> int:
     if isinstance(error, SimulationError):
         print(f"bentpipe: {_one_line(error)}", file=sys.stderr)
         return 2
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"bentpipe: {place}{error.strerror or _one_line(error)}", file=sys.stderr)
+        return 1
     print(
         f"bentpipe: internal error: {type(error).__name__}: {_one_line(error)}; -vv shows where, please report it",
         file=sys.stderr,

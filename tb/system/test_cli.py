@@ -163,6 +163,17 @@ def test_errors_of_the_harness_are_one_line(capsys, monkeypatch):
     assert not os.path.exists("out")
 
 
+def test_a_full_disk_is_one_line(capsys, monkeypatch, tmp_path):
+    def full(folder, result):
+        (folder / "overview.svg").write_text("half")
+        raise OSError(28, "No space left on device", "overview.svg")
+
+    monkeypatch.setattr(bentpipe.plots.figures, "write_plots", full)
+    assert main(["run", "lan-1flow", "--quick", "--out", "out"]) != 0
+    assert "No space left on device" in one_line(capsys.readouterr().err)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_traceback_only_with_vv(capsys, monkeypatch):
     def build(experiment, recorder):
         raise ZeroDivisionError("first\nsecond")

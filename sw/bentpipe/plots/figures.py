@@ -175,17 +175,17 @@ def _queues(axis: Any, result: RunResult) -> None:
         return _nothing(axis)
     axis.yaxis.get_major_locator().set_params(integer=True)
     switches = {s["name"]: s for s in result.summary["resolved"]["network"]["switches"]}
-    used = {name: data for name, data in queues.items() if any(data[1])} or dict(list(queues.items())[:1])
+    top = max(max(data[1], default=0) for data in queues.values())
+    used = {name: data for name, data in queues.items() if max(data[1], default=0) >= top / 50}
     for index, (name, data) in enumerate(used.items()):
         when, what = thin(*data)
         axis.plot(when, what, label=name, **flow_style(index, len(used)))
-    top = max((max(data[1], default=0) for data in used.values()), default=0)
     sizes = {switches[name]["buffer_cells"] for name in used if name in switches}
     for size in sorted(sizes):
         if top > size / 4:
             axis.axhline(size, color=MUTED, linewidth=1, linestyle=(0, (5, 3)), label=f"buffer, {size} cells")
             top = max(top, size)
-    axis.set_ylim(0, 1.08 * top or 1)
+    axis.set_ylim(0, max(1.08 * top, 10))  # one or two cells on their way are no queue
     _legend(axis)
 
 
