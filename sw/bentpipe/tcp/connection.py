@@ -604,6 +604,7 @@ class Connection:
                 self.scoreboard.clear(self.snd_una)
 
         output = False
+        acked = 0
         una = self.snd_una
         if ack > self.snd_max:
             self._ack_and_drop(flags)
@@ -612,6 +613,7 @@ class Connection:
             self._take_blocks(options, ack)
         if ack > una:
             self._new_ack(ack, stamped, options)
+            acked = ack - una
             output = True
             if self.fin_sent and ack > self.snd_end:
                 state = self._fin_acknowledged()
@@ -651,6 +653,8 @@ class Connection:
             output = True
         elif segment.window << self.snd_shift != self.snd_wnd:
             self.snd_wire = -1
+        if acked and self.cc.recovering:
+            self.cc.advanced(self, acked)
 
         # Data
         if (length or flags & FIN) and not self.fin_received and state != TIME_WAIT:
@@ -705,11 +709,6 @@ class Connection:
             self.scoreboard.advance(ack)
         if self.write_pending:
             self._fill()
-        if cc.recovering:
-            # The window in this ACK counts already: the sender would stop at the one less what was acknowledged.
-            self.snd_wnd += acked if acked < held else held
-            cc.advanced(self, acked)
-            self.snd_wnd -= acked if acked < held else held
 
     def _fin_acknowledged(self) -> int:
         state = self.state
