@@ -509,6 +509,7 @@ class Connection:
     def _receive_slowly(self, segment: Segment) -> None:
         state = self.state
         if state == CLOSED:
+            self._reset_reply(segment)
             return
         if state == LISTEN:
             self._receive_listen(segment)
@@ -577,7 +578,8 @@ class Connection:
             if state == SYN_RECEIVED and self.passive:
                 self._relisten()
             else:
-                self._closed("reset by the peer" if state != TIME_WAIT else "")
+                finished = state == CLOSING or state == LAST_ACK or state == TIME_WAIT
+                self._closed("" if finished else "reset by the peer")
             return
         if flags & SYN:
             # A SYN in the window (RFC 793): reset. A repeated SYN of the handshake was trimmed above.

@@ -1,0 +1,272 @@
+"""The host engine: processor time, interface queue, faults, reports."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from bentpipe.apps.ttcp import Ttcp
+from bentpipe.hosts.engine import Engine, Flow
+from bentpipe.hosts.host import HostConfig
+from bentpipe.hosts.profiles import host_costs, load_profiles, profile
+from bentpipe.ip.codec import TcpPath
+from bentpipe.tcp.config import TcpConfig
+from bentpipe.tcp.constants import SYN
+from bentpipe.tcp.segment import Segment
+from bentpipe_sim.interface import PduEvent, PduStatus
+from models.pair import Pair
+from models.wire import WireNetwork
+
+US = 10**6
+MS = 10**9
+OC3C_SDU_BPS = 149_760_000 * 48 // 53
+
+
+def aal5_overhead(pair: Pair) -> None:
+    """Full segments fill 192 cells."""
+    pair.forth.overhead = 192 * 48 - 9188
+
+
+def steady_bps(pair: Pair, *flows: Flow) -> float:
+    """What the flows deliver together in the third second."""
+    pair.engine.run(2 * 10**12)
+    before = sum(flow.report(pair.engine.now_ps).octets_delivered for flow in flows)
+    pair.engine.run(3 * 10**12)
+    return 8.0 * (sum(flow.report(pair.engine.now_ps).octets_delivered for flow in flows) - before)
+
+
+def test_best_rate_of_oc3c() -> None:
+    """134.513 Mb/s: 9140 octets in 192 cells."""
+    pair = Pair(rate_bps=OC3C_SDU_BPS, delay_ps=50 * US)
+    aal5_overhead(pair)
+    flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
+    assert steady_bps(pair, flow) / 1e6 == pytest.approx(134.513, abs=0.08)
+
+
+@pytest.mark.parametrize(("send", "receive", "side"), [(800, 0, "source"), (0, 800, "sink")])
+def test_processor_limits_the_rate(send: int, receive: int, side: str) -> None:
+    """800 us a segment at one end: 9140 octets each 800 us, less the ACKs' share."""
+    slow = HostConfig(side, send_cost_ps=send * US, receive_cost_ps=receive * US)
+    pair = Pair(delay_ps=MS, **{side: slow})
+    flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
+    assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / 800e-6, rel=0.01)
+
+
+def test_acks_cost_as_much_as_data() -> None:
+    """550 us both ways at the sink: one and a half segments' time for each segment of data."""
+    pair = Pair(delay_ps=MS, sink=HostConfig("sink", profile="sparc-10"))
+    flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
+    assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / (1.5 * 550e-6), rel=0.01)
+    sink = flow.sink.connection
+    assert 0 <= pair.sink.busy_ps - 550 * US * (sink.segments_sent + sink.segments_received) <= 550 * US
+
+
+def test_connections_share_the_processor() -> None:
+    pair = Pair(delay_ps=MS, sink=HostConfig("sink", receive_cost_ps=800 * US))
+    tcp = TcpConfig(send_buffer=100_000, receive_buffer=100_000)
+    first, second = pair.flow(tcp), pair.flow(tcp)
+    assert steady_bps(pair, first, second) == pytest.approx(9140 * 8 / 800e-6, rel=0.01)
+    rates = [flow.report(pair.engine.now_ps).goodput_bps for flow in (first, second)]
+    assert rates[0] == pytest.approx(rates[1], rel=0.1)
+
+
+def test_segment_waits_for_the_processor() -> None:
+    """A SYN costs its sender 300 us, its receiver 200 us: the answer leaves after 300 + 1000 + 200 + 100 us."""
+    pair = Pair(
+        delay_ps=MS,
+        source=HostConfig("source", send_cost_ps=300 * US),
+        sink=HostConfig("sink", send_cost_ps=100 * US, receive_cost_ps=200 * US),
+        keep_log=True,
+    )
+    pair.run(pair.flow(TcpConfig(), 1), 0.01)
+    assert [time for time, *_ in pair.network.log or []][:2] == [300 * US, 1600 * US]
+
+
+def test_full_interface_queue_drops_and_quenches() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS, source=HostConfig("source", interface_queue=10))
+    flow = pair.flow(TcpConfig(send_buffer=400_000, receive_buffer=400_000), 2_000_000)
+    report = pair.run(flow, 60)
+    assert report.finished and report.bad_octets == 0
+    assert pair.source.interface_drops == report.quenches > 0
+    assert report.retransmits >= report.quenches
+
+
+def test_interface_queue_without_limit() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS)
+    report = pair.run(pair.flow(TcpConfig(send_buffer=400_000, receive_buffer=400_000), 2_000_000), 60)
+    assert (report.finished, report.quenches, report.retransmits) == (True, 0, 0)
+
+
+def test_damaged_payload_is_dropped_by_the_checksum() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS)
+
+    def damage(number: int, octets: bytearray) -> None:
+        if number in (5, 9):
+            octets[-1] ^= 1
+
+    pair.forth.mangle = damage
+    report = pair.run(pair.flow(TcpConfig(send_buffer=50_000, receive_buffer=50_000), 300_000), 60)
+    assert (report.finished, report.bad_octets, pair.sink.checksum_errors) == (True, 0, 2)
+
+
+def test_wrong_octets_that_pass_the_checksum_are_counted() -> None:
+    """Two words exchanged: the checksum can't see it, the pattern does."""
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS)
+
+    def damage(number: int, octets: bytearray) -> None:
+        if number == 5:
+            octets[100:102], octets[102:104] = octets[102:104], octets[100:102]
+
+    pair.forth.mangle = damage
+    report = pair.run(pair.flow(TcpConfig(send_buffer=50_000, receive_buffer=50_000), 300_000), 60)
+    assert report.finished and pair.sink.checksum_errors == 0
+    assert 2 <= report.bad_octets <= 4
+
+
+def test_pdu_errors_are_counted_by_status() -> None:
+    pair = Pair()
+    for status in (PduStatus.CRC, PduStatus.CRC, PduStatus.LOST_LAST):
+        pair.sink.event(PduEvent(0, 1, 0, status, 0, b"", 0))
+    assert pair.sink.pdu_errors[PduStatus.CRC] == 2
+    assert pair.sink.pdu_errors[PduStatus.LOST_LAST] == 1
+
+
+def test_unknown_connection_is_reset() -> None:
+    pair = Pair(delay_ps=MS, keep_log=True)
+    flow = pair.flow(TcpConfig(), 1)
+    path = TcpPath(pair.source.address, pair.sink.address, 1, 2)
+    pair.network.send(0, 0, path.encode(Segment(77, 0, SYN, 100, 0, 0, None), 1), 0, 0, 0, 28, 44)
+    pair.run(flow, 1)
+    assert pair.sink.no_connection == 1
+    resets = [head for _, nic, _, head in pair.network.log or [] if nic == 1 and head[41] == 0x14]
+    assert len(resets) == 1
+    assert int.from_bytes(resets[0][36:40], "big") == 78
+    assert pair.source.no_connection == 1  # the reset, in turn, of no connection: not answered
+
+
+def test_report_of_an_endless_flow() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS)
+    flow = pair.flow(TcpConfig(send_buffer=50_000, receive_buffer=50_000), None, start_ps=10**12)
+    report = pair.run(flow, 3)
+    assert (report.finished, report.state, report.start_ps, report.end_ps) == (False, "ESTABLISHED", 10**12, 3 * 10**12)
+    assert report.goodput_bps == report.octets_delivered * 8 / 2
+    assert 8.5e6 < report.goodput_bps < 10e6
+    assert 0 <= report.octets_delivered - report.octets_acknowledged < 50_000
+    assert 2 * MS < report.rtt_min_ps < report.rtt_mean_ps < report.rtt_max_ps
+
+
+def test_goodput_ends_with_the_last_octet() -> None:
+    """From connect to the last octet read: three crossings for one segment, without the closing."""
+    pair = Pair(delay_ps=100 * MS)
+    report = pair.run(pair.flow(TcpConfig(), 1000), 100)
+    assert (report.finished, report.end_ps) == (True, 300 * MS)
+    assert report.goodput_bps == pytest.approx(1000 * 8 / 0.3)
+
+
+def test_run_stops_when_all_flows_have_finished() -> None:
+    pair = Pair(delay_ps=MS)
+    pair.flow(TcpConfig(), 10_000)
+    last = pair.flow(TcpConfig(), 10_000, start_ps=2 * 10**12)
+    assert pair.run(last, 100).finished
+    assert 2 * 10**12 < pair.engine.now_ps < 3 * 10**12
+
+
+def test_progress_and_clean_stop() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS)
+    flow = pair.flow(TcpConfig())
+    seen: list[int] = []
+
+    def progress(now: int) -> bool:
+        seen.append(now)
+        return len(seen) < 5
+
+    assert pair.engine.run(10**13, progress) == seen[-1]
+    assert len(seen) == 5 and all(b - a >= 50 * MS for a, b in pairwise(seen))
+    before = flow.report(seen[-1]).octets_delivered
+    pair.engine.run(seen[-1] + 10**12)  # and it can go on
+    assert flow.report(pair.engine.now_ps).octets_delivered > before
+
+
+def test_run_in_pieces_is_the_same_as_in_one() -> None:
+    def run(pieces: int) -> object:
+        pair = Pair(rate_bps=10_000_000, delay_ps=MS, seed=2)
+        pair.forth.loss = 0.02
+        flow = pair.flow(TcpConfig(send_buffer=50_000, receive_buffer=50_000))
+        for piece in range(1, pieces + 1):
+            pair.engine.run(piece * 6 * 10**12 // pieces)
+        return flow.report(pair.engine.now_ps)
+
+    assert run(1) == run(7)
+
+
+def test_recorder_series() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS)
+    pair.forth.drop_data = {20}
+    report = pair.run(pair.flow(TcpConfig(send_buffer=100_000, receive_buffer=100_000), 500_000), 60)
+    samples = pair.recorder.samples
+    assert set(samples) == {"flow1.cwnd", "flow1.ssthresh", "flow1.una"}
+    assert [value for _, value in samples["flow1.una"]] == sorted(value for _, value in samples["flow1.una"])
+    assert samples["flow1.una"][-1][1] == 500_001  # the FIN counts
+    kinds = [kind for _, _, kind, _ in pair.recorder.events]
+    assert kinds.count("fast_retransmit") == report.fast_retransmits == 1
+    assert kinds.count("retransmit") == report.retransmits == 1
+    assert next(value for _, _, kind, value in pair.recorder.events if kind == "retransmit") == 20 * 9140
+
+
+def test_ticks_of_hosts_are_apart() -> None:
+    network = WireNetwork()
+    engine = Engine(network)
+    for index in range(6):
+        engine.add_host(HostConfig(f"h{index}"), network.add_nic())
+    due = sorted(time for time, _, _ in engine.scheduler.heap)
+    assert len(set(due)) == 12
+    same = WireNetwork()
+    engine = Engine(same)
+    for index in range(6):
+        engine.add_host(HostConfig(f"h{index}", timer_phase_ps=0), same.add_nic())
+    assert len({time for time, _, _ in engine.scheduler.heap}) == 2
+
+
+def test_profiles() -> None:
+    profiles = load_profiles()
+    assert profile("dec-alpha-3000-700").send_us == 62
+    assert all(entry.source and entry.send_us > 0 and entry.receive_us > 0 for entry in profiles.values())
+    assert host_costs(HostConfig("a", profile="sparc-5")) == (700 * US, 700 * US)
+    assert host_costs(HostConfig("a", profile="sparc-5", send_cost_ps=1)) == (1, 700 * US)
+    assert host_costs(HostConfig("a")) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["sparc-10-51", "dec-alpha-3000-400"])
+def test_derived_profiles_give_their_published_limits(name: str) -> None:
+    published = profile(name)
+    for side, limit in (("source", published.send_limit_mbps), ("sink", published.receive_limit_mbps)):
+        pair = Pair(delay_ps=MS, **{side: HostConfig(side, profile=name)})
+        flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
+        assert steady_bps(pair, flow) / 1e6 == pytest.approx(limit, rel=0.01)
+
+
+def test_errors_name_the_value() -> None:
+    with pytest.raises(ValueError, match="did you mean sparc-5"):
+        profile("sparc5")
+    with pytest.raises(ValueError, match="variant must be one of tahoe, reno, newreno, sack, not 'cubic'"):
+        TcpConfig(variant="cubic")
+    with pytest.raises(ValueError, match="mss 9140 needs an MTU of 9180, the interface has 1500"):
+        TcpConfig(mss=9140).segment_size(1500)
+    with pytest.raises(ValueError, match=r"receive_buffer must be 1\.\."):
+        TcpConfig(receive_buffer=0)
+    with pytest.raises(ValueError, match="size_octets"):
+        Ttcp(0)
+    with pytest.raises(ValueError, match="mtu of host h"):
+        HostConfig("h", mtu=10)
+    pair = Pair()
+    with pytest.raises(ValueError, match="interface 0 already belongs to host source"):
+        pair.engine.add_host(HostConfig("x"), 0)
+    with pytest.raises(ValueError, match="same host"):
+        pair.engine.add_tcp_flow("f", pair.source, pair.source, 0, 0, TcpConfig())
+
+
+def test_defaults_are_the_testbeds() -> None:
+    config = TcpConfig()
+    assert (config.variant, config.segment_size(9180), config.timestamps, config.timers) == ("reno", 9140, False, "bsd")
+    assert config.window_scale and config.receive_buffer == 10 * 1024 * 1024
