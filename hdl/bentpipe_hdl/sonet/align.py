@@ -217,4 +217,5 @@ def _first_one(value):
     """The index of the only, or of some, one in ``value``."""
     size = len(value)
     count = (size - 1).bit_length()
-    return Cat(Cat(value[i] for i in range(size) if i >> b & 1).any() for b in range(count))
+    masks = [sum(1 << i for i in range(size) if i >> b & 1) for b in range(count)]
+    return Cat((value & mask).any() for mask in masks)

@@ -112,8 +112,7 @@ class Deframer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         g = self._geometry
-        n, width = g.n, g.width
-        bits = 8 * width
+        bits = 8 * g.width
         m.submodules.aligner = aligner = Aligner(g)
         m.submodules.key = key = FrameKey(g)
         m.submodules.parity = parity = FrameParity(g)

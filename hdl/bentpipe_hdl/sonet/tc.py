@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.hec import SYNDROMES, hec
+from bentpipe_hdl.hec import COSET, SYNDROMES, hec
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
 
 __all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State"]
@@ -16,6 +16,23 @@ DELTA = 6
 """Consecutive good headers that lead from PRESYNC to SYNC."""
 
 CELL = 53
+
+
+def _syndrome_masks():
+    """For each bit of the syndrome, the bits that count in a 40-bit header with its first byte in the low bits."""
+    masks = []
+    for k in range(8):
+        bits = [i for i in range(40) if SYNDROMES[i] >> k & 1]  # bit 0: last of the HEC
+        masks.append(sum(1 << (8 * (4 - i // 8) + i % 8) for i in bits))
+    return masks
+
+
+_MASKS = _syndrome_masks()
+
+
+def _syndrome(header):
+    """The syndrome of a header of 40 bits, first byte in the low bits."""
+    return Cat((header & mask).xor() for mask in _MASKS) ^ COSET
 
 
 def _swap32(value):
@@ -275,9 +292,6 @@ class CellDemapper(wiring.Component):
         checking = Signal()
         taken = Signal()
 
-        def syndrome_of(header):  # 40 bits, first byte in the low bits
-            return hec(_swap32(header[:32])) ^ header[32:40]
-
         m.d.sync += taken.eq(0)
         m.d.comb += count.eq(0)
         with m.If(self.push):
@@ -306,13 +320,13 @@ class CellDemapper(wiring.Component):
                     if g.wide:
                         whole = Signal(40)
                         m.d.comb += whole.eq(found_cell[:40])
-                        m.d.sync += syndrome.eq(syndrome_of(whole))
+                        m.d.sync += syndrome.eq(_syndrome(whole))
         if g.wide:
             m.d.comb += checking.eq(taken)
         else:
             m.d.sync += [checking.eq(taken)]
             with m.If(taken):
-                m.d.sync += syndrome.eq(syndrome_of(cell[:40]))
+                m.d.sync += syndrome.eq(_syndrome(cell[:40]))
 
         # HUNT: headers that end in the bytes of the last word; the oldest good one wins.
         fresh = Signal(range(width + 1))
@@ -326,7 +340,7 @@ class CellDemapper(wiring.Component):
                 at = size - 5 - i
                 header = window[8 * at : 8 * (at + 5)]
                 with m.If(fresh > i):
-                    m.d.sync += hits[i].eq(syndrome_of(header) == 0)
+                    m.d.sync += hits[i].eq(_syndrome(header) == 0)
             with m.If(hits.any()):
                 start = Signal(range(5 + 3 * width))
                 later = Signal(range(width))

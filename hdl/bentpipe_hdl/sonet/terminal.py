@@ -1,0 +1,562 @@
+"""One end of a SONET line: framer, deframer, alarms, traces, counters, and the registers for all of it."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, EnableInserter, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_hdl.sonet.alarms import ALARMS, Defects, Hold, LineAlarms, PathAlarms, Persistence
+from bentpipe_hdl.sonet.deframer import RECEIVED, Deframer
+from bentpipe_hdl.sonet.framer import FRAMER_SETTINGS, Framer, FramerForce
+from bentpipe_hdl.sonet.tc import State
+from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
+
+__all__ = ["COUNTERS", "REGISTERS", "RegisterInfo", "SonetTerminal", "Termination", "register"]
+
+RDI_FRAMES = 20
+"""An RDI once sent stays for at least so many frames."""
+
+LCD_FRAMES = 32
+"""4 ms."""
+
+COUNTERS = {
+    "frames": "frames received (also while out of frame)",
+    "b1": "bit errors found by B1",
+    "b2": "bit errors found by B2",
+    "b3": "bit errors found by B3",
+    "rei_l": "bit errors that the far end's B2 found (M1)",
+    "rei_p": "bit errors that the far end's B3 found (G1)",
+    "sef": "times that framing was lost",
+    "positive": "positive pointer movements received",
+    "negative": "negative pointer movements received",
+    "new_pointer": "new pointer values taken, without or with NDF",
+    "ndf": "new pointer values taken with NDF",
+    "sent_positive": "positive pointer movements sent",
+    "sent_negative": "negative pointer movements sent",
+    "rx_user": "user cells received, corrected ones included",
+    "rx_idle": "idle and unassigned cells received",
+    "corrected": "user cells whose header was corrected",
+    "discarded": "cells discarded for their header",
+    "ocd": "times that cell delineation was lost",
+    "tx_user": "user cells sent",
+    "tx_idle": "idle cells sent",
+}
+"""Counters of a termination, in the order of their registers. All wrap at 2**32."""
+
+Settings = data.StructLayout(
+    {
+        "overhead": data.StructLayout({name: bits for name, (bits, _) in FRAMER_SETTINGS.items()}),
+        "force": FramerForce,
+        "hec_mask": 8,
+        "drift": 24,
+        "target": 10,
+        "c2_expected": 8,
+        "auto_rdi": 1,
+        "auto_rei": 1,
+        "tim_s": 1,
+        "tim_p": 1,
+        "j0_sent_form": TraceForm,
+        "j1_sent_form": TraceForm,
+        "j0_form": TraceForm,
+        "j1_form": TraceForm,
+    }
+)
+
+TABLES = ("j0_sent", "j1_sent", "j0_expected", "j1_expected")
+"""Trace memories of 64 bytes."""
+
+
+class Termination(wiring.Component):
+    """The data path and everything that works at its clock. All of it may be stopped by an enable.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    pointer : int
+        Offset sent after reset.
+
+    Members
+    -------
+    line_out : Out(8 * width), line_in : In(8 * width), signal : In(1)
+        The line. First byte in the low bits, first bit of a byte on top.
+    tx_cell, tx_valid, tx_ready
+        Cells to be sent, as in :class:`CellMapper`.
+    rx_cell, rx_valid, rx_hec_error, rx_corrected
+        Cells received, as in :class:`CellDemapper`.
+    settings : In(Settings)
+    increment, decrement, jump : In(1)
+        Pointer requests, held until ``moved``.
+    latch : In(1)
+        Copies the counters into ``counters`` and clears them.
+    table : In(2), table_address : In(6), table_data : In(8), table_write : In(1)
+        Writes a trace memory (``TABLES``).
+    defects : Out(Defects), received : Out(Struct), counters : Out(20 x 32), rdi_p_code, pointer, state, in_frame
+    """
+
+    def __init__(self, geometry, pointer=522):
+        self._geometry = geometry
+        self._pointer = pointer
+        bits = 8 * geometry.width
+        super().__init__(
+            {
+                "line_out": Out(bits),
+                "line_in": In(bits),
+                "signal": In(1, init=1),
+                "tx_cell": In(416),
+                "tx_valid": In(1),
+                "tx_ready": Out(1),
+                "rx_cell": Out(416),
+                "rx_valid": Out(1),
+                "rx_hec_error": Out(1),
+                "rx_corrected": Out(1),
+                "settings": In(Settings),
+                "increment": In(1),
+                "decrement": In(1),
+                "jump": In(1),
+                "moved": Out(1),
+                "latch": In(1),
+                "table": In(2),
+                "table_address": In(6),
+                "table_data": In(8),
+                "table_write": In(1),
+                "defects": Out(Defects),
+                "received": Out(data.StructLayout(RECEIVED)),
+                "counters": Out(data.ArrayLayout(32, len(COUNTERS))),
+                "rdi_p_code": Out(3),
+                "pointer": Out(10),
+                "sent_pointer": Out(10),
+                "state": Out(State),
+                "in_frame": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self._geometry
+        s = self.settings
+        m.submodules.framer = framer = Framer(g, self._pointer)
+        m.submodules.deframer = rx = Deframer(g)
+        m.d.comb += [
+            self.line_out.eq(framer.line),
+            framer.cell.eq(self.tx_cell),
+            framer.valid.eq(self.tx_valid),
+            self.tx_ready.eq(framer.ready),
+            framer.overhead.eq(s.overhead),
+            framer.force.eq(s.force),
+            framer.hec_mask.eq(s.hec_mask),
+            framer.drift.eq(s.drift),
+            framer.increment.eq(self.increment),
+            framer.decrement.eq(self.decrement),
+            framer.jump.eq(self.jump),
+            framer.target.eq(s.target),
+            self.moved.eq(framer.moved),
+            self.sent_pointer.eq(framer.active),
+            rx.line.eq(self.line_in),
+            rx.signal.eq(self.signal),
+            self.rx_cell.eq(rx.cell),
+            self.rx_valid.eq(rx.valid),
+            self.rx_hec_error.eq(rx.hec_error),
+            self.rx_corrected.eq(rx.corrected),
+            self.received.eq(rx.received),
+            self.pointer.eq(rx.pointer),
+            self.state.eq(rx.state),
+            self.in_frame.eq(rx.in_frame),
+        ]
+
+        # Strobes of the received overhead.
+        def at_row(row):
+            return rx.row_strobe & rx.in_frame & (rx.row == row)
+
+        def at_path(row):
+            return rx.path_strobe & (rx.path_row == row)
+
+        # Traces
+        senders = {}
+        receivers = {}
+        for k, name in enumerate(TABLES):
+            first = 1 if name.startswith("j0") else 0
+            item = TraceSender(first) if name.endswith("sent") else TraceReceiver(first)
+            m.submodules[name] = item
+            (senders if name.endswith("sent") else receivers)[name[:2]] = item
+            m.d.comb += [
+                item.address.eq(self.table_address),
+                item.data.eq(self.table_data),
+                item.write.eq(self.table_write & (self.table == k)),
+            ]
+        no_section, no_line, no_path = Signal(), Signal(), Signal()
+        m.d.comb += [
+            senders["j0"].form.eq(s.j0_sent_form),
+            senders["j1"].form.eq(s.j1_sent_form),
+            senders["j0"].sent.eq(framer.j0_sent),
+            senders["j1"].sent.eq(framer.j1_sent),
+            framer.j0.eq(senders["j0"].byte),
+            framer.j1.eq(senders["j1"].byte),
+            receivers["j0"].form.eq(s.j0_form),
+            receivers["j0"].strobe.eq(at_row(0)),
+            receivers["j0"].byte.eq(rx.received.j0),
+            receivers["j0"].clear.eq(no_section | ~s.tim_s),
+            receivers["j1"].form.eq(s.j1_form),
+            receivers["j1"].strobe.eq(at_path(0)),
+            receivers["j1"].byte.eq(rx.received.j1),
+            receivers["j1"].clear.eq(no_path | ~s.tim_p),
+        ]
+
+        # Defects
+        m.submodules.line = line = LineAlarms()
+        m.submodules.path = path = PathAlarms()
+        m.submodules.lcd = lcd = Persistence(LCD_FRAMES)
+        d = self.defects
+        frame_end = Signal()
+        no_cells = Signal()
+        m.d.comb += [
+            frame_end.eq(rx.row_strobe & (rx.row == 8)),
+            no_section.eq(rx.los | rx.lof),
+            no_line.eq(no_section | line.ais_l),
+            no_path.eq(no_line | rx.path_ais | rx.lop),
+            no_cells.eq(no_path | path.uneq_p),
+            rx.stop.eq(no_line | path.uneq_p),
+            line.strobe.eq(at_row(4)),
+            line.k2.eq(rx.received.k2),
+            line.clear.eq(no_section),
+            path.c2_strobe.eq(at_path(2)),
+            path.c2.eq(rx.received.c2),
+            path.expected.eq(s.c2_expected),
+            path.g1_strobe.eq(at_path(3)),
+            path.g1.eq(rx.received.g1),
+            path.clear.eq(no_path),
+            lcd.strobe.eq(frame_end),
+            lcd.condition.eq(d.ocd),
+            lcd.clear.eq(no_cells),
+            self.rdi_p_code.eq(path.rdi_p_code),
+            d.los.eq(rx.los),
+            d.sef.eq(rx.sef),
+            d.lof.eq(rx.lof),
+            d.ais_l.eq(line.ais_l),
+            d.rdi_l.eq(line.rdi_l),
+            d.tim_s.eq(receivers["j0"].mismatch),
+            d.ais_p.eq(rx.path_ais),
+            d.lop_p.eq(rx.lop),
+            d.uneq_p.eq(path.uneq_p),
+            d.plm_p.eq(path.plm_p),
+            d.tim_p.eq(receivers["j1"].mismatch),
+            d.rdi_p.eq(path.rdi_p),
+            d.ocd.eq((rx.state != State.SYNC) & ~no_cells),
+            d.lcd.eq(lcd.defect),
+        ]
+
+        # What the far end is told.
+        m.submodules.rdi_l = hold_l = Hold(1, RDI_FRAMES)
+        m.submodules.rdi_p = hold_p = Hold(3, RDI_FRAMES)
+        code = Signal(3)
+        with m.If(no_path):
+            m.d.comb += code.eq(0b101)
+        with m.Elif(path.uneq_p | d.tim_p):
+            m.d.comb += code.eq(0b110)
+        with m.Elif(path.plm_p | lcd.defect):
+            m.d.comb += code.eq(0b010)
+        m.d.comb += [
+            hold_l.strobe.eq(framer.frame),
+            hold_l.value.eq(no_line),
+            hold_p.strobe.eq(framer.frame),
+            hold_p.value.eq(code),
+            framer.rdi_l.eq(hold_l.held & s.auto_rdi),
+            framer.rdi_p.eq(Mux(hold_p.held != 0, hold_p.held, 0b001)),
+        ]
+        with m.If(~s.auto_rdi):
+            m.d.comb += framer.rdi_p.eq(0)
+        self._rei(m, 8 * g.n, rx.parity_strobe, rx.b2_errors, framer.rei_l_sent, framer.rei_l)
+        self._rei(m, 8, rx.b3_strobe, rx.b3_errors, framer.rei_p_sent, framer.rei_p)
+
+        # Counters
+        was_sef, was_sync = Signal(init=1), Signal()
+        m.d.sync += [was_sef.eq(rx.sef), was_sync.eq(rx.state == State.SYNC)]
+        m1 = rx.received.m1
+        rei_p = rx.received.g1[4:]
+        events = {
+            "frames": (frame_end, 1),
+            "b1": (rx.parity_strobe, rx.b1_errors),
+            "b2": (rx.parity_strobe, rx.b2_errors),
+            "b3": (rx.b3_strobe, rx.b3_errors),
+            "rei_l": (at_row(8) & ~no_line & (m1 <= 8 * g.n), m1),
+            "rei_p": (at_path(3) & ~no_path & (rei_p <= 8), rei_p),
+            "sef": (rx.sef & ~was_sef, 1),
+            "positive": (rx.positive, 1),
+            "negative": (rx.negative, 1),
+            "new_pointer": (rx.new_pointer, 1),
+            "ndf": (rx.ndf, 1),
+            "sent_positive": (framer.moved & framer.positive, 1),
+            "sent_negative": (framer.moved & framer.negative, 1),
+            "rx_user": (rx.valid & ~rx.hec_error, 1),
+            "rx_idle": (rx.idle, 1),
+            "corrected": (rx.corrected, 1),
+            "discarded": (rx.valid & rx.hec_error, 1),
+            "ocd": (was_sync & (rx.state != State.SYNC), 1),
+            "tx_user": (framer.user, 1),
+            "tx_idle": (framer.idle, 1),
+        }
+        for k, name in enumerate(COUNTERS):
+            strobe, amount = events[name]
+            count = Signal(32, name=f"count_{name}")
+            with m.If(strobe):
+                m.d.sync += count.eq(count + amount)
+            with m.If(self.latch):
+                m.d.sync += [self.counters[k].eq(count), count.eq(Mux(strobe, amount, 0))]
+        return m
+
+    def _rei(self, m, most, strobe, errors, sent, value):
+        """Adds up error counts and hands on at most ``most`` of them a time."""
+        most = min(most, (1 << len(value)) - 1)
+        pending = Signal(len(value) + 4)
+        portion = Signal(len(value))
+        with m.If(strobe & self.settings.auto_rei):
+            m.d.sync += pending.eq(Mux(pending >> (len(pending) - 1), pending, pending + errors))
+        with m.If(sent):
+            m.d.comb += portion.eq(Mux(pending > most, most, pending))
+            m.d.sync += [value.eq(portion), pending.eq(pending - portion)]
+            with m.If(strobe & self.settings.auto_rei):
+                m.d.sync += pending.eq(pending - portion + errors)
+
+
+@dataclass(frozen=True)
+class RegisterInfo:
+    """A register: ``fields`` are (lowest bit, bits, name, meaning)."""
+
+    name: str
+    address: int
+    access: str
+    text: str
+    fields: tuple = ()
+
+
+def _force_fields():
+    texts = {
+        "los": "zeros on the line",
+        "framing": "A1 inverted",
+        "ais_l": "all ones but the section overhead",
+        "ais_p": "all ones in the SPE, H1, H2 and H3",
+        "rdi_l": "RDI-L",
+        "b1": "B1 inverted",
+        "b2": "B2 inverted",
+        "b3": "B3 inverted",
+        "pointer": "an NDF in each frame that may have one",
+    }
+    return tuple((k, 1, name, text) for k, (name, text) in enumerate(texts.items()))
+
+
+_DEFECT_FIELDS = tuple((k, 1, alarm.name, alarm.title) for k, alarm in enumerate(ALARMS))
+
+_SENT = {"e1": 0x20, "f1": 0x21, "e2": 0x22, "k1": 0x23, "k2": 0x24, "s1": 0x25, "c2": 0x26, "f2": 0x27}
+_SENT |= {"h4": 0x28, "z3": 0x29, "z4": 0x2A, "n1": 0x2B, "ss": 0x2C}
+_SENT |= {"dcc1": 0x2D, "dcc2": 0x2E, "dcc3": 0x2F, "dcc4": 0x30}
+
+REGISTERS = (
+    RegisterInfo("defects", 0x00, "ro", "Defects now.", _DEFECT_FIELDS),
+    RegisterInfo(
+        "changed", 0x01, "rw", "Defects that were raised or cleared; ones written are taken away.", _DEFECT_FIELDS
+    ),
+    RegisterInfo("interrupt_mask", 0x02, "rw", "Bits of `changed` that raise `interrupt`.", _DEFECT_FIELDS),
+    RegisterInfo(
+        "state",
+        0x03,
+        "ro",
+        "State of the receiver.",
+        (
+            (0, 2, "cells", "0 HUNT, 1 PRESYNC, 2 SYNC"),
+            (4, 3, "rdi_p_code", "G1 bits 5 to 7 as 10 frames agreed"),
+            (8, 10, "pointer", "received pointer"),
+            (20, 10, "sent_pointer", "pointer sent"),
+            (31, 1, "in_frame", ""),
+        ),
+    ),
+    RegisterInfo("latch", 0x04, "wo", "Any write copies the counters and clears them."),
+    RegisterInfo(
+        "mode",
+        0x08,
+        "rw",
+        "What is done by itself.",
+        (
+            (0, 1, "auto_rdi", "send RDI-L and RDI-P (1 after reset)"),
+            (1, 1, "auto_rei", "send REI-L and REI-P (1 after reset)"),
+            (2, 1, "tim_s", "compare J0"),
+            (3, 1, "tim_p", "compare J1"),
+            (4, 2, "j0_sent_form", "0 one byte, 1 sixteen, 2 sixty-four"),
+            (6, 2, "j1_sent_form", "the same"),
+            (8, 2, "j0_form", "the same, expected"),
+            (10, 2, "j1_form", "the same, expected"),
+        ),
+    ),
+    RegisterInfo("force", 0x09, "rw", "Wrong on purpose, as long as set.", _force_fields()),
+    RegisterInfo("hec_mask", 0x0A, "rw", "Added to the HEC of each cell sent."),
+    RegisterInfo("c2_expected", 0x0B, "rw", "Signal label that is right; 13 hex after reset."),
+    RegisterInfo(
+        "drift",
+        0x0C,
+        "rw",
+        "How much slower the path's clock is than the line's: units of N bytes a frame, in 2**-24, signed 24 bits; "
+        "1 ppm is 13136.56.",
+    ),
+    RegisterInfo(
+        "move",
+        0x0D,
+        "wo",
+        "One pointer movement.",
+        (
+            (0, 1, "increment", ""),
+            (1, 1, "decrement", ""),
+            (2, 1, "jump", "to `target`, with NDF"),
+            (16, 10, "target", ""),
+        ),
+    ),
+    *(RegisterInfo(f"sent_{name}", address, "rw", f"{name.upper()} to be sent.") for name, address in _SENT.items()),
+    *(
+        RegisterInfo(f"received_{name}", 0x40 + k, "ro", f"{name.upper()} as received.")
+        for k, name in enumerate(RECEIVED)
+    ),
+    *(
+        RegisterInfo(f"count_{name}", 0x80 + k, "ro", f"At the last `latch`: {text}.")
+        for k, (name, text) in enumerate(COUNTERS.items())
+    ),
+    RegisterInfo(
+        "trace",
+        0x10,
+        "wo",
+        "Writes a byte of a trace message.",
+        (
+            (0, 8, "byte", ""),
+            (8, 6, "index", ""),
+            (16, 2, "message", "0 J0 sent, 1 J1 sent, 2 J0 expected, 3 J1 expected"),
+        ),
+    ),
+)
+"""The register map: the table that the registers are built from and that is printed in the manual."""
+
+
+def register(name):
+    """The entry of ``REGISTERS`` with this name."""
+    return next(r for r in REGISTERS if r.name == name)
+
+
+class SonetTerminal(wiring.Component):
+    """:class:`Termination` behind registers.
+
+    Members
+    -------
+    enable : In(1)
+        The line's word clock. Everything but the registers stands still while it is low.
+    csr : In(CsrSignature)
+        ``REGISTERS``.
+    interrupt : Out(1)
+    line_out, line_in, signal, tx_cell, tx_valid, tx_ready, rx_cell, rx_valid, rx_hec_error, rx_corrected
+        As in :class:`Termination`; they hold while ``enable`` is low, and count only when it is high.
+    """
+
+    def __init__(self, geometry, pointer=522):
+        self._geometry = geometry
+        self._pointer = pointer
+        bits = 8 * geometry.width
+        super().__init__(
+            {
+                "enable": In(1, init=1),
+                "csr": In(CsrSignature()),
+                "interrupt": Out(1),
+                "line_out": Out(bits),
+                "line_in": In(bits),
+                "signal": In(1, init=1),
+                "tx_cell": In(416),
+                "tx_valid": In(1),
+                "tx_ready": Out(1),
+                "rx_cell": Out(416),
+                "rx_valid": Out(1),
+                "rx_hec_error": Out(1),
+                "rx_corrected": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        core = Termination(self._geometry, self._pointer)
+        m.submodules.core = EnableInserter(self.enable)(core)
+        for name in ("line_in", "signal", "tx_cell", "tx_valid"):
+            m.d.comb += getattr(core, name).eq(getattr(self, name))
+        for name in ("line_out", "tx_ready", "rx_cell", "rx_valid", "rx_hec_error", "rx_corrected"):
+            m.d.comb += getattr(self, name).eq(getattr(core, name))
+
+        reset = {"c2_expected": 0x13, "auto_rdi": 1, "auto_rei": 1}
+        overhead = {name: value for name, (_, value) in FRAMER_SETTINGS.items()}
+        s = Signal(Settings, init={"overhead": overhead, **reset})
+        m.d.comb += core.settings.eq(s)
+        csr = CsrMap(m, self.csr)
+
+        def entry(name):
+            r = register(name)
+            return r.name, r.address, r.text
+
+        def put(name, target):
+            n, address, text = entry(name)
+            csr.setting(n, address, target, text)
+
+        def get(name, value):
+            n, address, text = entry(name)
+            csr.status(n, address, value, text)
+
+        # Requests wait for the word clock, and pointer movements for their time.
+        w_data = self.csr.w_data
+        asked = Signal(3)
+        m.d.comb += Cat(core.increment, core.decrement, core.jump).eq(asked)
+        with m.If(core.moved & self.enable):
+            m.d.sync += asked.eq(0)
+        latch = Signal()
+        m.d.comb += core.latch.eq(latch)
+        table = Signal(18)
+        table_write = Signal()
+        m.d.comb += [
+            core.table_data.eq(table[:8]),
+            core.table_address.eq(table[8:14]),
+            core.table.eq(table[16:18]),
+            core.table_write.eq(table_write),
+        ]
+        with m.If(self.enable):
+            m.d.sync += [latch.eq(0), table_write.eq(0)]
+        with m.If(csr.written(register("latch").address)):
+            m.d.sync += latch.eq(1)
+        with m.If(csr.written(register("move").address)):
+            m.d.sync += [asked.eq(w_data[:3]), s.target.eq(w_data[16:26])]
+        with m.If(csr.written(register("trace").address)):
+            m.d.sync += [table.eq(w_data), table_write.eq(1)]
+
+        before = Signal(len(ALARMS), init=1 << [a.name for a in ALARMS].index("sef"))
+        changed = Signal(len(ALARMS))
+        mask = Signal(len(ALARMS))
+        defects = core.defects.as_value()
+        taken = Mux(csr.written(register("changed").address), w_data[: len(ALARMS)], 0)
+        m.d.sync += [
+            before.eq(defects),
+            changed.eq((changed & ~taken) | (defects ^ before)),
+            self.interrupt.eq((changed & mask).any()),
+        ]
+        get("defects", defects)
+        get("changed", changed)
+        put("interrupt_mask", mask)
+        get(
+            "state",
+            Cat(
+                core.state, Const(0, 2), core.rdi_p_code, Const(0, 1), core.pointer, Const(0, 2), core.sent_pointer,
+                Const(0, 1), core.in_frame,
+            ),
+        )  # fmt: skip
+        modes = ("auto_rdi", "auto_rei", "tim_s", "tim_p", "j0_sent_form", "j1_sent_form", "j0_form", "j1_form")
+        put("mode", Cat(s[name] for name in modes))
+        put("force", s.force.as_value())
+        put("hec_mask", s.hec_mask)
+        put("c2_expected", s.c2_expected)
+        put("drift", s.drift)
+        for name in FRAMER_SETTINGS:
+            put(f"sent_{name}", s.overhead[name])
+        for name in RECEIVED:
+            get(f"received_{name}", core.received[name])
+        for k, name in enumerate(COUNTERS):
+            get(f"count_{name}", core.counters[k])
+        csr.finish()
+        return m
