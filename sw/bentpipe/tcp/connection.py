@@ -547,9 +547,7 @@ class Connection:
                 todrop = length
                 if length:
                     self.duplicates += 1
-                seq = self.rcv_nxt
-            else:
-                seq += todrop
+            seq += todrop
             length -= todrop
 
         # Trim what is beyond the window
@@ -578,7 +576,7 @@ class Connection:
             if state == SYN_RECEIVED and self.passive:
                 self._relisten()
             else:
-                finished = state == CLOSING or state == LAST_ACK or state == TIME_WAIT
+                finished = state in (CLOSING, LAST_ACK, TIME_WAIT)
                 self._closed("" if finished else "reset by the peer")
             return
         if flags & SYN:

@@ -66,7 +66,7 @@ class Model:
 
 operations = st.lists(
     st.one_of(
-        st.tuples(st.just("sack"), st.integers(0, 180), st.integers(1, 25)),
+        st.tuples(st.just("sack"), st.integers(0, 175), st.integers(1, 25)),
         st.tuples(st.just("ack"), st.integers(0, 30), st.just(0)),
         st.tuples(st.just("retransmit"), st.integers(1, 15), st.just(0)),
         st.tuples(st.just("recover"), st.just(0), st.just(0)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bentpipe.hosts.host import Endpoint, Timer
+from bentpipe.hosts.reader import PacedReader
 from bentpipe.ip.codec import HEADER, decode_options
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.constants import ACK, SYN
@@ -18,18 +18,6 @@ VARIANTS = ("tahoe", "reno", "newreno", "sack")
 # The handshake passes, so that an attempt isn't given up after 75 s; 12 losses can't be the 13 in a row that end
 # a connection.
 losses = st.sets(st.integers(2, 70), max_size=12)
-
-
-class SlowReader(Timer):
-    """An application that reads now and then."""
-
-    def __init__(self, endpoint: Endpoint, octets: int, period_ps: int) -> None:
-        self.endpoint, self.octets, self.period_ps = endpoint, octets, period_ps
-
-    def fire(self, now: int) -> None:
-        self.endpoint.connection.read(self.octets, now)
-        self.endpoint.done(now)
-        self.endpoint.host.scheduler.at(now + self.period_ps, self)
 
 
 def assert_window_kept(pair: Pair) -> None:
@@ -112,8 +100,7 @@ def test_everything_arrives_once_in_order(
     )
     flow = pair.flow(tcp, size)
     if slow:
-        flow.sink.connection.auto_read = False
-        pair.engine.scheduler.at(1, SlowReader(flow.sink, 3000, 400 * MS))
+        PacedReader(flow.sink, 3000, 400 * MS)
     report = pair.run(flow, 3000)
     sink = flow.sink.connection
     if slow:
