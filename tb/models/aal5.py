@@ -62,8 +62,9 @@ class Reassembly:
         Largest SDU in octets. A PDU with more cells than that one has is given up: its octets are forgotten at once,
         its remaining cells are discarded, and the verdict comes with its last cell.
 
-    A right CRC with length 0 is an abort. Where the CRC is wrong the length field, compared with the number of cells, tells what happened: cells lost
-    inside the PDU (too few cells), a lost last cell that joined two PDUs (too many), or bit errors (they agree).
+    A right CRC with length 0 is an abort. Where the CRC is wrong the length field, compared with the number of
+    cells, tells what happened: cells lost inside the PDU (too few cells), a lost last cell that joined two PDUs (too
+    many), or bit errors (they agree).
     """
 
     max_sdu: int = MAX_SDU

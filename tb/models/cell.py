@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from models.hec import hec
 
@@ -91,11 +91,9 @@ class Header:
         """The last cell of an AAL5 CPCS-PDU."""
         return self.user and bool(self.pti & 1)
 
-    def to(self, vpi: int, vci: int, interface: Interface | None = None) -> Header:
-        """This header on another VC: what a switch writes. A GFC stays only from UNI to UNI."""
-        interface = self.interface if interface is None else interface
-        both_uni = self.interface is Interface.UNI and interface is Interface.UNI
-        return replace(self, vpi=vpi, vci=vci, interface=interface, gfc=self.gfc if both_uni else 0)
+    def to(self, vpi: int, vci: int, interface: Interface = Interface.UNI) -> Header:
+        """This header on another VC: what a switch writes. GFC is local to one UNI and not carried on."""
+        return Header(vpi, vci, self.pti, self.clp, interface=interface)
 
 
 @dataclass(frozen=True)

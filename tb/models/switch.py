@@ -209,13 +209,13 @@ class Switch:
         return None
 
     def _first(self, vc: Vc, header: Header) -> Drop | None:
-        """The first cell of a frame decides on the whole frame."""
-        if self._no_room(vc):
+        """The first cell of a frame decides on the whole frame; early packet discard is asked first."""
+        if self._over_epd(vc):
+            reason, rest = Drop.EPD, Drop.EPD
+        elif self._no_room(vc):
             reason, rest = Drop.FULL, Drop.PPD
         elif self._over_clp(header):
             reason, rest = Drop.CLP, Drop.CLP
-        elif self._over_epd(vc):
-            reason, rest = Drop.EPD, Drop.EPD
         else:
             reason, rest = None, Drop.PPD
         if reason is Drop.FULL and not vc.ppd:

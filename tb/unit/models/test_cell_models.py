@@ -98,8 +98,8 @@ def test_translation_keeps_pti_and_clp(header, vpi, vci):
     assert (changed.pti, changed.clp, changed.gfc) == (header.pti, header.clp, 0)
 
 
-def test_translation_at_the_uni_keeps_gfc():
-    assert Header(1, 2, gfc=9).to(3, 4) == Header(3, 4, gfc=9)
+def test_gfc_is_local_to_one_uni():
+    assert Header(1, 2, gfc=9).to(3, 4) == Header(3, 4, gfc=0)
 
 
 @pytest.mark.parametrize("pti", Pti)
