@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.hec import COSET, SYNDROMES, hec
+from bentpipe_hdl.hec import COSET, hec, remainder
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
 
 __all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State"]
@@ -16,6 +16,10 @@ DELTA = 6
 """Consecutive good headers that lead from PRESYNC to SYNC."""
 
 CELL = 53
+
+
+SYNDROMES = [1 << i if i < 8 else remainder(1 << (i - 8), 32) for i in range(40)]
+"""Syndrome of an error in bit ``i`` of a header with its HEC; bit 0 is the last one of the HEC."""
 
 
 def _syndrome_masks():
@@ -90,10 +94,11 @@ class CellMapper(wiring.Component):
         width = g.width
 
         slot = Signal(416)
-        full = Signal()
-        m.d.comb += self.ready.eq(~full)
-        with m.If(self.valid & ~full):
-            m.d.sync += [slot.eq(self.cell), full.eq(1)]
+        empty = Signal(init=1)
+        full = ~empty
+        m.d.comb += self.ready.eq(empty)
+        with m.If(self.valid & empty):
+            m.d.sync += [slot.eq(self.cell), empty.eq(0)]
 
         # The next cell as it goes out, 53 bytes.
         load = Signal()
@@ -108,12 +113,12 @@ class CellMapper(wiring.Component):
             m.d.sync += [
                 ahead.eq(Cat(_swap32(cell[384:]), hec(cell[384:]) ^ self.hec_mask, payload)),
                 history.eq(payload[-48:]),
-                full.eq(0),
+                empty.eq(1),
                 self.user.eq(full),
                 self.idle.eq(~full),
             ]
-            with m.If(~full & self.valid):
-                m.d.sync += full.eq(1)
+            with m.If(empty & self.valid):
+                m.d.sync += empty.eq(0)
 
         if g.wide:
             current = Signal(424, init=first)

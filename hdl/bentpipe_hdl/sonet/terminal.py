@@ -356,7 +356,7 @@ REGISTERS = (
     RegisterInfo(
         "changed", 0x01, "rw", "Defects that were raised or cleared; ones written are taken away.", _DEFECT_FIELDS
     ),
-    RegisterInfo("interrupt_mask", 0x02, "rw", "Bits of `changed` that raise `interrupt`.", _DEFECT_FIELDS),
+    RegisterInfo("interrupt_mask", 0x02, "rw", "Bits of `changed` that raise `irq`.", _DEFECT_FIELDS),
     RegisterInfo(
         "state",
         0x03,
@@ -447,7 +447,7 @@ class SonetTerminal(wiring.Component):
         The line's word clock. Everything but the registers stands still while it is low.
     csr : In(CsrSignature)
         ``REGISTERS``.
-    interrupt : Out(1)
+    irq : Out(1)
     line_out, line_in, signal, tx_cell, tx_valid, tx_ready, rx_cell, rx_valid, rx_hec_error, rx_corrected
         As in :class:`Termination`; they hold while ``enable`` is low, and count only when it is high.
     """
@@ -460,7 +460,7 @@ class SonetTerminal(wiring.Component):
             {
                 "enable": In(1, init=1),
                 "csr": In(CsrSignature()),
-                "interrupt": Out(1),
+                "irq": Out(1),
                 "line_out": Out(bits),
                 "line_in": In(bits),
                 "signal": In(1, init=1),
@@ -534,7 +534,7 @@ class SonetTerminal(wiring.Component):
         m.d.sync += [
             before.eq(defects),
             changed.eq((changed & ~taken) | (defects ^ before)),
-            self.interrupt.eq((changed & mask).any()),
+            self.irq.eq((changed & mask).any()),
         ]
         get("defects", defects)
         get("changed", changed)

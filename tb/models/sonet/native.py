@@ -1,0 +1,123 @@
+"""Two Verilated ends of a SONET line with a channel each way: for tests that need thousands of frames."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import cffi
+
+from bentpipe_hdl.sonet.alarms import ALARMS
+from bentpipe_hdl.sonet.geometry import Geometry
+from bentpipe_hdl.sonet.terminal import COUNTERS, SonetTerminal, register
+from bentpipe_sim import build
+
+_C = """
+typedef struct { uint64_t cells, payload_bad, header_bad, lost, repeated, alien, discarded, corrected, errors,
+                 first_cell, last_bad; } Counts;
+void* line_open(const char* path, int bytes);
+void line_close(void*);
+void line_seed(void*, uint64_t);
+void line_load(void*, int end, double load);
+void line_channel(void*, int end, double ber, uint64_t zero_from, uint64_t zero_to, int shift);
+uint64_t line_now(void*);
+void line_run(void*, uint64_t words);
+uint64_t line_run_until_interrupt(void*, int end, uint64_t words);
+void line_counts(void*, int end, Counts*);
+void line_clear(void*, int end);
+uint32_t line_sent(void*, int end);
+void line_write(void*, int end, uint32_t address, uint32_t value);
+uint32_t line_read(void*, int end, uint32_t address);
+"""
+
+
+@dataclass(frozen=True)
+class TerminalShape:
+    """What ``bentpipe_sim.build`` needs to know of a terminal."""
+
+    n: int
+    width: int
+    kind: str = "sonet_terminal"
+
+    def component(self):
+        return SonetTerminal(Geometry(self.n, self.width))
+
+
+def _driver():
+    cache = build._Cache()
+    source = Path(__file__).with_name("native.cpp")
+    name = f"sonet-line-{build._digest(source.read_bytes(), *build.CXX_FLAGS)}.so"
+
+    def make(folder):
+        made = folder / "line.so"
+        command = [build.compiler(), *build.CXX_FLAGS, f"-I{build.CSRC}", str(source), "-o", str(made), "-ldl"]
+        build._run(command, "compiling the SONET line driver")
+        return made
+
+    return cache.make(name, make)
+
+
+class NativeLine:
+    """Ends 0 and 1. Times are in words of ``width`` bytes."""
+
+    def __init__(self, n, width, seed=1, direct=True):
+        self.geometry = Geometry(n, width)
+        self._ffi = cffi.FFI()
+        self._ffi.cdef(_C)
+        self._lib = self._ffi.dlopen(str(_driver()))
+        # one file, so that the builder sees one definition of the clocked function
+        flags = (*build.VERILATOR_FLAGS, "--output-split", "0")
+        with mock.patch.object(build, "VERILATOR_FLAGS", flags):
+            model = build.build_model(TerminalShape(n, width), direct=direct)
+        handle = self._lib.line_open(str(model).encode(), width)
+        assert handle != self._ffi.NULL
+        self._handle = self._ffi.gc(handle, self._lib.line_close)
+        self._lib.line_seed(handle, seed)
+
+    @property
+    def now(self):
+        return self._lib.line_now(self._handle)
+
+    def run(self, frames=0, words=0):
+        self._lib.line_run(self._handle, frames * self.geometry.frame_words + words)
+
+    def load(self, end, load):
+        self._lib.line_load(self._handle, end, load)
+
+    def channel(self, end, ber=0.0, zeros=(0, 0), shift=0):
+        self._lib.line_channel(self._handle, end, ber, *zeros, shift)
+
+    def counts(self, end):
+        c = self._ffi.new("Counts*")
+        self._lib.line_counts(self._handle, end, c)
+        return {name: getattr(c, name) for name, _ in self._ffi.typeof("Counts").fields}
+
+    def clear(self, end):
+        self._lib.line_clear(self._handle, end)
+
+    def sent(self, end):
+        return self._lib.line_sent(self._handle, end)
+
+    def write(self, end, name, value):
+        self._lib.line_write(self._handle, end, register(name).address, value & 0xFFFFFFFF)
+
+    def read(self, end, name):
+        return self._lib.line_read(self._handle, end, register(name).address)
+
+    def defects(self, end):
+        bits = self.read(end, "defects")
+        return {alarm.name for k, alarm in enumerate(ALARMS) if bits >> k & 1}
+
+    def latched(self, end):
+        """Counters since the last call."""
+        self.write(end, "latch", 0)
+        self.run(words=2)
+        return {name: self.read(end, f"count_{name}") for name in COUNTERS}
+
+    def seconds(self, words):
+        return words / self.geometry.words_per_second
+
+    def trace(self, end, message, data):
+        """Write trace message 0 to 3 (J0 sent, J1 sent, J0 expected, J1 expected)."""
+        for k, byte in enumerate(data):
+            self.write(end, "trace", byte | k << 8 | message << 16)
+            self.run(words=2)
