@@ -118,7 +118,7 @@ def random_vcs(rng):
 
 LOST_ADDRESS = pytest.mark.xfail(
     strict=True,
-    reason="bug: narrow switch, two cells out in consecutive ticks: the second's read_addr is overwritten by the first's",
+    reason="bug: narrow switch, cells out in consecutive ticks: the first one's read_addr replaces the second's",
 )
 
 
