@@ -619,7 +619,9 @@ class Connection:
                 state = self._fin_acknowledged()
                 if state == CLOSED:
                     return
-        elif length == 0 and not flags & FIN:
+        elif length:
+            self.dupacks = 0
+        else:
             # As the window is compared with the one in force, a window update is no duplicate.
             same = segment.window << self.snd_shift == self.snd_wnd
             if self.rexmt_due == 0 or ack != una:
