@@ -1,0 +1,142 @@
+"""What `make synth` measures: nodes at 32 bits in the shapes that a board uses, and the parts that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.aal5.crc32 import advance_cell, crc32_word
+from bentpipe_hdl.cell import NARROW, CellHeader, TimeSignature
+from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_hdl.hec import HecCorrector
+from bentpipe_hdl.link.gap import Gap, xorshift
+from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.sonet.deframer import Deframer
+from bentpipe_hdl.sonet.framer import Framer
+from bentpipe_hdl.sonet.geometry import Geometry
+from bentpipe_hdl.sonet.tc import CellDemapper, CellMapper
+from bentpipe_hdl.sonet.terminal import SonetTerminal
+from bentpipe_hdl.switch.lookup import Lookup
+from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
+
+__all__ = ["COMPONENTS", "Entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A component to be measured: its name in the table, how it is made, and the shape in words."""
+
+    name: str
+    make: Callable[[], Any]
+    shape: str
+    node: bool = False
+
+
+class _Function(wiring.Component):
+    """A pure function as a component."""
+
+    def __init__(self, function: Callable[..., Any], inputs: dict[str, int], output: int):
+        self._function, self._inputs = function, inputs
+        super().__init__({**{name: In(bits) for name, bits in inputs.items()}, "result": Out(output)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.d.comb += self.result.eq(self._function(*(getattr(self, name) for name in self._inputs)))
+        return m
+
+
+class _Tournament(wiring.Component):
+    """A tournament on the narrow datapath, with its look-ups and its root as ports."""
+
+    def __init__(self, vcs: int):
+        self._vcs = vcs
+        bits = (vcs - 1).bit_length()
+        super().__init__(
+            {
+                "time": In(TimeSignature()),
+                "vc": In(bits),
+                "valid": In(1),
+                "key": In(KEY_BITS),
+                "change": In(1),
+                "clearing": In(1),
+                "leaf": Out(KEY_BITS + bits + 1),
+                "root": Out(KEY_BITS + bits + 1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        slot = Slot(m, self.time, NARROW, commit=11)
+        tournament = Tournament(m, slot, self._vcs)
+        root = tournament.replay(self.vc, self.valid, self.key, slot.commit & self.change, self.clearing, self.vc)
+        m.d.comb += self.leaf.eq(tournament.leaf(self.vc))
+        with m.If(slot.commit & self.change):
+            m.d.sync += self.root.eq(root)
+        return m
+
+
+class _Lookup(wiring.Component):
+    """The look-up on the narrow datapath, with its table behind a bus."""
+
+    def __init__(self, vcs: int, ports: int):
+        self._vcs, self._ports = vcs, ports
+        super().__init__(
+            {
+                "time": In(TimeSignature()),
+                "csr": In(CsrSignature()),
+                "header": In(CellHeader),
+                "port": In(range(ports)),
+                "nni": In(ports),
+                "known": Out(1),
+                "vc": Out(range(vcs)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        slot = Slot(m, self.time, NARROW)
+        csr = CsrMap(m, self.csr)
+        lookup = Lookup(m, slot, csr, addr=0x80000, vcs=self._vcs, ports=self._ports, nni=self.nni)
+        known, vc = lookup.find(self.header, self.port)
+        csr.finish()
+        m.d.comb += [self.known.eq(known), self.vc.eq(vc)]
+        return m
+
+
+STS3C, STS12C = Geometry(3, 1), Geometry(12, 4)
+
+COMPONENTS = (
+    Entry("nic", lambda: Nic(width=NARROW, vcs=64), "64 VCs", node=True),
+    Entry("nic-1024", lambda: Nic(width=NARROW, vcs=1024, slot_bits=10), "1024 VCs", node=True),
+    *(
+        Entry(
+            f"switch-{cells}",
+            lambda cells=cells: Switch(width=NARROW, vcs=64, cells=cells, ports=4),
+            f"64 VCs, 4 ports, {cells} cells",
+            node=True,
+        )
+        for cells in (2048, 4096, 8192)
+    ),
+    Entry("link", lambda: Link(width=NARROW), "no delay memory", node=True),
+    Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),
+    Entry("hec-corrector", HecCorrector, "40 bits a clock"),
+    Entry("crc32-word", lambda: _Function(crc32_word, {"crc": 32, "word": 32}, 32), "4 octets a clock"),
+    Entry("crc32-cell", lambda: _Function(advance_cell, {"crc": 32}, 32), "over a cell of zeros"),
+    Entry("gap", Gap, "combinational"),
+    Entry("xorshift", lambda: _Function(xorshift, {"state": 64}, 64), "64 bits a clock"),
+    Entry("tournament", lambda: _Tournament(64), "64 VCs"),
+    Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports of 256 slots"),
+    Entry("sonet-framer-3", lambda: Framer(STS3C), "STS-3c, 8 bits"),
+    Entry("sonet-deframer-3", lambda: Deframer(STS3C), "STS-3c, 8 bits"),
+    Entry("sonet-mapper-3", lambda: CellMapper(STS3C), "STS-3c, 8 bits"),
+    Entry("sonet-demapper-3", lambda: CellDemapper(STS3C), "STS-3c, 8 bits"),
+    Entry("sonet-terminal-3", lambda: SonetTerminal(STS3C), "STS-3c, 8 bits, both ways"),
+    Entry("sonet-terminal-12", lambda: SonetTerminal(STS12C), "STS-12c, 32 bits, both ways"),
+)
+"""In the order of the table."""
