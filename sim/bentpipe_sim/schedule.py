@@ -71,6 +71,7 @@ class _Scheduler:
                 self.input_at[start + bit] = port
         self._chains: dict[int, Context] = {}
         self.context: dict[int, Context] = {}  # of a combinational cell
+        self.output_registers: dict[int, str] = {}  # flip-flop -> output port that it is
         self.copied: set[int] = set()  # flip-flops read while registers are written
 
     # Names and expressions
@@ -89,8 +90,11 @@ class _Scheduler:
     def variable(self, index: int, copies: bool) -> str:
         cell = self.cells[index]
         if isinstance(cell, nir.FlipFlop):
-            return f"c{index}" if copies and index in self.copied else f"q{index}"
+            return f"c{index}" if copies and index in self.copied else self.register(index)
         return f"t{index}"
+
+    def register(self, index: int) -> str:
+        return self.output_registers.get(index, f"q{index}")
 
     def expression(self, value: nir.Value | tuple, copies: bool = False) -> str:
         """Verilog for a value; ``copies`` reads registers as they were before any was written."""
@@ -133,6 +137,11 @@ class _Scheduler:
         return parts[0] if len(parts) == 1 else "{" + ", ".join(reversed(parts)) + "}"
 
     @staticmethod
+    def initial(cell: nir.FlipFlop) -> str:
+        width = len(cell.data)
+        return f"{width}'h{cell.init & ((1 << width) - 1):x}"
+
+    @staticmethod
     def slice(name: str, width: int, low: int, high: int) -> str:
         if low == 0 and high == width - 1:
             return name
@@ -167,6 +176,15 @@ class _Scheduler:
                 result = (right if len(right) > len(left) else left) + (int(net),)
         self._chains[net] = result
         return result
+
+    def is_reset(self, assignment: nir.Assignment, cell: nir.FlipFlop) -> bool:
+        """The last assignment of a register sets it to its initial value when ``rst`` is high."""
+        if "rst" not in self.netlist.top.ports_i or assignment.start or len(assignment.value) != len(cell.data):
+            return False
+        rst = nir.Net.from_cell(0, self.netlist.top.ports_i["rst"][0])
+        value = sum(net.const << k for k, net in enumerate(assignment.value) if net.is_const)
+        constant = all(net.is_const for net in assignment.value)
+        return constant and value == cell.init and self.chain(assignment.cond) == (int(rst),)
 
     def plain_condition(self, net: nir.Net) -> nir.Net | None:
         """The net of 1 bit that a ``Matches`` cell passes on unchanged."""
@@ -224,7 +242,6 @@ class _Scheduler:
                 for other in self.cells[net.cell].input_nets():
                     mark_outside(other)
 
-        direct: dict[str, int] = {}  # outputs that are a register
         for port, value in top.ports_o.items():
             first = value[0] if len(value) else None
             whole = (
@@ -234,14 +251,15 @@ class _Scheduler:
                 and isinstance(self.cells[first.cell], nir.FlipFlop)
                 and tuple(value) == tuple(first + k for k in range(self.width_of(self.cells[first.cell])))
             )
-            if whole and first.cell not in direct.values():
-                direct[port] = first.cell
+            if whole and first.cell not in self.output_registers:
+                self.output_registers[first.cell] = _port_name(port)
             else:
                 for net in value:
                     mark_outside(net)
 
         # Register updates: (flop, condition chain, start, value)
         updates: list[tuple[int, Context, int, nir.Value]] = []
+        resets: list[int] = []
         absorbed: set[int] = set()
         uses: dict[int, int] = {}
         for cell in self.cells:
@@ -263,7 +281,11 @@ class _Scheduler:
                 and first.cell not in outside
             ):
                 absorbed.add(first.cell)
-                updates += [(index, self.chain(a.cond), a.start, a.value) for a in source.assignments]
+                assignments = list(source.assignments)
+                if assignments and self.is_reset(assignments[-1], cell):
+                    assignments.pop()
+                    resets.append(index)
+                updates += [(index, self.chain(a.cond), a.start, a.value) for a in assignments]
             elif tuple(cell.data) != own:
                 updates.append((index, (), 0, cell.data))
         comb = [index for index in comb if index not in absorbed]
@@ -320,6 +342,23 @@ class _Scheduler:
                 for net in cell.input_nets():
                     use(net, where)
 
+        unread = set(flops)
+        for index, cell in enumerate(self.cells):
+            unread -= {net.cell for net in self.nets_read(cell, index in absorbed) if net.is_cell}
+        early = [update for update in updates if update[0] in unread]
+        updates = [update for update in updates if update[0] not in unread]
+        inlined: dict[int, str] = {}  # memory reads whose only use is an early update
+        for _, where, _, value in early:
+            source = value[0].cell if value[0].is_cell else 0
+            read = self.cells[source]
+            if (
+                isinstance(read, nir.AsyncReadPort)
+                and tuple(value) == tuple(nir.Net.from_cell(source, bit) for bit in range(read.width))
+                and uses[source] == read.width
+                and context[source] == where
+            ):
+                inlined[source] = self.operation(read)
+
         # Registers that are read while registers are written are copied first.
         def copy(nets):
             for net in nets:
@@ -348,7 +387,7 @@ class _Scheduler:
         locals_: list[str] = []
         for index in order:
             where = context.get(index)
-            if where is None:
+            if where is None or index in inlined:
                 continue
             cell = self.cells[index]
             width = self.width_of(cell)
@@ -371,6 +410,13 @@ class _Scheduler:
                     add(index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond))
             else:
                 add(index, f"t{index} = {self.operation(cell)};", where, cell.input_nets())
+        for index, where, start, value in early:
+            target = self.slice(self.register(index), self.width_of(self.cells[index]), start, start + len(value) - 1)
+            source = value[0].cell if value[0].is_cell else 0
+            if source in inlined:
+                add(index, f"{target} = {inlined[source]};", where, self.cells[source].addr)
+            else:
+                add(index, f"{target} = {self.expression(value)};", where, value)
         for at, statement in enumerate(reads):  # guards may come later in the order than what they guard
             for net in nets_of[at]:
                 if net.is_cell and net.cell:
@@ -379,7 +425,7 @@ class _Scheduler:
             for at in own:
                 statement_needs = reads[at].needs
                 statement_needs -= {k for k in own if k > at}
-        copies = [f"c{index} = q{index};" for index in sorted(self.copied)]
+        copies = [f"c{index} = {self.register(index)};" for index in sorted(self.copied)]
         locals_ += [f"reg {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
 
         # Writes, after everything is read
@@ -387,7 +433,7 @@ class _Scheduler:
         latest: dict[int, int] = {}
         for index, where, start, value in updates:
             width = self.width_of(self.cells[index])
-            target = self.slice(f"q{index}", width, start, start + len(value) - 1)
+            target = self.slice(self.register(index), width, start, start + len(value) - 1)
             statement = _Statement(f"{target} = {self.expression(value, copies=True)};", where)
             if index in latest:
                 statement.needs.add(latest[index])
@@ -400,7 +446,7 @@ class _Scheduler:
                 text = f"if (~({' | '.join(self.expression((net,), copies=True) for net in later)})) {text}"
             ends.append(_Statement(text, where))
 
-        return self.emit(direct, outside, flops, memories, locals_, reads, copies, ends)
+        return self.emit(outside, flops, memories, resets, locals_, reads, copies, ends)
 
     def store_cases(self, index: int) -> list[tuple[int, Context, tuple, nir.Value, nir.Value]]:
         """A write port as one guarded write for each ``m.If`` that drives it, if all its inputs are driven alike."""
@@ -431,6 +477,15 @@ class _Scheduler:
                     for k, condition in enumerate(conditions)
                 ]
         return [(index, self.chain(cell.en[0]), (), cell.addr, cell.data)]
+
+    @staticmethod
+    def nets_read(cell: nir.Cell, absorbed: bool) -> set[nir.Net]:
+        """What a cell reads; an absorbed one, of a register that keeps its value otherwise, does not read that."""
+        if isinstance(cell, nir.Memory | nir.Top):
+            return set()
+        if absorbed and isinstance(cell, nir.AssignmentList):
+            return {net for a in cell.assignments for net in (*a.value, a.cond)}
+        return cell.input_nets()
 
     def topological(self, comb: list[int]) -> list[int]:
         inside = set(comb)
@@ -510,7 +565,7 @@ class _Scheduler:
             raise ScheduleError("no division in the cell path")
         return f"{operands[0]} {symbol.lstrip('u')} {operands[1]}"
 
-    def emit(self, direct, outside, flops, memories, locals_, reads, copies, ends) -> Scheduled:
+    def emit(self, outside, flops, memories, resets, locals_, reads, copies, ends) -> Scheduled:
         top = self.netlist.top
         ports: list[Port] = []
         head: list[str] = []
@@ -524,13 +579,18 @@ class _Scheduler:
             if not len(value):
                 continue
             ports.append(Port(_port_name(port), len(value), "output"))
-            head.append(f"output {_range(len(value))}{_port_name(port)}")
-            body.append(f"assign {_port_name(port)} = {self.expression(value)};")
+            if _port_name(port) in self.output_registers.values():
+                head.append(f"output reg {_range(len(value))}{_port_name(port)}")
+            else:
+                head.append(f"output {_range(len(value))}{_port_name(port)}")
+                body.append(f"assign {_port_name(port)} = {self.expression(value)};")
         for index in flops:
             cell = self.cells[index]
             width = len(cell.data)
-            if width:
-                body.append(f"reg {_range(width)}q{index} = {width}'h{cell.init & ((1 << width) - 1):x};")
+            if width and index in self.output_registers:
+                body.append(f"initial {self.register(index)} = {self.initial(cell)};")
+            elif width:
+                body.append(f"reg {_range(width)}q{index} = {self.initial(cell)};")
         for index in memories:
             memory = self.cells[index]
             body.append(f"reg {_range(memory.width)}m{index} [0:{memory.depth - 1}];")
@@ -561,57 +621,61 @@ class _Scheduler:
         body += [f"  {line}" for line in copies]
         body += self.blocks(reads, copies=False)
         body += self.blocks(ends, copies=True)
+        if resets:
+            body.append("  if (rst) begin")
+            body += [f"    {self.register(index)} = {self.initial(self.cells[index])};" for index in resets]
+            body.append("  end")
         body.append("end")
         lines = [f"module {self.name}(", "  " + ",\n  ".join(head), ");", *body, "endmodule", ""]
         return Scheduled(self.name, "\n".join(lines), tuple(ports))
 
     def blocks(self, statements: list[_Statement], copies: bool) -> list[str]:
-        """Statements in an order that respects ``needs`` and opens few ``if`` blocks."""
-        users: dict[int, list[int]] = {}
-        missing = []
-        for index, statement in enumerate(statements):
-            missing.append(len(statement.needs))
-            for need in statement.needs:
-                users.setdefault(need, []).append(index)
-        ready: dict[Context, list[int]] = {}
-        for index, statement in enumerate(statements):
-            if not missing[index]:
-                ready.setdefault(statement.context, []).append(index)
+        """Statements in an order that respects ``needs`` and opens few ``if`` blocks.
+
+        At each level: what is ready, then whole inner blocks that need nothing more from outside; only if that
+        leads no further, the ready part of the inner block that has the most of it.
+        """
+        done: set[int] = set()
         lines: list[str] = []
-        current: Context = ()
-        left = len(statements)
-        while left:
-            if not ready.get(current):
-                ready.pop(current, None)
-                if not ready:
+
+        def possible(group: set[int]) -> set[int]:
+            """The statements of a group that can be emitted without anything from outside it."""
+            found: set[int] = set()
+            waiting = sorted(group)
+            while True:
+                more = [k for k in waiting if statements[k].needs <= done | found]
+                if not more:
+                    return found
+                found.update(more)
+                waiting = [k for k in waiting if k not in found]
+
+        def emit(group: set[int], depth: int):
+            indent = "  " * (depth + 1)
+            own = [k for k in sorted(group) if len(statements[k].context) == depth]
+            inner: dict[int, set[int]] = {}
+            for k in sorted(group):
+                if len(statements[k].context) > depth:
+                    inner.setdefault(statements[k].context[depth], set()).add(k)
+            while own or inner:
+                ready = [k for k in own if statements[k].needs <= done]
+                if ready:
+                    lines.extend(indent + statements[k].text for k in ready)
+                    done.update(ready)
+                    own = [k for k in own if k not in done]
+                    continue
+                parts = {net: possible(members) for net, members in inner.items()}
+                whole = [net for net, members in inner.items() if len(parts[net]) == len(members)]
+                chosen = whole[0] if whole else max(parts, key=lambda net: len(parts[net]), default=None)
+                if chosen is None or not parts[chosen]:
                     raise ScheduleError("statements wait for each other")
+                lines.append(f"{indent}if ({self.expression((nir.Net(chosen),), copies=copies)}) begin")
+                emit(parts[chosen], depth + 1)
+                lines.append(f"{indent}end")
+                inner[chosen] -= parts[chosen]
+                if not inner[chosen]:
+                    del inner[chosen]
 
-                def rank(where: Context):
-                    shared = 0
-                    while shared < min(len(where), len(current)) and where[shared] == current[shared]:
-                        shared += 1
-                    return (len(where) - shared + len(current) - shared, len(where), where)
-
-                outermost = min(len(where) for where in ready)
-                target = min((w for w in ready if len(w) == outermost), key=rank)
-                shared = 0
-                while shared < min(len(target), len(current)) and target[shared] == current[shared]:
-                    shared += 1
-                for depth in range(len(current), shared, -1):
-                    lines.append("  " * depth + "end")
-                for depth in range(shared, len(target)):
-                    guard = self.expression((nir.Net(target[depth]),), copies=copies)
-                    lines.append("  " * (depth + 1) + f"if ({guard}) begin")
-                current = target
-            index = ready[current].pop(0)
-            lines.append("  " * (len(current) + 1) + statements[index].text)
-            left -= 1
-            for user in users.get(index, ()):
-                missing[user] -= 1
-                if not missing[user]:
-                    ready.setdefault(statements[user].context, []).append(user)
-        for depth in range(len(current), 0, -1):
-            lines.append("  " * depth + "end")
+        emit(set(range(len(statements))), 0)
         return lines
 
 

@@ -95,8 +95,8 @@ class Link(wiring.Component):
         with m.If(slot.commit), m.If(self.i.valid):
             m.d.comb += taken.eq(1)
         hit = Signal()
-        with m.If(taken), m.If(s.enable):
-            m.d.comb += hit.eq(s.gap < CELL_BITS)
+        with m.If(taken), m.If(s.enable), m.If(s.gap < CELL_BITS):
+            m.d.comb += hit.eq(1)
         flips = Const(0, CELL_BITS)  # bit 423 - k is bit k of the line's order
         first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)
         gap, state, bits = s.gap, s.state, Signal(4)
@@ -142,11 +142,9 @@ class Link(wiring.Component):
         header, checked = Signal(CellHeader), Signal(CellHeader)
         m.d.comb += header.eq(self.i.header)
         fixed, bad = self._check(m, s, taken, hit, header_flips, hec_flips, header, checked)
-        payload = Signal(384)
-        m.d.comb += payload.eq(self.i.payload)
-        with m.If(hit):
-            m.d.comb += payload.eq(self.i.payload ^ Cat(flips[376 - 8 * k : 384 - 8 * k] for k in range(48)))
-        return taken, checked, (fixed, bad, hit), payload
+        damaged = Signal(384)
+        m.d.comb += damaged.eq(self.i.payload ^ Cat(flips[376 - 8 * k : 384 - 8 * k] for k in range(48)))
+        return taken, checked, (fixed, bad, hit), (damaged, hit)
 
     def _check(self, m, s, taken, hit, header_flips, hec_flips, header, checked):
         """The header as the receiver takes it, and whether it was corrected or is bad; keeps the receiver's mode."""
@@ -160,19 +158,19 @@ class Link(wiring.Component):
                 corrector.header.eq(Cat(hec(header.as_value()) ^ hec_flips, damaged)),
                 checked.eq(damaged),
             ]
+        with m.If(hit), m.If(~corrector.good):
+            with m.If(corrector.correctable & ~s.detecting & ~header_in_error):
+                m.d.comb += [fixed.eq(1), checked.eq(corrector.corrected[8:])]
+            with m.Else():
+                m.d.comb += bad.eq(1)
         with m.If(header_in_error):
             m.d.comb += bad.eq(1)
-        with m.Elif(hit):
-            with m.If(~corrector.good):
-                with m.If(corrector.correctable & ~s.detecting):
-                    m.d.comb += [fixed.eq(1), checked.eq(corrector.corrected[8:])]
-                with m.Else():
-                    m.d.comb += bad.eq(1)
         with m.If(taken):
             m.d.sync += s.detecting.eq(fixed | bad)
         return fixed, bad
 
     def _wide_out(self, m, slot, s, taken, header, bad, payload, lost):
+        damaged, hit = payload
         m.d.sync += self.o.valid.eq(0)
         if not self.delay_cells:
             with m.If(taken):
@@ -180,8 +178,10 @@ class Link(wiring.Component):
                     self.o.valid.eq(1),
                     self.o.hec_error.eq(bad),
                     self.o.header.eq(header),
-                    self.o.payload.eq(payload),
+                    self.o.payload.eq(self.i.payload),
                 ]
+                with m.If(hit):
+                    m.d.sync += self.o.payload.eq(damaged)
             m.d.comb += [self.status.idle.eq(1), self.status.due.eq(NEVER)]
             return
         entry = data.StructLayout({"payload": 384, "header": 32, "hec_error": 1, "due": TIME_BITS})
@@ -200,7 +200,7 @@ class Link(wiring.Component):
             m.d.comb += gives.eq(1)
         put = Signal(entry)
         m.d.comb += [
-            put.payload.eq(payload),
+            put.payload.eq(Mux(hit, damaged, self.i.payload)),
             put.header.eq(header),
             put.hec_error.eq(bad),
             put.due.eq(self.time.now + s.delay - 1),

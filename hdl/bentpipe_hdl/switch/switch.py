@@ -330,7 +330,7 @@ class Switch(wiring.Component):
             new_link.clp.eq(header.clp),
         ]
         links.write(Mux(enqueue, a.tail, d.head), new_link, enqueue | dequeue)
-        with m.If(enqueue & ~dequeue):
+        with m.If(enqueue), m.If(~dequeue):
             m.d.sync += occupancy.eq(occupancy + 1)
             with m.If(occupancy >= high_water):
                 m.d.sync += high_water.eq(occupancy + 1)
@@ -338,7 +338,7 @@ class Switch(wiring.Component):
                 m.d.sync += [free_head.eq(link.next), free_count.eq(free_count - 1)]
             with m.Else():
                 m.d.sync += fresh.eq(fresh + 1)
-        with m.If(dequeue & ~enqueue):
+        with m.If(dequeue), m.If(~enqueue):
             m.d.sync += [
                 occupancy.eq(occupancy - 1),
                 free_head.eq(d.head),
@@ -371,12 +371,13 @@ class Switch(wiring.Component):
 
         # The rounds: a VC joins its port's when its queue stops being empty, and again after each cell it sends
         joins, rejoins = Signal(), Signal()
+        same_vc, same_port = Signal(), Signal()
         with m.If(enqueue):
-            m.d.comb += joins.eq(a.tail == a_departure.head)
+            m.d.comb += same_vc.eq(vc == d_vc)
+            with m.If(a.tail == a_departure.head):
+                m.d.comb += [joins.eq(1), same_port.eq(out_port == d_port)]
         with m.If(dequeue):
-            m.d.comb += rejoins.eq((link.next != d_arrival.tail) | (enqueue & (vc == d_vc)))
-        same_port = Signal()
-        m.d.comb += same_port.eq(joins & (out_port == d_port))
+            m.d.comb += rejoins.eq((link.next != d_arrival.tail) | same_vc)
         rejoin_at = Signal(vc_bits + 1)
         m.d.comb += rejoin_at.eq(ring_write[d_port] + same_port)
 
@@ -402,20 +403,20 @@ class Switch(wiring.Component):
             read_p = Signal(vc_bits + 1, name=f"new_read{p}")
             write_p = Signal(vc_bits + 1, name=f"new_write{p}")
             m.d.comb += [next_p.eq(next_due[p]), read_p.eq(ring_read[p]), write_p.eq(ring_write[p])]
-            with m.If(dequeue & (d_port == p)):
+            with m.If(dequeue), m.If(d_port == p):
                 m.d.comb += [leaves_p.eq(1), next_p.eq(after), read_p.eq(ring_read[p] + 1)]
-            with m.If(joins & (out_port == p)):
+            with m.If(joins), m.If(out_port == p):
                 m.d.comb += joins_p.eq(1)
                 with m.If(~busy[p] | (leaves_p & emptied)):
                     was = Mux(leaves_p, after, next_due[p])
                     with m.If(was[FRACTION_BITS:] < earliest):
                         m.d.comb += next_p.eq(Cat(Const(0, FRACTION_BITS), earliest))
             m.d.comb += write_p.eq(ring_write[p] + joins_p + (leaves_p & rejoins))
-            with m.If(joins_p | leaves_p):
+            with m.If(slot.commit), m.If(joins_p | leaves_p):
                 m.d.sync += [next_due[p].eq(next_p), ring_read[p].eq(read_p), ring_write[p].eq(write_p)]
             next_values.append(next_p)
             busy_values.append(read_p != write_p)
-        with m.If(enqueue | dequeue):
+        with m.If(slot.commit), m.If(enqueue | dequeue):
             m.d.sync += due.eq(self._minimum(m, busy_values, next_values))
 
         # Counters
@@ -426,7 +427,7 @@ class Switch(wiring.Component):
         drops.write(drop_index, dropped + 1, lost, clear=(clearing, clear, 0))
         strays = Array(Signal(32, name=f"stray{k}") for k in range(2 * ports))
         for p in range(ports):
-            with m.If(stray & (in_port == p)):
+            with m.If(stray), m.If(in_port == p):
                 with m.If(in_hec_error):
                     m.d.sync += strays[2 * p + 1].eq(strays[2 * p + 1] + 1)
                 with m.Else():

@@ -17,6 +17,7 @@
 namespace {
 
 constexpr uint64_t NEVER = ~0ull;
+constexpr int PORTS = 16;
 constexpr uint64_t NEVER_TICK = (1ull << 48) - 1;  // the node's own "never"
 
 // A cell on its way: 64 octets, a cache line. Payload first, then the header, as in the wide datapath.
@@ -62,6 +63,7 @@ struct Face {  // an output port
 };
 
 struct Node {
+    Node() { std::fill(first, first + PORTS, NEVER); }
     const bp_model* model = nullptr;
     void* instance = nullptr;
     void (*clock)(void*) = nullptr;
@@ -76,8 +78,10 @@ struct Node {
     uint32_t *o_header = nullptr, *o_payload = nullptr;
     uint64_t* due = nullptr;
     uint64_t last = NEVER;  // tick of the last evaluation
-    std::vector<std::unique_ptr<Wire>> in;
-    std::vector<Face> out;
+    uint32_t inputs = 0;              // ports with a wire are below this
+    uint64_t first[PORTS];            // tick of the first cell of each wire, NEVER if there is none
+    std::unique_ptr<Wire> in[PORTS];
+    Face out[PORTS];
     bp_node_stats stats{};
     int nic = -1;
 };
@@ -138,7 +142,7 @@ uint64_t clock_ns() {
 }  // namespace
 
 struct bp_net {
-    std::vector<Node> nodes;
+    std::vector<std::unique_ptr<Node>> nodes;
     std::vector<uint64_t> next;  // a node's next tick with work, beside each other for the search
     std::vector<std::unique_ptr<Nic>> nics;
     std::deque<bp_port> ports;  // copies with stable addresses
@@ -151,22 +155,20 @@ struct bp_net {
     bool timing = false;
 
     ~bp_net() {
-        for (Node& node : nodes)
-            if (node.instance) node.model->destroy(node.instance);
+        for (auto& node : nodes) node->model->destroy(node->instance);
         for (void* library : libraries) dlclose(library);
     }
 
     // The first tick at which a node has work of its own or a cell to take, not before the tick after the last.
     uint64_t next_of(const Node& node) {
         uint64_t first = *node.due >= NEVER_TICK ? NEVER : *node.due;
-        for (auto& wire : node.in)
-            if (wire && !wire->empty()) first = std::min(first, wire->front().tick);
+        for (uint32_t p = 0; p < node.inputs; ++p) first = std::min(first, node.first[p]);
         if (node.nic >= 0 && !nics[size_t(node.nic)]->to_post.empty()) first = now;
         if (first != NEVER && node.last != NEVER) first = std::max(first, node.last + 1);
         return first;
     }
 
-    void wake(int index) { next[size_t(index)] = next_of(nodes[size_t(index)]); }
+    void wake(int index) { next[size_t(index)] = next_of(*nodes[size_t(index)]); }
 
     void load(Nic& nic, uint32_t vc) {  // make a source's next PDU
         TxVc& tx = nic.tx[vc];
@@ -279,26 +281,26 @@ struct bp_net {
     }
 
     void step(size_t index, uint64_t tick) {
-        Node& node = nodes[index];
-        Wire* from = nullptr;
-        size_t port = 0;
-        uint64_t earliest = tick + 1;
-        for (size_t p = 0; p < node.in.size(); ++p)
-            if (node.in[p] && !node.in[p]->empty() && node.in[p]->front().tick < earliest) {
-                earliest = node.in[p]->front().tick;
-                from = node.in[p].get();
+        Node& node = *nodes[index];
+        uint32_t port = 0;
+        uint64_t earliest = NEVER;
+        for (uint32_t p = 0; p < node.inputs; ++p)
+            if (node.first[p] < earliest) {
+                earliest = node.first[p];
                 port = p;
             }
         *node.now = tick;
         *node.tick = 1;
-        if (from) {
-            const Flying& cell = from->front();
+        if (earliest <= tick) {
+            Wire& from = *node.in[port];
+            const Flying& cell = from.front();
             std::memcpy(node.i_payload, cell.word, 48);
             *node.i_header = cell.word[12];
             *node.i_hec_error = uint8_t(cell.hec_error);
             if (node.i_port) *node.i_port = uint8_t(port);
             *node.i_valid = 1;
-            from->pop();
+            from.pop();
+            node.first[port] = from.empty() ? NEVER : from.front().tick;
             ++node.stats.cells_in;
         } else {
             *node.i_valid = 0;
@@ -324,14 +326,17 @@ struct bp_net {
                 face.digest = d;
             }
             if (face.to >= 0) {
-                Flying& cell = nodes[size_t(face.to)].in[size_t(face.to_port)]->push();
+                Node& to = *nodes[size_t(face.to)];
+                Flying& cell = to.in[size_t(face.to_port)]->push();
                 std::memcpy(cell.word, node.o_payload, 48);
                 cell.word[12] = *node.o_header;
                 cell.hec_error = node.o_hec_error ? *node.o_hec_error : 0;
                 cell.tick = tick + 1 + face.delay;
-                if (cell.tick < next[size_t(face.to)]) {
-                    const Node& to = nodes[size_t(face.to)];
-                    next[size_t(face.to)] = to.last == NEVER ? cell.tick : std::max(cell.tick, to.last + 1);
+                uint64_t& first = to.first[face.to_port];
+                if (first == NEVER) {
+                    first = cell.tick;
+                    if (first < next[size_t(face.to)])
+                        next[size_t(face.to)] = to.last == NEVER ? first : std::max(first, to.last + 1);
                 }
             }
         }
@@ -365,11 +370,11 @@ int bp_add_node(bp_net* net, const char* path, int is_nic) {
         net->error = "not a node model";
         return -1;
     }
-    Node node;
+    auto made = std::make_unique<Node>();
+    Node& node = *made;
     node.model = model;
     node.instance = model->create();
     node.clock = model->clock;
-    node.out.resize(16);
     uint32_t count = 0;
     const bp_port* ports = model->ports(node.instance, &count);
     std::string missing;
@@ -444,34 +449,33 @@ int bp_add_node(bp_net* net, const char* path, int is_nic) {
         node.nic = int(net->nics.size());
         net->nics.push_back(std::move(nic));
     }
-    net->nodes.push_back(std::move(node));
+    net->nodes.push_back(std::move(made));
     net->next.push_back(NEVER);
-    Node& kept = net->nodes.back();
-    *kept.csr_w_en = *kept.csr_r_en = 0;
-    model->reset(kept.instance, 1);
-    net->quiet(kept);
-    model->reset(kept.instance, 0);
+    *node.csr_w_en = *node.csr_r_en = 0;
+    model->reset(node.instance, 1);
+    net->quiet(node);
+    model->reset(node.instance, 0);
     return int(net->nodes.size()) - 1;
 }
 
 int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64_t delay) {
-    Node& source = net->nodes[size_t(from)];
-    Node& target = net->nodes[size_t(to)];
-    if (target.in.size() <= size_t(to_port)) target.in.resize(size_t(to_port) + 1);
-    if (source.out[size_t(from_port)].to >= 0 || target.in[size_t(to_port)]) {
+    Node& source = *net->nodes[size_t(from)];
+    Node& target = *net->nodes[size_t(to)];
+    if (source.out[from_port].to >= 0 || target.in[to_port]) {
         net->error = "the face is connected already";
         return -1;
     }
-    Face& face = source.out[size_t(from_port)];
+    Face& face = source.out[from_port];
     face.to = to;
     face.to_port = to_port;
     face.delay = delay;
-    target.in[size_t(to_port)] = std::make_unique<Wire>();
+    target.in[to_port] = std::make_unique<Wire>();
+    target.inputs = std::max(target.inputs, uint32_t(to_port) + 1);
     return 0;
 }
 
 void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) {
-    Node& node = net->nodes[size_t(index)];
+    Node& node = *net->nodes[size_t(index)];
     *node.csr_addr = addr;
     *node.csr_w_data = value;
     *node.csr_w_en = 1;
@@ -480,7 +484,7 @@ void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) {
 }
 
 uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) {
-    Node& node = net->nodes[size_t(index)];
+    Node& node = *net->nodes[size_t(index)];
     *node.csr_addr = addr;
     *node.csr_r_en = 1;
     net->quiet(node);
@@ -490,13 +494,13 @@ uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) {
 }
 
 void bp_settle(bp_net* net, int index) {
-    Node& node = net->nodes[size_t(index)];
+    Node& node = *net->nodes[size_t(index)];
     while (!*node.idle) net->quiet(node);
 }
 
 void bp_send(bp_net* net, int index, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key,
              uint64_t offset, uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify) {
-    Node& node = net->nodes[size_t(index)];
+    Node& node = *net->nodes[size_t(index)];
     Nic& nic = *net->nics[size_t(node.nic)];
     Pdu pdu;
     pdu.length = head_length + length;
@@ -559,7 +563,7 @@ uint32_t bp_checksum(bp_net* net, uint32_t handle, uint32_t start, uint32_t leng
 const uint8_t* bp_sdu(bp_net* net, uint32_t handle) { return net->received[handle].data(); }
 
 void bp_source(bp_net* net, int index, uint32_t vc, uint32_t length, uint32_t key) {
-    Nic& nic = *net->nics[size_t(net->nodes[size_t(index)].nic)];
+    Nic& nic = *net->nics[size_t(net->nodes[size_t(index)]->nic)];
     nic.tx[vc].source_length = length;
     nic.tx[vc].source_key = key;
     net->load(nic, vc);
@@ -568,7 +572,7 @@ void bp_source(bp_net* net, int index, uint32_t vc, uint32_t length, uint32_t ke
 
 void bp_sink(bp_net* net, int index, uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_length,
              uint32_t every) {
-    RxVc& rx = net->nics[size_t(net->nodes[size_t(index)].nic)]->rx[vc];
+    RxVc& rx = net->nics[size_t(net->nodes[size_t(index)]->nic)]->rx[vc];
     rx.sink = true;
     rx.sink_key = key;
     rx.reply_vc = reply_vc;
@@ -577,13 +581,13 @@ void bp_sink(bp_net* net, int index, uint32_t vc, uint32_t key, uint32_t reply_v
 }
 
 void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_t* bad) {
-    const RxVc& rx = net->nics[size_t(net->nodes[size_t(index)].nic)]->rx[vc];
+    const RxVc& rx = net->nics[size_t(net->nodes[size_t(index)]->nic)]->rx[vc];
     *good = rx.good;
     *bad = rx.bad;
 }
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
-    Node& node = net->nodes[size_t(index)];
+    Node& node = *net->nodes[size_t(index)];
     *stats = node.stats;
     for (auto& wire : node.in)
         if (wire) stats->in_flight += wire->size();
@@ -592,19 +596,19 @@ void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
 void bp_timing(bp_net* net, int on) { net->timing = on != 0; }
 
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
-    return net->nics[size_t(net->nodes[size_t(index)].nic)]->tx[vc].queue.size();
+    return net->nics[size_t(net->nodes[size_t(index)]->nic)]->tx[vc].queue.size();
 }
 
 uint64_t bp_cells_due(bp_net* net, int index, uint32_t vc) {
-    return net->nics[size_t(net->nodes[size_t(index)].nic)]->tx[vc].cells;
+    return net->nics[size_t(net->nodes[size_t(index)]->nic)]->tx[vc].cells;
 }
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
-    net->nodes[size_t(from)].out[size_t(from_port)].traced = on != 0;
+    net->nodes[size_t(from)]->out[from_port].traced = on != 0;
 }
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) {
-    return net->nodes[size_t(from)].out[size_t(from_port)].digest;
+    return net->nodes[size_t(from)]->out[from_port].digest;
 }
 
 }  // extern "C"

@@ -14,34 +14,36 @@ inline uint64_t mix64(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-// Calls f(position, octets, n) for runs of up to 8 octets of the pattern that cover [offset, offset + length).
-template <class F> inline bool pattern_runs(uint32_t key, uint64_t offset, uint64_t length, F f) {
+// The pattern in whole words between a first and a last part: both functions below walk it alike.
+template <class Word, class Part>
+inline bool pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word whole, Part part) {
     const uint64_t base = uint64_t(key) * GOLDEN;
-    uint64_t done = 0;
-    while (done < length) {
-        const uint64_t at = offset + done;
-        const unsigned skip = at & 7;
-        uint64_t n = 8 - skip;
-        if (n > length - done) n = length - done;
-        const uint64_t word = mix64(base + (at >> 3)) >> (8 * skip);
-        if (!f(done, word, unsigned(n))) return false;
-        done += n;
+    uint64_t done = 0, index = offset >> 3;
+    const unsigned skip = offset & 7;
+    if (skip && length) {
+        const unsigned n = unsigned(length < 8 - skip ? length : 8 - skip);
+        if (!part(uint64_t(0), mix64(base + index++) >> (8 * skip), n)) return false;
+        done = n;
     }
-    return true;
+    for (; done + 8 <= length; done += 8)
+        if (!whole(done, mix64(base + index++))) return false;
+    return done >= length || part(done, mix64(base + index), unsigned(length - done));
 }
 
 inline void pattern_fill(uint8_t* to, uint32_t key, uint64_t offset, uint64_t length) {
-    pattern_runs(key, offset, length, [&](uint64_t at, uint64_t word, unsigned n) {
-        if (n == 8) std::memcpy(to + at, &word, 8);
-        else std::memcpy(to + at, &word, n);
-        return true;
-    });
+    const auto part = [&](uint64_t at, uint64_t word, unsigned n) { return std::memcpy(to + at, &word, n), true; };
+    const auto whole = [&](uint64_t at, uint64_t word) { return std::memcpy(to + at, &word, 8), true; };
+    pattern_walk(key, offset, length, whole, part);
 }
 
 inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, uint64_t length) {
-    return pattern_runs(key, offset, length, [&](uint64_t at, uint64_t word, unsigned n) {
-        return std::memcmp(data + at, &word, n) == 0;
-    });
+    const auto part = [&](uint64_t at, uint64_t word, unsigned n) { return std::memcmp(data + at, &word, n) == 0; };
+    const auto whole = [&](uint64_t at, uint64_t word) {
+        uint64_t there;
+        std::memcpy(&there, data + at, 8);
+        return there == word;
+    };
+    return pattern_walk(key, offset, length, whole, part);
 }
 
 // Ones'-complement sum of RFC 1071 over octets in network order, folded to 16 bits, not complemented.
