@@ -438,7 +438,9 @@ class Connection:
     def _acknowledged(self, ack: int) -> None:
         """A pure ACK of new data, the common case."""
         rtt_seq = self.rtt_seq
-        if rtt_seq >= 0 and ack > rtt_seq:
+        if rtt_seq < 0:
+            self.rto.failures = 0
+        elif ack > rtt_seq:
             self._round_trip(False)
         self.cc.grow(self)
         self.snd_una = ack
@@ -687,6 +689,7 @@ class Connection:
             opens = cc.new_ack(self, ack)
         self.dupacks = 0
         acked = ack - una
+        self.rto.failures = 0
         if self.rtt_seq >= 0 and ack > self.rtt_seq:
             self._round_trip(False)
         if stamped and options is not None:

@@ -32,10 +32,13 @@ class RetransmissionTimeout:
     current : int
         The time-out for the next transmission, backed off (``t_rxtcur``).
     shift : int
-        Time-outs in a row (``t_rxtshift``).
+        Time-outs since the last round trip that was measured (``t_rxtshift``).
+    failures : int
+        Time-outs in a row. BSD counts by ``shift``; as an ideal RTO may be shorter than a round trip of a filling
+        queue, which then is never measured, there an ACK of anything new ends the row.
     """
 
-    __slots__ = ("current", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt")
+    __slots__ = ("current", "failures", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt")
 
     def __init__(self, ideal: bool, minimum: int, maximum: int) -> None:
         self.ideal = ideal
@@ -43,6 +46,7 @@ class RetransmissionTimeout:
         self.maximum = maximum
         self.srtt: int = 0
         self.shift: int = 0
+        self.failures: int = 0
         if ideal:
             self.rttvar: int = 750_000_000_000
             self.current: int = 3_000_000_000_000
@@ -77,6 +81,7 @@ class RetransmissionTimeout:
             self.srtt = rtt << 3
             self.rttvar = rtt << 1
         self.shift = 0
+        self.failures = 0
         self.current = self._clamp(self.base())
 
     def base(self) -> int:
@@ -89,8 +94,12 @@ class RetransmissionTimeout:
     def back_off(self) -> bool:
         """A time-out: back off. False if there were too many in a row: the connection is to be dropped."""
         self.shift += 1
+        self.failures += 1
         if self.shift > MAX_RETRANSMIT_SHIFT:
             self.shift = MAX_RETRANSMIT_SHIFT
+            if not self.ideal:
+                return False
+        if self.failures > MAX_RETRANSMIT_SHIFT:
             return False
         if self.ideal:
             self.current = self._clamp(self._clamp(self.base()) * BACKOFF[self.shift])
