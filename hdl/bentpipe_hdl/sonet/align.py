@@ -178,7 +178,7 @@ class Aligner(wiring.Component):
         # LOF: time out of frame is added up; time in frame counts only without a gap.
         out_frames = Signal(range(LOF_FRAMES + 1))
         in_frames = Signal(range(LOF_FRAMES + 1))
-        with m.If((self.row == 0) & (self.column == min(last_word + 1, g.row_words - 1))):
+        with m.If(last & (self.row == 8)):
             with m.If(self.in_frame):
                 with m.If(in_frames == LOF_FRAMES - 1):
                     m.d.sync += [self.lof.eq(0), out_frames.eq(0)]

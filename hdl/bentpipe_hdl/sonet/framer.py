@@ -44,7 +44,7 @@ class FramerForce(data.Struct):
     b1: 1  # parities inverted
     b2: 1
     b3: 1
-    pointer: 1  # an NDF in each frame
+    pointer: 1  # the NDF bits inverted
 
 
 class Framer(wiring.Component):
@@ -141,8 +141,8 @@ class Framer(wiring.Component):
             pointer.drift.eq(self.drift),
             pointer.increment.eq(self.increment),
             pointer.decrement.eq(self.decrement),
-            pointer.jump.eq(self.jump | self.force.pointer),
-            pointer.target.eq(Mux(self.force.pointer, pointer.active, self.target)),
+            pointer.jump.eq(self.jump),
+            pointer.target.eq(self.target),
             self.active.eq(pointer.active),
             self.positive.eq(pointer.positive),
             self.negative.eq(pointer.negative),
@@ -234,7 +234,7 @@ class Framer(wiring.Component):
                         Cat(
                             word[8:10],
                             ss,
-                            word[12:],
+                            word[12:] ^ force.pointer.replicate(4),
                             *[concatenated] * (n - 1),
                             group(word[:8], 0xFF),
                             Const(0, 8 * n),

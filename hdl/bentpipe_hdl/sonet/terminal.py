@@ -340,7 +340,7 @@ def _force_fields():
         "b1": "B1 inverted",
         "b2": "B2 inverted",
         "b3": "B3 inverted",
-        "pointer": "an NDF in each frame that may have one",
+        "pointer": "NDF bits inverted: in each frame, a new pointer",
     }
     return tuple((k, 1, name, text) for k, (name, text) in enumerate(texts.items()))
 
