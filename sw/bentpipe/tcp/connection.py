@@ -464,6 +464,8 @@ class Connection:
             self.rtt_max_ps = rtt
         if self.rtt_min_ps == 0 or rtt < self.rtt_min_ps:
             self.rtt_min_ps = rtt
+        if self.trace is not None:
+            self.trace.round_trip(self.now, rtt)
         if handshake or not self.timestamps:
             self.rto.sample(rtt if self.ideal else self.clock - self.rtt_clock + 1)
 

@@ -11,7 +11,8 @@ class Recorder(Protocol):
     """Takes samples and events of flows. Times are picoseconds."""
 
     def sample(self, series: str, time_ps: int, value: int) -> None:
-        """The value of a series (``flow1.cwnd``, ``flow1.ssthresh``, ``flow1.una``, ...; octets) from now on."""
+        """The value of a series from now on: ``flow1.cwnd``, ``flow1.ssthresh``, ``flow1.una`` in octets, ``flow1.rtt``
+        in picoseconds (the round trips that TCP times, at full resolution)."""
         ...
 
     def event(self, series: str, time_ps: int, kind: str, value: int) -> None:
@@ -29,6 +30,7 @@ class Trace:
         self._cwnd_series = series + ".cwnd"
         self._ssthresh_series = series + ".ssthresh"
         self._una_series = series + ".una"
+        self._rtt_series = series + ".rtt"
         self._cwnd = -1
         self._ssthresh = -1
         self._una = -1
@@ -43,6 +45,10 @@ class Trace:
         if una != self._una:
             self._una = una
             self._recorder.sample(self._una_series, now_ps, una)
+
+    def round_trip(self, now_ps: int, rtt_ps: int) -> None:
+        """A round trip was measured."""
+        self._recorder.sample(self._rtt_series, now_ps, rtt_ps)
 
     def event(self, now_ps: int, kind: str, value: int) -> None:
         self._recorder.event(self._series, now_ps, kind, value)

@@ -205,9 +205,15 @@ def test_recorder_series() -> None:
     pair.forth.drop_data = {20}
     report = pair.run(pair.flow(TcpConfig(send_buffer=100_000, receive_buffer=100_000), 500_000), 60)
     samples = pair.recorder.samples
-    assert set(samples) == {"flow1.cwnd", "flow1.ssthresh", "flow1.una"}
+    assert set(samples) == {"flow1.cwnd", "flow1.ssthresh", "flow1.una", "flow1.rtt"}
     assert [value for _, value in samples["flow1.una"]] == sorted(value for _, value in samples["flow1.una"])
     assert samples["flow1.una"][-1][1] == 500_001  # the FIN counts
+    round_trips = [value for _, value in samples["flow1.rtt"]]
+    assert (len(round_trips), min(round_trips), max(round_trips)) == (
+        report.rtt_count,
+        report.rtt_min_ps,
+        report.rtt_max_ps,
+    )
     kinds = [kind for _, _, kind, _ in pair.recorder.events]
     assert kinds.count("fast_retransmit") == report.fast_retransmits == 1
     assert kinds.count("retransmit") == report.retransmits == 1
