@@ -17,7 +17,7 @@ ARGS ?=
 help: ## this list
 	@echo "bentpipe: make TARGET"
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal; WORKERS=$(WORKERS) processes test"
+	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth; WORKERS=$(WORKERS) processes test"
 
 demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulated in RTL; makes a report
 	$(BIN)/bentpipe run acts-3flows --quick --out runs/demo --force
@@ -35,6 +35,12 @@ cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Veri
 
 formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 	$(BIN)/python -m pytest tb/formal $(ARGS)
+
+synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
+	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
+
+bench: $(VENV)/.runtime ## how fast it is: microseconds a segment in the hosts
+	$(BIN)/python -m bentpipe.hosts.bench
 
 docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
