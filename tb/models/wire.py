@@ -97,6 +97,7 @@ class WireNetwork:
         self._sdus: dict[int, bytes] = {}
         self.wires: dict[tuple[int, int], Wire] = {}
         self._vcs: list[int] = []
+        self.reports_sent = True
         self.log: list[tuple[int, int, int, bytes]] | None = [] if keep_log else None
 
     def add_nic(self) -> int:
@@ -166,6 +167,8 @@ class WireNetwork:
             self._push(arrival, event, bytes(octets), wire)
 
     def _push(self, time: int, event: PduEvent, octets: bytes | None, wire: Wire) -> None:
+        if octets is None and not self.reports_sent:
+            return
         self._order += 1
         heapq.heappush(self._heap, (time, self._order, event, octets, wire))
 

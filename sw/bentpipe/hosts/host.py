@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from bentpipe.apps.app import Application
+from bentpipe.errors import ExperimentFailed
 from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER, LLC_SNAP, SNAP_IPV4, TcpPath, decode_options
 from bentpipe.tcp.connection import Connection, reset_for
 from bentpipe.tcp.constants import (
@@ -34,6 +35,7 @@ _HEADER_OCTETS: Final = 48
 _HALF32: Final = 1 << 31
 _OK: Final = 0
 _SENT: Final = 15
+_SENT_WITHIN_PS: Final = 10 * 10**12
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,7 @@ class Host(Timer):
         self.ticks: int = 0
         self.identification: int = index * 4099 & 0xFFFF
         self.queued: int = 0
+        self.first_put_ps: int = -1  # when a PDU was first given to the interface; -2 once one was reported as sent
         self._inputs: deque[tuple[Endpoint, Segment]] = deque()
         self._outputs: deque[tuple[Endpoint, Segment]] = deque()
         self._busy: bool = False
@@ -314,10 +317,17 @@ class Host(Timer):
     def _put(self, endpoint: Endpoint, segment: Segment) -> None:
         if self.queue_limit:
             if self.queued >= self.queue_limit:
+                if self.first_put_ps >= 0 and self.scheduler.now - self.first_put_ps > _SENT_WITHIN_PS:
+                    raise ExperimentFailed(
+                        f"host {self.name} has an interface queue of {self.queue_limit} PDUs, "
+                        "but its network doesn't report PDUs as sent: leave interface_queue at 0"
+                    )
                 self.interface_drops += 1
                 endpoint.connection.quench()
                 return
             self.queued += 1
+            if self.first_put_ps == -1:
+                self.first_put_ps = self.scheduler.now
         self.identification = identification = (self.identification + 1) & 0xFFFF
         length = segment.length
         offset = segment.offset
@@ -368,6 +378,7 @@ class Host(Timer):
         status = event.status
         if status != _OK:
             if status == _SENT:
+                self.first_put_ps = -2
                 if self.queued:
                     self.queued -= 1
             else:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from bentpipe.apps.ttcp import Ttcp
+from bentpipe.errors import ExperimentFailed
 from bentpipe.hosts.engine import Engine, Flow
 from bentpipe.hosts.host import HostConfig
 from bentpipe.hosts.profiles import host_costs, load_profiles, profile
@@ -90,6 +91,14 @@ def test_full_interface_queue_drops_and_quenches() -> None:
     assert report.finished and report.bad_octets == 0
     assert pair.source.interface_drops == report.quenches > 0
     assert report.retransmits >= report.quenches
+
+
+def test_interface_queue_needs_a_network_that_reports() -> None:
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS, source=HostConfig("source", interface_queue=10))
+    flow = pair.flow(TcpConfig(send_buffer=400_000, receive_buffer=400_000), 2_000_000)
+    pair.network.reports_sent = False
+    with pytest.raises(ExperimentFailed, match="doesn't report PDUs as sent"):
+        pair.run(flow, 600)
 
 
 def test_interface_queue_without_limit() -> None:
