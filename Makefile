@@ -39,8 +39,8 @@ formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
 	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
 
-bench: $(VENV)/.runtime ## how fast it is: microseconds a segment in the hosts
-	$(BIN)/python -m bentpipe.hosts.bench
+bench: $(VENV)/.runtime ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
+	$(BIN)/python -m bentpipe.bench $(ARGS)
 
 docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs

@@ -161,26 +161,30 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
 
 def _wide(m, nic, slot, tables, sending, vc, state, last, out_header, crcs):
     """A cell a clock. In the last cell the CRC is to cover 44 octets: they are moved up by four, behind zeros."""
-    octets = Signal(384)
-    m.d.comb += octets.eq(nic.block)
-    with m.If(state.left < 48):
-        m.d.comb += octets.eq(nic.block & (Const(-1, 384) >> (384 - (state.left[:6] << 3))[:9]))
-    with m.If(last):
-        m.d.comb += octets[320:352].eq(Cat(state.uu, state.cpi, state.length[8:], state.length[:8]))
     crc = Signal(32)
     m.d.comb += crc.eq(Mux(state.first, INIT, crcs.read(vc)))
-    mixed, covered = Signal(384), Signal(384)
-    m.d.comb += [
-        mixed.eq(Cat(octets[:32] ^ swapped(crc), octets[32:])),
-        covered.eq(mixed),
-    ]
+    short = Signal()  # the PDU ends in this cell
+    m.d.comb += short.eq(state.left < 48)
+    kept = Signal(384)
+    m.d.comb += kept.eq(nic.block & (Const(-1, 384) >> (384 - (state.left[:6] << 3))[:9]))
+    octets = [Signal(32, name=f"octets{k}") for k in range(12)]  # of the cell, but for the CRC
+    covered = [Signal(32, name=f"covered{k}") for k in range(12)]
+    for k in range(12):
+        m.d.comb += octets[k].eq(nic.block[32 * k : 32 * k + 32])
+        with m.If(short):
+            m.d.comb += octets[k].eq(kept[32 * k : 32 * k + 32])
     with m.If(last):
-        m.d.comb += covered.eq(Cat(Const(0, 32), mixed[:352]))
-    after = tables.cell(covered, "tx")
+        m.d.comb += octets[10].eq(Cat(state.uu, state.cpi, state.length[8:], state.length[:8]))
+    mixed = [octets[0] ^ swapped(crc), *octets[1:]]
+    for k in range(12):
+        m.d.comb += covered[k].eq(mixed[k])
+        with m.If(last):
+            m.d.comb += covered[k].eq(mixed[k - 1] if k else 0)
+    after = tables.cell(Cat(*covered), "tx")
     crcs.write(vc, after, sending)
     m.d.sync += nic.o.valid.eq(0)
     with m.If(sending):
-        m.d.sync += [nic.o.valid.eq(1), nic.o.header.eq(out_header), nic.o.payload.eq(octets)]
+        m.d.sync += [nic.o.valid.eq(1), nic.o.header.eq(out_header), nic.o.payload.eq(Cat(*octets))]
         with m.If(last):
             m.d.sync += nic.o.payload[352:].eq(swapped(~after))
 

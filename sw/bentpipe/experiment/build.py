@@ -12,7 +12,7 @@ from bentpipe.experiment.units import LINE_RATES
 if TYPE_CHECKING:
     from bentpipe_sim.network import Link, Network, Nic, Switch
 
-__all__ = ["Build", "BuiltExperiment", "FlowHandle", "build", "build_network"]
+__all__ = ["Build", "BuiltExperiment", "FlowHandle", "add_hosts", "build", "build_network"]
 
 
 class FlowHandle(Protocol):
@@ -68,7 +68,7 @@ def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
     """Nodes, lines, VCs, hosts and flows of an experiment, on the Verilated nodes."""
     network, nics, vcs = build_network(experiment)
     try:
-        return _add_hosts(experiment, recorder, network, nics, vcs)
+        return add_hosts(experiment, recorder, network, nics, vcs)
     except BaseException:
         network.close()
         raise
@@ -83,9 +83,10 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
     return network, nics, [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
 
 
-def _add_hosts(
+def add_hosts(
     experiment: Experiment, recorder: Any, network: Network, nics: dict[str, Nic], vcs: list[int]
 ) -> BuiltExperiment:
+    """Hosts and flows on a network made by :func:`build_network`; starts it."""
     from bentpipe.apps.ttcp import Ttcp
     from bentpipe.hosts.engine import Engine
 

@@ -1,0 +1,206 @@
+"""How fast the simulation is: ``python -m bentpipe.bench`` (``make bench``).
+
+Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run on one
+machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms satellite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.load import load
+from bentpipe.experiment.record import TraceRecorder
+from bentpipe_sim.network import Network
+
+__all__ = ["main"]
+
+_S = 10**12
+_SDU = 9188
+_ACK = 48
+
+TITLES = {
+    "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
+    "cells-3flows": "3 flows, no hosts",
+    "hosts-1flow": "1 flow, everything included (acts-1flow)",
+    "hosts-3flows": "3 flows, everything included (lan-3flows)",
+}
+GOALS = {"cells-1flow": (0.3, 0.1), "cells-3flows": (0.3, 0.1), "hosts-1flow": (0.5, 0.15), "hosts-3flows": (0.5, 0.15)}
+"""CPU seconds per simulated second: what is asked, what is aimed at."""
+
+
+class _Clocked:
+    """A network whose time in C++ is measured from outside: what is left is Python."""
+
+    def __init__(self, network: Network):
+        self._network, self.seconds = network, 0.0
+        for name in ("bp_run", "bp_send", "bp_check", "bp_checksum"):
+            setattr(self, name, self._timed(getattr(network.lib, name)))
+        self._lib = network.lib
+
+    def _timed(self, function: Any) -> Any:
+        clock = time.process_time_ns
+
+        def call(*arguments: Any) -> Any:
+            start = clock()
+            result = function(*arguments)
+            self.seconds += (clock() - start) / 1e9
+            return result
+
+        return call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lib, name)
+
+
+def _cells(name: str) -> tuple[Network, list[str]]:
+    """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of two cells."""
+    experiment = load(name)
+    network, nics, vcs = build_network(experiment)
+    network.start()
+    lib, handle = network.lib, network.handle
+    for key, flow in enumerate(experiment.flows):
+        source, sink = nics[flow.source].index, nics[flow.sink].index
+        lib.bp_sink(handle, sink, vcs[flow.vc], key, vcs[flow.return_vc], _ACK, 2)
+        lib.bp_sink(handle, source, vcs[flow.return_vc], 0, 0, 0, 0)
+        lib.bp_source(handle, source, vcs[flow.vc], _SDU, key)
+    return network, [node.name for node in network.nodes]
+
+
+def _measure(case: str, seconds: float) -> dict[str, Any]:
+    kind, flows = case.split("-")
+    result: dict[str, Any] = {"case": case}
+    if kind == "cells":
+        network, names = _cells(f"acts-{flows}")
+        network.run(1 * _S)  # the satellite's line is full
+        start = time.process_time()
+        network.run(int((1 + seconds) * _S))
+        result["cpu_s"] = time.process_time() - start
+        before = network.stats()
+        network.lib.bp_timing(network.handle, 1)
+        network.run(int((2 + seconds) * _S))
+        after = network.stats()
+        overhead = _clock_overhead_ns()
+        result["nodes"] = {
+            name: {
+                "evaluations": evaluations,
+                "ns": (after[name]["nanoseconds"] - before[name]["nanoseconds"]) / evaluations - overhead,
+            }
+            for name in names
+            if (evaluations := after[name]["evaluations"] - before[name]["evaluations"])
+        }
+        network.check_conservation()
+    else:
+        # One flow: from the end of slow start on. Three: on the LAN, where the line is full from the start.
+        name, begin = ("acts-1flow", 11) if flows == "1flow" else ("lan-3flows", 2)
+        experiment = load(name)
+        recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
+        network, nics, vcs = build_network(experiment)
+        built = add_hosts(experiment, recorder, network, nics, vcs)
+        built.engine.run(begin * _S)
+        delivered = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
+        start = time.process_time()
+        built.engine.run(int((begin + seconds) * _S))
+        result["cpu_s"] = time.process_time() - start
+        more = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
+        result["goodput_mbps"] = (sum(more) - sum(delivered)) * 8 / seconds / 1e6
+        clocked = _Clocked(network)
+        network.lib = clocked
+        start = time.process_time()
+        built.engine.run(int((begin + 2 * seconds) * _S))
+        result["python_share"] = 1 - clocked.seconds / (time.process_time() - start)
+        network.lib = clocked._lib
+        built.check()
+    result["simulated_s"] = seconds
+    result["ratio"] = result["cpu_s"] / seconds
+    result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return result
+
+
+def _clock_overhead_ns() -> float:
+    """What two readings of the clock add to an evaluation, roughly: they are vDSO calls of about 25 ns."""
+    count = 100_000
+    start = time.perf_counter_ns()
+    for _ in range(count):
+        pass
+    loop = time.perf_counter_ns() - start
+    start = time.perf_counter_ns()
+    for _ in range(count):
+        time.perf_counter_ns()
+    return max(0.0, (time.perf_counter_ns() - start - loop) / count)
+
+
+def _table(results: list[dict[str, Any]], segment: dict[str, float]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="CPU seconds per simulated second, one core", title_justify="left", box=None)
+    for title in ("case", "s per s", "asked", "goal", "x real time", "Mb/s", "Python", "memory"):
+        table.add_column(title, justify="left" if title == "case" else "right")
+    for r in results:
+        asked, goal = GOALS[r["case"]]
+        table.add_row(
+            TITLES[r["case"]],
+            f"{r['ratio']:.3f}",
+            f"{asked}",
+            f"{goal}",
+            f"{1 / r['ratio']:.1f}",
+            f"{r['goodput_mbps']:.1f}" if "goodput_mbps" in r else "",
+            f"{100 * r['python_share']:.0f} %" if "python_share" in r else "",
+            f"{r['peak_memory_mb']:.0f} MB",
+        )
+    nodes = Table(title="\nNanoseconds an evaluated tick", title_justify="left", box=None)
+    for title in ("case", "node", "ns", "evaluations a simulated second"):
+        nodes.add_column(title, justify="right" if title != "case" and title != "node" else "left")
+    for r in results:
+        for name, node in r.get("nodes", {}).items():
+            nodes.add_row(r["case"], name, f"{node['ns']:.0f}", f"{node['evaluations']:,}")
+    console = Console()
+    console.print(table)
+    console.print(nodes)
+    for name, value in segment.items():
+        console.print(f"\nHosts alone: {value:.1f} us a segment sent, received and acknowledged ({name})")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
+    parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
+    parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.inside:
+        print(json.dumps(_measure(given.inside, given.seconds)))
+        return 0
+    unknown = set(given.case) - set(TITLES)
+    if unknown:
+        parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
+    results = []
+    for case in given.case or TITLES:
+        print(f"{case} ...", file=sys.stderr)
+        command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(given.seconds)]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        if done.returncode:
+            print(f"{case} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+            return 1
+        results.append(json.loads(done.stdout))
+    from bentpipe.hosts.bench import microseconds_a_segment
+
+    segment = {"plain Python": microseconds_a_segment()[1]}
+    if given.json:
+        print(json.dumps({"cases": results, "microseconds_a_segment": segment}, indent=1))
+    else:
+        _table(results, segment)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
