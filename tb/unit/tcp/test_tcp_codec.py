@@ -157,3 +157,18 @@ def test_every_single_bit_error_is_found(bit: int) -> None:
 def test_short_segments_are_refused(length: int) -> None:
     host = receive(GOOD[:length])
     assert (host.header_errors, host.no_connection) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"dst": "10.0.0.3"}, {"flags": "MF"}, {"frag": 2}, {"proto": 17}, {"version": 6}],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_is_not_ours_is_refused(fields: dict) -> None:
+    """Right checksums, but for another host, a fragment, another protocol."""
+    packet = IP(**{"src": "10.0.0.1", "dst": "10.0.0.2", "id": 9, **fields}) / TCP(sport=1024, dport=5001) / b"abcde"
+    llc = bytes(LLC(dsap=0xAA, ssap=0xAA, ctrl=3) / SNAP(OUI=0, code=0x0800))
+    host = receive(llc + bytes(packet))
+    assert (host.header_errors, host.checksum_errors, host.no_connection) == (1, 0, 0)
+    fine = IP(src="10.0.0.1", dst="10.0.0.2", id=9, flags="DF") / TCP(sport=1024, dport=5001) / b"abcde"
+    assert receive(llc + bytes(fine)).no_connection == 1
