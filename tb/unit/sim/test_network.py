@@ -1,0 +1,151 @@
+"""The network builder's errors, conservation, repeatability, and that only the digest of the cells counts."""
+
+import pytest
+
+from bentpipe_sim.errors import NetworkError, SimulationError
+from bentpipe_sim.network import Network
+from bentpipe_sim.units import cell_period, ps_to_ticks, ticks_to_ps
+
+MS = 10**9
+
+
+def satellite(*, direct=True, seed=1, ber=1e-5, start=True):
+    """A NIC, a switch, a link with errors, a switch, a NIC; the second VC shares the line and overruns the buffer."""
+    network = Network(seed=seed, direct=direct)
+    a, b, c = (network.add_nic(name) for name in "abc")
+    west = network.add_switch("west", buffer_cells=512, epd_threshold=300)
+    east = network.add_switch("east", buffer_cells=512)
+    out = network.add_link("out", delay_ps=2 * MS, ber=ber)
+    back = network.add_link("back", delay_ps=2 * MS)
+    for node, face in ((a, (west, 0)), (c, (west, 1)), (b, (east, 0))):
+        network.connect(node, face)
+        network.connect(face, node)
+    network.connect((west, 3), out)
+    network.connect(out, (east, 3))
+    network.connect((east, 3), back)
+    network.connect(back, (west, 3))
+    vcs = (
+        network.add_vc([a, west, out, east, b], 0, 100),
+        network.add_vc([c, west, out, east, b], 1, 200, policy="ppd", limit=200),
+        network.add_vc([b, east, back, west, a], 0, 101),
+    )
+    if start:
+        network.start()
+    return network, (a, b, c), vcs
+
+
+def run(network, nics, vcs):
+    """Two senders, 60 PDUs each; everything that arrives, and the digests of all faces."""
+    lib, handle = network.lib, network.handle
+    for node in network.nodes:
+        for port in node.outputs:
+            lib.bp_trace(handle, node.index, port, 1)
+    a, _, c = nics
+    for k in range(60):
+        network.send(a.index, vcs[0], b"first", key=1, offset=1000 * k, length=4000)
+        network.send(c.index, vcs[1], b"second", key=2, offset=500 * k, length=1500 + 17 * k)
+    events = []
+    while network.now_ps < 60 * MS:
+        events += network.run(60 * MS)
+    digests = {
+        (node.name, port): lib.bp_digest(handle, node.index, port) for node in network.nodes for port in node.outputs
+    }
+    network.check_conservation()
+    return events, digests, network.counters()
+
+
+def test_the_same_seed_gives_the_same_cells_at_the_same_ticks():
+    first, second, other = (run(*satellite(seed=seed)) for seed in (1, 1, 2))
+    assert first == second
+    assert first[1] != other[1]
+    counters = first[2]
+    assert counters["out"]["errored"] > 0
+    assert sum(counters["west"]["drop_epd"]) > 0
+
+
+def test_the_public_interface_of_verilator_gives_the_same():
+    assert run(*satellite()) == run(*satellite(direct=False))
+
+
+def test_data_that_arrives_is_right():
+    network, nics, vcs = satellite(ber=0)
+    network.send(nics[0].index, vcs[0], b"head", key=9, offset=5, length=9000)
+    (event,) = network.run(60 * MS)
+    assert (event.nic, event.vc, event.length, event.status) == (nics[1].index, vcs[0], 9004, 0)
+    assert network.check(event.handle, 4, 9, 5, 9000)
+    # 188 cells of 2.8312 us, 2 ms, two switches of 5 us and a cell time each
+    assert 2.5 * MS < event.time_ps < 2.6 * MS
+
+
+@pytest.mark.parametrize("what", ["lost", "doubled"])
+def test_a_cell_that_is_not_accounted_for_is_an_error(what):
+    network, nics, vcs = satellite(ber=0)
+    network.send(nics[0].index, vcs[0], b"x" * 1000)
+    network.run(60 * MS)
+    network.check_conservation()
+    real = network.stats
+
+    def stats():
+        found = real()
+        found["out"]["cells_out"] += 1 if what == "doubled" else -1
+        return found
+
+    network.stats = stats
+    with pytest.raises(NetworkError, match="out: cells got lost or doubled"):
+        network.check_conservation()
+
+
+def test_errors_of_the_builder():
+    network, nics, _ = satellite(start=False)
+    west, out, east = network.nodes[3], network.nodes[5], network.nodes[4]
+    a, b, c = nics
+    cases = [
+        (lambda: network.add_nic("a"), "two nodes are called a"),
+        (lambda: network.add_nic("fast", 3e9), "NIC fast: a line carries at most 2396.16 Mb/s"),
+        (lambda: network.add_nic("still", 0), "NIC still: a rate must be positive"),
+        (lambda: network.add_switch("s", port_rates_bps=[]), "from 1 to 16 ports"),
+        (lambda: network.add_switch("s", buffer_cells=0), "1 to 32768 cells"),
+        (lambda: network.add_switch("s", epd_threshold=9000), "epd_threshold must be from 0 to 8192"),
+        (lambda: network.add_link("l", delay_ps=-1), "a delay must be from 0 to 1 s"),
+        (lambda: network.add_link("l", ber=0.01), "bit error rate must be 0 or from 1e-15 to 1e-3"),
+        (lambda: network.connect(a, (west, 2)), "output 0 of a is connected twice"),
+        (lambda: network.connect((west, 2), b), "input 0 of b is connected twice"),
+        (lambda: network.connect((west, 4), b), "west has no port 4"),
+        (lambda: network.add_vc([a, east, b], 0, 300), "a is not connected to east"),
+        (lambda: network.add_vc([a, west, out, east], 0, 300), "from a NIC to a NIC"),
+        (lambda: network.add_vc([a, west, out, east, b], 0, 31), "VCI from 32"),
+        (lambda: network.add_vc([a, west, out, east, b], 300, 40), "needs NNI lines"),
+        (lambda: network.add_vc([a, west, out, east, b], 0, 100), "0/100 is used twice at port 0 of west"),
+        (lambda: network.add_vc([a, west, out, east, b], 0, 356), "share a look-up slot"),
+        (lambda: network.add_vc([a, west, out, east, b], 0, 90, policy="red"), "a policy is one of tail, ppd, epd"),
+        (lambda: network.add_vc([a, west, out, east, b], 0, 90, cell_rate_bps=-1), "a rate must be positive"),
+        (lambda: network.add_vc([a, west, out, east, b], 0, 90, max_sdu=70000), "1 to 65535 octets"),
+    ]
+    for action, message in cases:
+        with pytest.raises(NetworkError, match=message):
+            action()
+    assert len(network.nodes) == 7 and not west.outputs.keys() - {0, 1, 3}
+    network.start()
+    with pytest.raises(NetworkError, match="runs already"):
+        network.add_nic("late")
+    with pytest.raises(SimulationError, match="1 to 65535 octets"):
+        network.send(a.index, 0, b"")
+    assert c.index == 2
+
+
+def test_a_network_that_is_refused_keeps_its_vcs():
+    network, (a, _, b), _ = satellite(start=False)
+    before = [len(node.vcs) for node in network.nodes if node.kind == "switch"]
+    with pytest.raises(NetworkError):
+        network.add_vc([a, *network.nodes[3:4], b], 0, 100)
+    assert before == [len(node.vcs) for node in network.nodes if node.kind == "switch"]
+
+
+def test_ticks_and_picoseconds():
+    assert ticks_to_ps(299_520_000) == 53 * 10**12
+    for tick in (0, 1, 2, 12345, 10**12 + 7):
+        assert ps_to_ticks(ticks_to_ps(tick)) == tick
+        assert tick == 0 or ps_to_ticks(ticks_to_ps(tick) - 1) == tick - 1
+    assert cell_period(149_760_000) == 16 << 16
+    assert cell_period(599_040_000) == 4 << 16
+    assert abs(cell_period(40_704_000) / 65536 - 2396.16e6 / 40.704e6) < 1e-5

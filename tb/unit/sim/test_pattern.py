@@ -1,0 +1,64 @@
+"""The payload pattern is the same in Python and in C++, at any offset and length."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bentpipe_sim.network import Network
+from bentpipe_sim.pattern import pattern
+
+
+
+@pytest.fixture(scope="module")
+def wire():
+    """Two interfaces joined back to back, a VC each way."""
+    network = Network()
+    a, b = network.add_nic("a"), network.add_nic("b")
+    network.connect(a, b)
+    network.connect(b, a)
+    network.add_vc([a, b], 0, 100)
+    network.start()
+    return network
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**40), st.integers(1, 300), st.binary(min_size=0, max_size=9))
+def test_octets_on_the_wire_are_the_pattern(wire, key, offset, length, head):
+    wire.send(0, 0, head, key=key, offset=offset, length=length)
+    (event,) = wire.run(wire.now_ps + 10**9)
+    assert wire.sdu(event.handle) == head + pattern(key, offset, length)
+    assert wire.check(event.handle, len(head), key, offset, length)
+    assert not wire.check(event.handle, len(head), key, offset + 1, length)
+
+
+@given(st.integers(0, 40), st.integers(1, 200), st.data())
+def test_one_wrong_octet_is_found(wire, offset, length, data):
+    octets = bytearray(pattern(7, offset, length))
+    place = data.draw(st.integers(0, length - 1))
+    octets[place] ^= 1 << data.draw(st.integers(0, 7))
+    wire.send(0, 0, bytes(octets))
+    (event,) = wire.run(wire.now_ps + 10**9)
+    assert not wire.check(event.handle, 0, 7, offset, length)
+
+
+def test_no_check_beyond_the_sdu(wire):
+    wire.send(0, 0, b"", key=1, length=48)
+    (event,) = wire.run(wire.now_ps + 10**9)
+    assert wire.check(event.handle, 0, 1, 0, 48)
+    assert not wire.check(event.handle, 0, 1, 0, 1 << 20)
+
+
+@given(st.binary(min_size=2, max_size=120), st.integers(0, 60))
+def test_internet_checksum(wire, octets, length):
+    """RFC 1071, computed octet pair by octet pair; the field's content enters the sum."""
+    sdu = octets + pattern(3, 0, length)
+    total = 0
+    padded = sdu + b"\0"
+    for k in range(0, len(sdu), 2):
+        total += padded[k] << 8 | padded[k + 1]
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    wire.send(0, 0, octets, key=3, length=length, checksum_start=0, checksum_at=0)
+    (event,) = wire.run(wire.now_ps + 10**9)
+    got = wire.sdu(event.handle)
+    assert int.from_bytes(got[:2], "big") == ~total & 0xFFFF
+    assert got[2:] == sdu[2:]
