@@ -163,8 +163,17 @@ class PointerInterpreter(wiring.Component):
     active: Out(10, init=522)
     state: Out(PointerState)
 
+    def __init__(self):
+        self.recent = Signal(2)  # frames that must pass before the next movement
+        self.equal = Signal(2)  # how often `candidate` has come in a row
+        self.candidate = Signal(10)
+        self.bad_count, self.flag_count, self.ais_count = Signal(3), Signal(3), Signal(2)
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
+        recent, equal, candidate = self.recent, self.equal, self.candidate
+        bad_count, flag_count, ais_count = self.bad_count, self.flag_count, self.ais_count
         offset = self.word[:10]
         ndf = self.word[12:]
         disabled, enabled, in_range, same = Signal(), Signal(), Signal(), Signal()
@@ -173,11 +182,6 @@ class PointerInterpreter(wiring.Component):
         ais, norm, flag, inc, dec, bad, other = (
             Signal(name=name) for name in ("ais", "norm", "flag", "inc", "dec", "bad", "other")
         )
-        recent = Signal(2)  # frames that must pass before the next movement
-        equal = Signal(2)  # how often `candidate` has come in a row
-        candidate = Signal(10)
-        bad_count, flag_count = Signal(3), Signal(3)
-        ais_count = Signal(2)
         third = Signal()
         with m.If(self.strobe):
             m.d.comb += [

@@ -199,10 +199,15 @@ class Delineation(wiring.Component):
     discard: Out(1)
     flip: Out(40)
 
+    def __init__(self):
+        self.count = Signal(range(max(ALPHA, DELTA)))
+        self.detection = Signal()
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        count = Signal(range(max(ALPHA, DELTA)))
-        detection = Signal()
+        count = self.count
+        detection = self.detection
         good = Signal()
         single = Signal()
         m.d.comb += good.eq(self.syndrome == 0)
