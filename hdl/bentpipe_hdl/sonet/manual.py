@@ -1,0 +1,127 @@
+"""Writes the manual's page on SONET from the tables of the source.
+
+``python -m bentpipe_hdl.sonet.manual > docs/sonet.md``
+"""
+
+from bentpipe_hdl.sonet.alarms import ALARMS
+from bentpipe_hdl.sonet.geometry import Geometry
+from bentpipe_hdl.sonet.terminal import COUNTERS, REGISTERS
+
+__all__ = ["page"]
+
+TRANSPORT = (
+    ("A1", "1", "F6 in each STS-1", "frame search, SEF"),
+    ("A2", "1", "28 in each STS-1", "frame search, SEF"),
+    ("J0", "1", "trace message or a byte", "compared with the expected message (TIM-S)"),
+    ("Z0", "1", "number of the STS-1: 02, 03, ...", "not read"),
+    ("B1", "2", "BIP-8 over the scrambled frame before", "errors counted"),
+    ("E1, F1", "2", "register", "register"),
+    ("D1-D3", "3", "register", "register"),
+    ("H1, H2", "4", "pointer, NDF, ss; in the other STS-1 93 FF", "pointer interpreter"),
+    ("H3", "4", "a unit of the SPE in a negative movement, else 0", "the same"),
+    ("B2", "5", "BIP-8N over line overhead and SPE of the frame before", "errors counted, sent back in M1"),
+    ("K1", "5", "register", "register"),
+    ("K2", "5", "register; bits 6-8 = 110 for RDI-L", "AIS-L, RDI-L"),
+    ("D4-D12", "6-8", "register", "register"),
+    ("S1", "9", "register", "register"),
+    ("M1", "9", "REI-L: errors that B2 found, the third STS-1's byte", "added up; more than 8N counts as 0"),
+    ("E2", "9", "register", "register"),
+)
+PATH = (
+    ("J1", "1", "trace message or a byte", "compared with the expected message (TIM-P)"),
+    ("B3", "2", "BIP-8 over the SPE before", "errors counted, sent back in G1"),
+    ("C2", "3", "register, 13 (ATM) after reset", "PLM-P, UNEQ-P"),
+    ("G1", "4", "REI-P in bits 1-4, RDI-P in bits 5-7", "REI-P added up; more than 8 counts as 0; RDI-P"),
+    ("F2, H4, Z3, Z4, N1", "5-9", "register", "register"),
+)
+FRAME = """\
+            3N columns           87N columns
+      +------+------+------+------------------------+
+row 1 | A1   | A2   | J0 Z0|                        |
+    2 | B1   | E1   | F1   |   the SPE begins at    |
+    3 | D1   | D2   | D3   |   the pointer; its     |
+    4 | H1   | H2   | H3   |   first column is the  |
+    5 | B2   | K1   | K2   |   path overhead, then  |
+    6 | D4   | D5   | D6   |   N/3 - 1 columns of   |
+    7 | D7   | D8   | D9   |   stuff, then cells    |
+    8 | D10  | D11  | D12  |                        |
+    9 | S1   |Z2, M1| E2   |                        |
+      +------+------+------+------------------------+
+"""
+
+
+def _table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def page():
+    """The page, in Markdown."""
+    shapes = []
+    for n, width, use in ((3, 1, "FPGA"), (3, 9, "simulation"), (12, 4, "FPGA"), (12, 36, "simulation")):
+        g = Geometry(n, width)
+        clock = f"{g.words_per_second / 1e6:g} MHz"
+        shapes.append((f"STS-{n}c", str(width), clock, str(g.frame_words), use))
+    registers = []
+    for r in sorted(REGISTERS, key=lambda r: r.address):
+        text = r.text
+        for low, bits, name, meaning in r.fields:
+            place = f"bit {low}" if bits == 1 else f"bits {low}-{low + bits - 1}"
+            text += f"<br>{place}: `{name}`" + (f", {meaning}" if meaning else "")
+        registers.append((f"0x{r.address:02x}", f"`{r.name}`", r.access, text))
+    alarms = [(a.title, f"`{a.name}`", a.enter, a.leave, a.action or "-") for a in ALARMS]
+    return f"""\
+# SONET lines
+
+<!-- made by `python -m bentpipe_hdl.sonet.manual`; change the tables there -->
+
+A terminal (`bentpipe_hdl.sonet.terminal.SonetTerminal`) is one end of an STS-3c or STS-12c line that carries
+ATM cells. It frames and scrambles what it sends, aligns and checks what it receives, and tells the far end of
+errors and defects. The line is words of bytes, the first transmitted byte in the low bits, the first bit of a
+byte on top; the receiver finds frames at any bit. Serialisers and clock recovery are the board's.
+
+{_table(("signal", "bytes a clock", "clock", "clocks a frame", "for"), shapes)}
+
+## The frame
+
+```text
+{FRAME}```
+
+Cells fill the SPE at 149.76 Mb/s (STS-3c) and 599.04 Mb/s (STS-12c). Idle cells are sent where no cell waits;
+idle and unassigned cells are dropped on receipt.
+
+{_table(("byte", "row", "sent", "read"), TRANSPORT)}
+
+Path overhead, first column of the SPE:
+
+{_table(("byte", "row", "sent", "read"), PATH)}
+
+## Alarms
+
+{_table(("alarm", "bit", "raised", "cleared", "consequence"), alarms)}
+
+LOS and LOF clear the line's and section's other alarms; those and AIS-L make the pointer interpreter see all
+ones, and thus AIS-P, which clears the path's alarms. No cells come while LOS, LOF, AIS-L, AIS-P, LOP-P or
+UNEQ-P stands, and none from the first 8 bytes of zeros on. An RDI stays for at least 20 frames.
+
+The trace mismatch counts messages, three of them, and the order of consequences for RDI-P is server (101),
+connectivity (110), payload (010), none (001): choices of this implementation.
+
+## Cells
+
+Delineation leaves SYNC after 7 bad headers in a row and enters it after 6 good ones that follow the one that
+was found. In correction mode a single-bit error is corrected; then, and after any other error, headers with
+errors are discarded until one is good. A header counts as bad for delineation even if it was corrected.
+
+## Registers
+
+One word an address. Reading takes three clocks, see `bentpipe_hdl.csr`.
+
+{_table(("address", "name", "access", "meaning"), registers)}
+
+All {len(COUNTERS)} counters wrap at 2^32 and count while `latch` copies them.
+"""
+
+
+if __name__ == "__main__":
+    print(page(), end="")
