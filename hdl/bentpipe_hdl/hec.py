@@ -35,7 +35,7 @@ def hec(header):
     )
 
 
-SYNDROMES = [remainder(1 << i, 40) for i in range(40)]
+SYNDROMES = [1 << i for i in range(8)] + [remainder(1 << i, 32) for i in range(32)]
 """Syndrome of an error in bit ``i`` of the 40-bit header with HEC: all different, none zero."""
 
 

@@ -12,7 +12,6 @@ from models.hec import Outcome, Receiver
 from unit.hdl.bench import WIDTHS, Arrival, run
 
 NEVER = (1 << 56) - 1
-WRONG_SYNDROMES = pytest.mark.xfail(strict=True, reason="bug: bentpipe_hdl.hec.SYNDROMES, see test_hec_rtl")
 
 
 async def errors_on(bench, rate, seed=12345):
@@ -62,7 +61,6 @@ def test_an_error_at_each_place_of_the_payload(width):
     run(Link(width=width), test)
 
 
-@WRONG_SYNDROMES
 @pytest.mark.parametrize("width", WIDTHS)
 def test_header_check_follows_the_automaton(width):
     """Every single-bit error of the header, at random in correction or in detection mode."""
@@ -126,13 +124,8 @@ def test_both_datapaths_have_the_same_errors_at_the_rate():
     assert results[0] == results[1]
 
 
-STALE_STEP = pytest.mark.xfail(
-    strict=True, reason="bug: narrow delay memory, cells out in consecutive ticks: out_step is 13 for the first word"
-)
-
-
 @pytest.mark.parametrize("delay", [2, 3, 9])
-@pytest.mark.parametrize("width", [WIDE, pytest.param(NARROW, marks=STALE_STEP)])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_delay(width, delay):
     """A cell of tick T leaves in tick T + DELAY, i.e. is decided on one tick before."""
     rng = random.Random(delay)
