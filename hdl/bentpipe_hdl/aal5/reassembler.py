@@ -177,7 +177,7 @@ def _narrow(m, nic, tables, ours, takes, vc, state, last, over):
     """The CRC of the cell alone is made as its words come in; the VC's state joins it at the end, in the first
     clocks of the next tick, before that tick's cell reads it. Words go on to the host ``latency`` clocks later,
     when their VC is known."""
-    latency = 13
+    latency = 14
     count = Signal(4)
     crc, tail_word = Signal(32), Signal(32)
     with m.If(nic.i.valid & nic.i.soc):

@@ -166,7 +166,7 @@ def _wide(m, nic, slot, tables, sending, vc, state, last, out_header, crcs):
     short = Signal()  # the PDU ends in this cell
     m.d.comb += short.eq(state.left < 48)
     kept = Signal(384)
-    m.d.comb += kept.eq(nic.block & (Const(-1, 384) >> (384 - (state.left[:6] << 3))[:9]))
+    m.d.comb += kept.eq(nic.block & (Const((1 << 384) - 1, 384) >> (384 - (state.left[:6] << 3))[:9]))
     octets = [Signal(32, name=f"octets{k}") for k in range(12)]  # of the cell, but for the CRC
     covered = [Signal(32, name=f"covered{k}") for k in range(12)]
     for k in range(12):

@@ -433,10 +433,12 @@ class Link(wiring.Component):
                 out_bad.eq(get_head.data.hec_error),
                 from_place.eq(read[:bits]),
             ]
-        out_step, out_count = Signal(4), Signal(4)
-        m.d.comb += get.addr.eq(Cat(out_step, from_place))
+        out_step, out_count, goes = Signal(4), Signal(4), Signal()
+        m.d.comb += [
+            goes.eq(self.time.tick & chosen),
+            get.addr.eq(Cat(Mux(goes, 0, out_step), from_place)),
+        ]
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
-        goes = self.time.tick & chosen
         with m.If(goes):
             m.d.sync += [
                 self.o.valid.eq(1), self.o.soc.eq(1), self.o.hec_error.eq(out_bad), self.o.word.eq(out_header),
@@ -446,8 +448,6 @@ class Link(wiring.Component):
             m.d.sync += [
                 self.o.valid.eq(1), self.o.word.eq(get.data), out_count.eq(out_count - 1), out_step.eq(out_step + 1),
             ]  # fmt: skip
-        with m.Else():
-            m.d.sync += out_step.eq(0)
         waits = known.all() & ~chosen & (out_count == 0)
         m.d.comb += [
             self.status.due.eq(Mux(used == 0, NEVER, get_head.data.due)),

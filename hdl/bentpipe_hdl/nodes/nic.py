@@ -44,7 +44,8 @@ class Nic(wiring.Component):
         A PDU to send; to be held until ``post_taken``, which comes with the end of a tick. A post for a busy VC or of length 0 is taken,
         counted in ``TX_REFUSED`` and forgotten.
     fetch, fetch_vc : Out
-        Give the next 48 octets of this VC's PDU. One clock; a new fetch comes only after the cell went.
+        Give the next 48 octets of this VC's PDU. One clock. At 32 bits the next fetch may come while the words of the cell
+        before are still being taken: the host keeps two cells' octets in order.
     block : In(384)
         At 416 bits: those octets, from the clock after ``fetch`` on. Octets beyond the PDU's end are ignored.
     word, word_next : In(32), Out(1)

@@ -66,7 +66,7 @@ class Switch(wiring.Component):
 
     **Dropping.** ``Q`` is the number of cells in the buffer. A cell is dropped as *full* when ``Q >= CAPACITY`` or its
     VC has ``limit`` cells queued. A cell with CLP=1 is dropped as *clp* when ``Q >= CLP_THRESHOLD``. For AAL5 user
-    cells (PTI below 4) of a VC with PPD or EPD: the first cell of a frame decides: EPD refuses the whole frame when
+    cells (PTI below 4) of a VC with PPD or EPD: the first cell of a frame decides: EPD (asked first) refuses the whole frame when
     the queue is at or above its threshold, the CLP threshold does likewise, and with PPD so does a full buffer. Once a later
     cell is dropped (only *full* does that), PPD drops the rest of the frame but its last cell, which is let
     through if there is room; if even that is lost, the following frame is dropped too up to its last cell, so that
@@ -108,7 +108,7 @@ class Switch(wiring.Component):
 
     Notes
     -----
-    Counters of cells wrap at 2**32. After reset the tables are cleared for ``4 * vcs`` clocks (``idle`` is low);
+    Counters of cells wrap at 2**32. ``HIGH_WATER`` is that of the occupancy at the ends of ticks. After reset the tables are cleared for ``4 * vcs`` clocks (``idle`` is low);
     cells that arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
     """
 
@@ -522,15 +522,16 @@ class Switch(wiring.Component):
         # Out
         chosen, out_head = Signal(), Signal(CellHeader)
         out_port = Signal.like(d_port)
-        read_addr = Signal(addr_bits)
-        with m.If(dequeue):
+        first_addr, next_addr, read_addr = Signal(addr_bits), Signal(addr_bits), Signal(addr_bits)
+        with m.If(dequeue):  # while the last cell's words may still be on their way
             m.d.sync += [
                 chosen.eq(1),
                 out_head.eq(out_header),
                 out_port.eq(d_port),
-                read_addr.eq(head * words),
+                first_addr.eq(head * words),
             ]
         sending = Signal(4)
+        m.d.comb += read_addr.eq(Mux(tick & chosen, first_addr, next_addr))
         word = payloads.read(read_addr)
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
         with m.If(tick & chosen):
@@ -541,13 +542,13 @@ class Switch(wiring.Component):
                 self.o.word.eq(out_head),
                 chosen.eq(0),
                 sending.eq(words),
-                read_addr.eq(read_addr + 1),
+                next_addr.eq(read_addr + 1),
             ]
         with m.Elif(sending != 0):
             m.d.sync += [
                 self.o.valid.eq(1),
                 self.o.word.eq(word),
                 sending.eq(sending - 1),
-                read_addr.eq(read_addr + 1),
+                next_addr.eq(read_addr + 1),
             ]
         m.d.comb += self.status.idle.eq(~clearing & ~chosen & (sending == 0) & (left == 0) & ~self.i.valid)

@@ -116,14 +116,8 @@ def random_vcs(rng):
     return vcs
 
 
-LOST_ADDRESS = pytest.mark.xfail(
-    strict=True,
-    reason="bug: narrow switch, cells out in consecutive ticks: the first one's read_addr replaces the second's",
-)
-
-
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("width", [WIDE, pytest.param(NARROW, marks=LOST_ADDRESS)])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_random_traffic(width, seed):
     """Frames of eight VCs with all policies into a small buffer, OAM cells, unknown VCs and bad HECs between
     them: the same cells leave in the same order, and every counter agrees."""
