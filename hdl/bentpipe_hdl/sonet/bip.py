@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.scrambler import frame_key_parity
 
-__all__ = ["FrameParity", "fold", "ones"]
+__all__ = ["FrameParity", "fold", "ones", "total"]
 
 
 def fold(value, count=1):
@@ -19,12 +19,17 @@ def fold(value, count=1):
     return reduce(xor, [value[i : i + step] for i in range(0, len(value), step)], Const(0, step))
 
 
-def ones(value):
-    """The number of ones, as a balanced tree of adders."""
-    terms = [value[i] for i in range(len(value))]
+def total(terms):
+    """The sum of some values, as a balanced tree of adders."""
+    terms = list(terms)
     while len(terms) > 1:
         terms = [terms[i] + terms[i + 1] if i + 1 < len(terms) else terms[i] for i in range(0, len(terms), 2)]
     return terms[0]
+
+
+def ones(value):
+    """The number of ones."""
+    return total(value[i] for i in range(len(value)))
 
 
 class FrameParity(wiring.Component):

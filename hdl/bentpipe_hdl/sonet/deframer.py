@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.align import Aligner
-from bentpipe_hdl.sonet.bip import FrameParity, fold, ones
+from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
 from bentpipe_hdl.sonet.pointer import PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tc import CellDemapper, State
@@ -201,12 +201,19 @@ class Deframer(wiring.Component):
                 for k, name in zip((5, 6, 7), ("dcc2", "dcc3", "dcc4"), strict=True):
                     with m.Case(k):
                         m.d.sync += received[name].eq(Cat(lead))
-        with m.If(counting & first & self.in_frame):
-            m.d.sync += [
-                self.b1_errors.eq(ones(b1)),
-                self.b2_errors.eq(ones(b2)),
-                self.parity_strobe.eq(1),
-            ]
+        # The ones of B2 in three steps: a byte, eight bytes, all.
+        some = [Signal(4, name=f"ones{k}") for k in range(n + 1)]
+        more = [Signal(7, name=f"sum{k}") for k in range(-(-n // 8))]
+        second = Signal()
+        third = Signal()
+        m.d.sync += [second.eq(counting & first & self.in_frame), third.eq(second)]
+        with m.If(counting):
+            m.d.sync += [some[k].eq(ones(b2[8 * k : 8 * k + 8])) for k in range(n)]
+            m.d.sync += some[n].eq(ones(b1))
+        with m.If(second):
+            m.d.sync += [more[k].eq(total(some[:n][8 * k : 8 * k + 8])) for k in range(len(more))]
+        with m.If(third):
+            m.d.sync += [self.b1_errors.eq(some[n]), self.b2_errors.eq(total(more)), self.parity_strobe.eq(1)]
         return toh
 
     def _pointer(self, m, g, toh, row, column, interpreter):

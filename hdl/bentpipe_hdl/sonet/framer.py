@@ -153,7 +153,8 @@ class Framer(wiring.Component):
         row = Signal(4)
         last = Signal()
         toh_word = Signal()
-        m.d.comb += [last.eq(column == g.row_words - 1), toh_word.eq(column < g.toh_words)]
+        m.d.comb += toh_word.eq(column < g.toh_words)
+        m.d.sync += last.eq(column == g.row_words - 2)
         m.d.sync += column.eq(column + 1)
         with m.If(last):
             m.d.sync += [column.eq(0), row.eq(Mux(row == 8, 0, row + 1))]
@@ -267,6 +268,8 @@ class Framer(wiring.Component):
         b3 = Signal(8)
         fresh = Signal(8 * width)
         spe = Signal(8 * width)
+        # The path overhead of the next row is chosen while the row before it is on its way.
+        prepared = Signal(8)
         m.d.comb += [here.eq(column), here_row.eq(row)]
         with m.If(restart):
             m.d.comb += [here.eq(0), here_row.eq(0)]
@@ -277,19 +280,19 @@ class Framer(wiring.Component):
                 m.d.sync += [column.eq(0), row.eq(Mux(here_row == 8, 0, here_row + 1))]
             m.d.sync += parity.eq(parity ^ fresh)
             m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(here >= (1 if g.wide else g.poh_words))]
-            with m.If(here == 0):
+            with m.If(here == 1):
+                g1 = Cat(Const(0, 1), self.rdi_p, self.rei_p)
+                path = (b3 ^ self.force.b3.replicate(8), o.c2, g1, o.f2, o.h4, o.z3, o.z4, o.n1, self.j1)
                 with m.Switch(here_row):
-                    with m.Case(0):
-                        m.d.comb += byte.eq(self.j1)
-                        m.d.sync += [parity.eq(fresh), b3.eq(fold(parity)), self.j1_sent.eq(1)]
-                    with m.Case(1):
-                        m.d.comb += byte.eq(b3 ^ self.force.b3.replicate(8))
-                    with m.Case(3):
-                        m.d.comb += byte.eq(Cat(Const(0, 1), self.rdi_p, self.rei_p))
-                        m.d.sync += self.rei_p_sent.eq(1)
-                    for k, value in enumerate((o.c2, o.f2, o.h4, o.z3, o.z4, o.n1)):
-                        with m.Case((2, 4, 5, 6, 7, 8)[k]):
-                            m.d.comb += byte.eq(value)
+                    for k, value in enumerate(path):
+                        with m.Case(k):
+                            m.d.sync += prepared.eq(value)
+            with m.If(here == 0):
+                m.d.comb += byte.eq(Mux(restart, self.j1, prepared))
+                with m.If(here_row == 0):
+                    m.d.sync += [parity.eq(fresh), b3.eq(fold(parity)), self.j1_sent.eq(1)]
+                with m.If(here_row == 3):
+                    m.d.sync += self.rei_p_sent.eq(1)
                 stuff = Const(0, 8 * (g.stuff_bytes - 1))
                 if g.wide:
                     m.d.comb += [

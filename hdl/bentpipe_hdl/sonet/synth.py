@@ -77,11 +77,13 @@ def measure(parts, frequency, speed=6):
         report = json.loads((folder / "report.json").read_text())
         luts = re.search(r"Total LUT4s:\s+(\d+)", done.stderr)
     use = report["utilization"]
+    worst = max(report["critical_paths"], key=lambda path: sum(step["delay"] for step in path["path"]))["path"]
     return {
         "lut4": int(luts[1]) if luts else use["TRELLIS_COMB"]["used"],
         "ff": use["TRELLIS_FF"]["used"],
         "harness_ff": top.inputs,
         "ebr": use["DP16KD"]["used"],
+        "critical": [worst[0]["from"]["cell"], worst[-1]["to"]["cell"], len(worst)],
         "fmax_mhz": round(min(clock["achieved"] for clock in report["fmax"].values()), 1),
     }
 

@@ -132,22 +132,41 @@ class CellMapper(wiring.Component):
                     m.d.comb += load.eq(1)
                     m.d.sync += [at.eq(after - CELL), current.eq(ahead)]
         else:
-            # A shift register: `left` bytes are still to be sent.
+            # A shift register of which `left` bytes are still to be sent, and a few words ahead of the reader, so
+            # that no wide register hangs on `pull`.
             size = CELL + width - 1
+            bits = 8 * width
             current = Signal(8 * size, init=first)
             left = Signal(range(size + 1), init=CELL)
-            keep = Signal(range(width + 1))
-            m.d.comb += self.word.eq(current[: 8 * width])
-            shifted = current[8 * width :]
+            join = Signal()  # after this word the next cell is appended: fewer than `width` bytes are left
+            ready = [Signal(bits, name=f"ready{k}") for k in range(4)]
+            count = Signal(range(5))
+            push = Signal()
+            joined = Signal()
+            m.d.comb += [self.word.eq(ready[0]), push.eq(count <= 2), load.eq(joined)]
+            m.d.sync += joined.eq(0)
+            shifted = current[bits:]
+            with m.If(push):
+                m.d.sync += [current.eq(shifted), left.eq(left - width), join.eq(left < 3 * width)]
+                with m.If(join):
+                    rest = Signal(range(width)) if width > 1 else Const(0, 1)
+                    if width > 1:
+                        m.d.comb += rest.eq(left - width)
+                    m.d.sync += [left.eq(rest + CELL), join.eq(0), joined.eq(1)]
+                    with m.Switch(rest):
+                        for k in range(width):
+                            with m.Case(k):
+                                m.d.sync += current.eq(Cat(shifted[: 8 * k], ahead))
             with m.If(self.pull):
-                m.d.sync += [current.eq(shifted), left.eq(left - width)]
-                # a word needs `width` bytes: join the next cell to what is left
-                with m.If(left < 2 * width):
-                    m.d.comb += [load.eq(1), keep.eq(left - width)]
-                    m.d.sync += left.eq(left - width + CELL)
-                    for k in range(width):
-                        with m.If(keep == k):
-                            m.d.sync += current.eq(Cat(shifted[: 8 * k], ahead))
+                for k in range(3):
+                    m.d.sync += ready[k].eq(ready[k + 1])
+            after = Signal(range(5))
+            m.d.comb += after.eq(count - self.pull)
+            m.d.sync += count.eq(after + push)
+            with m.If(push):
+                for k in range(3):
+                    with m.If(after == k):
+                        m.d.sync += ready[k].eq(current[:bits])
         return m
 
     @staticmethod
@@ -244,7 +263,7 @@ class Delineation(wiring.Component):
 class CellDemapper(wiring.Component):
     """Finds the cells in words of payload, checks and corrects headers, descrambles, drops idle and unassigned cells.
 
-    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 3 clocks (narrow) after the word with its last
+    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 5 clocks (narrow) after the word with its last
     byte.
 
     Parameters
@@ -290,6 +309,10 @@ class CellDemapper(wiring.Component):
         size = CELL - 1 + width
         m.submodules.automaton = automaton = Delineation()
         m.d.comb += [self.state.eq(automaton.state), automaton.lost.eq(self.lost)]
+        word, push, short = self.word, self.push, self.short
+        if not g.wide:
+            word, push = Signal(8 * width), Signal()
+            m.d.sync += [word.eq(self.word), push.eq(self.push)]
         hunting = automaton.state == State.HUNT
 
         window = Signal(8 * size)  # the newest byte on top
@@ -304,16 +327,16 @@ class CellDemapper(wiring.Component):
 
         m.d.sync += taken.eq(0)
         m.d.comb += count.eq(0)
-        with m.If(self.push):
+        with m.If(push):
             m.d.comb += [
-                following.eq(Cat(window[8 * width :], self.word)),
+                following.eq(Cat(window[8 * width :], word)),
                 count.eq(width),
             ]
             if g.wide:
-                with m.If(self.short):
+                with m.If(short):
                     used = width - g.stuff_bytes
                     m.d.comb += [
-                        following.eq(Cat(window[8 * used :], self.word[8 * g.stuff_bytes :])),
+                        following.eq(Cat(window[8 * used :], word[8 * g.stuff_bytes :])),
                         count.eq(used),
                     ]
             m.d.comb += total.eq(have + count)
@@ -376,20 +399,32 @@ class CellDemapper(wiring.Component):
         ]
         before = Signal(48)
         header = Signal(32)
+        empty = Signal()
+        verdicts = [automaton.accept, automaton.correct, automaton.discard, automaton.flip]
+        give = checking & ~hunting
+        if not g.wide:  # a clock later; the cell stays for more than that
+            late = [Signal(len(value), name=f"late{k}") for k, value in enumerate(verdicts)]
+            m.d.sync += [a.eq(b) for a, b in zip(late, verdicts, strict=True)]
+            verdicts = late
+            late_give = Signal()
+            m.d.sync += late_give.eq(give)
+            give = late_give
+        accept, correct, discard, flip = verdicts
         with m.If(checking & ~hunting):
-            m.d.sync += [before.eq(cell[-48:]), skip.eq(0)]
+            m.d.sync += skip.eq(0)
+        with m.If(give):
+            m.d.sync += before.eq(cell[-48:])
             m.d.comb += header.eq(_swap32(cell[:32]))
-            with m.If(automaton.correct):
-                m.d.comb += header.eq(_swap32(cell[:32]) ^ automaton.flip[8:])
-            empty = Signal()
+            with m.If(correct):
+                m.d.comb += header.eq(_swap32(cell[:32]) ^ flip[8:])
             m.d.comb += empty.eq(header[4:28] == 0)  # VPI and VCI of a UNI
-            with m.If(automaton.accept & empty):
+            with m.If(accept & empty):
                 m.d.sync += self.idle.eq(1)
-            with m.If((automaton.accept & ~empty) | automaton.discard):
+            with m.If((accept & ~empty) | discard):
                 m.d.sync += [
                     self.cell.eq(Cat(cell[40:] ^ payload_delay(before, cell[40:]), header)),
                     self.valid.eq(1),
-                    self.hec_error.eq(automaton.discard),
-                    self.corrected.eq(automaton.correct),
+                    self.hec_error.eq(discard),
+                    self.corrected.eq(correct),
                 ]
         return m
