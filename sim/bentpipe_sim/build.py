@@ -1,8 +1,8 @@
 """Builds Verilated nodes, one shared library a shape, and keeps them.
 
-A model is named by the hash of its SystemVerilog, the flags and the tools' versions. A small index leads from the hash of
-the sources and the shape to that name, so that a second run neither elaborates nor compiles anything. Every file is
-written beside its place and renamed: nothing half-written is left behind, and builds may run side by side.
+A model is named by the hash of its SystemVerilog, the flags and the tools' versions. A small index leads from the
+hash of the sources and the shape to that name, so that a second run neither elaborates nor compiles anything. Every
+file is written beside its place and renamed: nothing half-written is left behind, and builds may run side by side.
 """
 
 from __future__ import annotations
@@ -221,7 +221,9 @@ def _runtime(cache: _Cache) -> Path:
         both = folder / "both.cpp"
         both.write_text('#include "verilated.cpp"\n#include "verilated_threads.cpp"\n')
         flags = [flag for flag in CXX_FLAGS if flag != "-shared"]
-        _run([compiler(), *flags, *_includes(include), "-c", str(both), "-o", str(made)], "compiling Verilator's runtime")
+        _run(
+            [compiler(), *flags, *_includes(include), "-c", str(both), "-o", str(made)], "compiling Verilator's runtime"
+        )
         return made
 
     return cache.make(name, build)
@@ -268,7 +270,8 @@ const bp_port* ports(void* p, uint32_t* count) {{
     return m->ports;
 }}
 }}
-extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{create, destroy, clock, reset, ports}};
+extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{create, destroy, clock, reset,
+ports}};
 """
 
 
@@ -311,7 +314,9 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
             shape.kind, scheduled.ports, direct))  # fmt: skip
         made = folder / "model.so"
         include = [f"-I{out}", *_includes(root / "include")]
-        _run([compiler(), *CXX_FLAGS, *include, str(whole), str(_runtime(cache)), "-o", str(made)], f"compiling {shape}")
+        _run(
+            [compiler(), *CXX_FLAGS, *include, str(whole), str(_runtime(cache)), "-o", str(made)], f"compiling {shape}"
+        )
         return made
 
     model = cache.make(name, build)

@@ -268,7 +268,8 @@ class Network:
     ) -> Switch:
         """A switch module: a port for each rate (bits of cells a second), one buffer of ``buffer_cells`` for all.
 
-        ``epd_threshold`` (for VCs without one of their own) and ``clp_threshold`` are cells in the buffer; None: its size.
+        ``epd_threshold`` (for VCs without one of their own) and ``clp_threshold`` are cells in the buffer; None:
+        its size.
         """
         if not 1 <= len(port_rates_bps) <= 16:
             raise NetworkError(f"switch {name}: from 1 to 16 ports, not {len(port_rates_bps)}")
@@ -437,8 +438,8 @@ class Network:
         if self.direct:
             build_all(self.shapes())
         header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
-        lines = [line for line in header.splitlines() if not line.startswith(("#", 'extern "C"', "}\n")) and line != "}"]
-        self._ffi = FFI()
+        lines = [line for line in header.splitlines() if not line.startswith(("#", 'extern "C"', "}\n")) and line !=
+        "}"] self._ffi = FFI()
         self._ffi.cdef("\n".join(lines))
         self.lib = self._ffi.dlopen(str(build_loop()))
         self.handle = self._ffi.gc(self.lib.bp_new(), self.lib.bp_free)

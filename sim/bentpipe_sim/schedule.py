@@ -2,15 +2,16 @@
 
 Verilog as generated for synthesis is a sea of assignments: Verilator evaluates all of it at every clock, what
 hangs on inputs twice. This scheduler emits the same function as a single ``always @(posedge clk)`` block: every
-combinational value becomes a local variable, assigned in topological order; what is used only where an ``m.If`` holds is
-computed only inside that ``if``; registers and memories are written at the end. One call of the compiled function is one
+combinational value becomes a local variable, assigned in topological order; what is used only where an ``m.If``
+holds is computed only inside that ``if``; registers and memories are written at the end. One call of the compiled
+function is one
 clock, nothing is evaluated twice, and work that is not due costs a branch.
 
 The input is Amaranth's internal netlist (NIR), which keeps the decision trees of ``m.If``; so Amaranth is pinned to a
 minor version. A test holds the result against Amaranth's own Verilog, cell for cell.
 
-Restrictions, each an error: one clock domain ``sync`` with synchronous reset, no latches or instances, one write enable a
-memory word, outputs that depend on inputs only through registers.
+Restrictions, each an error: one clock domain ``sync`` with synchronous reset, no latches or instances, one write
+enable a memory word, outputs that depend on inputs only through registers.
 """
 
 from __future__ import annotations
@@ -161,9 +162,7 @@ class _Scheduler:
             if isinstance(cell, nir.PriorityMatch):
                 result = self.chain(cell.en)
                 condition = self.plain_condition(cell.inputs[0])
-                if (
-                    net.bit == 0 and condition is not None
-                ):  # an If: the condition itself, under what encloses it
+                if net.bit == 0 and condition is not None:  # an If: the condition itself, under what encloses it
                     result = self.join(result, self.chain(condition))
                 else:
                     result += (int(net),)
@@ -274,8 +273,7 @@ class _Scheduler:
             source = self.cells[first.cell] if first is not None and first.is_cell and first.cell else None
             if (
                 isinstance(source, nir.AssignmentList)
-                and tuple(cell.data)
-                == tuple(nir.Net.from_cell(first.cell, bit) for bit in range(len(source.default)))
+                and tuple(cell.data) == tuple(nir.Net.from_cell(first.cell, bit) for bit in range(len(source.default)))
                 and tuple(source.default) == own
                 and uses[first.cell] == width
                 and first.cell not in outside
@@ -545,11 +543,7 @@ class _Scheduler:
             shift = offset if cell.stride == 1 else f"({offset} * 32'd{cell.stride})"
             if not cell.offset:
                 shift = "1'b0"
-            return (
-                f"$signed({e(cell.value)}) >>> {shift}"
-                if cell.value_signed
-                else f"{e(cell.value)} >> {shift}"
-            )
+            return f"$signed({e(cell.value)}) >>> {shift}" if cell.value_signed else f"{e(cell.value)} >> {shift}"
         assert isinstance(cell, nir.Operator)
         operands = [e(value) for value in cell.inputs]
         symbol = cell.operator

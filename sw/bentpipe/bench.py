@@ -1,6 +1,7 @@
 """How fast the simulation is: ``python -m bentpipe.bench`` (``make bench``).
 
-Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run on one
+Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run
+on one
 machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms satellite.
 """
 

@@ -29,9 +29,7 @@ def crc32_word(crc, word):
     # Octet k of the word meets the register's octet 3 - k: the code is linear in their sum.
     columns = [advance(1 << i, 4) for i in range(32)]
     mixed = [crc[i] ^ word[8 * (3 - i // 8) + i % 8] for i in range(32)]
-    return Cat(
-        reduce(xor, [mixed[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32)
-    )
+    return Cat(reduce(xor, [mixed[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32))
 
 
 def swapped(value):
@@ -42,9 +40,7 @@ def swapped(value):
 def advance_cell(crc):
     """The register 48 zero octets later, as flat XORs: what a cell adds to it is the CRC of the cell alone."""
     columns = [advance(1 << i, 48) for i in range(32)]
-    return Cat(
-        reduce(xor, [crc[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32)
-    )
+    return Cat(reduce(xor, [crc[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32))
 
 
 class CrcTables:

@@ -25,9 +25,7 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     csr.wide_setting("LINE_PERIOD", 0x0010, line_period, "ticks a cell of the line, 16 fraction bits")
     csr.setting("TOLERANCE", 0x0012, tolerance, "CDVT: ticks that a paced VC may catch up")
     headers = slot.store("tx_headers", CellHeader, vcs)
-    headers.write(
-        *csr.table("TX_HEADER", 0x10000, vcs, 32, "header of a VC's cells: gfc<<28 | vpi<<20 | vci<<4 | clp")
-    )
+    headers.write(*csr.table("TX_HEADER", 0x10000, vcs, 32, "header of a VC's cells: gfc<<28 | vpi<<20 | vci<<4 | clp"))
     periods = slot.store("tx_periods", 40, vcs)
     periods.write(*csr.table("TX_PERIOD", 0x20000, vcs, 40, "ticks a cell of a VC, 16 fraction bits (PCR)"))
 

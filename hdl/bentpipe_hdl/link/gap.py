@@ -1,8 +1,8 @@
 """Random gaps between bit errors: geometric, at any rate from 1e-3 to 1e-15, exact to one part in 2**16.
 
-The number of good bits before the next error at a bit error rate p is ``floor(log2(U) / log2(1 - p))`` with U uniform in
-(0, 1). ``-log2(U)`` comes from the position of the leading one of 48 random bits and a table of log2(1 + f) with linear
-interpolation; a multiplication and a shift by settings give the gap.
+The number of good bits before the next error at a bit error rate p is ``floor(log2(U) / log2(1 - p))`` with U
+uniform in (0, 1). ``-log2(U)`` comes from the position of the leading one of 48 random bits and a table of log2(1 +
+f) with linear interpolation; a multiplication and a shift by settings give the gap.
 """
 
 import math

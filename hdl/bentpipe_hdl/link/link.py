@@ -21,18 +21,18 @@ CELL_BITS = 424
 class Link(wiring.Component):
     """One direction of a line: delay, random bit errors in header and payload alike, and the receiver's HEC check.
 
-    **Errors.** The 424 bits of each cell (its HEC among them) are hit independently. The link counts good bits down from
-    ``GAP``; where they end, a bit is inverted and the next gap is drawn (:class:`~.gap.Gap`) from a xorshift64 generator,
-    which ``SEED`` starts. The same seed gives the same errors in the same cells. A first gap written by software places
-    an error at will. Only cells are hit, not the idle cells between them.
+    **Errors.** The 424 bits of each cell (its HEC among them) are hit independently. The link counts good bits down
+    from ``GAP``; where they end, a bit is inverted and the next gap is drawn (:class:`~.gap.Gap`) from a xorshift64
+    generator, which ``SEED`` starts. The same seed gives the same errors in the same cells. A first gap written by
+    software places an error at will. Only cells are hit, not the idle cells between them.
 
-    **Header check** (I.432.1 clause 4.3.2.2). In correction mode a single-bit error is corrected and any other passes on as
-    ``hec_error``; after any error the receiver is in detection mode, in which every error passes on as
+    **Header check** (I.432.1 clause 4.3.2.2). In correction mode a single-bit error is corrected and any other
+    passes on as ``hec_error``; after any error the receiver is in detection mode, in which every error passes on as
     ``hec_error``, until a good header. An error pattern that is a code word goes unnoticed, and one that
     looks like a single error is miscorrected: as on a real line.
 
-    **Delay.** A cell of tick T leaves in tick T + ``DELAY``. With ``delay_cells`` the link has the memory for that; without,
-    its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest.
+    **Delay.** A cell of tick T leaves in tick T + ``DELAY``. With ``delay_cells`` the link has the memory for that;
+    without, its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest.
 
     Parameters
     ----------
@@ -66,7 +66,9 @@ class Link(wiring.Component):
         s = _Settings(csr)
         taken, header, hec_error, marks = (self._wide_errors if slot.wide else self._narrow_errors)(m, slot, s)
 
-        cells, errored, corrected, rejected = (Signal(32, name=n) for n in ("cells", "errored", "corrected", "rejected"))
+        cells, errored, corrected, rejected = (
+            Signal(32, name=n) for n in ("cells", "errored", "corrected", "rejected")
+        )
         fixed, bad, hit = hec_error
         with m.If(taken):
             m.d.sync += cells.eq(cells + 1)

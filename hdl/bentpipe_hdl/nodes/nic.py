@@ -20,12 +20,13 @@ class Nic(wiring.Component):
     **Transmit.** The host posts a PDU of 1 to 65535 octets for a VC; a VC has one PDU at a time, any number of VCs have
     theirs interleaved cell by cell. The VC whose cell is due first gets the line (:class:`~..traffic.tournament`);
     after each cell its due time moves on by its ``TX_PERIOD`` from ``max(due, now - TOLERANCE)``, the virtual
-    scheduling of GCRA (I.371). VCs without a rate of their own get the line's period and so share it in turn. The NIC fetches
-    48 octets when it has chosen the VC of its next cell, a tick or more ahead; it pads, and adds the trailer.
+    scheduling of GCRA (I.371). VCs without a rate of their own get the line's period and so share it in turn. The
+    NIC fetches 48 octets when it has chosen the VC of its next cell, a tick or more ahead; it pads, and adds the
+    trailer.
 
     **Receive.** Cells of known VCs go to the host with their place in the PDU. The PDU's last cell brings the verdict
-    :class:`~..aal5.reassembler.Verdict`. Cells that are no user cells (OAM, RM), of unknown VCs, with a bad HEC, or beyond
-    ``RX_LIMIT`` are counted and dropped. No error of a VC touches another.
+    :class:`~..aal5.reassembler.Verdict`. Cells that are no user cells (OAM, RM), of unknown VCs, with a bad HEC, or
+    beyond ``RX_LIMIT`` are counted and dropped. No error of a VC touches another.
 
     Parameters
     ----------
@@ -41,11 +42,11 @@ class Nic(wiring.Component):
     i, o, time, status, csr
         The faces of a node; a cell decided on in tick T goes out in tick T+1.
     post_valid, post_vc, post_length, post_uu, post_cpi : In
-        A PDU to send; to be held until ``post_taken``, which comes with the end of a tick. A post for a busy VC or of length 0 is taken,
-        counted in ``TX_REFUSED`` and forgotten.
+        A PDU to send; to be held until ``post_taken``, which comes with the end of a tick. A post for a busy VC or
+        of length 0 is taken, counted in ``TX_REFUSED`` and forgotten.
     fetch, fetch_vc : Out
-        Give the next 48 octets of this VC's PDU. One clock. At 32 bits the next fetch may come while the words of the cell
-        before are still being taken: the host keeps two cells' octets in order.
+        Give the next 48 octets of this VC's PDU. One clock. At 32 bits the next fetch may come while the words of
+        the cell before are still being taken: the host keeps two cells' octets in order.
     block : In(384)
         At 416 bits: those octets, from the clock after ``fetch`` on. Octets beyond the PDU's end are ignored.
     word, word_next : In(32), Out(1)

@@ -66,12 +66,12 @@ class Switch(wiring.Component):
 
     **Dropping.** ``Q`` is the number of cells in the buffer. A cell is dropped as *full* when ``Q >= CAPACITY`` or its
     VC has ``limit`` cells queued. A cell with CLP=1 is dropped as *clp* when ``Q >= CLP_THRESHOLD``. For AAL5 user
-    cells (PTI below 4) of a VC with PPD or EPD: the first cell of a frame decides: EPD (asked first) refuses the whole frame when
-    the queue is at or above its threshold, the CLP threshold does likewise, and with PPD so does a full buffer. Once a later
-    cell is dropped (only *full* does that), PPD drops the rest of the frame but its last cell, which is let
-    through if there is room; if even that is lost, the following frame is dropped too up to its last cell, so that
-    no receiver joins two half frames to one. OAM and RM cells (PTI 4 to 7) are queued or dropped by
-    ``full`` and ``clp`` alone and touch no frame state (TM 4.0 clause 5.8; Romanow and Floyd 1995).
+    cells (PTI below 4) of a VC with PPD or EPD: the first cell of a frame decides: EPD (asked first) refuses the
+    whole frame when the queue is at or above its threshold, the CLP threshold does likewise, and with PPD so does a
+    full buffer. Once a later cell is dropped (only *full* does that), PPD drops the rest of the frame but its last
+    cell, which is let through if there is room; if even that is lost, the following frame is dropped too up to its
+    last cell, so that no receiver joins two half frames to one. OAM and RM cells (PTI 4 to 7) are queued or dropped
+    by ``full`` and ``clp`` alone and touch no frame state (TM 4.0 clause 5.8; Romanow and Floyd 1995).
 
     **Timing.** A cell may leave its port when ``now >= next``, and then ``next += PERIOD``: the port's rate is exact
     in the long run even if a tick's turn goes to another port. A cell that finds its port idle sets ``next`` to
@@ -108,8 +108,9 @@ class Switch(wiring.Component):
 
     Notes
     -----
-    Counters of cells wrap at 2**32. ``HIGH_WATER`` is that of the occupancy at the ends of ticks. After reset the tables are cleared for ``4 * vcs`` clocks (``idle`` is low);
-    cells that arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
+    Counters of cells wrap at 2**32. ``HIGH_WATER`` is that of the occupancy at the ends of ticks. After reset the
+    tables are cleared for ``4 * vcs`` clocks (``idle`` is low); cells that arrive meanwhile are lost. Clause:
+    I.361, TM 4.0 (af-tm-0056) clause 5.8.
     """
 
     def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4, slot_bits=8):
@@ -150,18 +151,14 @@ class Switch(wiring.Component):
         csr.status("ID", 0x0000, Const(0x42505357, 32), "'BPSW'")
         csr.setting("CAPACITY", 0x0001, capacity, "cells that the buffer takes", limit=cells)
         csr.setting("EPD_THRESHOLD", 0x0002, epd_threshold, "shared EPD threshold, cells", limit=top)
-        csr.setting(
-            "CLP_THRESHOLD", 0x0003, clp_threshold, "CLP=1 cells are dropped from here on, cells", limit=top
-        )
+        csr.setting("CLP_THRESHOLD", 0x0003, clp_threshold, "CLP=1 cells are dropped from here on, cells", limit=top)
         csr.setting("PROCESSING_DELAY", 0x0004, processing_delay, "ticks through an idle switch, 1 and more")
         csr.setting("NNI", 0x0005, nni, "a bit a port: NNI headers")
         csr.status("OCCUPANCY", 0x0006, occupancy, "cells in the buffer now")
         csr.status("HIGH_WATER", 0x0007, high_water, "most cells since it was last written (any value)")
         period = Array(Signal(40, name=f"period{p}") for p in range(ports))
         for p in range(ports):
-            csr.wide_setting(
-                f"PERIOD{p}", 0x0020 + 2 * p, period[p], f"ticks a cell of port {p}, 16 fraction bits"
-            )
+            csr.wide_setting(f"PERIOD{p}", 0x0020 + 2 * p, period[p], f"ticks a cell of port {p}, 16 fraction bits")
 
         # Tables
         lookup = Lookup(m, slot, csr, addr=0x80000, vcs=vcs, ports=ports, nni=nni, slot_bits=self.slot_bits)
@@ -305,9 +302,7 @@ class Switch(wiring.Component):
         d = Signal(departure_layout)
         d_arrival = Signal(arrival_layout)
         m.d.comb += [
-            d_vc.eq(
-                rings.read(Cat(ring_read[d_port][:vc_bits], d_port) if ports > 1 else ring_read[0][:vc_bits])
-            ),
+            d_vc.eq(rings.read(Cat(ring_read[d_port][:vc_bits], d_port) if ports > 1 else ring_read[0][:vc_bits])),
             d.eq(departure_words.read(d_vc)),
             d_arrival.eq(arrival_words.read(d_vc)),
         ]
@@ -387,9 +382,7 @@ class Switch(wiring.Component):
         rings.write(in_ring(out_port, ring_write[out_port]), vc, joins)
         rings.write(in_ring(d_port, rejoin_at), d_vc, rejoins)
         emptied = Signal()  # the departing cell was the last of its port
-        m.d.comb += emptied.eq(
-            dequeue & ~rejoins & ((ring_read[d_port] + 1)[: vc_bits + 1] == ring_write[d_port])
-        )
+        m.d.comb += emptied.eq(dequeue & ~rejoins & ((ring_read[d_port] + 1)[: vc_bits + 1] == ring_write[d_port]))
         earliest = Signal(TIME_BITS)
         m.d.comb += earliest.eq(now + processing_delay)
         after = Signal(DUE_BITS)  # the departing port's next
@@ -492,9 +485,7 @@ class Switch(wiring.Component):
             best = chosen
         return best
 
-    def _narrow_payload(
-        self, m, slot, tick, places, cell_bits, tail, dequeue, head, d_port, out_header, clearing
-    ):
+    def _narrow_payload(self, m, slot, tick, places, cell_bits, tail, dequeue, head, d_port, out_header, clearing):
         """Payload words in and out of the buffer, 12 clocks each, at places times 12.
 
         Words come in delayed by ``LATENCY`` clocks, when the place reserved for the VC's next cell is known;

@@ -44,7 +44,7 @@ def test_a_damaged_model_is_named(cache):
     with model.open("r+b") as file:
         file.seek(1000)
         file.write(b"damage")
-    with pytest.raises(CacheError, match=f"{model.name} is damaged.*bentpipe build --force"):
+    with pytest.raises(CacheError, match=rf"{model.name} is damaged.*bentpipe build --force"):
         build_model(SMALL)
 
 
@@ -64,7 +64,7 @@ def test_force_empties_a_damaged_cache(cache):
 def test_no_compiler(cache, monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(cache / "nothing"))
-    with pytest.raises(ToolError, match="C\\+\\+17 compiler is missing: install g\\+\\+"):
+    with pytest.raises(ToolError, match=r"C\+\+17 compiler is missing: install g\\+\\+"):
         build_loop()
 
 
@@ -77,7 +77,7 @@ def test_the_compiler_named_is_missing(cache, monkeypatch):
 def test_a_compiler_that_fails_leaves_nothing(cache, tmp_path, monkeypatch):
     failing = _tool(tmp_path / "bin", "failing-g++", 'echo "whole.cpp:1: error: out of ideas" >&2; exit 1\n')
     monkeypatch.setenv("CXX", str(failing))
-    with pytest.raises(ToolError, match="compiling the event loop failed: whole.cpp:1: error: out of ideas"):
+    with pytest.raises(ToolError, match=r"compiling the event loop failed: whole.cpp:1: error: out of ideas"):
         build_loop()
     assert list(cache.iterdir()) == []
 
@@ -85,7 +85,7 @@ def test_a_compiler_that_fails_leaves_nothing(cache, tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_made(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("BENTPIPE_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(CacheError, match="cannot be made .*set BENTPIPE_CACHE"):
+    with pytest.raises(CacheError, match=r"cannot be made .*set BENTPIPE_CACHE"):
         build_loop()
 
 

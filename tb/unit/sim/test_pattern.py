@@ -8,7 +8,6 @@ from bentpipe_sim.network import Network
 from bentpipe_sim.pattern import pattern
 
 
-
 @pytest.fixture(scope="module")
 def wire():
     """Two interfaces joined back to back, a VC each way."""

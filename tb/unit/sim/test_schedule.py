@@ -83,7 +83,9 @@ def test_scheduled_model_equals_amaranth(shape, direct):
         "_".join(str(part) for part in path): (member, value)
         for path, member, value in component.signature.flatten(component)
     }
-    inputs = {name: model.ports[name][1] for name, (m, _) in members.items() if m.flow.name == "In" and name in model.ports}
+    inputs = {
+        name: model.ports[name][1] for name, (m, _) in members.items() if m.flow.name == "In" and name in model.ports
+    }
     outputs = [name for name, (m, _) in members.items() if m.flow.name == "Out" and name in model.ports]
     rng = random.Random(f"{shape}")
     setup = _setup(shape, rng)
