@@ -30,8 +30,7 @@ def hec(header):
     remainder."""
     columns = [remainder(1 << i, 32) for i in range(32)]
     return Cat(
-        reduce(xor, [header[i] for i in range(32) if columns[i] >> k & 1], Const(COSET >> k & 1, 1))
-        for k in range(8)
+        reduce(xor, [header[i] for i in range(32) if columns[i] >> k & 1], Const(COSET >> k & 1, 1)) for k in range(8)
     )
 
 

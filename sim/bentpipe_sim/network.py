@@ -438,8 +438,9 @@ class Network:
         if self.direct:
             build_all(self.shapes())
         header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
-        lines = [line for line in header.splitlines() if not line.startswith(("#", 'extern "C"', "}\n")) and line !=
-        "}"] self._ffi = FFI()
+        skipped = ("#", 'extern "C"', "}\n")
+        lines = [line for line in header.splitlines() if not line.startswith(skipped) and line != "}"]
+        self._ffi = FFI()
         self._ffi.cdef("\n".join(lines))
         self.lib = self._ffi.dlopen(str(build_loop()))
         self.handle = self._ffi.gc(self.lib.bp_new(), self.lib.bp_free)

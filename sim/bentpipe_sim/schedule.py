@@ -14,6 +14,10 @@ Restrictions, each an error: one clock domain ``sync`` with synchronous reset, n
 enable a memory word, outputs that depend on inputs only through registers.
 """
 
+# The netlist's classes carry no types.
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 import sys
