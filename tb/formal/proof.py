@@ -16,16 +16,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Elaboratable, Module, Signal, Value
-
-from bentpipe_hdl.slot import Slot, Store
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal, Value
 
 __all__ = ["Probe", "Proof", "Spec", "Witness"]
 
@@ -59,47 +57,34 @@ class _Given(Elaboratable):
         return self._module
 
 
-@contextmanager
-def _recorded_stores() -> Iterator[dict[str, Store]]:
-    """The stores of all slots made meanwhile, by name."""
-    stores: dict[str, Store] = {}
-    make = Slot.store
+def _locals_of(function: Callable[[], Any], package: str) -> tuple[Any, dict[str, Any]]:
+    """The function's result, and the local variables of it and of all functions of the package that it called, as they
+    were when they returned (of several calls: the last), by ``function.variable``."""
+    found: dict[str, Any] = {}
 
-    def store(self: Slot, name: str, *arguments: Any, **named: Any) -> Store:
-        stores[name] = make(self, name, *arguments, **named)
-        return stores[name]
+    def watch(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "return" and frame.f_globals.get("__name__", "").startswith(package):
+            found.update({f"{frame.f_code.co_name}.{name}": value for name, value in frame.f_locals.items()})
 
-    Slot.store = store
+    before = sys.getprofile()
+    sys.setprofile(watch)
     try:
-        yield stores
+        return function(), found
     finally:
-        Slot.store = make
+        sys.setprofile(before)
 
 
 class Probe:
-    """A component, elaborated, with its inner signals by name: ``probe["due"]``, ``probe.read("jobs", vc)``."""
+    """A component, elaborated, with its insides by the names that they have in the source:
+    ``probe["elaborate.due"]`` is the variable ``due`` of the method ``elaborate``."""
 
     def __init__(self, component: Any):
         self.component = component
-        with _recorded_stores() as stores:
-            self.module: Module = component.elaborate(None)
-        self._stores = stores
-        self._signals: dict[str, list[Signal]] = {}
-        for signal in self.module._driving:
-            self._signals.setdefault(signal.name, []).append(signal)
+        self.module: Module
+        self.module, self._locals = _locals_of(lambda: component.elaborate(None), "bentpipe_hdl")
 
-    def __getitem__(self, name: str) -> Signal:
-        found = self._signals.get(name, [])
-        if len(found) != 1:
-            raise KeyError(f"{len(found)} signals are called {name!r}")
-        return found[0]
-
-    def read(self, store: str, addr: Any) -> Any:
-        """What a memory holds at an address, now."""
-        memory = self._stores[store]._memory
-        port = memory.read_port(domain="comb")
-        self.module.d.comb += port.addr.eq(addr)
-        return port.data
+    def __getitem__(self, name: str) -> Any:
+        return self._locals[name]
 
     def inputs(self) -> list[Signal]:
         found = []
@@ -120,6 +105,7 @@ class Spec(Elaboratable):
 
     def __init__(self, probe: Probe | None = None):
         self.m = Module()
+        self.m.domains.sync = ClockDomain(reset_less=True)  # a state is the initial one, or one after it
         self.conditions: dict[str, Signal] = {}
         self.inputs: list[Signal] = []
         if probe:
@@ -143,6 +129,10 @@ class Spec(Elaboratable):
         signal = Signal(shape, name=name)
         self.inputs.append(signal.as_value() if hasattr(signal, "as_value") else signal)
         return signal
+
+    def ghost(self, shape: Any, name: str) -> Signal:
+        """A register of the specification's own, 0 at first; no state of the component."""
+        return Signal(shape, name=f"ghost_{name}")
 
     def value(self, value: Any, name: str) -> Signal:
         """A name for a value."""
@@ -211,7 +201,8 @@ class Proof:
         self._text = (BUILD / f"{name}.smt2").read_text()
         self._conditions = {key: f"|top_n {signal.name}|" for key, signal in spec.conditions.items()}
         self.elements = self._parse()
-        self._inputs = re.findall(r"^; yosys-smt2-input (\S+) (\d+)", self._text, re.MULTILINE)
+        inputs = re.findall(r"^; yosys-smt2-input (\S+) (\d+)", self._text, re.MULTILINE)
+        self._inputs = [(name, width) for name, width in inputs if f"(define-fun |top_n {name}| " in self._text]
 
     def _parse(self) -> list[_Element]:
         start = self._text.index("(define-fun |top_t|")
@@ -251,6 +242,8 @@ class Proof:
             return None
         if answer != "sat":
             raise RuntimeError(f"yices: {result.stdout[:300]} {result.stderr[:300]}")
+        if "(error" in rest:
+            raise RuntimeError(f"yices: {rest[:300]}")
         values = re.findall(r"(#b[01]+|true|false)\)(?=[\s)])", rest)
         values = [value if value in ("true", "false") else f"{int(value[2:], 2):#x}" for value in values]
         witness = Witness(question)
@@ -295,12 +288,17 @@ class Proof:
         facts.append(f"(not (and {' '.join(self._all(conditions, f's{steps}'))} true))")
         return self._ask(f"{', '.join(conditions)} after a clock", steps, facts)
 
+    def leads_to(self, *conditions: str, given: Iterable[str]) -> Witness | None:
+        """A clock leads from states with the given conditions to states with the others."""
+        facts = [*self._all(given, "s0"), f"(not (and {' '.join(self._all(conditions, 's1'))} true))"]
+        return self._ask(f"{', '.join(conditions)} a clock after {', '.join(given)}", 1, facts)
+
     def changes_nothing(self, *given: str, but: str = "$^") -> Witness | None:
         """In a state with the given conditions, the clock leaves every register and memory as it is.
 
         ``but`` matches the names of registers that may change.
         """
-        elements = [element for element in self.elements if not re.fullmatch(but, element.name)]
+        elements = [e for e in self.elements if not re.fullmatch(rf"ghost_.*|{but}", e.name)]
         same = " ".join(f"(= ({element.now} s0) ({element.after} s0))" for element in elements)
         return self._ask("no state changes", 0, [*self._all(given, "s0"), f"(not (and {same} true))"], elements)
 

@@ -1,0 +1,149 @@
+"""While a node is idle and its due tick has not come, no clock changes any of its state: it may be skipped.
+
+The wide datapath, where the native harness skips nodes. Each proof is of any state that meets the node's invariant,
+and the invariant is proved by induction: it holds after reset, and every clock with whatever inputs keeps it. The
+shapes are small, but memories have any content and registers any value. Excepted are the outputs that are high for
+one clock: they fall, and stay low.
+"""
+
+from unittest.mock import patch
+
+from amaranth.hdl import Const, Mux, Signal
+
+from bentpipe_hdl.aal5.crc32 import CrcTables
+from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS
+from bentpipe_hdl.nodes import Link, Nic, Switch
+from formal.proof import Probe, Proof, Spec
+
+
+def _quiet(spec, probe):
+    """Conditions of a node that nothing happens to: no cell, no PDU, no access to a register now or just before."""
+    node = probe.component
+    arrivals = [node.i.valid]
+    if isinstance(node, Nic):
+        arrivals.append(node.post_valid)
+    csr, csr_again = probe["elaborate.csr"], probe["finish.again"]
+    accesses = [node.csr.w_en, node.csr.r_en, csr._reads, csr_again]
+    if isinstance(node, Link):
+        accesses.append(probe["elaborate.s"].restart)
+    spec.condition("quiet", *(value == 0 for value in (*arrivals, *accesses)))
+    spec.condition("idle", node.status.idle)
+    spec.condition("early", node.time.now < node.status.due)
+
+
+def _pulses(spec, *outputs):
+    spec.condition("fallen", *(output == 0 for output in outputs))
+    return "|".join(rf"(dut\.)?{output.name}" for output in outputs)
+
+
+def _switch():
+    node = Switch(vcs=4, cells=4, ports=2, slot_bits=4)
+    probe = Probe(node)
+    spec = Spec(probe)
+    _quiet(spec, probe)
+    soonest = Const(NEVER, TIME_BITS)
+    for p in range(node.ports):
+        tick = probe["elaborate.next_due"][p][FRACTION_BITS:]
+        busy = probe["elaborate.ring_read"][p] != probe["elaborate.ring_write"][p]
+        soonest = Mux(busy & (tick < soonest), tick, soonest)
+    spec.condition("invariant", node.status.due == soonest)
+    pulses = _pulses(spec, node.o.valid)
+    return Proof("idle_switch", spec), pulses
+
+
+def _nic():
+    node = Nic(vcs=4, slot_bits=4)
+    crcs = []
+
+    def any_crc(tables, octets, name):  # the tables are much logic, and no state: let the CRC be any value
+        crcs.append(Signal(32, name=f"{name}_crc"))
+        return crcs[-1]
+
+    with patch.object(CrcTables, "cell", any_crc):
+        probe = Probe(node)
+    spec = Spec(probe)
+    spec.inputs += crcs
+    m = spec.m
+    _quiet(spec, probe)
+    now, tick, due = node.time.now, node.time.tick, node.status.due
+    line = probe["build_segmenter.line_next"][FRACTION_BITS:]
+    root, fetched, sends = (probe[f"build_segmenter.{name}"] for name in ("root", "fetched", "sends"))
+
+    # Time: ticks go up, and do not come to the end of their 48 bits
+    last, started = spec.ghost(TIME_BITS, "last"), spec.ghost(1, "started")
+    with m.If(tick):
+        m.d.sync += [last.eq(now), started.eq(1)]
+    spec.condition("time", ~tick | ~started | (now > last), now[-1] == 0, last[-1] == 0)
+
+    decided = spec.ghost(TIME_BITS, "decided")  # the tick at which the due tick was last decided on
+    with m.If(tick & (sends | ~fetched)):
+        m.d.sync += decided.eq(now)
+
+    def later(a, b):
+        return Mux(a > b, a, b)
+
+    soonest = later(line, (decided + 1)[:TIME_BITS])
+    wait = (root.key[FRACTION_BITS:] - soonest)[: len(root.key) - FRACTION_BITS].as_signed()
+    spec.condition(
+        "invariant",
+        decided <= last,
+        last[-1] == 0,
+        started | ((last == 0) & (due == NEVER) & ~fetched & ~root.valid),
+        line <= last + (1 << 24) + 1,
+        # A cell is fetched: the line is due. None is, but a VC has a PDU: it is due for its fetch a tick before its key
+        Mux(
+            fetched,
+            due == soonest,
+            (decided == last) & Mux(root.valid, (wait > 0) & (due == (soonest + wait - 1)[:TIME_BITS]), due == NEVER),
+        ),
+    )
+    pulses = _pulses(spec, node.o.valid, node.fetch, node.done, node.post_taken, node.rx_valid, node.rx_last)
+    return Proof("idle_nic", spec), pulses
+
+
+def _link(delay_cells):
+    node = Link(delay_cells=delay_cells)
+    probe = Probe(node)
+    spec = Spec(probe)
+    _quiet(spec, probe)
+    spec.condition("invariant", 1)
+    pulses = _pulses(spec, node.o.valid)
+    return Proof(f"idle_link_{delay_cells}", spec), pulses
+
+
+def _check(proof, pulses, *environment):
+    assert proof.possible("quiet", "idle", "early", "invariant", *environment)
+    assert proof.holds_at_reset("invariant") is None
+    assert proof.is_kept("invariant", given=environment) is None
+    given = ["quiet", "idle", "early", "invariant", *environment]
+    assert proof.changes_nothing(*given, but=pulses) is None
+    assert proof.leads_to("fallen", given=given) is None
+
+
+def test_switch():
+    proof, pulses = _switch()
+    _check(proof, pulses)
+    # The invariant is needed, and so is each of the conditions
+    for missing in ("quiet", "early", "invariant", "idle"):
+        given = {"quiet", "idle", "early", "invariant"} - {missing}
+        assert proof.changes_nothing(*given, but=pulses) is not None, missing
+
+
+def test_nic():
+    proof, pulses = _nic()
+    _check(proof, pulses, "time")
+    for missing in ("quiet", "early", "invariant", "idle", "time"):
+        given = {"quiet", "idle", "early", "invariant", "time"} - {missing}
+        assert proof.changes_nothing(*given, but=pulses) is not None, missing
+
+
+def test_link_without_delay():
+    proof, pulses = _link(0)
+    _check(proof, pulses)
+    assert proof.changes_nothing("idle", "early", "invariant", but=pulses) is not None
+
+
+def test_link_with_delay():
+    proof, pulses = _link(4)
+    _check(proof, pulses)
+    assert proof.changes_nothing("quiet", "idle", "invariant", but=pulses) is not None
