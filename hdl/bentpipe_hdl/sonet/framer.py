@@ -386,7 +386,10 @@ class Framer(wiring.Component):
                 m.d.sync += sub.eq(Mux(ends, 0, sub + 1))
                 m.d.comb += next_unit.eq(unit + ends)
                 m.d.sync += unit.eq(next_unit)
-            with m.If(waiting & next_is_spe & (next_unit == place) & (ends | toh_word)):
+            # A unit is three words or more: both comparisons are a clock old and still true.
+            here, after = Signal(), Signal()
+            m.d.sync += [here.eq(unit == place), after.eq(unit + 1 == place)]
+            with m.If(waiting & next_is_spe & Mux(toh_word, here, ends & after)):
                 m.d.comb += restart.eq(1)
                 m.d.sync += waiting.eq(0)
         with m.If((column == g.row_words - 1) & (row == 2)):
