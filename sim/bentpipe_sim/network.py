@@ -248,6 +248,7 @@ class Network:
         self.handle: Any = None
         self._ffi: Any = None
         self._now_ps = 0
+        self._reporting: set[int] = set()
         self._wires: list[tuple[Node, int, Node, int, int]] = []
 
     # Building
@@ -477,7 +478,6 @@ class Network:
         checksum_start: int = -1,
         checksum_at: int = -1,
         uu: int = 0,
-        notify: bool = False,
     ) -> None:
         if self.handle is None:
             self.start()
@@ -485,8 +485,23 @@ class Network:
         if not 1 <= size <= 65535:
             raise SimulationError(f"an SDU has 1 to 65535 octets, not {size}")
         self.lib.bp_send(
-            self.handle, nic, vc, head, len(head), key, offset, length, checksum_start, checksum_at, uu, notify
+            self.handle,
+            nic,
+            vc,
+            head,
+            len(head),
+            key,
+            offset,
+            length,
+            checksum_start,
+            checksum_at,
+            uu,
+            nic in self._reporting,
         )
+
+    def report_sent(self, nic: int) -> None:
+        """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""
+        self._reporting.add(nic)
 
     def run(self, until_ps: int) -> list[PduEvent]:
         if self.handle is None:

@@ -53,6 +53,10 @@ class Engine:
         host = Host(self.scheduler, self.network, config, nic, len(self.hosts), host_costs(config))
         self.hosts.append(host)
         self._by_nic[nic] = host
+        if config.interface_queue:
+            report = getattr(self.network, "report_sent", None)
+            if report is not None:  # other networks always report
+                report(nic)
         return host
 
     def add_tcp_flow(

@@ -3,6 +3,7 @@
 import pytest
 
 from bentpipe_sim.errors import NetworkError, SimulationError
+from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
 from bentpipe_sim.units import cell_period, ps_to_ticks, ticks_to_ps
 
@@ -75,6 +76,22 @@ def test_data_that_arrives_is_right():
     assert network.check(event.handle, 4, 9, 5, 9000)
     # 188 cells of 2.8312 us, 2 ms, two switches of 5 us and a cell time each
     assert 2.5 * MS < event.time_ps < 2.6 * MS
+
+
+def test_pdus_are_reported_as_sent_where_that_is_asked_for():
+    network, (a, _, c), vcs = satellite(ber=0)
+    network.report_sent(a.index)
+    for _ in range(2):
+        network.send(a.index, vcs[0], b"x" * 1000)
+        network.send(c.index, vcs[1], b"y" * 1000)
+    events = []
+    while network.now_ps < 60 * MS:
+        events += network.run(60 * MS)
+    sent = [e for e in events if e.status == PduStatus.SENT]
+    assert [(e.nic, e.vc, e.length) for e in sent] == [(a.index, vcs[0], 1000)] * 2
+    # 21 cells a PDU, back to back
+    assert abs(sent[1].time_ps - sent[0].time_ps - 21 * 2_831_197) < 2 * 176_950
+    assert len(events) == 6
 
 
 @pytest.mark.parametrize("what", ["lost", "doubled"])
