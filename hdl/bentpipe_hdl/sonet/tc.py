@@ -93,32 +93,44 @@ class CellMapper(wiring.Component):
         g = self._geometry
         width = g.width
 
-        slot = Signal(416)
-        empty = Signal(init=1)
-        full = ~empty
-        m.d.comb += self.ready.eq(empty)
-        with m.If(self.valid & empty):
-            m.d.sync += [slot.eq(self.cell), empty.eq(0)]
+        # Cells wait in one slot, or in two where a cell lasts for less than two clocks.
+        depth = 2 if 2 * width > CELL else 1
+        slots = [Signal(416, name=f"slot{k}") for k in range(depth)]
+        waiting = Signal(range(depth + 1))
+        left_over = Signal(range(depth + 1))
+        taken = Signal(range(depth + 2))
+        ready = Signal(init=1)
+        load = Signal()
+        full = waiting != 0
+        m.d.comb += [
+            self.ready.eq(ready),
+            left_over.eq(waiting - (load & full)),
+            taken.eq(left_over + (self.valid & ready)),
+        ]
+        m.d.sync += [waiting.eq(taken), ready.eq(taken < depth)]
+        with m.If(load):
+            for k in range(depth - 1):
+                m.d.sync += slots[k].eq(slots[k + 1])
+        with m.If(self.valid & ready):
+            for k in range(depth):
+                with m.If(left_over == k):
+                    m.d.sync += slots[k].eq(self.cell)
 
         # The next cell as it goes out, 53 bytes.
-        load = Signal()
         first, second = self._idle_cells(2)  # what reset leaves ready
         ahead = Signal(424, init=second)
         history = Signal(48, init=second >> (424 - 48))
         cell = Signal(416)
         m.d.sync += [self.user.eq(0), self.idle.eq(0)]
         with m.If(load):
-            m.d.comb += cell.eq(Mux(full, slot, IDLE))
+            m.d.comb += cell.eq(Mux(full, slots[0], IDLE))
             payload = scramble_payload(m, history, cell[:384])
             m.d.sync += [
                 ahead.eq(Cat(_swap32(cell[384:]), hec(cell[384:]) ^ self.hec_mask, payload)),
                 history.eq(payload[-48:]),
-                empty.eq(1),
                 self.user.eq(full),
                 self.idle.eq(~full),
             ]
-            with m.If(empty & self.valid):
-                m.d.sync += empty.eq(0)
 
         if g.wide:
             current = Signal(424, init=first)
@@ -139,11 +151,11 @@ class CellMapper(wiring.Component):
             current = Signal(8 * size, init=first)
             left = Signal(range(size + 1), init=CELL)
             join = Signal()  # after this word the next cell is appended: fewer than `width` bytes are left
-            ready = [Signal(bits, name=f"ready{k}") for k in range(4)]
+            ahead_words = [Signal(bits, name=f"ahead{k}") for k in range(4)]
             count = Signal(range(5))
             push = Signal()
             joined = Signal()
-            m.d.comb += [self.word.eq(ready[0]), push.eq(count <= 2), load.eq(joined)]
+            m.d.comb += [self.word.eq(ahead_words[0]), push.eq(count <= 2), load.eq(joined)]
             m.d.sync += joined.eq(0)
             shifted = current[bits:]
             with m.If(push):
@@ -159,14 +171,14 @@ class CellMapper(wiring.Component):
                                 m.d.sync += current.eq(Cat(shifted[: 8 * k], ahead))
             with m.If(self.pull):
                 for k in range(3):
-                    m.d.sync += ready[k].eq(ready[k + 1])
+                    m.d.sync += ahead_words[k].eq(ahead_words[k + 1])
             after = Signal(range(5))
             m.d.comb += after.eq(count - self.pull)
             m.d.sync += count.eq(after + push)
             with m.If(push):
                 for k in range(3):
                     with m.If(after == k):
-                        m.d.sync += ready[k].eq(current[:bits])
+                        m.d.sync += ahead_words[k].eq(current[:bits])
         return m
 
     @staticmethod

@@ -6,7 +6,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.sonet.geometry import Geometry
-from bentpipe_hdl.sonet.tc import CellDemapper
+from bentpipe_hdl.sonet.tc import CellDemapper, CellMapper
 from models.sonet.tc import CellSink, CellSource
 
 
@@ -96,3 +96,43 @@ def test_idle_and_unassigned_cells_are_dropped():
     out = demap(Geometry(3, 9), start + source.take(19 * 53))
     assert [cell for _, cell, _, _ in out][-6:] == user
     assert not set(odd) & {cell for _, cell, _, _ in out}
+
+
+@pytest.mark.parametrize(("n", "width"), [(3, 1), (3, 9), (12, 4), (12, 36)])
+def test_the_mapper_takes_cells_at_the_full_rate(n, width):
+    """With cells always there no idle cell is sent but the first two; the bytes are the model's."""
+    g = Geometry(n, width)
+    dut = CellMapper(g)
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    rng = random.Random(5)
+    sent = cells_of(rng, 60 if width > 1 else 6)
+    idle = []
+    out = bytearray()
+
+    async def bench(ctx):
+        waiting = list(sent)
+        warm = 0
+        while waiting:
+            if ctx.get(dut.ready):
+                cell = waiting.pop(0)
+                ctx.set(dut.cell, int.from_bytes(cell[4:], "little") | int.from_bytes(cell[:4], "big") << 384)
+                ctx.set(dut.valid, 1)
+            else:
+                ctx.set(dut.valid, 0)
+            pull = warm >= 4
+            ctx.set(dut.pull, pull)
+            if pull:
+                out.extend(ctx.get(dut.word).to_bytes(width, "little"))
+            await ctx.tick()
+            warm += 1
+            idle.append(ctx.get(dut.idle))
+
+    sim.add_testbench(bench)
+    sim.run()
+    assert sum(idle) == 0
+    source = CellSource([])
+    expected = source.take(106)  # two idle cells are ready after reset
+    source.queue = list(sent)
+    expected += source.take(len(out))
+    assert bytes(out) == expected[: len(out)]
