@@ -152,8 +152,8 @@ class Framer(wiring.Component):
         column = Signal(range(g.row_words))
         row = Signal(4)
         last = Signal()
-        toh_word = Signal()
-        m.d.comb += toh_word.eq(column < g.toh_words)
+        toh_word = Signal(init=1)
+        m.d.sync += toh_word.eq(last | (column + 1 < g.toh_words))
         m.d.sync += last.eq(column == g.row_words - 2)
         m.d.sync += column.eq(column + 1)
         with m.If(last):

@@ -169,16 +169,12 @@ class CellMapper(wiring.Component):
                         for k in range(width):
                             with m.Case(k):
                                 m.d.sync += current.eq(Cat(shifted[: 8 * k], ahead))
-            with m.If(self.pull):
-                for k in range(3):
-                    m.d.sync += ahead_words[k].eq(ahead_words[k + 1])
-            after = Signal(range(5))
-            m.d.comb += after.eq(count - self.pull)
-            m.d.sync += count.eq(after + push)
-            with m.If(push):
-                for k in range(3):
-                    with m.If(after == k):
-                        m.d.sync += ahead_words[k].eq(current[:bits])
+            m.d.sync += count.eq(count + push - self.pull)
+            # `pull` comes late: it only chooses
+            stay = [Mux(push & (count == k), current[:bits], ahead_words[k]) for k in range(4)]
+            move = [Mux(push & (count == k + 1), current[:bits], ahead_words[k + 1]) for k in range(3)]
+            for k in range(3):
+                m.d.sync += ahead_words[k].eq(Mux(self.pull, move[k], stay[k]))
         return m
 
     @staticmethod
