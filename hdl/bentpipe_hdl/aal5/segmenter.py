@@ -42,7 +42,7 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
 
     # What this tick does: send the fetched cell, or else take a post
     sends, posts = Signal(), Signal()
-    line_free = line_next[FRACTION_BITS:] <= now
+    line_free = slot.settle(line_next[FRACTION_BITS:] <= now, "line_free")
     if slot.wide:
         post_there = nic.post_valid & ~clearing
     else:
@@ -67,18 +67,16 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
 
     # The VC's next due time: paced by its period; catches up no more than the tolerance
     now_key = Cat(Const(0, FRACTION_BITS), now[:KEY_TICKS])
-    earliest = Signal(KEY_BITS)
     lag, ahead = Signal(signed(KEY_BITS)), Signal(signed(KEY_BITS))
     key = Signal(KEY_BITS)
-    m.d.comb += [
-        earliest.eq(now_key - Cat(Const(0, FRACTION_BITS), tolerance)),
-        lag.eq(leaf.key - earliest),
-        ahead.eq(leaf.key - now_key),
-    ]
+    earliest = slot.settle((now_key - Cat(Const(0, FRACTION_BITS), tolerance))[:KEY_BITS], "earliest")
+    m.d.comb += [lag.eq(leaf.key - earliest), ahead.eq(leaf.key - now_key)]
+    late = slot.settle(lag < 0, "late")
+    keeps = slot.settle((ahead > 0) & (ahead <= period), "keeps")
     with m.If(sends):
-        m.d.comb += key.eq(Mux(lag < 0, earliest, leaf.key) + period)
+        m.d.comb += key.eq(Mux(late, earliest, leaf.key) + period)
     with m.Else():  # a key further ahead than a period is left over from long ago
-        m.d.comb += key.eq(Mux((ahead > 0) & (ahead <= period), leaf.key, now_key))
+        m.d.comb += key.eq(Mux(keeps, leaf.key, now_key))
     key_held = slot.settle(key, "key_held")
     changes = Signal()
     m.d.comb += changes.eq(sends | accepts)
@@ -95,14 +93,17 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     # The line
     line_after = Signal(TIME_BITS + FRACTION_BITS)
     m.d.comb += line_after.eq(line_next)
+    behind = slot.settle(line_next[FRACTION_BITS:] < now, "behind")
     with m.If(sends):
-        behind = line_next[FRACTION_BITS:] < now
         m.d.comb += line_after.eq(Mux(behind, Cat(Const(0, FRACTION_BITS), now), line_next) + line_period)
+    line_after = slot.settle(line_after, "line_after_held")
     soonest = Signal(TIME_BITS)  # when the line could take the next cell
     line_tick, next_tick = line_after[FRACTION_BITS:], (now + 1)[:TIME_BITS]
     m.d.comb += soonest.eq(Mux(line_tick > next_tick, line_tick, next_tick))
+    soonest = slot.settle(soonest, "soonest_held")
     wait = Signal(signed(KEY_TICKS))
     m.d.comb += wait.eq(best.key[FRACTION_BITS:] - soonest[:KEY_TICKS])
+    wait = slot.settle(wait, "wait_held")
 
     due = Signal(TIME_BITS, init=NEVER)
     m.d.sync += [nic.fetch.eq(0), nic.post_taken.eq(0), nic.done.eq(0)]

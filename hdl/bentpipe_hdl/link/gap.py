@@ -44,7 +44,12 @@ def xorshift(state):
 
 
 class Gap(wiring.Component):
-    """One gap from one random state. Combinational; ``mantissa`` and ``shift`` as of :func:`scale_of`.
+    """One gap from one random state. ``mantissa`` and ``shift`` as of :func:`scale_of`.
+
+    Parameters
+    ----------
+    pipelined : bool
+        A gap a clock, ``LATENCY`` clocks after its state, for an FPGA; else combinational.
 
     Members
     -------
@@ -52,43 +57,63 @@ class Gap(wiring.Component):
         Its upper 48 bits are used; all zeros there count as one.
     mantissa : In(24)
     shift : In(6)
+        The scale; to be constant while gaps are on their way.
     gap : Out(56)
         Good bits before the next error; the largest value where it would be more.
     """
+
+    LATENCY = 6
 
     state: In(64)
     mantissa: In(24)
     shift: In(6)
     gap: Out(GAP_BITS)
 
+    def __init__(self, *, pipelined=False):
+        self.pipelined = pipelined
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
+
+        def step(value, name):
+            if not self.pipelined:
+                return value
+            held = Signal.like(value, name=name)
+            m.d.sync += held.eq(value)
+            return held
+
         value = Signal(64)
         m.d.comb += value.eq(Cat(Const(0, 15), ~self.state[16:].any(), self.state[16:]))
-        zeros = []
-        for k in (32, 16, 8, 4, 2, 1):  # move the leading one to the top, counting
-            none = Signal(name=f"none{k}")
-            moved = Signal(64, name=f"moved{k}")
-            m.d.comb += [none.eq(value[64 - k :] == 0), moved.eq(Mux(none, Cat(Const(0, k), value[: 64 - k]), value))]
-            value = moved
-            zeros.insert(0, none)
-        leading = Cat(*zeros)
+        leading = Const(0, 0)
+        for half in ((32, 16, 8), (4, 2, 1)):  # move the leading one to the top, counting
+            for k in half:
+                none = Signal(name=f"none{k}")
+                moved = Signal(64, name=f"moved{k}")
+                m.d.comb += [
+                    none.eq(value[64 - k :] == 0),
+                    moved.eq(Mux(none, Cat(Const(0, k), value[: 64 - k]), value)),
+                ]
+                value = moved
+                leading = Cat(none, leading)
+            value, leading = step(value, f"value{half[-1]}"), step(leading, f"leading{half[-1]}")
         slopes = data.StructLayout({"log": LOG_BITS + 1, "rise": 9})
         init = [{"log": TABLE[i], "rise": TABLE[i + 1] - TABLE[i]} for i in range(256)]
         m.submodules.table = table = memory.Memory(shape=slopes, depth=256, init=init)
         port = table.read_port(domain="comb")
+        m.d.comb += port.addr.eq(value[55:63])
+        slope, along = step(port.data, "slope"), step(value[47:55], "along")
+        leading = step(leading, "leading")
         log = Signal(LOG_BITS + 1)
         exponent = Signal(23)
-        product = Signal(64)
         m.d.comb += [
-            port.addr.eq(value[55:63]),
-            log.eq(port.data.log + ((port.data.rise * value[47:55]) >> 8)),
+            log.eq(slope.log + ((slope.rise * along) >> 8)),
             exponent.eq(((leading + 1) << LOG_BITS) - log),
-            product.eq(exponent * self.mantissa << 16),
         ]
+        product = Signal(64)
+        m.d.comb += product.eq(step(exponent, "exponent_held") * self.mantissa << 16)
         shifted = Signal(64)
-        m.d.comb += [
-            shifted.eq(product >> self.shift),
-            self.gap.eq(Mux(shifted[GAP_BITS:].any(), Const(-1, GAP_BITS), shifted)),
-        ]
+        m.d.comb += shifted.eq(step(product, "product_held") >> self.shift)
+        gap = Mux(shifted[GAP_BITS:].any(), Const(-1, GAP_BITS), shifted)[:GAP_BITS]
+        m.d.comb += self.gap.eq(step(gap, "gap_held"))
         return m

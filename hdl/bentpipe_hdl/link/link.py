@@ -244,15 +244,15 @@ class Link(wiring.Component):
             m.d.sync += arrived.eq(0)
         m.d.comb += taken.eq(slot.commit & arrived)
 
-        # Gaps drawn ahead: state -> (table, multiplication in a stage) -> queue
+        # Gaps drawn ahead: state -> gap, some clocks later -> queue
         depth = 16
         queue = memory.Memory(shape=GAP_BITS, depth=depth, init=[])
         m.submodules.gap_queue = queue
         push, pull = queue.write_port(), queue.read_port(domain="comb")
         head, tail = Signal(5), Signal(5)
         used = Signal(5)
-        m.submodules.gap_unit = unit = Gap()
-        stages = 3
+        m.submodules.gap_unit = unit = Gap(pipelined=True)
+        stages = Gap.LATENCY
         ahead = Signal(64)  # the state from which gaps are drawn; s.state is that of the gaps used
         drawing = Signal(stages)
         draw = Signal()
@@ -265,22 +265,16 @@ class Link(wiring.Component):
         ]
         with m.If(draw):
             m.d.sync += ahead.eq(xorshift(ahead))
-        drawn = unit.gap
-        for k in range(stages):  # registers for the tools to balance
-            staged = Signal(GAP_BITS, name=f"gap_stage{k}")
-            m.d.sync += staged.eq(drawn)
-            drawn = staged
         m.d.sync += drawing.eq(Cat(draw, drawing[:-1]))
-        m.d.comb += [push.addr.eq(tail[:4]), push.data.eq(drawn), push.en.eq(drawing[-1]), pull.addr.eq(head[:4])]
+        m.d.comb += [push.addr.eq(tail[:4]), push.data.eq(unit.gap), push.en.eq(drawing[-1]), pull.addr.eq(head[:4])]
         with m.If(drawing[-1]):
             m.d.sync += tail.eq(tail + 1)
         with m.If(s.restart):
             m.d.sync += [ahead.eq(xorshift(s.state)), head.eq(0), tail.eq(0), drawing.eq(0)]
 
-        # Marks: a row of 32 bits for each of the 12 words of payload, two banks in turn; header and HEC in registers
-        marks = memory.Memory(shape=32, depth=32, init=[])
-        m.submodules.marks = marks
-        mark_read, mark_write = marks.read_port(domain="comb"), marks.write_port()
+        # Marks: a row of 32 bits for each of the 12 words of payload; header and HEC in registers. There are two
+        # banks: while one takes marks, the other goes out with its cell and is wiped, row by row.
+        marks = _Marks(m)
         bank = Signal()
         header_flips, hec_flips = Signal(32), Signal(8)
         hit = Signal()
@@ -302,9 +296,9 @@ class Link(wiring.Component):
         one = Signal(32)
         m.d.comb += one.eq(1 << Cat(~body[:3], body[3:5]))
         m.d.comb += [
-            mark_read.addr.eq(Cat(row, bank)),
-            mark_write.addr.eq(Cat(row, bank)),
-            mark_write.data.eq(mark_read.data ^ one),
+            marks.bank.eq(bank),
+            marks.row.eq(row),
+            marks.one.eq(one),
         ]
         following = Signal(GAP_BITS + 1)
         m.d.comb += following.eq(s.gap + 1 + pull.data)
@@ -322,7 +316,7 @@ class Link(wiring.Component):
             with m.Elif(place < 40):
                 m.d.sync += hec_flips.eq(hec_flips ^ (1 << (39 - place)[:3]))
             with m.Else():
-                m.d.comb += mark_write.en.eq(1)
+                m.d.comb += marks.mark.eq(1)
         with m.If(taken):
             m.d.sync += [active.eq(0), bank.eq(~bank)]
             with m.If(s.enable):
@@ -348,7 +342,6 @@ class Link(wiring.Component):
                 m.d.comb += put.en.eq(1)
                 m.d.sync += in_count.eq(in_count + 1)
         # Flips of the bank that is on its way out, cleared as they are used
-        flips, wipe = marks.read_port(domain="comb"), marks.write_port()
         ready, out_header, out_bad, out_bank, out_marks = Signal(), Signal(CellHeader), Signal(), Signal(), Signal()
         with m.If(taken):
             m.d.sync += [
@@ -361,9 +354,9 @@ class Link(wiring.Component):
         count, step, send_bank, send_marks = Signal(4), Signal(4), Signal(), Signal()
         m.d.comb += [
             get.addr.eq(Cat(step, send_bank)),
-            flips.addr.eq(Cat(step, send_marks)),
-            wipe.addr.eq(Cat(step, send_marks)),
-            wipe.en.eq(count != 0),
+            marks.wipe_bank.eq(send_marks),
+            marks.wipe_row.eq(step),
+            marks.wipe.eq(count != 0),
         ]
         starts = Signal()
         m.d.comb += starts.eq(self.time.tick & ready)
@@ -378,7 +371,7 @@ class Link(wiring.Component):
         with m.Elif(count != 0):
             m.d.sync += [count.eq(count - 1), step.eq(step + 1)]
         word = Signal(32)
-        m.d.comb += word.eq(get.data ^ flips.data)
+        m.d.comb += word.eq(get.data ^ marks.wiped)
         working = self._filling | ready | (count != 0) | self.i.valid
         if not self.delay_cells:
             m.d.sync += [self.o.valid.eq(starts | (count != 0)), self.o.soc.eq(starts), self.o.hec_error.eq(out_bad)]
@@ -455,6 +448,40 @@ class Link(wiring.Component):
             self.status.due.eq(Mux(used == 0, NEVER, get_head.data.due)),
             self.status.idle.eq(~working & ((used == 0) | waits) & ~chosen & (out_count == 0)),
         ]
+
+
+class _Marks:
+    """Two banks of rows of 32 marks, in LUT memories: one write port each, which marking and wiping share.
+
+    Attributes
+    ----------
+    bank, row, one, mark : Signal
+        Inverts the marks ``one`` of a row at ``mark``.
+    wipe_bank, wipe_row, wipe : Signal
+        Clears a row at ``wipe``; never of the bank that is marked in the same clock.
+    wiped : Signal
+        That row as it was.
+    """
+
+    def __init__(self, m):
+        self.bank, self.row, self.one, self.mark = Signal(), Signal(4), Signal(32), Signal()
+        self.wipe_bank, self.wipe_row, self.wipe = Signal(), Signal(4), Signal()
+        self.wiped = Signal(32)
+        for k in range(2):
+            bank = memory.Memory(shape=32, depth=16, init=[])
+            m.submodules[f"marks{k}"] = bank
+            read, write = bank.read_port(domain="comb"), bank.write_port()
+            wipes = self.wipe & (self.wipe_bank == k)
+            addr = Signal(4, name=f"marks_row{k}")
+            m.d.comb += [
+                addr.eq(Mux(wipes, self.wipe_row, self.row)),
+                read.addr.eq(addr),
+                write.addr.eq(addr),
+                write.data.eq(Mux(wipes, 0, read.data ^ self.one)),
+                write.en.eq(wipes | (self.mark & (self.bank == k))),
+            ]
+            with m.If(wipes):
+                m.d.comb += self.wiped.eq(read.data)
 
 
 class _Settings:
