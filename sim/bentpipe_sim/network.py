@@ -484,7 +484,6 @@ class Network:
         size = len(head) + length
         if not 1 <= size <= 65535:
             raise SimulationError(f"an SDU has 1 to 65535 octets, not {size}")
-        report = nic in self._reporting
         self.lib.bp_send(
             self.handle,
             nic,
