@@ -206,7 +206,8 @@ class Switch(wiring.Component):
         found, found_vc = lookup.find(header, in_port)
         vc = Signal(vc_bits)
         known = Signal()
-        m.d.comb += vc.eq(found_vc)
+        found = slot.settle(found, "found")
+        m.d.comb += vc.eq(slot.settle(found_vc, "found_vc"))
         a = Signal(arrival_layout)
         a_departure = Signal(departure_layout)
         policy = Signal(Policy)
@@ -225,11 +226,11 @@ class Switch(wiring.Component):
             user.eq(~header.pti[2]),
             last.eq(header.pti[0]),
             framed.eq(user & (policy.ppd | policy.epd)),
-            full.eq((occupancy >= capacity) | (length >= policy.limit)),
-            clp_drop.eq(header.clp & (occupancy >= clp_threshold)),
+            full.eq(slot.settle((occupancy >= capacity) | (length >= policy.limit), "full_held")),
+            clp_drop.eq(header.clp & slot.settle(occupancy >= clp_threshold, "clp_held")),
             epd_queue.eq(Mux(policy.epd_own, length, occupancy)),
             epd_limit.eq(Mux(policy.epd_own, policy.epd_threshold, epd_threshold)),
-            epd_drop.eq(policy.epd & (epd_queue >= epd_limit)),
+            epd_drop.eq(policy.epd & slot.settle(epd_queue >= epd_limit, "epd_held")),
         ]
         # The decision
         drop, reason = Signal(), Signal(2)
@@ -266,11 +267,12 @@ class Switch(wiring.Component):
                 m.d.comb += [drop.eq(1), reason.eq(PPD)]
             with m.Elif(full):
                 m.d.comb += [drop.eq(1), reason.eq(FULL), cut.eq(policy.ppd)]
+        drops_it = slot.settle(drop, "drop_held")
         seen, enqueue, lost, stray = Signal(), Signal(), Signal(), Signal()
         with m.If(take):
             with m.If(known):
                 m.d.comb += seen.eq(1)
-                with m.If(drop):
+                with m.If(drops_it):
                     m.d.comb += lost.eq(1)
                 with m.Else():
                     m.d.comb += enqueue.eq(1)
@@ -289,7 +291,7 @@ class Switch(wiring.Component):
         for p in range(ports):
             m.d.comb += [
                 busy[p].eq(ring_read[p] != ring_write[p]),
-                ready[p].eq(busy[p] & (next_due[p][FRACTION_BITS:] <= now)),
+                ready[p].eq(busy[p] & slot.settle(next_due[p][FRACTION_BITS:] <= now, f"reached{p}")),
             ]
         d_port = Signal(range(max(ports, 2)))
         for p in reversed(range(ports)):
@@ -367,12 +369,16 @@ class Switch(wiring.Component):
         # The rounds: a VC joins its port's when its queue stops being empty, and again after each cell it sends
         joins, rejoins = Signal(), Signal()
         same_vc, same_port = Signal(), Signal()
+        same = slot.settle(vc == d_vc, "same_held")
+        empty = slot.settle(a.tail == a_departure.head, "empty_held")
+        more = slot.settle(link.next != d_arrival.tail, "more_held")
+        only = slot.settle((ring_read[d_port] + 1)[: vc_bits + 1] == ring_write[d_port], "only_held")
         with m.If(enqueue):
-            m.d.comb += same_vc.eq(vc == d_vc)
-            with m.If(a.tail == a_departure.head):
+            m.d.comb += same_vc.eq(same)
+            with m.If(empty):
                 m.d.comb += [joins.eq(1), same_port.eq(out_port == d_port)]
         with m.If(dequeue):
-            m.d.comb += rejoins.eq((link.next != d_arrival.tail) | same_vc)
+            m.d.comb += rejoins.eq(more | same_vc)
         rejoin_at = Signal(vc_bits + 1)
         m.d.comb += rejoin_at.eq(ring_write[d_port] + same_port)
 
@@ -382,11 +388,11 @@ class Switch(wiring.Component):
         rings.write(in_ring(out_port, ring_write[out_port]), vc, joins)
         rings.write(in_ring(d_port, rejoin_at), d_vc, rejoins)
         emptied = Signal()  # the departing cell was the last of its port
-        m.d.comb += emptied.eq(dequeue & ~rejoins & ((ring_read[d_port] + 1)[: vc_bits + 1] == ring_write[d_port]))
+        m.d.comb += emptied.eq(dequeue & ~rejoins & only)
         earliest = Signal(TIME_BITS)
-        m.d.comb += earliest.eq(now + processing_delay)
+        m.d.comb += earliest.eq(slot.settle((now + processing_delay)[:TIME_BITS], "earliest_held"))
         after = Signal(DUE_BITS)  # the departing port's next
-        m.d.comb += after.eq(next_due[d_port] + period[d_port])
+        m.d.comb += after.eq(slot.settle((next_due[d_port] + period[d_port])[:DUE_BITS], "after_held"))
 
         due = Signal(TIME_BITS, init=NEVER)
         next_values, busy_values = [], []
@@ -398,19 +404,29 @@ class Switch(wiring.Component):
             m.d.comb += [next_p.eq(next_due[p]), read_p.eq(ring_read[p]), write_p.eq(ring_write[p])]
             with m.If(dequeue), m.If(d_port == p):
                 m.d.comb += [leaves_p.eq(1), next_p.eq(after), read_p.eq(ring_read[p] + 1)]
+            was = Mux(leaves_p if wide else ready.any() & (d_port == p), after, next_due[p])
+            early = slot.settle(was[FRACTION_BITS:] < earliest, f"early{p}")
             with m.If(joins), m.If(out_port == p):
                 m.d.comb += joins_p.eq(1)
                 with m.If(~busy[p] | (leaves_p & emptied)):
-                    was = Mux(leaves_p, after, next_due[p])
-                    with m.If(was[FRACTION_BITS:] < earliest):
+                    with m.If(early):
                         m.d.comb += next_p.eq(Cat(Const(0, FRACTION_BITS), earliest))
             m.d.comb += write_p.eq(ring_write[p] + joins_p + (leaves_p & rejoins))
             with m.If(slot.commit), m.If(joins_p | leaves_p):
                 m.d.sync += [next_due[p].eq(next_p), ring_read[p].eq(read_p), ring_write[p].eq(write_p)]
-            next_values.append(next_p)
+            next_values.append(next_p[FRACTION_BITS:])
             busy_values.append(read_p != write_p)
-        with m.If(slot.commit), m.If(enqueue | dequeue):
-            m.d.sync += due.eq(self._minimum(m, busy_values, next_values))
+        if wide:
+            with m.If(slot.commit), m.If(enqueue | dequeue):
+                m.d.sync += due.eq(self._minimum(m, busy_values, next_values))
+        else:  # from the registers, in two steps: right by the end of the tick
+            whole = [next_due[p][FRACTION_BITS:] for p in range(ports)]
+            half = (ports + 1) // 2
+            parts = [
+                slot.settle(self._minimum(m, busy[k : k + half], whole[k : k + half]), f"soonest_held{k}")
+                for k in range(0, ports, half)
+            ]
+            m.d.sync += due.eq(self._minimum(m, [1] * len(parts), parts))
 
         # Counters
         drops = slot.store("drops", 32, 4 * vcs)
@@ -474,14 +490,13 @@ class Switch(wiring.Component):
 
     @staticmethod
     def _minimum(m, busy, times):
-        """The least of the whole ticks of ``times`` that are ``busy``; NEVER if none is."""
+        """The least of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
         best = Const(NEVER, TIME_BITS)
         for p, (b, t) in enumerate(zip(busy, times, strict=True)):
             chosen = Signal(TIME_BITS, name=f"soonest{p}")
-            whole = t[FRACTION_BITS:]
             m.d.comb += chosen.eq(best)
-            with m.If(b & (whole < best)):
-                m.d.comb += chosen.eq(whole)
+            with m.If(b & (t < best)):
+                m.d.comb += chosen.eq(t)
             best = chosen
         return best
 
