@@ -67,9 +67,11 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
 
     # The VC's next due time: paced by its period; catches up no more than the tolerance
     now_key = Cat(Const(0, FRACTION_BITS), now[:KEY_TICKS])
+    earliest = Signal(KEY_BITS)
     lag, ahead = Signal(signed(KEY_BITS)), Signal(signed(KEY_BITS))
     key = Signal(KEY_BITS)
-    earliest = slot.settle((now_key - Cat(Const(0, FRACTION_BITS), tolerance))[:KEY_BITS], "earliest")
+    m.d.comb += earliest.eq(now_key - Cat(Const(0, FRACTION_BITS), tolerance))
+    earliest = slot.settle(earliest, "earliest_held")
     m.d.comb += [lag.eq(leaf.key - earliest), ahead.eq(leaf.key - now_key)]
     late = slot.settle(lag < 0, "late")
     keeps = slot.settle((ahead > 0) & (ahead <= period), "keeps")
