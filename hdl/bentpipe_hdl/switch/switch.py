@@ -291,12 +291,13 @@ class Switch(wiring.Component):
         for p in range(ports):
             m.d.comb += [
                 busy[p].eq(ring_read[p] != ring_write[p]),
-                ready[p].eq(busy[p] & slot.settle(next_due[p][FRACTION_BITS:] <= now, f"reached{p}")),
+                ready[p].eq(slot.settle(busy[p] & (next_due[p][FRACTION_BITS:] <= now), f"ready_held{p}")),
             ]
         d_port = Signal(range(max(ports, 2)))
         for p in reversed(range(ports)):
             with m.If(ready[p]):
                 m.d.comb += d_port.eq(p)
+        d_port = slot.settle(d_port, "d_port_held")
         dequeue = Signal()
         with m.If(slot.commit), m.If(ready.any()):
             m.d.comb += dequeue.eq(1)
