@@ -121,7 +121,7 @@ COMPONENTS = (
             f"64 VCs, 4 ports, {cells} cells",
             node=True,
         )
-        for cells in (2048, 4096, 8192)
+        for cells in (2048, 4096, 7680, 8192)
     ),
     Entry("link", lambda: Link(width=NARROW), "no delay memory", node=True),
     Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),

@@ -26,8 +26,11 @@ class Tournament:
     Attributes
     ----------
     levels : int
-        The narrow datapath needs ``levels // 2 + 1`` clocks after the change is stable.
+        The narrow datapath has the new root as many clocks after the change is stable, or half as many where there
+        are more than ``STEPS``.
     """
+
+    STEPS = 6
 
     def __init__(self, m, slot, vcs):
         self._m, self._slot, self._vcs = m, slot, vcs
@@ -48,7 +51,7 @@ class Tournament:
             at = Signal(self.levels - k, name=f"winner_at{k}")
             m.d.comb += at.eq(vc[k:])
             opponent = Signal(self.entry, name=f"opponent{k}")
-            m.d.comb += opponent.eq(store.read(at ^ 1))
+            m.d.comb += opponent.eq(self._slot.settle(store.read(at ^ 1), f"opponent{k}_held"))
             store.write(at, current, commit, clear=(clearing, clear_vc[k:], self.entry.const(None)))
             later = Signal(KEY_BITS, name=f"later{k}")
             m.d.comb += later.eq(opponent.key - current.key)
@@ -56,5 +59,6 @@ class Tournament:
             m.d.comb += winner.eq(current)
             with m.If(opponent.valid & (~current.valid | later[-1] | (later == 0))):
                 m.d.comb += winner.eq(opponent)
-            current = self._slot.settle(winner, f"winner{k}_held") if k % 2 else winner
+            settles = k % 2 or self.levels <= self.STEPS
+            current = self._slot.settle(winner, f"winner{k}_held") if settles else winner
         return current
