@@ -62,7 +62,7 @@ class Gap(wiring.Component):
         Good bits before the next error; the largest value where it would be more.
     """
 
-    LATENCY = 6
+    LATENCY = 7
 
     state: In(64)
     mantissa: In(24)
@@ -104,10 +104,12 @@ class Gap(wiring.Component):
         m.d.comb += port.addr.eq(value[55:63])
         slope, along = step(port.data, "slope"), step(value[47:55], "along")
         leading = step(leading, "leading")
+        rise, least = step((slope.rise * along) >> 8, "rise"), step(slope.log, "least")
+        leading = step(leading, "leading_held")
         log = Signal(LOG_BITS + 1)
         exponent = Signal(23)
         m.d.comb += [
-            log.eq(slope.log + ((slope.rise * along) >> 8)),
+            log.eq(least + rise),
             exponent.eq(((leading + 1) << LOG_BITS) - log),
         ]
         product = Signal(64)
