@@ -1,5 +1,8 @@
 """A framer and a receiver of STS-Nc, N = 3 or 12, one frame at a time (GR-253, T1.105)."""
 
+# pyright: reportArgumentType=false
+# (octets come as bytes, bytearray or memoryview)
+
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor

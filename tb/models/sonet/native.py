@@ -1,5 +1,8 @@
 """Two Verilated ends of a SONET line with a channel each way: for tests that need thousands of frames."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+# (cffi's library has no types)
+
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock

@@ -1,0 +1,70 @@
+"""A whole network in cocotb, clock by clock on Amaranth's own Verilog, against the native harness."""
+
+import json
+
+import pytest
+
+from bentpipe.apps.ttcp import Ttcp
+from bentpipe.hosts.engine import Engine
+from bentpipe.hosts.host import HostConfig
+from bentpipe.tcp.config import TcpConfig
+from cocotb_nodes.rtl import run
+from cocotb_nodes.scenario import END_PS, load, satellite, summary
+
+
+def _in_cocotb(case, tmp_path):
+    network, _, _ = satellite()
+    result = tmp_path / "result.json"
+    nodes = {node.name: node.shape().component() for node in network.nodes}
+    run(nodes, "cocotb_nodes.bench_network", case, BENTPIPE_RESULT=str(result))
+    return json.loads(result.read_text())
+
+
+def _native():
+    network, nics, vcs = satellite()
+    network.start()
+    faces = [(node, port) for node in network.nodes for port in node.outputs]
+    for node, port in faces:
+        network.lib.bp_trace(network.handle, node.index, port, 1)
+    load(network, nics, vcs)
+    events = []
+    while network.now_ps < END_PS:
+        events += network.run(END_PS)
+    digests = {(node.name, port): network.lib.bp_digest(network.handle, node.index, port) for node, port in faces}
+    network.check_conservation()
+    counters = {node.name: [node.read(0x80 + k) for k in range(5)] for node in network.nodes if node.kind == "link"}
+    counters |= {n.name: [n.read(0x50000 + k) for k in range(8)] for n in network.nodes if n.kind == "switch"}
+    used = {face: digest for face, digest in digests.items() if digest}
+    return {**summary(events, used), "counters": counters}
+
+
+@pytest.mark.xdist_group("cocotb")
+def test_the_same_cells_at_the_same_ticks(tmp_path):
+    native = _native()
+    assert native == _native()
+    assert native["counters"]["out"][1] > 10, "the link had errors"
+    assert native["counters"]["west"][1] > 0 and native["counters"]["west"][6] > 0, "EPD and PPD dropped cells"
+    assert {event[3] for event in native["events"]} >= {0, 1}, "some PDUs are whole, some are not"
+    assert _in_cocotb("scenario", tmp_path) == native
+
+
+@pytest.mark.xdist_group("cocotb")
+def test_tcp_crosses_the_network(tmp_path):
+    """60 kB by TCP through NIC, switch, link with errors, switch, NIC: all right, and as in the native harness."""
+    result = _in_cocotb("transfer", tmp_path)
+    network, nics, vcs = satellite(ber=1e-5)
+    engine = Engine(network)
+    cost = 62_000_000
+    source = engine.add_host(HostConfig("source", cost, cost), nics[0].index)
+    sink = engine.add_host(HostConfig("sink", cost, cost), nics[1].index)
+    tcp = TcpConfig(mss=1460, send_buffer=1 << 16, receive_buffer=1 << 16)
+    flow = engine.add_tcp_flow("flow", source, sink, vcs[0], vcs[2], tcp, app=Ttcp(60_000))
+    engine.run(10**13)
+    report = flow.report(network.now_ps)
+    assert result == {
+        "octets": 60_000,
+        "bad": 0,
+        "retransmitted": report.retransmits,
+        "end_ps": network.now_ps,
+    }
+    assert report.retransmits > 0, "errors on the link made TCP send something again"
