@@ -1,12 +1,15 @@
 """What `make synth` measures: nodes at 32 bits in the shapes that a board uses, and the parts that they are made of."""
 
+# Amaranth makes members and operators at run time:
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, ClockDomain, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,7 +28,7 @@ from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_hdl.switch.lookup import Lookup
 from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
 
-__all__ = ["COMPONENTS", "Entry"]
+__all__ = ["COMPONENTS", "Entry", "Harness"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,39 @@ class Entry:
     make: Callable[[], Any]
     shape: str
     node: bool = False
+
+
+class Harness(wiring.Component):
+    """A component between registers: ``serial_in`` is shifted through all of its inputs, ``serial_out`` is the parity
+    of all of its outputs, some clocks later."""
+
+    def __init__(self, component: Any):
+        self.component = component
+        super().__init__({"clock": In(1), "serial_in": In(1), "serial_out": Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.dut = self.component
+        inputs, outputs = [], []
+        for _, member, value in self.component.signature.flatten(self.component):
+            value = value.as_value() if hasattr(value, "as_value") else value
+            (inputs if member.flow is In else outputs).append(value)
+        m.domains.io = io = ClockDomain("io", reset_less=True)
+        m.domains.sync = sync = ClockDomain("sync")
+        m.d.comb += [io.clk.eq(self.clock), sync.clk.eq(self.clock)]
+        fed = Cat(*inputs, sync.rst)
+        chain = Signal(len(fed))
+        m.d.io += chain.eq(Cat(self.serial_in, chain[:-1]))
+        m.d.comb += fed.eq(chain)
+        taken = Cat(*outputs)
+        level = Signal(len(taken), name="taken")
+        m.d.io += level.eq(taken)
+        while len(level) > 1:
+            smaller = Signal(-(-len(level) // 4), name="parity")
+            m.d.io += smaller.eq(Cat(level[k : k + 4].xor() for k in range(0, len(level), 4)))
+            level = smaller
+        m.d.comb += self.serial_out.eq(level)
+        return m
 
 
 class _Function(wiring.Component):

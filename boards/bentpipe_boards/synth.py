@@ -28,15 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Cat, ClockDomain, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 from rich.console import Console
 from rich.table import Table
 
-from .components import COMPONENTS, Entry
+from .components import COMPONENTS, Entry, Harness
 
-__all__ = ["DEVICE", "Figures", "Harness", "SynthError", "main", "measure"]
+__all__ = ["DEVICE", "Figures", "SynthError", "main", "measure"]
 
 DEVICE = "LFE5U-85F"
 PACKAGE = "CABGA381"
@@ -83,39 +80,6 @@ class Figures:
     dsp: int
     fmax_mhz: float | None
     fits: bool
-
-
-class Harness(wiring.Component):
-    """A component between registers: ``serial_in`` is shifted through all of its inputs, ``serial_out`` is the parity
-    of all of its outputs, some clocks later."""
-
-    def __init__(self, component: Any):
-        self.component = component
-        super().__init__({"clock": In(1), "serial_in": In(1), "serial_out": Out(1)})
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        m.submodules.dut = self.component
-        inputs, outputs = [], []
-        for _, member, value in self.component.signature.flatten(self.component):
-            value = value.as_value() if hasattr(value, "as_value") else value
-            (inputs if member.flow is In else outputs).append(value)
-        m.domains.io = io = ClockDomain("io", reset_less=True)
-        m.domains.sync = sync = ClockDomain("sync")
-        m.d.comb += [io.clk.eq(self.clock), sync.clk.eq(self.clock)]
-        fed = Cat(*inputs, sync.rst)
-        chain = Signal(len(fed))
-        m.d.io += chain.eq(Cat(self.serial_in, chain[:-1]))
-        m.d.comb += fed.eq(chain)
-        taken = Cat(*outputs)
-        level = Signal(len(taken), name="taken")
-        m.d.io += level.eq(taken)
-        while len(level) > 1:
-            smaller = Signal(-(-len(level) // 4), name="parity")
-            m.d.io += smaller.eq(Cat(level[k : k + 4].xor() for k in range(0, len(level), 4)))
-            level = smaller
-        m.d.comb += self.serial_out.eq(level)
-        return m
 
 
 # The tools

@@ -50,6 +50,7 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
             m.d.sync += arrived.eq(0)
         arrives = arrived & ~clearing
     found, found_vc = lookup.find(header, Signal(0))
+    found, found_vc = slot.settle(found, "rx_found"), slot.settle(found_vc, "rx_found_vc")
     vc = Signal(vc_bits)
     state = Signal(partial)
     limit = Signal(11)
@@ -60,7 +61,7 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
         limit.eq(limits.read(vc)),
         user.eq(~header.pti[2]),
         last.eq(header.pti[0]),
-        over.eq(state.over | (state.cells >= limit)),
+        over.eq(slot.settle(state.over | (state.cells >= limit), "rx_over")),
     ]
     with m.If(slot.commit), m.If(arrives):
         with m.If(bad):
