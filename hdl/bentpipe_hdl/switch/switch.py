@@ -519,9 +519,11 @@ class Switch(wiring.Component):
             m.d.sync += [word.eq(delayed), start.eq(starts)]
             delayed, starts = word, start
         write_addr = Signal(addr_bits)
+        tail_addr = slot.settle((tail * words)[:addr_bits], "tail_addr")
+        head_addr = slot.settle((head * words)[:addr_bits], "head_addr")
         left = Signal(4)
         with m.If(starts):
-            m.d.sync += [left.eq(words), write_addr.eq(tail * words)]
+            m.d.sync += [left.eq(words), write_addr.eq(tail_addr)]
         with m.Elif(left != 0):
             m.d.sync += [left.eq(left - 1), write_addr.eq(write_addr + 1)]
         payloads.write(write_addr, delayed, left != 0)
@@ -535,7 +537,7 @@ class Switch(wiring.Component):
                 chosen.eq(1),
                 out_head.eq(out_header),
                 out_port.eq(d_port),
-                first_addr.eq(head * words),
+                first_addr.eq(head_addr),
             ]
         sending = Signal(4)
         m.d.comb += read_addr.eq(Mux(tick & chosen, first_addr, next_addr))
