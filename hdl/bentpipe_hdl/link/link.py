@@ -378,9 +378,9 @@ class Link(wiring.Component):
             m.d.sync += self.o.word.eq(Mux(starts, out_header, word))
             m.d.comb += [self.status.idle.eq(~working), self.status.due.eq(NEVER)]
             return
-        self._narrow_delay(m, slot, s, starts, count, step, out_header, out_bad, word, working, lost)
+        self._narrow_delay(m, slot, s, taken, starts, count, step, out_header, out_bad, word, working, lost)
 
-    def _narrow_delay(self, m, slot, s, starts, count, step, header, bad, word, working, lost):
+    def _narrow_delay(self, m, slot, s, taken, starts, count, step, header, bad, word, working, lost):
         """Cells in a memory of words, 16 places a cell; the header and its due tick in a memory of their own."""
         bits = self.delay_cells.bit_length() - 1
         words = memory.Memory(shape=32, depth=self.delay_cells * 16, init=[])
@@ -391,21 +391,19 @@ class Link(wiring.Component):
         put_head, get_head = heads.write_port(), heads.read_port(domain="sync")
         read, write, used = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
         m.d.comb += used.eq(write - read)
-        keeps = Signal()
-        entered = Signal(TIME_BITS)  # a cell's words come out of the first half in the tick after it came in
-        m.d.comb += entered.eq(self.time.now - 1)
+        # Decided in the tick in which the cell came in; its words come out of the first half in the next
+        keeps, due = Signal(), Signal(TIME_BITS)
+        with m.If(taken):
+            m.d.sync += [keeps.eq(~used[-1]), due.eq(self.time.now + s.delay - 1)]
+            with m.If(used[-1]):
+                m.d.sync += lost.eq(lost + 1)
         m.d.comb += [
             put_head.addr.eq(write[:bits]),
             put_head.data.header.eq(header),
             put_head.data.hec_error.eq(bad),
-            put_head.data.due.eq(entered + s.delay - 1),
+            put_head.data.due.eq(due),
+            put_head.en.eq(starts & keeps),
         ]
-        with m.If(starts):
-            with m.If(used[-1]):
-                m.d.sync += [keeps.eq(0), lost.eq(lost + 1)]
-            with m.Else():
-                m.d.sync += keeps.eq(1)
-                m.d.comb += put_head.en.eq(1)
         with m.If(put_head.en):
             m.d.sync += write.eq(write + 1)
         place = Signal(bits)

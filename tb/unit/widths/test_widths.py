@@ -1,0 +1,244 @@
+"""A node at 32 bits does what it does at 416: the same cells in the same ticks, the same drops, verdicts, counters.
+
+Both are compiled from Amaranth's own Verilog and play the same script of random traffic and settings, one clock after
+another; ticks have 13 clocks or more, follow each other at once or after a gap, or are left out while a node is idle.
+"""
+
+import random
+
+import pytest
+
+from benches.build import build
+from benches.compiled import Compiled
+from benches.ticks import Cell, Script, play
+from bentpipe_hdl.cell import NARROW, WIDE
+from bentpipe_hdl.link.gap import scale_of
+from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.switch.lookup import lookup_slot
+from models.aal5 import cells_of, segment
+from models.cell import Header, Interface
+
+SLOT_BITS = 4
+VCS = 8
+PORTS = 3
+
+
+def wide_write(addr, value):
+    return [(addr, value & 0xFFFFFFFF), (addr + 1, value >> 32)]
+
+
+def compare(make, script, seed):
+    """Play the script on both widths; the wide record, for a look at whether the script was worth it."""
+    wide, narrow = (play(script, Compiled(build(make(width))), width, seed) for width in (WIDE, NARROW))
+    for k, (expected, got) in enumerate(zip(wide.came_out, narrow.came_out, strict=False)):
+        assert got == expected, f"cell {k}"
+    assert len(narrow.came_out) == len(wide.came_out)
+    for expected, got in zip(wide.log, narrow.log, strict=False):
+        assert got == expected
+    assert len(narrow.log) == len(wide.log)
+    for expected, got in zip(wide.received, narrow.received, strict=False):
+        assert got == expected
+    assert len(narrow.received) == len(wide.received)
+    assert narrow.counters == wide.counters
+    return wide
+
+
+def times(rng, end):
+    """Ticks in which cells come: bursts back to back, mixed traffic, long gaps."""
+    now = 3
+    while now < end:
+        share, length = rng.choice([(1.0, 60), (0.95, 200), (0.5, 200), (0.1, 300), (0.01, 600)])
+        stop = min(now + rng.randrange(1, length), end)
+        for tick in range(now, stop):
+            if rng.random() < share:
+                yield tick
+        now = stop
+
+
+# The switch
+
+
+def switch_script(rng, end):
+    script = Script(end=end + 2000)
+    vcs = []
+    start = [(4, rng.choice([1, 2, 9])), (5, 0b100)]
+    for port in range(PORTS):
+        start += wide_write(0x20 + 2 * port, rng.randrange(1 << 16, 6 << 16))
+    for k in range(VCS):
+        port, vpi, vci = k % PORTS, 16 * (k // PORTS), 32 + k
+        vcs.append((port, vpi, vci))
+        slot = lookup_slot(port, vpi, vci, slot_bits=SLOT_BITS)
+        start += wide_write(0x80000 + 2 * slot, 1 << 63 | k << 32 | vpi << 16 | vci)
+    script.writes[1] = start
+
+    def policies():
+        writes = [(1, rng.choice([9, 15, 24])), (2, rng.randrange(4, 20)), (3, rng.randrange(4, 20))]
+        for k in range(VCS):
+            word = rng.choice([2, 3, 6, 0xFFFF]) | rng.randrange(1, 8) << 16 | rng.getrandbits(3) << 36
+            writes += wide_write(0x10000 + 2 * k, word | ports[k] << 32)
+            writes.append((0x20000 + k, rng.getrandbits(28)))
+        return writes
+
+    # A VC's port stays: a queue is in one port's round.
+    ports = [rng.randrange(PORTS) for _ in range(VCS)]
+    for tick in (2, *sorted(rng.sample(range(3, end), 8))):
+        script.writes[tick] = policies() + ([(5, rng.getrandbits(3))] if tick > 2 else [])
+    frames = [[] for _ in range(VCS)]
+    for tick in times(rng, end):
+        draw = rng.random()
+        k = rng.randrange(VCS) if rng.random() < 0.7 else 0
+        port, vpi, vci = vcs[k]
+        if draw < 0.04:
+            script.cells[tick] = Cell(rng.getrandbits(32), rng.randbytes(48), port)
+        elif draw < 0.1:
+            header = Header(vpi, vci, rng.randrange(4, 8), rng.getrandbits(1), gfc=rng.choice([0, 0, 5]))
+            script.cells[tick] = Cell(int(header), rng.randbytes(48), port)
+        else:
+            if not frames[k]:
+                header = Header(vpi, vci, rng.choice([0, 2]), int(rng.random() < 0.2), interface=Interface.NNI)
+                frames[k] = segment(header, rng.randbytes(rng.choice([1, 40, 41, 100, 300])))
+            cell = frames[k].pop(0)
+            script.cells[tick] = Cell(int(cell.header), cell.payload, port, int(rng.random() < 0.03))
+    script.reads = [6, 7, *range(0x80, 0x80 + 2 * PORTS)]
+    script.reads += [
+        base + k for base, count in ((0x30000, VCS), (0x40000, VCS), (0x50000, 4 * VCS)) for k in range(count)
+    ]
+    return script
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_switch(seed):
+    rng = random.Random(f"switch {seed}")
+    script = switch_script(rng, 6000)
+    record = compare(
+        lambda width: Switch(width=width, vcs=VCS, cells=24, ports=PORTS, slot_bits=SLOT_BITS), script, seed
+    )
+    assert len(record.came_out) > 500
+    for reason in range(4):
+        assert sum(record.counters[0x50000 + 4 * vc + reason] for vc in range(VCS)) > 10
+    assert record.counters[6] == 0, "the switch is empty in the end"
+
+
+# The NIC
+
+
+def vpi_vci(vc):
+    return 16 * (vc % 4), 32 + vc
+
+
+def nic_script(rng, end):
+    script = Script(end=end + 20000)
+    start = [(5, 0)]
+    for vc in range(VCS):
+        vpi, vci = vpi_vci(vc)
+        start.append((0x10000 + vc, int(Header(vpi, vci, clp=vc & 1, gfc=vc))))
+        slot = lookup_slot(0, vpi, vci, slot_bits=SLOT_BITS)
+        start += wide_write(0x80000 + 2 * slot, 1 << 63 | vc << 32 | vpi << 16 | vci)
+        start.append((0x40000 + vc, rng.choice([3, 5, 9])))
+    script.writes[1] = start
+
+    def rates():
+        line = rng.choice([1 << 16, 5 << 14, rng.randrange(1 << 16, 5 << 16)])
+        writes = [*wide_write(0x10, line), (0x12, rng.choice([0, 1, 7, 200]))]
+        for vc in range(VCS):
+            writes += wide_write(0x20000 + 2 * vc, line if rng.random() < 0.5 else rng.randrange(line, 30 << 16))
+        return writes
+
+    for tick in (2, *sorted(rng.sample(range(3, end), 6))):
+        script.writes[tick] = rates()
+    now = 3
+    while now < end:
+        now += rng.choice([0, 0, 1, 5, 10, 20, 60])
+        length = rng.choice([0, 1, 39, 40, 41, 44, 47, 48, 49, 88, 89, 150, 300, 1000, rng.randrange(1, 3000)])
+        script.posts.append((now, rng.randrange(VCS), length, rng.randrange(256), rng.randrange(256)))
+    script.cells = dict(incoming(rng, end))
+    script.reads = [0x14, 0x80, 0x81, 0x82, 0x83]
+    script.reads += [
+        base + k for base, count in ((0x30000, VCS), (0x50000, VCS), (0x60000, 8 * VCS)) for k in range(count)
+    ]
+    return script
+
+
+def incoming(rng, end):
+    """PDUs of all VCs, some of them damaged, and cells that are for nobody."""
+    waiting = [[] for _ in range(VCS)]
+    for tick in times(rng, end):
+        draw, vc = rng.random(), rng.randrange(VCS)
+        vpi, vci = vpi_vci(vc)
+        if draw < 0.03:
+            yield tick, Cell(rng.getrandbits(32), rng.randbytes(48))
+        elif draw < 0.06:
+            yield tick, Cell(int(Header(vpi, vci, rng.randrange(4, 8))), rng.randbytes(48))
+        else:
+            if not waiting[vc]:
+                sdu = rng.randbytes(rng.choice([0, 1, 40, 41, 88, 89, 150, 200, 250, 500]))
+                cells = segment(Header(vpi, vci, rng.choice([0, 2]), rng.getrandbits(1)), sdu, rng.randrange(256), 3)
+                cells = [(int(cell.header), bytearray(cell.payload)) for cell in cells]
+                fate = rng.random()
+                if fate < 0.15:
+                    del cells[rng.randrange(len(cells))]
+                elif fate < 0.25:
+                    del cells[-1]
+                elif fate < 0.4:
+                    rng.choice(cells)[1][rng.choice([rng.randrange(48), 42, 43])] ^= 1 << rng.randrange(8)
+                waiting[vc] = cells
+            if waiting[vc]:
+                header, payload = waiting[vc].pop(0)
+                yield tick, Cell(header, bytes(payload), 0, int(rng.random() < 0.02))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nic(seed):
+    rng = random.Random(f"nic {seed}")
+    script = nic_script(rng, 6000)
+    record = compare(lambda width: Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS), script, seed)
+    assert len(record.came_out) > 1000
+    for verdict in range(6):
+        assert sum(record.counters[0x60000 + 8 * vc + verdict] for vc in range(VCS)) > 5
+    assert record.counters[0x14] > 5
+    sent = sum(entry[1] == "done" for entry in record.log)
+    assert sent == len(script.posts) - record.counters[0x14]
+
+
+def test_nic_with_a_pdu_of_every_length_of_its_last_cells():
+    """1 to 150 octets, one after another on a VC, and the longest one beside them."""
+    script = Script(end=15000)
+    script.writes[1] = [*wide_write(0x10, 1 << 16), (0x12, 0), (0x10000, 5 << 4), (0x10001, 6 << 4)]
+    script.writes[1] += wide_write(0x20000, 1 << 16) + wide_write(0x20002, 8 << 16)
+    script.posts = [(3, 1, 65535, 1, 2)] + [(10 * length, 0, length, 0, 0) for length in range(1, 150)]
+    script.reads = [0x14, 0x30000, 0x30001]
+    record = compare(lambda width: Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS), script, 1)
+    assert record.counters == {0x14: 0, 0x30000: sum(map(cells_of, range(1, 150))), 0x30001: cells_of(65535)}
+
+
+# The link
+
+
+def link_script(rng, end, delay_cells):
+    script = Script(end=end + 1000, settle=40)
+
+    def errors(rate):
+        mantissa, shift = scale_of(rate)
+        writes = [(2, 0), (3, mantissa), (4, shift), *wide_write(0x10, rng.randrange(5000))]
+        return [*writes, *wide_write(0x12, rng.getrandbits(64) | 1), (2, 1)]
+
+    delays = [60, 2, 3, 9]
+    for k, tick in enumerate((1, *sorted(rng.sample(range(2, end), 8)))):
+        script.writes[tick] = errors(rng.choice([1e-3, 1e-3, 1e-4, 1e-6]))
+        if delay_cells:
+            script.writes[tick].append((1, delays[k % 4]))
+    script.writes[end - 50] = [(2, 0)]
+    for tick in times(rng, end):
+        script.cells[tick] = Cell(rng.getrandbits(32), rng.randbytes(48), 0, int(rng.random() < 0.01))
+    script.reads = [0x80, 0x81, 0x82, 0x83, 0x84, 0x85]
+    return script
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("delay_cells", [0, 16])
+def test_link(delay_cells, seed):
+    rng = random.Random(f"link {delay_cells} {seed}")
+    script = link_script(rng, 8000, delay_cells)
+    record = compare(lambda width: Link(width=width, delay_cells=delay_cells), script, seed)
+    assert all(record.counters[0x80 + k] > 10 for k in range(5))
+    assert (record.counters[0x85] > 10) == bool(delay_cells)
