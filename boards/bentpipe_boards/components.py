@@ -164,7 +164,7 @@ COMPONENTS = (
     Entry("hec-corrector", HecCorrector, "40 bits a clock"),
     Entry("crc32-word", lambda: _Function(crc32_word, {"crc": 32, "word": 32}, 32), "4 octets a clock"),
     Entry("crc32-cell", lambda: _Function(advance_cell, {"crc": 32}, 32), "over a cell of zeros"),
-    Entry("gap", Gap, "combinational"),
+    Entry("gap", lambda: Gap(pipelined=True), "a gap a clock"),
     Entry("xorshift", lambda: _Function(xorshift, {"state": 64}, 64), "64 bits a clock"),
     Entry("tournament", lambda: _Tournament(64), "64 VCs"),
     Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports of 256 slots"),
