@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -275,6 +276,22 @@ ports}};
 """
 
 
+def _without_resets(text: str, source: str) -> str:
+    """Generated C++ without the zeros that Verilator gives to automatic variables of the scheduled block on entry.
+
+    The scheduler writes each before it is read, so they change nothing, but the compiler can't see that through all
+    the guards (a fifth of the time). Verilator writes such a zero as ``= 0;``, assigned constants with a suffix; for
+    wide variables both look alike, so those to which the ``source`` assigns a zero keep theirs.
+    """
+    zeroed = set(re.findall(r"\b([tc]\w+) = \d+'[bh]0+;", source))
+
+    def wide(match: re.Match) -> str:
+        return match[0] if match[1] in zeroed else ""
+
+    text = re.sub(r"^ +VL_ZERO\w*_W\(\d+, \w+__DOT__slot__DOT__(\w+)\);\n", wide, text, flags=re.MULTILINE)
+    return re.sub(r"^ +\w+__DOT__slot__DOT__\w+ = 0;\n", "", text, flags=re.MULTILINE)
+
+
 def build_model(shape: Shape, *, direct: bool = True) -> Path:
     """The shared library of a node; elaborated, Verilated and compiled only if it isn't in the cache.
 
@@ -306,6 +323,8 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
         command = [str(binary), *VERILATOR_FLAGS, "--top-module", shape.kind, "--prefix", top, "--Mdir", str(out)]
         _run([*command, str(source)], f"Verilator on {shape}", env=environment)
         generated = sorted(out.glob(f"{top}*.cpp"))
+        for file in generated:
+            file.write_text(_without_resets(file.read_text(), scheduled.text))
         text = "".join(file.read_text() for file in generated if not file.name.startswith("V__ALL"))
         if direct and ("___ico_sequent" in text or text.count("void V" + shape.kind + "___024root___nba_") != 1):
             raise ToolError(f"Verilator {versions} made more than one clocked function of {shape}")

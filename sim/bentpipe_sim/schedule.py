@@ -395,7 +395,7 @@ class _Scheduler:
             width = self.width_of(cell)
             if isinstance(cell, nir.PriorityMatch):
                 for bit in range(width):
-                    locals_.append(f"reg t{index}_{bit};")
+                    locals_.append(f"automatic logic t{index}_{bit};")
                     add(
                         index,
                         f"t{index}_{bit} = {self.priority(cell, bit, where)};",
@@ -403,7 +403,7 @@ class _Scheduler:
                         cell.input_nets(),
                     )
                 continue
-            locals_.append(f"reg {_range(width)}t{index};")
+            locals_.append(f"automatic logic {_range(width)}t{index};")
             if isinstance(cell, nir.AssignmentList):
                 add(index, f"t{index} = {self.expression(cell.default)};", where, cell.default)
                 for a in cell.assignments:
@@ -428,7 +428,7 @@ class _Scheduler:
                 statement_needs = reads[at].needs
                 statement_needs -= {k for k in own if k > at}
         copies = [f"c{index} = {self.register(index)};" for index in sorted(self.copied)]
-        locals_ += [f"reg {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
+        locals_ += [f"automatic logic {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
 
         # Writes, after everything is read
         ends: list[_Statement] = []
