@@ -9,6 +9,7 @@ from ..csr import CsrMap, CsrSignature
 from ..hec import HecCorrector, hec
 from ..slot import Slot
 from .gap import GAP_BITS, Gap, xorshift
+from .losses import Losses
 
 __all__ = ["ERRORS_A_CELL", "Link"]
 
@@ -30,6 +31,9 @@ class Link(wiring.Component):
     passes on as ``hec_error``; after any error the receiver is in detection mode, in which every error passes on as
     ``hec_error``, until a good header. An error pattern that is a code word goes unnoticed, and one that
     looks like a single error is miscorrected: as on a real line.
+
+    **Listed losses.** Named cells or PDUs of a VC are taken out (:class:`~.losses.Losses`), before the errors, which hit
+    the same places of the other cells with and without.
 
     **Delay.** A cell of tick T leaves in tick T + ``DELAY``. With ``delay_cells`` the link has the memory for that;
     without, its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest.
@@ -64,7 +68,12 @@ class Link(wiring.Component):
         csr = CsrMap(m, self.csr)
         self.register_map = csr.registers
         s = _Settings(csr)
+        losses = Losses(m, slot, csr)
         taken, header, hec_error, marks = (self._wide_errors if slot.wide else self._narrow_errors)(m, slot, s)
+        if slot.wide:
+            gone = losses.decide(CellHeader(self.i.header), self.i.hec_error, taken)
+        else:
+            gone = losses.decide(self._held, self._held_hec_error, taken)
 
         cells, errored, corrected, rejected = (
             Signal(32, name=n) for n in ("cells", "errored", "corrected", "rejected")
@@ -87,7 +96,7 @@ class Link(wiring.Component):
         csr.status("LOST", 0x0085, lost, "cells that found the delay memory full")
         csr.finish()
         out = self._wide_out if slot.wide else self._narrow_out
-        out(m, slot, s, taken, header, bad, marks, lost)
+        out(m, slot, s, taken, gone, header, bad, marks, lost)
         return m
 
     # The wide datapath: a cell, its errors and its check in one clock
@@ -171,11 +180,11 @@ class Link(wiring.Component):
             m.d.sync += s.detecting.eq(fixed | bad)
         return fixed, bad
 
-    def _wide_out(self, m, slot, s, taken, header, bad, payload, lost):
+    def _wide_out(self, m, slot, s, taken, gone, header, bad, payload, lost):
         damaged, hit = payload
         m.d.sync += self.o.valid.eq(0)
         if not self.delay_cells:
-            with m.If(taken):
+            with m.If(taken), m.If(~gone):
                 m.d.sync += [
                     self.o.valid.eq(1),
                     self.o.hec_error.eq(bad),
@@ -193,7 +202,7 @@ class Link(wiring.Component):
         used = Signal(bits + 1)
         m.d.comb += used.eq(write - read)
         puts, gives = Signal(), Signal()
-        with m.If(taken):
+        with m.If(taken), m.If(~gone):
             with m.If(used[-1]):
                 m.d.sync += lost.eq(lost + 1)
             with m.Else():
@@ -235,7 +244,7 @@ class Link(wiring.Component):
 
     def _narrow_errors(self, m, slot, s):
         soc = self.i.valid & self.i.soc
-        held = CellHeader(slot.hold(self.i.word, soc, "held_header"))
+        held = self._held = CellHeader(slot.hold(self.i.word, soc, "held_header"))
         self._held_hec_error = slot.hold(self.i.hec_error, soc, "held_hec_error")
         arrived, taken = Signal(), Signal()
         with m.If(soc):
@@ -326,7 +335,7 @@ class Link(wiring.Component):
         self._filling = s.enable & ((used < depth - stages - 1) | drawing.any())
         return taken, checked, (fixed, bad, hit), (marks, bank)
 
-    def _narrow_out(self, m, slot, s, taken, header, bad, marks, lost):
+    def _narrow_out(self, m, slot, s, taken, gone, header, bad, marks, lost):
         marks, bank = marks
         words = WORDS_A_CELL - 1
         # A cell in work: its payload words wait here until its errors are known
@@ -342,12 +351,15 @@ class Link(wiring.Component):
                 m.d.comb += put.en.eq(1)
                 m.d.sync += in_count.eq(in_count + 1)
         # Flips of the bank that is on its way out, cleared as they are used
+        # (of a cell that is gone, too)
         ready, out_header, out_bad, out_bank, out_marks = Signal(), Signal(CellHeader), Signal(), Signal(), Signal()
+        out_gone = Signal()
         with m.If(taken):
             m.d.sync += [
                 ready.eq(1),
                 out_header.eq(header),
                 out_bad.eq(bad),
+                out_gone.eq(gone),
                 out_bank.eq(in_bank),
                 out_marks.eq(bank),
             ]
@@ -374,13 +386,17 @@ class Link(wiring.Component):
         m.d.comb += word.eq(get.data ^ marks.wiped)
         working = self._filling | ready | (count != 0) | self.i.valid
         if not self.delay_cells:
-            m.d.sync += [self.o.valid.eq(starts | (count != 0)), self.o.soc.eq(starts), self.o.hec_error.eq(out_bad)]
+            silent = Signal()  # the cell whose words go out now is gone
+            with m.If(starts):
+                m.d.sync += silent.eq(out_gone)
+            carried = Mux(starts, ~out_gone, (count != 0) & ~silent)
+            m.d.sync += [self.o.valid.eq(carried), self.o.soc.eq(starts & ~out_gone), self.o.hec_error.eq(out_bad)]
             m.d.sync += self.o.word.eq(Mux(starts, out_header, word))
             m.d.comb += [self.status.idle.eq(~working), self.status.due.eq(NEVER)]
             return
-        self._narrow_delay(m, slot, s, taken, starts, count, step, out_header, out_bad, word, working, lost)
+        self._narrow_delay(m, slot, s, taken, gone, starts, count, step, out_header, out_bad, word, working, lost)
 
-    def _narrow_delay(self, m, slot, s, taken, starts, count, step, header, bad, word, working, lost):
+    def _narrow_delay(self, m, slot, s, taken, gone, starts, count, step, header, bad, word, working, lost):
         """Cells in a memory of words, 16 places a cell; the header and its due tick in a memory of their own."""
         bits = self.delay_cells.bit_length() - 1
         words = memory.Memory(shape=32, depth=self.delay_cells * 16, init=[])
@@ -394,8 +410,8 @@ class Link(wiring.Component):
         # Decided in the tick in which the cell came in; its words come out of the first half in the next
         keeps, due = Signal(), Signal(TIME_BITS)
         with m.If(taken):
-            m.d.sync += [keeps.eq(~used[-1]), due.eq(self.time.now + s.delay - 1)]
-            with m.If(used[-1]):
+            m.d.sync += [keeps.eq(~used[-1] & ~gone), due.eq(self.time.now + s.delay - 1)]
+            with m.If(used[-1] & ~gone):
                 m.d.sync += lost.eq(lost + 1)
         m.d.comb += [
             put_head.addr.eq(write[:bits]),

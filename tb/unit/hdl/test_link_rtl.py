@@ -7,6 +7,7 @@ import pytest
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.link.gap import scale_of
 from bentpipe_hdl.link.link import Link
+from bentpipe_hdl.switch.lookup import lookup_slot
 from models.cell import Cell, Header
 from models.hec import Outcome, Receiver
 from unit.hdl.bench import WIDTHS, Arrival, run
@@ -161,6 +162,82 @@ def test_a_full_delay_memory_loses_the_cell_and_counts_it(width):
         assert lost == 3
 
     run(Link(width=width, delay_cells=4), test)
+
+
+def lost_by_lists(cells, lists):
+    """The cells that come through, by the lists alone: (vpi, vci) -> ("cells" or "pdus", numbers)."""
+    through, cell_count, pdu_count = [], dict.fromkeys(lists, 0), dict.fromkeys(lists, 1)
+    for arrival in cells:
+        header = arrival.cell.header
+        vc = (header.gfc << 8 | header.vpi, header.vci)
+        if vc in lists and header.pti < 4 and not arrival.hec_error:
+            unit, numbers = lists[vc]
+            cell_count[vc] += 1
+            number = cell_count[vc] if unit == "cells" else pdu_count[vc]
+            pdu_count[vc] += header.pti & 1
+            if number in numbers:
+                continue
+        through.append(arrival)
+    return through
+
+
+@pytest.mark.parametrize("delay_cells", [0, 16])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_listed_losses(width, delay_cells):
+    """Cells and PDUs of two VCs by their numbers; a third, OAM cells and bad headers do not count."""
+    rng = random.Random(6)
+    lists = {(0, 40): ("cells", [1, 2, 5, 9, 30]), (0x105, 41): ("pdus", [2, 3, 6])}
+    arrivals = []
+    for _ in range(200):
+        vpi, vci = rng.choice([(0, 40), (0x105, 41), (0, 42), (0x105, 41)])
+        header = Header(gfc=vpi >> 8, vpi=vpi & 0xFF, vci=vci, pti=rng.choice([0, 0, 1, 3, 5]), clp=rng.getrandbits(1))
+        arrivals.append(Arrival(Cell(header, rng.randbytes(48)), hec_error=rng.random() < 0.2))
+
+    async def test(bench):
+        await bench.reset()
+        await bench.write(0x0001, 3)
+        at = 0
+        for index, ((vpi, vci), (unit, numbers)) in enumerate(lists.items()):
+            await bench.write_wide(0x80000 + 2 * lookup_slot(0, vpi, vci), 1 << 63 | index << 32 | vpi << 16 | vci)
+            await bench.write(0x10000 + index, at | (unit == "pdus") << 8)
+            await bench.write(0x20000 + at, *numbers, 0)
+            at += len(numbers) + 1
+        await bench.write(0x0005, 1)
+        for arrival in arrivals:
+            await bench.tick(arrival)
+            if rng.random() < 0.2:
+                await bench.tick()
+        await bench.ticks(6)
+        through = lost_by_lists(arrivals, lists)
+        assert len(through) < len(arrivals) - 8
+        assert [(o.header, o.payload) for o in bench.came_out] == [
+            (int(a.cell.header), a.cell.payload) for a in through
+        ]
+        assert await bench.read(0x86) == len(arrivals) - len(through)
+        assert await bench.read(0x80) == len(arrivals)
+
+    run(Link(width=width, delay_cells=delay_cells), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_listed_loss_moves_no_error(width):
+    async def test(bench):
+        await errors_on(bench, 1e-3)
+        await bench.write_wide(0x0010, 100)
+        await bench.write_wide(0x80000 + 2 * lookup_slot(0, 0, 40), 1 << 63 | 40)
+        await bench.write(0x10000, 0)
+        await bench.write(0x20000, *lost, 0)
+        await bench.write(0x0005, 1)
+        rng = random.Random(7)
+        for _ in range(60):
+            await bench.tick(Arrival(Cell(Header(gfc=0, vpi=0, vci=40, pti=0, clp=0), rng.randbytes(48))))
+        await bench.ticks(3)
+        results.append([(out.header, out.payload, out.hec_error) for out in bench.came_out])
+
+    results = []
+    for lost in ([], [3, 4, 50]):
+        run(Link(width=width), test)
+    assert results[1] == [out for k, out in enumerate(results[0], 1) if k not in (3, 4, 50)]
 
 
 @pytest.mark.parametrize(("parameter", "value"), [("width", 8), ("delay_cells", 3), ("delay_cells", 1 << 17)])
