@@ -7,7 +7,7 @@ import math
 import random
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cffi import FFI
@@ -200,12 +200,52 @@ class Link(Node):
         if ber and not 1e-15 <= ber <= 1e-3:
             raise NetworkError(f"link {name}: a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
         self.delay, self.ber = max(1, round_ticks(delay_ps)), ber
+        self.losses: dict[tuple[int, int], tuple[bool, list[int]]] = {}
 
     def shape(self) -> Shape:
         return Shape.of("link")
 
+    def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
+        """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.
+
+        Raises
+        ------
+        NetworkError
+            Both kinds are given or neither, a number is not positive, or it is more than the link can keep.
+        """
+        from bentpipe_hdl.link.losses import ENTRIES, VCS
+
+        what = f"link {self.name}, losses of VC {vpi}/{vci}"
+        by_pdu, by_cell = sorted(set(pdus)), sorted(set(cells))
+        if bool(by_pdu) == bool(by_cell):
+            raise NetworkError(f"{what}: give the numbers of PDUs or of cells")
+        numbers = by_pdu or by_cell
+        if not 1 <= numbers[0] <= numbers[-1] < _WORD:
+            raise NetworkError(f"{what}: numbers start at 1, not {numbers[0]}")
+        if (vpi, vci) in self.losses:
+            raise NetworkError(f"{what}: given twice")
+        for other in self.losses:
+            Network._distinct(what, self.name, 0, (vpi, vci), (0, *other))
+        self.losses[vpi, vci] = (bool(by_pdu), numbers)
+        entries = sum(len(kept) + 1 for _, kept in self.losses.values())
+        if len(self.losses) > VCS or entries > ENTRIES:
+            raise NetworkError(f"{what}: a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
+
+    def _configure_losses(self) -> None:
+        from bentpipe_hdl.switch.lookup import lookup_slot
+
+        place = 0
+        for index, ((vpi, vci), (by_pdu, numbers)) in enumerate(self.losses.items()):
+            self.write_wide(0x80000 + 2 * lookup_slot(0, vpi, vci), 1 << 63 | index << 32 | vpi << 16 | vci)
+            self.write(0x10000 + index, place | by_pdu << 8)
+            for number in (*numbers, 0):
+                self.write(0x20000 + place, number)
+                place += 1
+        self.write(0x0005, int(bool(self.losses)))
+
     def configure(self) -> None:
         self.write(0x0001, self.delay)
+        self._configure_losses()
         if not self.ber:
             return
         from bentpipe_hdl.link.gap import scale_of
@@ -221,13 +261,13 @@ class Link(Node):
         self.write(0x0002, 1)
 
     def counters(self) -> dict[str, Any]:
-        names = ("cells", "errored", "corrected", "rejected", "error_bits", "drop_lost")
+        names = ("cells", "errored", "corrected", "rejected", "error_bits", "drop_lost", "drop_listed")
         return {name: self.read(0x0080 + k) for k, name in enumerate(names)}
 
     def check(self, cells_in: int, cells_out: int) -> None:
         now = self.counters()
         self._expect("cells in = counted", cells_in, now["cells"])
-        self._expect("cells in = cells out + lost", cells_in, cells_out + now["drop_lost"])
+        self._expect("cells in = cells out + lost", cells_in, cells_out + now["drop_lost"] + now["drop_listed"])
 
 
 class Network:

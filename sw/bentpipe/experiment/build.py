@@ -80,7 +80,11 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
 
     network = Network(seed=experiment.seed)
     nics, switches, links = _nodes(experiment, network)
-    return network, nics, [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
+    vcs = [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
+    for loss in experiment.losses:
+        vc = experiment.vcs[loss.vc]
+        links[loss.way].lose(vc.vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
+    return network, nics, vcs
 
 
 def add_hosts(

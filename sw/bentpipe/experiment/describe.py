@@ -115,6 +115,19 @@ def describe(console: Console, experiment: Experiment) -> None:
             for f in e.flows
         ],
     )
+    if e.losses:
+        table(
+            "Listed losses",
+            ("VC", "from - to", "lost"),
+            [
+                (
+                    e.vcs[loss.vc].name,
+                    " - ".join(loss.way),
+                    ("PDU " if loss.pdus else "cell ") + ", ".join(map(str, loss.pdus or loss.cells)),
+                )
+                for loss in e.losses
+            ],
+        )
     if e.published:
         table(
             "Published",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bentpipe.experiment import tcp_options
 from bentpipe.experiment.layout import clash, free_vci, shortest_path
+from bentpipe.experiment.losses import LOSS_KEYS, read_losses
 from bentpipe.experiment.schema import (
     Experiment,
     Face,
@@ -38,7 +39,7 @@ _DEFAULT_METRIC: Final = {
     "share of 134.5 Mb/s": "share",
 }
 
-_TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "record", "published")
+_TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "loss", "record", "published")
 _EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed")
 _NETWORK: Final = ("line", "switches", "lines", "hosts")
 _SWITCH: Final = (
@@ -128,6 +129,7 @@ def parse_experiment(
         network=network,
         vcs=tuple(vcs),
         flows=tuple(flows),
+        losses=tuple(read_losses(top.array("loss", LOSS_KEYS), network, vcs)),
         record=_record(top, run_ps),
         published=tuple(_published(top, flows)),
         file=source.name,

@@ -14,6 +14,7 @@ __all__ = [
     "FlowSpec",
     "HostSpec",
     "LineSpec",
+    "LossSpec",
     "NetworkSpec",
     "PublishedRow",
     "RecordSpec",
@@ -128,6 +129,16 @@ class VcSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LossSpec:
+    """PDUs or cells of the VC ``vc`` (an index) that the line from switch ``way[0]`` to ``way[1]`` loses, from 1 on."""
+
+    vc: int
+    way: tuple[str, str]
+    pdus: tuple[int, ...]
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FlowSpec:
     """One transfer; ``size`` None is endless. ``vc`` and ``return_vc`` are indices into ``Experiment.vcs``."""
 
@@ -187,6 +198,7 @@ class Experiment:
     network: NetworkSpec
     vcs: tuple[VcSpec, ...]
     flows: tuple[FlowSpec, ...]
+    losses: tuple[LossSpec, ...]
     record: RecordSpec
     published: tuple[PublishedRow, ...]
     file: str

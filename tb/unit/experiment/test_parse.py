@@ -287,6 +287,32 @@ def test_the_same_numbers_the_other_way_are_no_clash():
     assert [vc.vci for vc in e.vcs[:2]] == [50, 50]
 
 
+def test_listed_losses():
+    e = read(
+        put("loss", [{"line": "wan", "vc": "flow1", "pdus": [9, 3]}, {"line": "wan", "vc": "flow2", "cells": [1]}])
+    )
+    first, second = e.losses
+    assert (first.vc, first.way, first.pdus, first.cells) == (e.flows[0].vc, ("west", "east"), (3, 9), ())
+    assert (second.vc, second.way, second.cells) == (e.flows[1].vc, ("east", "west"), (1,))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"line": "wann", "vc": "flow1", "pdus": [1]}, "there is no line 'wann'; did you mean 'wan'?"),
+        ({"line": "wan", "vc": "flw1", "pdus": [1]}, "there is no VC 'flw1'; did you mean 'flow1'?"),
+        ({"line": "wan", "vc": "flow1"}, "give either 'pdus' or 'cells'"),
+        ({"line": "wan", "vc": "flow1", "pdus": [1], "cells": [2]}, "give either 'pdus' or 'cells'"),
+        ({"line": "wan", "vc": "flow1", "pdus": [0]}, "0 is not a number from 1 on"),
+        ({"line": "wan", "vc": "flow1", "pdu": [1]}, "unknown key"),
+    ],
+)
+def test_wrong_losses(row, message):
+    with pytest.raises(ConfigError) as caught:
+        read(put("loss", [row]))
+    assert message in str(caught.value)
+
+
 def test_a_vc_that_two_flows_use_is_an_error():
     def change(d):
         d["vc"] = [{"name": "x", "from": "anna", "to": "bert", "vci": 50}]

@@ -78,6 +78,28 @@ def test_data_that_arrives_is_right():
     assert 2.5 * MS < event.time_ps < 2.6 * MS
 
 
+def test_listed_losses():
+    """The second and fourth PDU of one VC, the first cell of another; nothing else, and the account balances."""
+    network, nics, vcs = satellite(ber=0, start=False)
+    out, back = network.nodes[5:7]
+    out.lose(0, 100, pdus=[4, 2])
+    back.lose(0, 101, cells=[1])
+    network.start()
+    for k in range(6):
+        network.send(nics[0].index, vcs[0], bytes([k]) * 500)
+        network.send(nics[1].index, vcs[2], bytes([k]) * 500)
+    events = []
+    while network.now_ps < 60 * MS:
+        events += network.run(60 * MS)
+    forth = [(e.head[0], e.status) for e in events if e.nic == nics[1].index]
+    assert forth == [(k, PduStatus.OK) for k in (0, 2, 4, 5)]
+    statuses = [e.status for e in events if e.nic == nics[0].index]
+    assert statuses == [PduStatus.CRC, *[PduStatus.OK] * 5]
+    network.check_conservation()
+    counters = network.counters()
+    assert (counters["out"]["drop_listed"], counters["back"]["drop_listed"]) == (22, 1)
+
+
 def test_pdus_are_reported_as_sent_where_that_is_asked_for():
     network, (a, _, c), vcs = satellite(ber=0)
     network.report_sent(a.index)
@@ -125,6 +147,8 @@ def test_errors_of_the_builder():
         (lambda: network.add_switch("s", epd_threshold=9000), "epd_threshold must be from 0 to 8192"),
         (lambda: network.add_link("l", delay_ps=-1), "a delay must be from 0 to 1 s"),
         (lambda: network.add_link("l", ber=0.01), "bit error rate must be 0 or from 1e-15 to 1e-3"),
+        (lambda: out.lose(0, 100), "give the numbers of PDUs or of cells"),
+        (lambda: out.lose(0, 100, pdus=[0]), "numbers start at 1, not 0"),
         (lambda: network.connect(a, (west, 2)), "output 0 of a is connected twice"),
         (lambda: network.connect((west, 2), b), "input 0 of b is connected twice"),
         (lambda: network.connect((west, 4), b), "west has no port 4"),
