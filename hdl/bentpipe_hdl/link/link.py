@@ -32,8 +32,8 @@ class Link(wiring.Component):
     ``hec_error``, until a good header. An error pattern that is a code word goes unnoticed, and one that
     looks like a single error is miscorrected: as on a real line.
 
-    **Listed losses.** Named cells or PDUs of a VC are taken out (:class:`~.losses.Losses`), before the errors, which hit
-    the same places of the other cells with and without.
+    **Listed losses.** Named cells or PDUs of a VC are taken out (:class:`~.losses.Losses`), before the errors, which
+    hit the same places of the other cells with and without.
 
     **Delay.** A cell of tick T leaves in tick T + ``DELAY``. With ``delay_cells`` the link has the memory for that;
     without, its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest.

@@ -22,8 +22,8 @@ class Losses:
 
     A VC of the table ``LOOKUP`` has a list in ``LOSSES``: ascending numbers from 1 on, then 0. Its ``LOSS_VC`` word
     tells where the list begins and whether cells or PDUs are counted; writing it starts the count again. A PDU ends
-    with a cell whose PTI says so (I.363.5), a lost PDU loses all its cells. The VC is that of the header as it comes in:
-    12 bits of VPI, which at a UNI are GFC and VPI.
+    with a cell whose PTI says so (I.363.5), a lost PDU loses all its cells. The VC is that of the header as it
+    comes in: 12 bits of VPI, which at a UNI are GFC and VPI.
 
     Parameters
     ----------

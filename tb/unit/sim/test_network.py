@@ -94,7 +94,7 @@ def test_listed_losses():
     forth = [(e.head[0], e.status) for e in events if e.nic == nics[1].index]
     assert forth == [(k, PduStatus.OK) for k in (0, 2, 4, 5)]
     statuses = [e.status for e in events if e.nic == nics[0].index]
-    assert statuses == [PduStatus.CRC, *[PduStatus.OK] * 5]
+    assert statuses == [PduStatus.LENGTH, *[PduStatus.OK] * 5]
     network.check_conservation()
     counters = network.counters()
     assert (counters["out"]["drop_listed"], counters["back"]["drop_listed"]) == (22, 1)
