@@ -77,6 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     parser = _parser()
     try:
+    netspec = command("netspec", _netspec, "Check a NetSpec script.")
+    actions = netspec.add_subparsers(dest="action", metavar="ACTION", required=True)
+    what = "Tell what a script says, or what is wrong with it; hosts are not looked up."
+    check = actions.add_parser("check", help=what, description=what, parents=[common, machine], epilog=_EPILOG)
+    check.add_argument("file", type=Path, metavar="FILE")
         given = parser.parse_args(arguments)
     except SystemExit as leave:  # argparse has printed its line
         return leave.code if isinstance(leave.code, int) else 2
@@ -115,6 +120,8 @@ def _failed(error: Exception, verbose: int) -> int:
         return 2
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
+        for line in error.detail.splitlines():
+            print(f"    {line}", file=sys.stderr)
         print(f"bentpipe: {place}{error.strerror or _one_line(error)}", file=sys.stderr)
         return 1
     print(
@@ -260,8 +267,40 @@ def _report(given: argparse.Namespace) -> int:
     if given.json:
         return _json({**result.summary, "folder": str(given.folder)})
     console = _console()
-    print_run(console, result.summary, result.flows)
-    console.print(f"\nReport: {given.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if is_cases(folder):
+        summary = read_cases(folder)
+        for case in summary["cases"]:
+            write_report(folder / case["folder"], read_run(folder / case["folder"]), make_report)
+        write_cases(folder, summary, make_cases_report)
+        if not given.json:
+            print_cases(console, summary)
+    else:
+        result = read_run(folder)
+        summary = result.summary
+        write_report(folder, result, make_report)
+        if not given.json:
+            print_run(console, summary, result.flows)
+    if given.json:
+        return _json({**summary, "folder": str(folder)})
+    console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _netspec(given: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from bentpipe.netspec.plan import read_script, summary
+    from bentpipe.netspec.syntax import Script
+
+    path: Path = given.file
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BentpipeError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    plan = read_script(Script(text, str(path)))
+    if given.json:
+        return _json(asdict(plan))
+    print(f"{path}: {summary(plan)}")
     return 0
 
 

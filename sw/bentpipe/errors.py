@@ -14,9 +14,12 @@ class BentpipeError(Exception):
     -------
     exit_code : int
         What ``bentpipe`` exits with: 2 for wrong use, 1 for an experiment that failed.
+    detail : str
+        Lines to show below the message, such as the line of a script with a caret.
     """
 
     exit_code: ClassVar[int] = 2
+    detail: str = ""
 
 
 class ConfigError(BentpipeError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-from bentpipe.apps.app import Application
-from bentpipe.tcp.connection import ENDLESS, Connection
+from bentpipe.apps.app import Application, Socket
+from bentpipe.tcp.connection import ENDLESS
 
 __all__ = ["Ttcp"]
 
@@ -21,25 +21,36 @@ class Ttcp(Application):
     size_octets : int or None
         How much to send; None: endless.
     write_octets : int
-        Size of a write. As each write waits for room and the next follows at once, it does not show on the
-        wire; ``size_octets`` is what it says, not rounded to whole writes.
+        Size of a write. Over TCP it does not show on the wire, as each write waits for room and the next follows
+        at once; over UDP it is the size of a datagram. ``size_octets`` is what it says, not rounded to whole writes.
+    duration_ps : int
+        When to stop, counted from the connection; 0: never.
     """
 
-    def __init__(self, size_octets: int | None = None, write_octets: int = 65536) -> None:
+    def __init__(self, size_octets: int | None = None, write_octets: int = 65536, duration_ps: int = 0) -> None:
+        super().__init__("ttcp")
         if size_octets is not None and not 1 <= size_octets < ENDLESS:
             raise ValueError(f"size_octets must be 1..2**60 - 1 or None, not {size_octets!r}")
         if write_octets < 1:
             raise ValueError(f"write_octets must be at least 1, not {write_octets!r}")
+        if duration_ps < 0:
+            raise ValueError(f"duration_ps must not be negative, not {duration_ps!r}")
         self.size_octets = size_octets
         self.write_octets = write_octets
+        self.duration_ps = duration_ps
 
-    def connected(self, connection: Connection, now_ps: int) -> int:
+    def connected(self, socket: Socket, now_ps: int) -> int:
         size = self.size_octets
         if size is None:
-            connection.write(ENDLESS, now_ps)
+            socket.pour(ENDLESS, self.write_octets, now_ps)
         else:
-            connection.write(size, now_ps)
-            connection.close(now_ps)
+            socket.pour(size, self.write_octets, now_ps)
+            socket.close(now_ps)
+        return now_ps + self.duration_ps if self.duration_ps else 0
+
+    def wake(self, socket: Socket, now_ps: int) -> int:
+        socket.cancel(now_ps)
+        socket.close(now_ps)
         return 0
 
     def __repr__(self) -> str:

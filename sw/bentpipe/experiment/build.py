@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, VcSpec
+from bentpipe.experiment.applications import make_application
+from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec, VcSpec
 from bentpipe.experiment.units import LINE_RATES
 
 if TYPE_CHECKING:
+    from bentpipe.hosts.engine import Engine
+    from bentpipe.hosts.flow import Stage
+    from bentpipe.hosts.host import Host
     from bentpipe_sim.network import Link, Network, Nic, Switch
 
 __all__ = ["Build", "BuiltExperiment", "FlowHandle", "add_hosts", "build", "build_network"]
@@ -91,24 +95,11 @@ def add_hosts(
     experiment: Experiment, recorder: Any, network: Network, nics: dict[str, Nic], vcs: list[int]
 ) -> BuiltExperiment:
     """Hosts and flows on a network made by :func:`build_network`; starts it."""
-    from bentpipe.apps.ttcp import Ttcp
     from bentpipe.hosts.engine import Engine
 
     engine = Engine(network, recorder)
     hosts = {h.name: engine.add_host(_host_config(h), nics[h.name].index) for h in experiment.network.hosts}
-    flows = {}
-    for flow in experiment.flows:
-        flows[flow.name] = engine.add_tcp_flow(
-            flow.name,
-            source=hosts[flow.source],
-            sink=hosts[flow.sink],
-            source_vc=vcs[flow.vc],
-            sink_vc=vcs[flow.return_vc],
-            tcp=flow.tcp,
-            sink_tcp=None,
-            app=Ttcp(flow.size, write_octets=flow.write_size),
-            start_ps=flow.start_ps,
-        )
+    flows = _add_flows(experiment, engine, hosts, vcs)
     network.start()  # compiles what is missing: no part of the run
 
     def drops(hosts: bool) -> dict[str, dict[str, int]]:
@@ -124,6 +115,39 @@ def add_hosts(
         check=network.check_conservation,
         close=network.close,
     )
+
+
+def _add_flows(experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int]) -> dict[str, Stage]:
+    """The flows by name; those of the schedule wait for it."""
+    from bentpipe.hosts.engine import HELD
+
+    held = set() if experiment.schedule is None else set(experiment.schedule.flows())
+    stages: list[Stage] = []
+    for index, flow in enumerate(experiment.flows):
+        start = HELD if index in held else flow.start_ps
+        app = make_application(
+            flow.app, flow.protocol, flow.settings, flow.size, flow.duration_ps or 0, experiment.seed, index
+        )
+        source, sink = hosts[flow.source], hosts[flow.sink]
+        stage: Stage
+        if flow.tcp is None:
+            stage = engine.add_udp_flow(flow.name, source, sink, vcs[flow.vc], app, flow.datagram or 0, start)
+        else:
+            there, back = vcs[flow.vc], vcs[flow.return_vc]
+            stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
+        if index in held:
+            stage.delay_ps = flow.start_ps
+        stages.append(stage)
+
+    def group(spec: GroupSpec) -> Stage:
+        members = [stages[m] if isinstance(m, int) else group(m) for m in spec.members]
+        made = engine.add_group(members, spec.serial)
+        made.delay_ps = spec.delay_ps
+        return made
+
+    if experiment.schedule is not None:
+        engine.start(group(experiment.schedule))
+    return {flow.name: stage for flow, stage in zip(experiment.flows, stages, strict=True)}
 
 
 def dropped(counters: Mapping[str, Any]) -> dict[str, int]:

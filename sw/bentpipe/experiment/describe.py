@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.applications import settings_text
+from bentpipe.experiment.schema import Experiment, GroupSpec
 from bentpipe.experiment.units import format_rate, format_size, format_time
 from bentpipe.results.tables import figure_text
 
@@ -19,6 +20,13 @@ def _ports(rates: tuple[int, ...]) -> str:
     """Rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
     runs = [(rate, len(list(same))) for rate, same in itertools.groupby(rates)]
     return ", ".join(f"{count} x {format_rate(rate)}" for rate, count in runs)
+
+
+def _order(e: Experiment, group: GroupSpec) -> str:
+    """A schedule on one line: ``serial (a, parallel (b, c))``."""
+    parts = [e.flows[m].name if isinstance(m, int) else _order(e, m) for m in group.members]
+    delay = f" after {format_time(group.delay_ps)}" if group.delay_ps else ""
+    return f"{'serial' if group.serial else 'parallel'}{delay} ({', '.join(parts)})"
 
 
 def describe(console: Console, experiment: Experiment) -> None:
@@ -100,21 +108,25 @@ def describe(console: Console, experiment: Experiment) -> None:
     )
     table(
         "Flows",
-        ("flow", "from - to", "application", "size", "TCP", "send buffer", "receive buffer", "start"),
+        ("flow", "from - to", "application", "size", "duration", "transport", "send buffer", "receive buffer", "start"),
         [
             (
                 f.name,
                 f"{f.source} - {f.sink}",
-                f.app,
+                f"{f.app} {settings_text(f.app, f.settings)}".strip(),
                 "endless" if f.size is None else format_size(f.size),
-                f.tcp.variant,
-                format_size(f.tcp.send_buffer),
-                format_size(f.tcp.receive_buffer),
+                "-" if f.duration_ps is None else format_time(f.duration_ps),
+                "UDP" if f.tcp is None else f"TCP {f.tcp.variant}",
+                "-" if f.tcp is None else format_size(f.tcp.send_buffer),
+                "-" if f.tcp is None else format_size(f.tcp.receive_buffer),
                 format_time(f.start_ps),
             )
             for f in e.flows
         ],
     )
+    if e.schedule is not None:
+        console.print()
+        console.print(f"Order: {_order(e, e.schedule)}", highlight=False)
     if e.losses:
         table(
             "Listed losses",

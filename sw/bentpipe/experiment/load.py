@@ -152,4 +152,4 @@ def load(
     document, text = read_document(path)
     document, touched = apply_settings(document, settings, path.name)
     source = Source(path.name, text, touched)
-    return parse_experiment(document, source, seed=seed, duration_ps=duration_ps, quick=quick)
+    return parse_experiment(document, source, seed=seed, duration_ps=duration_ps, quick=quick, folder=path.parent)

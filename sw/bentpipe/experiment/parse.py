@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.experiment import tcp_options
-from bentpipe.experiment.layout import clash, free_vci, shortest_path
+from bentpipe.experiment.flows import host_name, path_between, read_flows, read_traffic
+from bentpipe.experiment.layout import clash
 from bentpipe.experiment.losses import LOSS_KEYS, read_losses
 from bentpipe.experiment.schema import (
     Experiment,
@@ -26,7 +27,7 @@ from bentpipe.experiment.units import LINE_RATES, format_rate, parse_rate
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 
-SERIES: Final = ("goodput", "cwnd", "ssthresh", "una", "rtt", "queue", "drops", "events")
+SERIES: Final = ("goodput", "cwnd", "ssthresh", "una", "rtt", "lost", "queue", "drops", "events")
 """What ``record.what`` can name."""
 
 METRICS: Final = ("goodput", "aggregate_goodput", "fairness", "share", "sigma", "none")
@@ -39,8 +40,8 @@ _DEFAULT_METRIC: Final = {
     "share of 134.5 Mb/s": "share",
 }
 
-_TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "loss", "record", "published")
-_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed")
+_TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "traffic", "loss", "record", "published")
+_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed", "axis")
 _NETWORK: Final = ("line", "switches", "lines", "hosts")
 _SWITCH: Final = (
     "ports",
@@ -70,6 +71,7 @@ _FLOW: Final = (
 )
 _RECORD: Final = ("interval", "what")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
+    folder: Path | None = None,
 _POLICIES: Final = ("tail", "ppd", "epd")
 _MAX_DELAY_PS: Final = 10**12
 _MIN_BER: Final = 1e-15
@@ -83,6 +85,8 @@ def parse_experiment(
     seed: int | None = None,
     duration_ps: int | None = None,
     quick: bool = False,
+    folder : Path, optional
+        Where files that the document names are looked for.
 ) -> Experiment:
     """Validate a document.
 
@@ -114,8 +118,15 @@ def parse_experiment(
     run_ps = duration_ps if duration_ps is not None else quick_ps if quick and quick_ps else full_ps
     network = _network(top)
     vcs, names = _explicit_vcs(top, network)
-    flows = _flows(top, network, vcs, names)
+    flows = read_flows(top, network, vcs, names)
+    scripted, schedule, script = read_traffic(top, network, vcs, folder, len(flows))
+    flows += scripted
+    if not flows:
+        raise top.error("", "there is no flow ([[flow]], or a script in [traffic])")
+    _check_names(top, flows)
     _check_policies(top, network, vcs)
+        schedule=schedule,
+        netspec=script,
     return Experiment(
         id=identifier,
         title=head.text("title"),
@@ -304,14 +315,6 @@ def _check_path(table: Table, network: NetworkSpec, path: list[Any]) -> tuple[st
     return tuple(path)
 
 
-def _host_name(table: Table, key: str, network: NetworkSpec) -> str:
-    name = table.text(key)
-    names = [h.name for h in network.hosts]
-    if name not in names:
-        raise table.error(key, f"there is no host {name!r}{nearest(name, names)}")
-    return name
-
-
 def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[str, int]]:
     vcs: list[VcSpec] = []
     names: dict[str, int] = {}
@@ -321,7 +324,7 @@ def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[
                 raise table.error("path", "give either 'path' or 'from' and 'to'")
             path = _check_path(table, network, table.items("path"))
         else:
-            path = _path(table, network, _host_name(table, "from", network), _host_name(table, "to", network))
+            path = path_between(table, network, host_name(table, "from", network), host_name(table, "to", network))
         vc = VcSpec(
             name=table.text("name"),
             path=path,
@@ -345,53 +348,10 @@ def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[
     return vcs, names
 
 
-def _path(table: Table, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
-    if source == sink:
-        raise table.error("", f"source and sink are the same host, {source!r}")
-    path = shortest_path(network, source, sink)
-    if path is None:
-        raise table.error("", f"no lines lead from {source!r} to {sink!r}")
-    return path
-
-
-def _flows(top: Table, network: NetworkSpec, vcs: list[VcSpec], names: dict[str, int]) -> list[FlowSpec]:
-    common = top.sub("hosts", (*_HOST_COMMON, "tcp"))
-    common_tcp = tcp_options.read_options(common.sub("tcp", tcp_options.known_keys()))
-    mtus = {h.name: h.mtu for h in network.hosts}
-    flows: list[FlowSpec] = []
-    users: dict[int, str] = {}
-    for index, table in enumerate(top.array("flow", _FLOW), 1):
-        name = table.text("name", f"flow{index}")
-        if name in [f.name for f in flows]:
-            raise table.error("name", f"there is a flow {name!r} already")
-        source, sink = (_host_name(table, key, network) for key in ("source", "sink"))
-        path = _path(table, network, source, sink)
-        ends = []
-        for key, way, rate in (
-            ("vc", path, table.rate("cell_rate", None)),
-            ("return_vc", tuple(reversed(path)), None),
-        ):
-            ends.append(_flow_vc(table, key, way, rate, name, vcs, names, users))
-        own_tcp = tcp_options.read_options(table.sub("tcp", tcp_options.known_keys()))
-        flows.append(
-            FlowSpec(
-                name=name,
-                source=source,
-                sink=sink,
-                app=table.text("app", "ttcp", choices=("ttcp",)),
-                size=_flow_size(table),
-                write_size=table.size("write", 65536, high=2**30),
-                start_ps=table.time("start", 0),
-                vc=ends[0],
-                return_vc=ends[1],
-                tcp=tcp_options.make_config(
-                    common_tcp | own_tcp, min(mtus[source], mtus[sink]), table if own_tcp else common
-                ),
-            )
-        )
-    if not flows:
-        raise top.error("", "there is no flow ([[flow]])")
-    return flows
+def _check_names(top: Table, flows: list[FlowSpec]) -> None:
+    for index, flow in enumerate(flows):
+        if any(flow.name == other.name for other in flows[:index]):
+            raise top.error("traffic", f"there are two flows {flow.name!r}")
 
 
 def _check_policies(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None:
@@ -407,40 +367,6 @@ def _check_policies(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None
                     "network.switches",
                     f"{names} differ in {key}, but VC {vc.name!r} passes both; give it its own {instead} in [[vc]]",
                 )
-
-
-def _flow_size(table: Table) -> int | None:
-    if table.data.get("size", "endless") == "endless":
-        return None
-    return table.size("size")
-
-
-def _flow_vc(
-    table: Table,
-    key: str,
-    path: tuple[str, ...],
-    rate: int | None,
-    flow: str,
-    vcs: list[VcSpec],
-    names: dict[str, int],
-    users: dict[int, str],
-) -> int:
-    if key not in table:
-        suffix = "" if key == "vc" else ".return"
-        vcs.append(VcSpec(f"{flow}{suffix}", path, 0, free_vci(vcs), rate, None, 0, None))
-        return len(vcs) - 1
-    name = table.text(key)
-    if name not in names:
-        raise table.error(key, f"there is no VC {name!r}{nearest(name, names)}")
-    index = names[name]
-    if rate is not None:
-        raise table.error("cell_rate", f"the VC {name!r} has its own cell rate")
-    if (vcs[index].path[0], vcs[index].path[-1]) != (path[0], path[-1]):
-        raise table.error(key, f"the VC {name!r} leads from {vcs[index].path[0]!r} to {vcs[index].path[-1]!r}")
-    if index in users:
-        raise table.error(key, f"the VC {name!r} is used twice: by {users[index]!r} and {flow!r}")
-    users[index] = flow
-    return index
 
 
 def _record(top: Table, run_ps: int) -> RecordSpec:

@@ -225,7 +225,8 @@ def _sum_up(
 def _flow(report: Any) -> dict[str, Any]:
     if not dataclasses.is_dataclass(report) or isinstance(report, type):
         raise BentpipeError(f"a flow's report is no dataclass: {report!r}")
-    return dataclasses.asdict(report)
+    row = dataclasses.asdict(report)
+    return row | row.pop("facts", {})
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ __all__ = [
     "Experiment",
     "Face",
     "FlowSpec",
+    "GroupSpec",
     "HostSpec",
     "LineSpec",
     "LossSpec",
@@ -140,18 +142,57 @@ class LossSpec:
 
 @dataclass(frozen=True, slots=True)
 class FlowSpec:
-    """One transfer; ``size`` None is endless. ``vc`` and ``return_vc`` are indices into ``Experiment.vcs``."""
+    """One flow.
+
+    Members
+    -------
+    protocol : str
+        ``"tcp"`` or ``"udp"``.
+    app, settings : str, dict
+        The application and its settings (:mod:`bentpipe.experiment.applications`).
+    size, duration_ps : int | None
+        When the application stops; None: not by this.
+    datagram : int | None
+        Octets a datagram; None: as many as fit.
+    start_ps : int
+        For a flow of a group counted from when the group says start.
+    vc, return_vc : int
+        Indices into ``Experiment.vcs``.
+    tcp : TcpConfig | None
+        None over UDP.
+    """
 
     name: str
     source: str
     sink: str
+    protocol: str
     app: str
+    settings: dict[str, Any]
     size: int | None
-    write_size: int
+    duration_ps: int | None
+    datagram: int | None
     start_ps: int
     vc: int
     return_vc: int
-    tcp: TcpConfig
+    tcp: TcpConfig | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """Flows (indices into ``Experiment.flows``) and groups that start together, ``delay_ps`` after the group is told
+    to, or (``serial``) each when the one before has ended."""
+
+    serial: bool
+    delay_ps: int
+    members: tuple[GroupSpec | int, ...]
+
+    def flows(self) -> Iterator[int]:
+        """All flows in it."""
+        for member in self.members:
+            if isinstance(member, int):
+                yield member
+            else:
+                yield from member.flows()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +242,8 @@ class Experiment:
     losses: tuple[LossSpec, ...]
     record: RecordSpec
     published: tuple[PublishedRow, ...]
+    schedule: GroupSpec | None
+    netspec: str
     file: str
     document: dict[str, Any]
 

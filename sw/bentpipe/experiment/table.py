@@ -53,11 +53,11 @@ class Source:
     def error(self, key: str, what: str) -> ConfigError:
         if any(key == o or o.startswith(f"{key}.") for o in self.overrides):
             return ConfigError(f"--set {key}: {what} (in {self.name})")
-        line = self._line(key)
+        line = self.line(key)
         place = f"{self.name}:{line}" if line else self.name
         return ConfigError(f"{place}: {key}: {what}" if key else f"{place}: {what}")
 
-    def _line(self, key: str) -> int | None:
+    def line(self, key: str) -> int | None:
         """The line of a dotted key, found by a simple reading of headers and keys; None if not found."""
         section, counts = "", {}
         fallback = None
@@ -186,6 +186,17 @@ class Table:
 
     def rate(self, name: str, default: Any = _REQUIRED) -> int:
         return self._parse(name, default, parse_rate)
+
+    def bounds(self, name: str, read: Callable[[Table], int]) -> tuple[int, int]:
+        """Two bounds, or one value that is both; ``read`` takes each from a table of its own."""
+        value = self._get(name, _REQUIRED)
+        both = value if isinstance(value, list) else [value, value]
+        if len(both) != 2:
+            raise self.error(name, "give one value, or a list of the lower and the upper bound")
+        low, high = (read(Table({name: one}, self.path, self.source)) for one in both)
+        if high < low:
+            raise self.error(name, "the bounds are the wrong way round")
+        return low, high
 
     def items(self, name: str, default: Any = _REQUIRED) -> list[Any]:
         value = self._get(name, default)

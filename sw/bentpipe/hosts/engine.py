@@ -6,17 +6,22 @@ from collections.abc import Callable
 from typing import final
 
 from bentpipe.apps.app import Application
-from bentpipe.hosts.flow import Flow, FlowReport
+from bentpipe.hosts.flow import Flow, FlowReport, Group, Stage
 from bentpipe.hosts.host import Endpoint, Host, HostConfig, Scheduler
 from bentpipe.hosts.profiles import host_costs
+from bentpipe.hosts.udp import UdpFlow, UdpReport, UdpSink, UdpSocket, datagram_octets
 from bentpipe.ip.codec import TcpPath
+from bentpipe.ip.udp import UdpPath
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import MASK32
 from bentpipe.tcp.trace import Recorder, Trace
 from bentpipe_sim.interface import PduNetwork
 
-__all__ = ["Engine", "Flow", "FlowReport", "Recorder"]
+__all__ = ["HELD", "Engine", "Flow", "FlowReport", "Recorder", "UdpFlow", "UdpReport"]
+
+HELD = -1
+"""As a flow's start: when its group says so."""
 
 _PROGRESS_PS = 50_000_000_000
 _TTCP_PORT = 5001
@@ -39,7 +44,8 @@ class Engine:
         self.scheduler = Scheduler()
         self.scheduler.now = network.now_ps
         self.hosts: list[Host] = []
-        self.flows: list[Flow] = []
+        self.flows: list[Stage] = []
+        self._applications: list[Application] = []
         self._by_nic: dict[int, Host] = {}
 
     @property
@@ -70,37 +76,95 @@ class Engine:
         sink_tcp: TcpConfig | None = None,
         app: Application | None = None,
         start_ps: int = 0,
+        sink_app: Application | None = None,
+        sink_opens: bool = False,
+        ports: tuple[int, int] | None = None,
     ) -> Flow:
-        """A TCP connection from ``source`` to ``sink``.
+        """A TCP connection that carries data from ``source`` to ``sink``.
 
         ``source_vc`` and ``sink_vc`` are the VCs on which each sends; ``sink_tcp`` is ``tcp`` if not given;
-        without an application the source only connects.
+        without an application the source only connects. The source opens it, or (``sink_opens``) the sink, at
+        ``start_ps``; ``ports`` are the source's and the sink's, chosen if not given.
         """
-        if source is sink:
-            raise ValueError(f"flow {name}: source and sink are the same host {source.name}")
-        index = len(self.flows)
-        port = source.next_port
-        source.next_port += 1
-        sink_port = _TTCP_PORT
-        while (source.address, port << 16 | sink_port) in sink.connections:
-            sink_port += 1
+        index = self._check(name, source, sink, app)
+        if sink_app is not None:
+            self._check(name, source, sink, sink_app)
+        if ports is None:
+            port, sink_port = source.next_port, _TTCP_PORT
+            source.next_port += 1
+            while (source.address, port << 16 | sink_port) in sink.connections:
+                sink_port += 1
+        else:
+            port, sink_port = ports
         sink_config = tcp if sink_tcp is None else sink_tcp
         trace = None if self.recorder is None else Trace(self.recorder, name)
         first = Connection(tcp, tcp.segment_size(source.config.mtu), _iss(2 * index), source.ticks, trace)
         second = Connection(sink_config, sink_config.segment_size(sink.config.mtu), _iss(2 * index + 1), sink.ticks)
-        second.listen()
+        (first if sink_opens else second).listen()
         keys = (2 * index + 1, 2 * index + 2)
         to_sink = TcpPath(source.address, sink.address, port, sink_port)
         to_source = TcpPath(sink.address, source.address, sink_port, port)
         first_end = Endpoint(source, first, to_sink, source_vc, keys[0], keys[1], app)
-        second_end = Endpoint(sink, second, to_source, sink_vc, keys[1], keys[0], None)
+        second_end = Endpoint(sink, second, to_source, sink_vc, keys[1], keys[0], sink_app)
         source.add(first_end, sink.address, port, sink_port)
         sink.add(second_end, source.address, sink_port, port)
-        flow = Flow(name, first_end, second_end, start_ps)
-        self.flows.append(flow)
-        now = self.scheduler.now
-        self.scheduler.at(start_ps if start_ps > now else now, flow)
+        flow = Flow(name, self.scheduler, first_end, second_end, start_ps, second_end if sink_opens else first_end)
+        self._add(flow)
         return flow
+
+    def add_udp_flow(
+        self,
+        name: str,
+        source: Host,
+        sink: Host,
+        source_vc: int,
+        app: Application,
+        datagram: int = 0,
+        start_ps: int = 0,
+    ) -> UdpFlow:
+        """Datagrams of ``datagram`` octets of payload at most (0: as many as fit the MTU) from ``app`` on ``source``
+        to ``sink``. ValueError if a datagram would need fragmentation."""
+        index = self._check(name, source, sink, app)
+        mtu = source.config.mtu if source.config.mtu < sink.config.mtu else sink.config.mtu
+        try:
+            octets = datagram_octets(datagram, mtu)
+        except ValueError as error:
+            raise ValueError(f"flow {name}: {error}") from None
+        port, sink_port = source.next_port, _TTCP_PORT
+        source.next_port += 1
+        path = UdpPath(source.address, sink.address, port, sink_port)
+        key = 2 * index + 1
+        sink_end = UdpSink(sink, key)
+        sink.datagram_ends[(source.address, port << 16 | sink_port)] = sink_end
+        socket = UdpSocket(source, path, source_vc, key, octets)
+        flow = UdpFlow(name, socket, sink_end, app, start_ps, self.recorder)
+        self._add(flow)
+        return flow
+
+    def add_group(self, members: list[Stage], serial: bool) -> Group:
+        """Flows (their start :data:`HELD`) and groups that start together or one after another."""
+        return Group(self.scheduler, members, serial)
+
+    def start(self, stage: Stage, start_ps: int = 0) -> None:
+        """Start a group, or a flow that is held, at this time."""
+        now = self.scheduler.now
+        stage.start_ps = (start_ps if start_ps > now else now) + stage.delay_ps
+        self.scheduler.at(stage.start_ps, stage)
+
+    def _check(self, name: str, source: Host, sink: Host, app: Application | None) -> int:
+        """The number of a new flow."""
+        if source is sink:
+            raise ValueError(f"flow {name}: source and sink are the same host {source.name}")
+        if app is not None:
+            if any(app is other for other in self._applications):
+                raise ValueError(f"flow {name}: its application serves another flow already")
+            self._applications.append(app)
+        return len(self.flows)
+
+    def _add(self, flow: Stage) -> None:
+        self.flows.append(flow)
+        if flow.start_ps != HELD:
+            self.start(flow, flow.start_ps)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
         """Run until this time, or until every flow has finished; the time reached.

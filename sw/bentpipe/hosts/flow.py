@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, field
+from typing import Any, final
 
-from bentpipe.hosts.host import Endpoint, Timer
+from bentpipe.apps.app import Fact
+from bentpipe.hosts.host import Endpoint, Scheduler, Timer
 from bentpipe.tcp.constants import CLOSED, PS_PER_S, STATE_NAMES, TIME_WAIT
 
-__all__ = ["Flow", "FlowReport"]
+__all__ = ["Flow", "FlowReport", "Group", "Stage"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,13 @@ class FlowReport:
         Why the connection broke; empty if it didn't.
     rtt_min_ps, rtt_mean_ps, rtt_max_ps : int
         Of the segments that the source timed; 0 if it timed none.
+    facts : dict
+        What the applications of both ends report.
     """
 
     name: str
+    protocol: str
+    app: str
     variant: str
     source: str
     sink: str
@@ -65,28 +70,103 @@ class FlowReport:
     rtt_mean_ps: int
     rtt_max_ps: int
     bad_octets: int
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+class Stage(Timer):
+    """Something that starts and ends: a flow, or a group of such.
+
+    Members
+    -------
+    start_ps : int
+        When it started, or is to start.
+    delay_ps : int
+        How long it waits when it is told to start.
+    """
+
+    def __init__(self, name: str, scheduler: Scheduler, start_ps: int) -> None:
+        self.name = name
+        self.scheduler = scheduler
+        self.start_ps: int = start_ps
+        self.delay_ps: int = 0
+        self.started: bool = False
+        self.finished: bool = False
+        self.group: Group | None = None
+
+    def start(self, now: int) -> None:
+        """Start, after the delay."""
+        self.start_ps = now + self.delay_ps
+        if self.delay_ps:
+            self.scheduler.at(self.start_ps, self)
+        else:
+            self.fire(now)
+
+    def report(self, end_ps: int) -> Any:
+        """What it did, as of ``end_ps``."""
+        raise NotImplementedError
+
+    def finish(self, now: int) -> None:
+        """It has ended: what waits for that goes on."""
+        if not self.finished:
+            self.finished = True
+            if self.group is not None:
+                self.group.member_ended(now)
 
 
 @final
-class Flow(Timer):
-    """One connection from ``source`` to ``sink``, opened at ``start_ps``."""
+class Group(Stage):
+    """Stages that start together, or (``serial``) each when the one before has ended. It ends when all have."""
 
-    def __init__(self, name: str, source: Endpoint, sink: Endpoint, start_ps: int) -> None:
-        self.name = name
+    def __init__(self, scheduler: Scheduler, members: list[Stage], serial: bool) -> None:
+        super().__init__("", scheduler, 0)
+        self.members = members
+        self.serial = serial
+        self.ended: int = 0
+        for member in members:
+            member.group = self
+
+    def fire(self, now: int) -> None:
+        self.started = True
+        if self.serial:
+            self.members[0].start(now)
+        else:
+            for member in self.members:
+                member.start(now)
+
+    def member_ended(self, now: int) -> None:
+        self.ended += 1
+        if self.ended == len(self.members):
+            self.finish(now)
+        elif self.serial:
+            self.members[self.ended].start(now)
+
+
+@final
+class Flow(Stage):
+    """One connection that carries data from ``source`` to ``sink``; ``opener`` is the end that connects."""
+
+    def __init__(
+        self,
+        name: str,
+        scheduler: Scheduler,
+        source: Endpoint,
+        sink: Endpoint,
+        start_ps: int,
+        opener: Endpoint,
+    ) -> None:
+        super().__init__(name, scheduler, start_ps)
         self.source = source
         self.sink = sink
-        self.start_ps = start_ps
-        self.started = False
-        self.finished = False
+        self.opener = opener
         source.flow = self
         sink.flow = self
 
     def fire(self, now: int) -> None:
         """Time to connect."""
         self.started = True
-        self.source.open(now)
+        self.opener.open(now)
 
-    def ended(self, endpoint: Endpoint) -> None:
+    def ended(self, now: int) -> None:
         """One end is closed (or waits in TIME_WAIT, which is closed to the application)."""
         source = self.source.connection
         sink = self.sink.connection
@@ -94,20 +174,29 @@ class Flow(Timer):
             return
         both = source.state in (CLOSED, TIME_WAIT) and sink.state in (CLOSED, TIME_WAIT)
         if both or source.error or sink.error:
-            self.finished = True
+            self.finish(now)
 
     def report(self, end_ps: int) -> FlowReport:
         """The flow as of ``end_ps``, the end of the run."""
         source = self.source.connection
         sink = self.sink.connection
         delivered = sink.delivered
-        start = source.opened_ps if source.opened_ps >= 0 else self.start_ps
+        opened = self.opener.connection.opened_ps
+        start = opened if opened >= 0 else self.start_ps
         end = end_ps
         if self.finished or sink.fin_received:
             end = sink.delivered_ps if sink.delivered_ps >= 0 else end_ps
         elapsed = end - start
+        facts: dict[str, Fact] = {}
+        app = ""
+        for driver in (self.sink.driver, self.source.driver):
+            if driver is not None:
+                app = driver.application.kind
+                facts.update(driver.application.facts(end_ps))
         return FlowReport(
             name=self.name,
+            protocol="tcp",
+            app=app,
             variant=source.config.variant,
             source=self.source.host.name,
             sink=self.sink.host.name,
@@ -139,4 +228,5 @@ class Flow(Timer):
             rtt_mean_ps=source.rtt_sum_ps // source.rtt_count if source.rtt_count else 0,
             rtt_max_ps=source.rtt_max_ps,
             bad_octets=self.source.bad_octets + self.sink.bad_octets,
+            facts=facts,
         )

@@ -1,4 +1,4 @@
-"""A host: one processor, one interface, its TCP connections."""
+"""A host: one processor, one interface, its TCP connections; where its UDP ends."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from bentpipe.apps.app import Application
+from bentpipe.apps.app import Application, Socket
 from bentpipe.errors import ExperimentFailed
 from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER, LLC_SNAP, SNAP_IPV4, TcpPath, decode_options
+from bentpipe.ip.udp import PROTOCOL_UDP, Datagram, decode_datagram
 from bentpipe.tcp.connection import Connection, reset_for
 from bentpipe.tcp.constants import (
     CLOSE_WAIT,
@@ -28,7 +29,7 @@ from bentpipe_sim.pattern import pattern
 if TYPE_CHECKING:
     from bentpipe.hosts.flow import Flow
 
-__all__ = ["Endpoint", "Host", "HostConfig", "Scheduler", "Timer"]
+__all__ = ["DatagramEnd", "Driver", "End", "Endpoint", "Host", "HostConfig", "Scheduler", "TcpSocket", "Timer"]
 
 _unpack: Final = HEADER.unpack_from
 _HEADER_OCTETS: Final = 48
@@ -46,7 +47,8 @@ class HostConfig:
     ----------
     name : str
     send_cost_ps, receive_cost_ps : int or None
-        Processor time per segment sent and received, an ACK being a segment too. None: the profile's, or 0.
+        Processor time per segment sent and received, an ACK and a UDP datagram being segments too. None: the
+        profile's, or 0.
     interface_queue : int
         PDUs that wait for the interface at most, 0 for no limit (BSD's IFQ_MAXLEN is 50).
     mtu : int
@@ -105,8 +107,56 @@ class Scheduler:
             heapq.heappop(heap)[2].fire(now)
 
 
+class End(Timer):
+    """One end of a flow, on its host's processor."""
+
+    def take(self, segment: Segment | None, now: int) -> None:
+        """The processor has worked on what arrived."""
+        raise NotImplementedError
+
+
+class DatagramEnd(End):
+    """The receiving end of a UDP flow."""
+
+    def arrive(self, datagram: Datagram, event: PduEvent) -> None:
+        """A datagram whose checksums are right came in. It waits for the processor, then comes :meth:`take`."""
+        raise NotImplementedError
+
+
 @final
-class Endpoint(Timer):
+class Driver(Timer):
+    """Tells an application what happens at its end, and wakes it when it wants to be woken."""
+
+    def __init__(self, scheduler: Scheduler, application: Application, socket: Socket) -> None:
+        self.scheduler = scheduler
+        self.application = application
+        self.socket = socket
+        self.due: int = 0
+
+    def connected(self, now: int) -> None:
+        self._ask(self.application.connected(self.socket, now))
+
+    def written(self, now: int) -> None:
+        self._ask(self.application.written(self.socket, now))
+
+    def arrived(self, now: int) -> None:
+        self._ask(self.application.arrived(self.socket, now))
+
+    def _ask(self, time: int) -> None:
+        if time > 0 and time != self.due:
+            self.due = time
+            self.scheduler.at(time, self)
+
+    def fire(self, now: int) -> None:
+        socket = self.socket
+        if now == self.due and not socket.dead():
+            self.due = 0
+            self._ask(self.application.wake(socket, now))
+            socket.flush(now)
+
+
+@final
+class Endpoint(End):
     """A connection on its host: addresses, VC, payload keys, application."""
 
     def __init__(
@@ -125,12 +175,21 @@ class Endpoint(Timer):
         self.vc = vc
         self.key = key
         self.peer_key = peer_key
-        self.application = application
         self.flow: Flow | None = None
         self.armed: int = 0
         self.seen_state: int = connection.state
         self.bad_octets: int = 0
-        self.wake = Wake(self)
+        self.attentive: bool = False  # the application wants to know of something: a write's end, or arrivals
+        self.blocked: bool = False
+        self.reads: bool = False
+        self.seen_next: int = 0
+        self.driver: Driver | None = None
+        if application is not None:
+            self.driver = Driver(host.scheduler, application, TcpSocket(self))
+            if application.reads:
+                self.reads = True
+                self.attentive = True
+                connection.auto_read = False
 
     def open(self, now: int) -> None:
         """Connect."""
@@ -146,11 +205,18 @@ class Endpoint(Timer):
             connection.expire(now)
         self.done(now)
 
+    def take(self, segment: Segment | None, now: int) -> None:
+        if segment is not None:
+            self.connection.receive(segment, now)
+        self.done(now)
+
     def done(self, now: int) -> None:
-        """The connection was called: send what it made, tell the application, set its timer."""
+        """The connection was called: tell the application, send what was made, set the connection's timer."""
         connection = self.connection
         if connection.state != self.seen_state:
             self._state_changed(now)
+        if self.attentive:
+            self._attend(now)
         if connection.out:
             self.host.transmit(self)
         if connection.ideal:
@@ -164,32 +230,80 @@ class Endpoint(Timer):
         before = self.seen_state
         state = connection.state
         self.seen_state = state
-        if before < ESTABLISHED <= state and self.application is not None:
-            self.wake.ask(self.application.connected(connection, now))
-        if state == CLOSE_WAIT:
+        if before < ESTABLISHED <= state and self.driver is not None:
+            self.seen_next = connection.rcv_base
+            self.driver.connected(now)
+        if state == CLOSE_WAIT and not self.reads:
             connection.close(now)
         self.seen_state = connection.state
         if self.flow is not None and (connection.state == CLOSED or connection.state == TIME_WAIT):
-            self.flow.ended(self)
+            self.flow.ended(now)
+
+    def _attend(self, now: int) -> None:
+        connection = self.connection
+        driver = self.driver
+        if driver is None or connection.state < ESTABLISHED:
+            return
+        if self.blocked and connection.write_pending == 0:
+            self.blocked = False
+            self.attentive = self.reads
+            driver.written(now)
+        if self.reads and connection.rcv_nxt != self.seen_next:
+            self.seen_next = connection.rcv_nxt
+            driver.arrived(now)
+        if connection.state != self.seen_state:
+            self._state_changed(now)
 
 
 @final
-class Wake(Timer):
-    """Calls an application when it wants to be called."""
+class TcpSocket(Socket):
+    """A TCP connection as its application sees it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.unit: int = 0
 
-    def ask(self, time: int) -> None:
-        if time > 0:
-            self.endpoint.host.scheduler.at(time, self)
-
-    def fire(self, now: int) -> None:
+    def write(self, octets: int, now_ps: int) -> bool:
         endpoint = self.endpoint
-        application = endpoint.application
-        if application is not None and endpoint.connection.state != CLOSED:
-            self.ask(application.wake(endpoint.connection, now))
-            endpoint.done(now)
+        connection = endpoint.connection
+        if connection.closing:
+            return True
+        connection.write(octets, now_ps)
+        if connection.write_pending:
+            endpoint.blocked = True
+            endpoint.attentive = True
+            return False
+        return True
+
+    def pour(self, octets: int, unit: int, now_ps: int) -> None:
+        connection = self.endpoint.connection
+        if not connection.closing:
+            self.unit = unit
+            connection.write(octets, now_ps)
+
+    def cancel(self, now_ps: int) -> None:
+        if self.unit:
+            connection = self.endpoint.connection
+            connection.give_up(-connection.accepted % self.unit, now_ps)
+
+    def close(self, now_ps: int) -> None:
+        self.endpoint.connection.close(now_ps)
+
+    def read(self, octets: int, now_ps: int) -> int:
+        return self.endpoint.connection.read(octets, now_ps)
+
+    def unread(self) -> int:
+        return self.endpoint.connection.unread
+
+    def ended(self) -> bool:
+        return self.endpoint.connection.fin_received
+
+    def dead(self) -> bool:
+        connection = self.endpoint.connection
+        return connection.state == CLOSED and (connection.unread == 0 or connection.error != "")
+
+    def flush(self, now_ps: int) -> None:
+        self.endpoint.done(now_ps)
 
 
 @final
@@ -242,11 +356,11 @@ class Host(Timer):
     header_errors, checksum_errors : int
         PDUs dropped as IP or TCP found them damaged although AAL5 did not.
     no_connection : int
-        Segments for no connection, answered by a RST.
+        Segments for no connection, answered by a RST, and datagrams for no port.
     interface_drops : int
-        Segments that the full interface queue refused.
+        Segments and datagrams that the full interface queue refused.
     busy_ps : int
-        Processor time spent on segments.
+        Processor time spent on segments and datagrams.
     """
 
     def __init__(
@@ -269,16 +383,19 @@ class Host(Timer):
         self.queue_limit: int = config.interface_queue
         self.endpoints: list[Endpoint] = []
         self.connections: dict[tuple[int, int], Endpoint] = {}
+        self.datagram_ends: dict[tuple[int, int], DatagramEnd] = {}
         self.routes: dict[int, int] = {}
         self.next_port: int = 1024
         self.ticks: int = 0
         self.identification: int = index * 4099 & 0xFFFF
         self.queued: int = 0
         self.first_put_ps: int = -1  # when a PDU was first given to the interface; -2 once one was reported as sent
-        self._inputs: deque[tuple[Endpoint, Segment]] = deque()
+        self._inputs: deque[tuple[End, Segment | None]] = deque()
         self._outputs: deque[tuple[Endpoint, Segment]] = deque()
+        self._calls: deque[Timer] = deque()
         self._busy: bool = False
         self._sending: bool = False
+        self._calling: bool = False
         self.busy_ps: int = 0
         self.pdu_errors: list[int] = [0] * 16
         self.header_errors: int = 0
@@ -314,7 +431,8 @@ class Host(Timer):
                 self._next()
         out.clear()
 
-    def _put(self, endpoint: Endpoint, segment: Segment) -> None:
+    def admit(self) -> bool:
+        """Whether the interface's queue takes one more PDU (else ENOBUFS); counts it."""
         if self.queue_limit:
             if self.queued >= self.queue_limit:
                 if self.first_put_ps >= 0 and self.scheduler.now - self.first_put_ps > _SENT_WITHIN_PS:
@@ -323,11 +441,16 @@ class Host(Timer):
                         "but its network doesn't report PDUs as sent: leave interface_queue at 0"
                     )
                 self.interface_drops += 1
-                endpoint.connection.quench()
-                return
+                return False
             self.queued += 1
             if self.first_put_ps == -1:
                 self.first_put_ps = self.scheduler.now
+        return True
+
+    def _put(self, endpoint: Endpoint, segment: Segment) -> None:
+        if self.queue_limit and not self.admit():
+            endpoint.connection.quench()
+            return
         self.identification = identification = (self.identification + 1) & 0xFFFF
         length = segment.length
         offset = segment.offset
@@ -346,12 +469,16 @@ class Host(Timer):
 
     def _next(self) -> None:
         """The processor is free: start on the next segment."""
+        self._calling = False
         if self._outputs:
             self._sending = True
             cost = self.send_cost
         elif self._inputs:
             self._sending = False
             cost = self.receive_cost
+        elif self._calls:
+            self._calling = True
+            cost = self.send_cost
         else:
             self._busy = False
             return
@@ -362,14 +489,22 @@ class Host(Timer):
 
     def fire(self, now: int) -> None:
         """The processor is done with a segment."""
-        if self._sending:
+        if self._calling:
+            self._calls.popleft().fire(now)
+        elif self._sending:
             endpoint, segment = self._outputs.popleft()
             self._put(endpoint, segment)
         else:
-            endpoint, segment = self._inputs.popleft()
-            endpoint.connection.receive(segment, now)
-            endpoint.done(now)
+            end, arrived = self._inputs.popleft()
+            end.take(arrived, now)
         self._next()
+
+    def call(self, work: Timer) -> None:
+        """A system call that sends a datagram: ``work`` fires when the processor has done it. What the network's
+        interrupts brought goes first."""
+        self._calls.append(work)
+        if not self._busy:
+            self._next()
 
     # ---- input ----
 
@@ -403,7 +538,10 @@ class Host(Timer):
             or total < 20 + header
             or (first + fragment + protocol + source + destination) % 65535
         ):
-            self.header_errors += 1
+            if (protocol >> 16) & 0xFF == PROTOCOL_UDP:
+                self._datagram(event)
+            else:
+                self.header_errors += 1
             return
         network = self.network
         handle = event.handle
@@ -432,20 +570,43 @@ class Host(Timer):
             offset = connection.rcv_nxt + delta - connection.rcv_base
             segment.offset = offset
             if offset >= 0 and not network.check(handle, CHECKSUM_START + header, endpoint.peer_key, offset, length):
-                endpoint.bad_octets += self._count_bad(
+                endpoint.bad_octets += self.count_bad(
                     handle, CHECKSUM_START + header, endpoint.peer_key, offset, length
                 )
         if self.receive_cost == 0 and not self._busy:
             now = event.time_ps
             connection.receive(segment, now)
-            if connection.out or connection.ideal or connection.state != endpoint.seen_state:
+            if connection.out or connection.ideal or connection.state != endpoint.seen_state or endpoint.attentive:
                 endpoint.done(now)
         else:
             self._inputs.append((endpoint, segment))
             if not self._busy:
                 self._next()
 
-    def _count_bad(self, handle: int, start: int, key: int, offset: int, length: int) -> int:
+    def _datagram(self, event: PduEvent) -> None:
+        datagram = decode_datagram(event.head, event.length)
+        if datagram is None or datagram.destination != self.address:
+            self.header_errors += 1
+            return
+        size = datagram.length
+        pseudo = datagram.source + datagram.destination + PROTOCOL_UDP + size
+        if datagram.checksum and (pseudo + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
+            self.checksum_errors += 1
+            return
+        end = self.datagram_ends.get((datagram.source, datagram.ports))
+        if end is None:
+            self.no_connection += 1
+            return
+        end.arrive(datagram, event)
+        if self.receive_cost == 0 and not self._busy:
+            end.take(None, event.time_ps)
+        else:
+            self._inputs.append((end, None))
+            if not self._busy:
+                self._next()
+
+    def count_bad(self, handle: int, start: int, key: int, offset: int, length: int) -> int:
+        """Octets of a received SDU that are not the pattern's; at least 1."""
         got = self.network.sdu(handle)[start : start + length]
         return max(1, sum(a != b for a, b in zip(got, pattern(key, offset, length), strict=False)))
 

@@ -229,6 +229,15 @@ class Connection:
         if self.state >= ESTABLISHED:
             self._output(False)
 
+    def give_up(self, keep: int, now: int) -> None:
+        """The application gives up all but ``keep`` octets of what waits to be written."""
+        self._at(now)
+        if self.write_pending > keep:
+            self.write_pending = keep
+            if keep == 0 and self.closing:
+                self._send_fin()
+                self._output(False)
+
     def read(self, octets: int, now: int) -> int:
         """The application reads at most ``octets``; how many it got. The opened window may send an ACK."""
         self._at(now)
@@ -265,6 +274,11 @@ class Connection:
         if self.fin_received:
             octets -= 1
         return octets if self.rcv_base else 0
+
+    @property
+    def accepted(self) -> int:
+        """Octets of the stream that the application has written and the send buffer has taken."""
+        return self.snd_end - self.snd_base
 
     @property
     def acknowledged(self) -> int:

@@ -1,0 +1,369 @@
+"""What a script says: which connections there are, and when each starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from bentpipe.experiment.table import nearest
+from bentpipe.experiment.units import format_time, parse_rate, parse_size, parse_time
+from bentpipe.netspec.language import BLOCKS, CONNECTIONS, PARAMETERS, PROTOCOLS, TESTS, Argument, Test
+from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantity, Range, Script, Value, Word, parse
+
+__all__ = ["Connection", "Group", "read_script", "summary"]
+
+_MAX_BUFFER: Final = 2**30 - 1
+_MAX_SIZE: Final = 2**30
+_MAX_TIME_PS: Final = 10**15
+_GROUPS: Final = {name: block.name for block in BLOCKS for name in (block.name, *block.also)}
+_LEAVES: Final = tuple(word.name for word in CONNECTIONS)
+_TESTS: Final = {test.name: test for test in TESTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One flow.
+
+    Members
+    -------
+    transmit, receive : str
+        Hosts, as the script names them.
+    app : str
+        An application of :mod:`bentpipe.experiment.applications`, with its ``settings`` (None: its default).
+    send_buffer, receive_buffer, datagram, size, duration_ps : int or None
+        None: not given.
+    place : Place
+        Where it stands; ``places`` has those of its parameters.
+    """
+
+    name: str
+    transmit: str
+    receive: str
+    protocol: str
+    app: str
+    settings: dict[str, Any]
+    send_buffer: int | None
+    receive_buffer: int | None
+    datagram: int | None
+    size: int | None
+    duration_ps: int | None
+    delay_ps: int
+    place: Place
+    places: dict[str, Place]
+
+    def where(self, name: str) -> Place:
+        return self.places.get(name, self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Connections and groups that start together, or (``serial``) each when the one before has ended."""
+
+    serial: bool
+    delay_ps: int
+    members: tuple[Group | Connection, ...]
+
+    def connections(self) -> Iterator[Connection]:
+        for member in self.members:
+            if isinstance(member, Connection):
+                yield member
+            else:
+                yield from member.connections()
+
+
+Given = dict[str, tuple[Any, Place]]
+"""What is given, in base units, by the name of the parameter (of tests: by ``test.`` and the argument)."""
+
+
+def read_script(script: Script) -> Group:
+    """The connections of a script and their order.
+
+    Raises
+    ------
+    ConfigError
+        With file, line, column, and the line, if the script is not right.
+    """
+    tree = parse(script)
+    reader = _Reader(script)
+    if tree.kind in _LEAVES:
+        return Group(False, 0, tuple(reader.members((tree,), {})))
+    return reader.group(tree, {})
+
+
+def summary(plan: Group) -> str:
+    """A script in a few words."""
+    connections = [*plan.connections()]
+    hosts = sorted({host for c in connections for host in (c.transmit, c.receive)})
+    apps = [c.app for c in connections]
+    kinds = ", ".join(f"{apps.count(app)} {app}" for app in sorted(set(apps)))
+    plural = "" if len(connections) == 1 else "s"
+    return f"{len(connections)} connection{plural} ({kinds}) between {len(hosts)} hosts: {', '.join(hosts)}"
+
+
+def _inherit(above: Given, own: Given) -> Given:
+    """What holds in a block: its own, and from above what doesn't belong to another test or protocol."""
+    left = dict(above)
+    if "test" in own:
+        left = {key: value for key, value in left.items() if key.partition(".")[0] != "test"}
+    if "protocol" in own and own["protocol"][0] != left.get("protocol", ("tcp",))[0]:
+        left = {key: value for key, value in left.items() if key not in ("xmtbuf", "rcvbuf", "datagram")}
+    return left | own
+
+
+class _Reader:
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.count = 0
+        self.names: dict[str, Place] = {}
+
+    def group(self, block: Block, above: Given) -> Group:
+        if block.kind not in _GROUPS:
+            raise self._unknown(block.place, "block", block.kind, (*_GROUPS, *_LEAVES))
+        own = self._parameters(p for p in block.members if isinstance(p, Parameter))
+        delay = own.pop("delay", (0, block.place))[0]
+        members = self.members([m for m in block.members if isinstance(m, Block)], _inherit(above, own))
+        if not members:
+            raise self.script.error(block.place, f"this {block.kind} has no connection in it")
+        serial = _GROUPS[block.kind] == "serial"
+        if serial:
+            self._check_ends(members)
+        return Group(serial, delay, tuple(members))
+
+    def members(self, blocks: Sequence[Block], above: Given) -> list[Group | Connection]:
+        """Connections and groups, each source of an ITTC script with its sink."""
+        found: list[Group | Connection] = []
+        sinks: list[tuple[Block, Given]] = []
+        sources: list[int] = []
+        for block in blocks:
+            if block.kind not in _LEAVES:
+                found.append(self.group(block, above))
+                continue
+            given = _inherit(above, self._parameters(self._only_parameters(block)))
+            test = given.get("test")
+            if test is not None and test[0] == "sink":
+                if block.kind != "test":
+                    raise self.script.error(test[1], "a connection has its sink by itself; 'sink' is for 'test' blocks")
+                sinks.append((block, given))
+                continue
+            if block.kind == "test":
+                sources.append(len(found))
+            found.append(self._connection(block, given))
+        for block, given in sinks:
+            self._pair(block, given, found, sources)
+        return found
+
+    def _only_parameters(self, block: Block) -> Iterator[Parameter]:
+        for member in block.members:
+            if isinstance(member, Block):
+                raise self.script.error(member.place, f"a {block.kind} has no blocks in it")
+            yield member
+
+    def _pair(self, block: Block, given: Given, found: list[Group | Connection], sources: list[int]) -> None:
+        """Give the sink's receive buffer to its source."""
+        own, peer = (given.get(name) for name in ("transmit", "receive"))
+        for index in sources:
+            source = found[index]
+            assert isinstance(source, Connection)
+            if own and peer and (source.receive, source.transmit) == (own[0], peer[0]):
+                sources.remove(index)
+                if "rcvbuf" in given:
+                    found[index] = replace(source, receive_buffer=given["rcvbuf"][0])
+                return
+        raise self.script.error(block.place, "this sink has no source: no test from its peer to its own host")
+
+    def _check_ends(self, members: Sequence[Group | Connection]) -> None:
+        for member in members[:-1]:
+            for connection in [member] if isinstance(member, Connection) else member.connections():
+                if connection.size is None and connection.duration_ps is None:
+                    raise self.script.error(
+                        connection.place,
+                        "never ends, so what follows in the serial block never starts; give a duration or size",
+                    )
+
+    def _connection(self, block: Block, given: Given) -> Connection:
+        self.count += 1
+        name = block.name or f"flow{self.count}"
+        if name in self.names:
+            name = f"{name}-{self.count}"
+        self.names[name] = block.place
+        for parameter in ("transmit", "receive"):
+            if parameter not in given:
+                raise self.script.error(block.place, f"the parameter {parameter!r} is missing")
+        protocol = given.get("protocol", ("tcp", block.place))[0]
+        if protocol == "udp":
+            for key in ("xmtbuf", "rcvbuf"):
+                if key in given:
+                    raise self.script.error(given[key][1], f"{key!r} goes with protocol = tcp")
+        elif "datagram" in given:
+            raise self.script.error(given["datagram"][1], "'datagram' goes with protocol = udp")
+        app, settings = self._application(given, block.place)
+        values: dict[str, Any] = {
+            key: given[key][0] if key in given else None for key in ("xmtbuf", "rcvbuf", "datagram", "size", "duration")
+        }
+        return Connection(
+            name=name,
+            transmit=given["transmit"][0],
+            receive=given["receive"][0],
+            protocol=protocol,
+            app=app,
+            settings=settings,
+            send_buffer=values["xmtbuf"],
+            receive_buffer=values["rcvbuf"],
+            datagram=values["datagram"],
+            size=values["size"],
+            duration_ps=values["duration"],
+            delay_ps=given.get("delay", (0, block.place))[0],
+            place=block.place,
+            places={key: place for key, (_, place) in given.items()},
+        )
+
+    def _application(self, given: Given, default: Place) -> tuple[str, dict[str, Any]]:
+        """The application that makes a test's traffic, and its settings."""
+        test, place = given.get("test", ("full", default))
+        arguments = {key.removeprefix("test."): value for key, (value, _) in given.items() if key.startswith("test.")}
+        if test == "full":
+            return "ttcp", {"write": arguments.get("blocksize")}
+        if test == "onoff":
+            return "onoff", {key: arguments.get(key) for key in ("rate", "on", "off", "times", "late")} | {
+                "block": arguments["blocksize"]
+            }
+        late = {"burst": "skip", "burstq": "queue"}.get(test, arguments.get("late"))
+        low, high, count = arguments["blocksize"]
+        gap = arguments["period"]
+        repeats = arguments.get("repeats")
+        if (low, gap[0]) == (high, gap[1]):
+            if repeats is not None:
+                given.setdefault("size", (low * count * repeats, place))
+            return "cbr", {"block": low, "period": gap[0], "rate": None, "count": count, "late": late}
+        for wrong, what in ((count > 1, "blocks of SIZE:COUNT"), (repeats is not None, "'repeats'")):
+            if wrong:
+                raise self.script.error(place, f"{what} can't go with bounds")
+        return "random", {"block": (low, high), "gap": gap, "late": late}
+
+    def _parameters(self, parameters: Iterable[Parameter]) -> Given:
+        given: Given = {}
+        for parameter in parameters:
+            argument = self._find(parameter, PARAMETERS, "parameter")
+            value = parameter.value
+            if argument.kind == "protocol":
+                self._protocol(value, given)
+            elif argument.kind == "test":
+                self._test(value, given)
+            else:
+                self._put(given, argument.name, self._value(argument, value), parameter.place)
+        return given
+
+    def _put(self, given: Given, name: str, value: Any, place: Place) -> None:
+        for key in ("xmtbuf", "rcvbuf") if name == "window" else (name,):
+            if key in given:
+                raise self.script.error(place, f"{name!r} is given twice")
+            given[key] = (value, place)
+
+    def _protocol(self, value: Value, given: Given) -> None:
+        name, arguments = self._call(value)
+        if name not in PROTOCOLS:
+            raise self._unknown(value.place, "protocol", name, PROTOCOLS)
+        self._put(given, "protocol", name, value.place)
+        for parameter in arguments:
+            argument = self._find(parameter, PROTOCOLS[name], f"argument of {name}")
+            self._put(given, argument.name, self._value(argument, parameter.value), parameter.place)
+
+    def _test(self, value: Value, given: Given) -> None:
+        name, arguments = self._call(value)
+        if name not in _TESTS:
+            raise self._unknown(value.place, "test", name, _TESTS)
+        test: Test = _TESTS[name]
+        self._put(given, "test", name, value.place)
+        for parameter in arguments:
+            argument = self._find(parameter, test.arguments, f"argument of {name}")
+            own = argument.name in ("size", "duration")
+            key = argument.name if own else f"test.{argument.name}"
+            self._put(given, key, self._value(argument, parameter.value), parameter.place)
+        for argument in test.arguments:
+            if argument.required and f"test.{argument.name}" not in given:
+                raise self.script.error(value.place, f"{name} needs {' or '.join((argument.name, *argument.also))}")
+
+    def _call(self, value: Value) -> tuple[str, tuple[Parameter, ...]]:
+        if isinstance(value, Call):
+            return value.name, value.arguments
+        if isinstance(value, Word):
+            return value.text, ()
+        raise self.script.error(value.place, "expected a word")
+
+    def _find(self, parameter: Parameter, known: Sequence[Argument], what: str) -> Argument:
+        for argument in known:
+            if parameter.name == argument.name or parameter.name in argument.also:
+                return argument
+        words = [word for argument in known for word in (argument.name, *argument.also)]
+        raise self._unknown(parameter.place, what, parameter.name, words)
+
+    def _unknown(self, place: Place, what: str, word: str, known: Iterable[str]) -> Exception:
+        return self.script.error(place, f"unknown {what} {word!r}{nearest(word, known)}")
+
+    def _value(self, argument: Argument, value: Value) -> Any:
+        match argument.kind:
+            case "host":
+                host = value.first if isinstance(value, Pair) else value
+                if not isinstance(host, Word):
+                    raise self.script.error(value.place, "expected the name of a host")
+                return host.text
+            case "choice":
+                if not isinstance(value, Word) or value.text not in argument.choices:
+                    text = value.text if isinstance(value, Word) else ""
+                    raise self.script.error(value.place, f"unknown value{nearest(text, argument.choices)}")
+                return value.text
+            case "count":
+                number = self._quantity(value, parse_size, "", 1, 10**9)
+                return number
+            case "size":
+                high = _MAX_BUFFER if argument.name in ("xmtbuf", "rcvbuf", "window") else 2**50
+                return self._quantity(value, parse_size, "", 1, _MAX_SIZE if argument.name == "blocksize" else high)
+            case "time":
+                return self._quantity(
+                    value, parse_time, argument.unit, 0 if argument.name == "delay" else 1, _MAX_TIME_PS
+                )
+            case "rate":
+                return self._quantity(value, parse_rate, argument.unit, 1, 2**63)
+            case "times":
+                low, high = self._bounds(value)
+                times = [self._quantity(v, parse_time, argument.unit, 1, _MAX_TIME_PS) for v in (low, high)]
+                return self._ordered(value, times[0], times[1])
+        count = 1
+        if isinstance(value, Pair):
+            count = self._quantity(value.second, parse_size, "", 1, 10**6)
+            value = value.first
+        low, high = self._bounds(value)
+        sizes = [self._quantity(v, parse_size, "", 1, _MAX_SIZE) for v in (low, high)]
+        return (*self._ordered(value, sizes[0], sizes[1]), count)
+
+    def _ordered(self, value: Value, low: int, high: int) -> tuple[int, int]:
+        if high < low:
+            raise self.script.error(value.place, "the bounds are the wrong way round")
+        return low, high
+
+    def _bounds(self, value: Value) -> tuple[Value, Value]:
+        if isinstance(value, Range):
+            return value.low, value.high
+        if isinstance(value, Call):
+            if value.name != "uniform":
+                raise self._unknown(value.place, "distribution", value.name, ("uniform",))
+            found = {p.name: p.value for p in value.arguments}
+            if sorted(found) != ["max", "min"]:
+                raise self.script.error(value.place, "uniform has the arguments min and max")
+            return found["min"], found["max"]
+        return value, value
+
+    def _quantity(self, value: Value, read: Callable[[object], int], unit: str, low: int, high: int) -> int:
+        if not isinstance(value, Quantity):
+            raise self.script.error(value.place, "expected a number")
+        try:
+            number = read(f"{value.number} {value.unit or unit}".strip() if value.unit or unit else float(value.number))
+        except ValueError as error:
+            raise self.script.error(value.place, str(error)) from None
+        if not low <= number <= high:
+            limits = (format_time(low), format_time(high)) if read is parse_time else (low, high)
+            raise self.script.error(
+                value.place, f"{value.number} {value.unit} is out of range {limits[0]} to {limits[1]}"
+            )
+        return number
