@@ -69,6 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--force", action="store_true", help="empty the cache first")
     report = command("report", _report, "Make plots and report of a run folder anew.", machine)
     report.add_argument("folder", type=Path, metavar="DIR")
+    netspec = command("netspec", _netspec, "Check a NetSpec script.")
+    actions = netspec.add_subparsers(dest="action", metavar="ACTION", required=True)
+    what = "Tell what a script says, or what is wrong with it; hosts are not looked up."
+    check = actions.add_parser("check", help=what, description=what, parents=[common, machine], epilog=_EPILOG)
+    check.add_argument("file", type=Path, metavar="FILE")
     command("doctor", _doctor, "Tell what is installed, what is missing, and how to get it.", machine)
     return parser
 
@@ -77,11 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     parser = _parser()
     try:
-    netspec = command("netspec", _netspec, "Check a NetSpec script.")
-    actions = netspec.add_subparsers(dest="action", metavar="ACTION", required=True)
-    what = "Tell what a script says, or what is wrong with it; hosts are not looked up."
-    check = actions.add_parser("check", help=what, description=what, parents=[common, machine], epilog=_EPILOG)
-    check.add_argument("file", type=Path, metavar="FILE")
         given = parser.parse_args(arguments)
     except SystemExit as leave:  # argparse has printed its line
         return leave.code if isinstance(leave.code, int) else 2
@@ -112,6 +112,8 @@ def _failed(error: Exception, verbose: int) -> int:
         traceback.print_exception(error)
     if isinstance(error, BentpipeError):
         print(f"bentpipe: {_one_line(error)}", file=sys.stderr)
+        for line in error.detail.splitlines():
+            print(f"    {line}", file=sys.stderr)
         return error.exit_code
     from bentpipe_sim.errors import SimulationError
 
@@ -120,8 +122,6 @@ def _failed(error: Exception, verbose: int) -> int:
         return 2
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        for line in error.detail.splitlines():
-            print(f"    {line}", file=sys.stderr)
         print(f"bentpipe: {place}{error.strerror or _one_line(error)}", file=sys.stderr)
         return 1
     print(
@@ -267,22 +267,8 @@ def _report(given: argparse.Namespace) -> int:
     if given.json:
         return _json({**result.summary, "folder": str(given.folder)})
     console = _console()
-    if is_cases(folder):
-        summary = read_cases(folder)
-        for case in summary["cases"]:
-            write_report(folder / case["folder"], read_run(folder / case["folder"]), make_report)
-        write_cases(folder, summary, make_cases_report)
-        if not given.json:
-            print_cases(console, summary)
-    else:
-        result = read_run(folder)
-        summary = result.summary
-        write_report(folder, result, make_report)
-        if not given.json:
-            print_run(console, summary, result.flows)
-    if given.json:
-        return _json({**summary, "folder": str(folder)})
-    console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    print_run(console, result.summary, result.flows)
+    console.print(f"\nReport: {given.folder / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -41,7 +41,7 @@ _DEFAULT_METRIC: Final = {
 }
 
 _TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "traffic", "loss", "record", "published")
-_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed", "axis")
+_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed")
 _NETWORK: Final = ("line", "switches", "lines", "hosts")
 _SWITCH: Final = (
     "ports",
