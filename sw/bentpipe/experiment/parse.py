@@ -41,7 +41,7 @@ _DEFAULT_METRIC: Final = {
 }
 
 _TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "traffic", "loss", "record", "published")
-_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed")
+_EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed", "axis")
 _NETWORK: Final = ("line", "switches", "lines", "hosts")
 _SWITCH: Final = (
     "ports",
@@ -71,7 +71,6 @@ _FLOW: Final = (
 )
 _RECORD: Final = ("interval", "what")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
-    folder: Path | None = None,
 _POLICIES: Final = ("tail", "ppd", "epd")
 _MAX_DELAY_PS: Final = 10**12
 _MIN_BER: Final = 1e-15
@@ -85,8 +84,7 @@ def parse_experiment(
     seed: int | None = None,
     duration_ps: int | None = None,
     quick: bool = False,
-    folder : Path, optional
-        Where files that the document names are looked for.
+    folder: Path | None = None,
 ) -> Experiment:
     """Validate a document.
 
@@ -100,6 +98,8 @@ def parse_experiment(
         Instead of the document's.
     quick : bool
         Run for the document's ``experiment.quick`` only.
+    folder : Path, optional
+        Where files that the document names are looked for.
 
     Raises
     ------
@@ -125,8 +125,6 @@ def parse_experiment(
         raise top.error("", "there is no flow ([[flow]], or a script in [traffic])")
     _check_names(top, flows)
     _check_policies(top, network, vcs)
-        schedule=schedule,
-        netspec=script,
     return Experiment(
         id=identifier,
         title=head.text("title"),
@@ -140,6 +138,8 @@ def parse_experiment(
         network=network,
         vcs=tuple(vcs),
         flows=tuple(flows),
+        schedule=schedule,
+        netspec=script,
         losses=tuple(read_losses(top.array("loss", LOSS_KEYS), network, vcs)),
         record=_record(top, run_ps),
         published=tuple(_published(top, flows)),

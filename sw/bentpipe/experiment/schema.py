@@ -239,11 +239,11 @@ class Experiment:
     network: NetworkSpec
     vcs: tuple[VcSpec, ...]
     flows: tuple[FlowSpec, ...]
+    schedule: GroupSpec | None
+    netspec: str
     losses: tuple[LossSpec, ...]
     record: RecordSpec
     published: tuple[PublishedRow, ...]
-    schedule: GroupSpec | None
-    netspec: str
     file: str
     document: dict[str, Any]
 
