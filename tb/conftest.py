@@ -1,4 +1,5 @@
-"""What all tests share: tools from the Python packages are found, and hypothesis sets no time limits."""
+"""What all tests share: tools from the Python packages are found, hypothesis sets no time limits, and the hosts are
+plain Python unless BENTPIPE_HOSTS says otherwise."""
 
 import importlib.metadata
 import os
@@ -6,6 +7,8 @@ import sys
 from pathlib import Path
 
 import hypothesis
+
+os.environ.setdefault("BENTPIPE_HOSTS", "plain")  # before any test imports bentpipe
 
 # No wall-clock limits in tests; the machine may be busy.
 hypothesis.settings.register_profile("bentpipe", deadline=None)

@@ -203,7 +203,7 @@ class _Cache:
             return self.put(build(Path(folder)), name)
 
     def clear(self) -> None:
-        for pattern in ("*.so*", "*.o", "*.o.sha256", "*.json*", "making-*"):
+        for pattern in ("*.so*", "*.o", "*.o.sha256", "*.json*", "hosts-*", "making-*"):
             for file in self.folder.glob(pattern):
                 if file.is_dir():
                     shutil.rmtree(file, ignore_errors=True)

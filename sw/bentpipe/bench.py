@@ -1,8 +1,8 @@
 """How fast the simulation is: ``python -m bentpipe.bench`` (``make bench``).
 
 Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run
-on one
-machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms satellite.
+on one machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms
+satellite. Cases with hosts run in both forms of these, compiled and plain.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from typing import Any
 
+from bentpipe.compiled import prepare
 from bentpipe.experiment.build import add_hosts, build_network
 from bentpipe.experiment.load import load
 from bentpipe.experiment.record import TraceRecorder
@@ -152,17 +153,35 @@ def _clock_overhead_ns() -> float:
     return max(0.0, (time.perf_counter_ns() - start - loop) / count)
 
 
-def _table(results: list[dict[str, Any]], segment: dict[str, float]) -> None:
+def _segment(form: str) -> dict[str, Any]:
+    """Microseconds a segment of the hosts alone: the best of three runs of each kind."""
+    from bentpipe.hosts.bench import microseconds_a_segment
+
+    cost = 62_000_000
+    kinds = {"hosts that cost nothing": (0, 0, "reno"), "the same with SACK": (0, 0, "sack"),
+             "62 us a segment": (cost, cost, "reno")}  # fmt: skip
+    return {what: min(microseconds_a_segment(20_000, *how)[1] for _ in range(3)) for what, how in kinds.items()}
+
+
+def _inside(case: str, seconds: float) -> dict[str, Any]:
+    from bentpipe.compiled import describe
+
+    result = _segment(case) if case == "segment" else _measure(case, seconds)
+    return {**result, "hosts": describe()}
+
+
+def _table(results: list[dict[str, Any]], segment: dict[str, dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="CPU seconds per simulated second, one core", title_justify="left", box=None)
-    for title in ("case", "s per s", "asked", "goal", "x real time", "Mb/s", "Python", "memory"):
-        table.add_column(title, justify="left" if title == "case" else "right")
+    for title in ("case", "hosts", "s per s", "asked", "goal", "x real time", "Mb/s", "Python and hosts", "memory"):
+        table.add_column(title, justify="left" if title in ("case", "hosts") else "right")
     for r in results:
         asked, goal = GOALS[r["case"]]
         table.add_row(
             TITLES[r["case"]],
+            _short(r["hosts"]) if "python_share" in r else "",
             f"{r['ratio']:.3f}",
             f"{asked}" if asked else "",
             f"{goal}" if goal else "",
@@ -177,11 +196,32 @@ def _table(results: list[dict[str, Any]], segment: dict[str, float]) -> None:
     for r in results:
         for name, node in r.get("nodes", {}).items():
             nodes.add_row(r["case"], name, f"{node['ns']:.0f}", f"{node['evaluations']:,}")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     console.print(nodes)
-    for name, value in segment.items():
-        console.print(f"\nHosts alone: {value:.1f} us a segment sent, received and acknowledged ({name})")
+    alone = Table(title="\nHosts alone: us a segment sent, received and acknowledged", title_justify="left", box=None)
+    alone.add_column("what")
+    for form in segment:
+        alone.add_column(form, justify="right")
+    for what in next(iter(segment.values())):
+        alone.add_row(what, *(f"{values[what]:.1f}" for values in segment.values()))
+    console.print(alone)
+
+
+def _short(form: str) -> str:
+    return form.split(" with ")[0]
+
+
+def _process(case: str, form: str, seconds: float) -> dict[str, Any] | None:
+    """What a process of its own measures, with the hosts in this form; None if it fails."""
+    print(f"{case}, hosts {form} ...", file=sys.stderr)
+    command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(seconds)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENTPIPE_HOSTS": form}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        print(f"{case} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -193,23 +233,28 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.inside:
-        print(json.dumps(_measure(given.inside, given.seconds)))
+        print(json.dumps(_inside(given.inside, given.seconds)))
         return 0
     unknown = set(given.case) - set(TITLES)
     if unknown:
         parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
+    why_plain = prepare(sys.stderr.isatty())
+    if why_plain:
+        print(f"hosts only as plain Python: {why_plain}", file=sys.stderr)
+    forms = ("compiled", "plain") if why_plain == "" else ("plain",)
     results = []
     for case in given.case or TITLES:
-        print(f"{case} ...", file=sys.stderr)
-        command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(given.seconds)]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        if done.returncode:
-            print(f"{case} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        for form in forms if case.startswith("hosts") else forms[:1]:
+            found = _process(case, form, given.seconds)
+            if found is None:
+                return 1
+            results.append(found)
+    segment = {}
+    for form in forms:
+        found = _process("segment", form, given.seconds)
+        if found is None:
             return 1
-        results.append(json.loads(done.stdout))
-    from bentpipe.hosts.bench import microseconds_a_segment
-
-    segment = {"plain Python": microseconds_a_segment()[1]}
+        segment[_short(found.pop("hosts"))] = found
     if given.json:
         print(json.dumps({"cases": results, "microseconds_a_segment": segment}, indent=1))
     else:

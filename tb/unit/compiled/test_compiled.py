@@ -1,0 +1,151 @@
+"""The compiled hosts: the same results as plain Python, one form a process, never a stale or damaged one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bentpipe import compiled
+from bentpipe.errors import BentpipeError
+from bentpipe_sim.build import cache_folder
+
+ROOT = Path(__file__).parents[3]
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a program of its own does with these variables set."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, cwd="/"
+    )
+
+
+@pytest.fixture(scope="session")
+def form() -> Path:
+    """The compiled form, in the cache."""
+    try:
+        return compiled._build()
+    except compiled._NotMade as why:
+        if "Python.h" in str(why):
+            pytest.skip(str(why))
+        raise
+
+
+FORMS = """
+import sys
+from bentpipe import compiled
+import bentpipe.hosts.engine, bentpipe.hosts.reader, bentpipe.apps.ttcp
+print(compiled.describe().split(" with ")[0], compiled.why_plain(), sep="|")
+files = [sys.modules[name].__file__ for name in compiled._modules() if name in sys.modules]
+assert len(files) > 12, files
+print({file.rsplit(".", 1)[1] for file in files})
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "ending"),
+    [("compiled", "compiled|", "so"), ("auto", "compiled|", "so"), ("plain", "plain Python|", "py")],
+)
+def test_all_modules_have_one_form(form: Path, mode: str, kind: str, ending: str) -> None:
+    done = python(FORMS, BENTPIPE_HOSTS=mode)
+    assert (done.stderr, done.stdout.splitlines()) == ("", [kind, f"{{'{ending}'}}"])
+
+
+def test_the_unit_tests_of_tcp_and_hosts_pass_compiled(form: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "tb/unit/tcp"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**environment, "BENTPIPE_HOSTS": "compiled"}
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
+    """Three SACK flows with losses by bit errors, on the Verilated network."""
+    found = {}
+    for mode in ("plain", "compiled"):
+        code = (
+            "from bentpipe.cli import main; raise SystemExit(main(['run', 'lan-3flows', '--duration', '1', '--out', "
+            f"{str(tmp_path / mode)!r}, '--set', 'network.lines.lan.ber=2e-9', '--set', 'hosts.tcp.variant=sack']))"
+        )
+        done = python(code, BENTPIPE_HOSTS=mode)
+        assert (done.returncode, done.stderr) == (0, "")
+        summary = json.loads((tmp_path / mode / "result.json").read_text())
+        assert summary["versions"].pop("hosts").startswith(mode)
+        assert sum(flow["retransmits"] for flow in summary["flows"]) > 0
+        for name in ("wall_s", "wall_per_simulated", "started"):
+            del summary["time"][name]
+        found[mode] = [summary, *((tmp_path / mode / f"{n}.parquet").read_bytes() for n in ("flows", "trace"))]
+    assert found["plain"] == found["compiled"]
+
+
+def test_a_form_of_other_sources_is_not_taken(form: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled._find() is not None
+    sources = dict(compiled._sources())
+    sources["bentpipe/tcp/rto.py"] += b"# changed\n"
+    monkeypatch.setattr(compiled, "_sources", lambda: sources)
+    assert compiled._find() is None
+
+
+def copied(form: Path, cache: Path) -> Path:
+    shutil.copytree(form, cache / form.name)
+    return cache / form.name
+
+
+def test_a_damaged_form_is_not_taken_but_replaced(form: Path, tmp_path: Path) -> None:
+    there = copied(form, tmp_path)
+    module = next(there.glob("bentpipe.tcp.rto.*"))
+    module.write_bytes(module.read_bytes()[:-1] + b"!")
+    done = python(FORMS, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(tmp_path))
+    assert done.stdout.startswith("plain Python|not in the cache"), done.stderr
+    shutil.copytree(form, tmp_path / "made")
+    compiled._place(tmp_path / "made", there)
+    assert compiled._whole(there) is not None
+
+
+def test_the_faster_process_wins(form: Path, tmp_path: Path) -> None:
+    there = copied(form, tmp_path)
+    inode = there.stat().st_ino
+    shutil.copytree(form, tmp_path / "made")
+    compiled._place(tmp_path / "made", there)
+    assert there.stat().st_ino == inode
+
+
+def test_a_compiler_that_fails(tmp_path: Path) -> None:
+    failing = tmp_path / "failing-g++"
+    failing.write_text("#!/bin/sh\necho 'host.c:1: error: out of ideas' >&2; exit 1\n")
+    failing.chmod(0o755)
+    cache = tmp_path / "cache"
+    prepare = "from bentpipe import compiled; print(compiled.prepare()); " + FORMS
+    done = python(prepare, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(cache), CXX=str(failing))
+    assert "host.c:1: error: out of ideas" in done.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[1].startswith("plain Python|")
+    assert list(cache.iterdir()) == []
+    done = python(FORMS, BENTPIPE_HOSTS="compiled", BENTPIPE_CACHE=str(cache), CXX=str(failing))
+    assert "The hosts can't be compiled: " in done.stderr and "out of ideas" in done.stderr
+
+
+def test_no_compiler(tmp_path: Path) -> None:
+    prepare = "from bentpipe import compiled; print(compiled.prepare())"
+    done = python(prepare, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(tmp_path), CXX="no-such-compiler")
+    assert "no-such-compiler" in done.stdout
+
+
+def test_an_unknown_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENTPIPE_HOSTS", "fast")
+    with pytest.raises(BentpipeError, match="BENTPIPE_HOSTS is 'fast'; it can be auto, plain, compiled"):
+        compiled.prepare()
+
+
+def test_force_empties_the_cache_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bentpipe_sim.build import _Cache
+
+    monkeypatch.setenv("BENTPIPE_CACHE", str(tmp_path))
+    (tmp_path / "hosts-0").mkdir()
+    _Cache().clear()
+    assert list(cache_folder().iterdir()) == []
