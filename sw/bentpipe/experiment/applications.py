@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bentpipe.apps.app import Application
 from bentpipe.apps.blocks import TIMES, Cbr, Draws, OnOff, RandomBlocks
+from bentpipe.apps.ftp import MODES, FtpSession
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.experiment.table import Table
 from bentpipe.experiment.units import format_rate, format_size, format_time
@@ -21,6 +22,7 @@ __all__ = [
     "Setting",
     "check_values",
     "make_application",
+    "make_session",
     "read_values",
     "settings_text",
 ]
@@ -121,6 +123,17 @@ APPLICATIONS: Final[dict[str, Kind]] = {
                 _LATE,
             ),
         ),
+        Kind(
+            "ftp",
+            "a file over a data connection, after a dialogue on a control connection; `size` is the file's",
+            (
+                Setting("mode", "choice", MODES[0], "whether the sink fetches the file or the source stores it", MODES),
+                Setting("block", "size", 8192, "octets read or written at once"),
+                Setting("disk_read", "rate", None, "of the source's disk; without it the disk takes no time"),
+                Setting("disk_write", "rate", None, "of the sink's disk"),
+            ),
+            ("tcp",),
+        ),
     )
 }
 """By name."""
@@ -161,7 +174,15 @@ def check_values(kind: str, protocol: str, values: Mapping[str, Any], size: int 
             return "", "cbr needs 'period' or 'rate'"
         if values["period"] is not None and values["rate"] is not None:
             return "rate", "give either 'period' or 'rate'"
+    if kind == "ftp" and size is None:
+        return "size", "ftp needs the size of the file"
     return None
+
+
+def make_session(values: Mapping[str, Any], size: int) -> FtpSession:
+    """The session of one flow of ftp."""
+    put = values["mode"] == "put"
+    return FtpSession(size, values["block"], values["disk_read"] or 0, values["disk_write"] or 0, put)
 
 
 def make_application(

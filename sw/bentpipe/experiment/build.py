@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bentpipe.experiment.applications import make_application
+from bentpipe.experiment.applications import make_application, make_session
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec, VcSpec
 from bentpipe.experiment.units import LINE_RATES
 
 if TYPE_CHECKING:
+    from bentpipe.apps.app import Application
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow import Stage
     from bentpipe.hosts.host import Host
@@ -121,19 +122,26 @@ def _add_flows(experiment: Experiment, engine: Engine, hosts: dict[str, Host], v
     """The flows by name; those of the schedule wait for it."""
     from bentpipe.hosts.engine import HELD
 
+    def application(index: int) -> Application:
+        flow = experiment.flows[index]
+        duration = flow.duration_ps or 0
+        return make_application(flow.app, flow.protocol, flow.settings, flow.size, duration, experiment.seed, index)
+
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
     stages: list[Stage] = []
     for index, flow in enumerate(experiment.flows):
         start = HELD if index in held else flow.start_ps
-        app = make_application(
-            flow.app, flow.protocol, flow.settings, flow.size, flow.duration_ps or 0, experiment.seed, index
-        )
         source, sink = hosts[flow.source], hosts[flow.sink]
+        there, back = vcs[flow.vc], vcs[flow.return_vc]
         stage: Stage
-        if flow.tcp is None:
-            stage = engine.add_udp_flow(flow.name, source, sink, vcs[flow.vc], app, flow.datagram or 0, start)
+        if flow.app == "ftp" and flow.tcp is not None and flow.size is not None:
+            session = make_session(flow.settings, flow.size)
+            stage = engine.add_ftp_flow(flow.name, source, sink, there, back, flow.tcp, session, start)
+        elif flow.tcp is None:
+            app = application(index)
+            stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start)
         else:
-            there, back = vcs[flow.vc], vcs[flow.return_vc]
+            app = application(index)
             stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
         if index in held:
             stage.delay_ps = flow.start_ps

@@ -221,9 +221,8 @@ def read_traffic(
 
     def host(connection: Connection, end: str) -> str:
         name = getattr(connection, end)
-        for known in (name, name.partition(".")[0]):
-            if known in hosts:
-                return known
+        if name in hosts:
+            return name
         raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, hosts)}")
 
     def channel(connection: Connection, a: str, b: str) -> int:

@@ -56,19 +56,6 @@ _LINE: Final = ("ends", "rate", "delay", "ber", "line")
 _HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
 _HOST: Final = ("port", "rate", "delay", *_HOST_COMMON)
 _VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit", "epd_threshold")
-_FLOW: Final = (
-    "name",
-    "source",
-    "sink",
-    "app",
-    "size",
-    "write",
-    "start",
-    "cell_rate",
-    "vc",
-    "return_vc",
-    "tcp",
-)
 _RECORD: Final = ("interval", "what")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
 _POLICIES: Final = ("tail", "ppd", "epd")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import final
 
 from bentpipe.apps.app import Application
-from bentpipe.hosts.flow import Flow, FlowReport, Group, Stage
+from bentpipe.apps.ftp import FtpSession
+from bentpipe.hosts.flow import DataStarter, Flow, FlowReport, FtpFlow, Group, Stage
 from bentpipe.hosts.host import Endpoint, Host, HostConfig, Scheduler
 from bentpipe.hosts.profiles import host_costs
 from bentpipe.hosts.udp import UdpFlow, UdpReport, UdpSink, UdpSocket, datagram_octets
@@ -25,6 +26,8 @@ HELD = -1
 
 _PROGRESS_PS = 50_000_000_000
 _TTCP_PORT = 5001
+_FTP_CONTROL = 21
+_FTP_DATA = 20
 
 
 @final
@@ -46,6 +49,7 @@ class Engine:
         self.hosts: list[Host] = []
         self.flows: list[Stage] = []
         self._applications: list[Application] = []
+        self._count: int = 0
         self._by_nic: dict[int, Host] = {}
 
     @property
@@ -77,18 +81,75 @@ class Engine:
         app: Application | None = None,
         start_ps: int = 0,
         sink_app: Application | None = None,
-        sink_opens: bool = False,
-        ports: tuple[int, int] | None = None,
     ) -> Flow:
         """A TCP connection that carries data from ``source`` to ``sink``.
 
         ``source_vc`` and ``sink_vc`` are the VCs on which each sends; ``sink_tcp`` is ``tcp`` if not given;
-        without an application the source only connects. The source opens it, or (``sink_opens``) the sink, at
-        ``start_ps``; ``ports`` are the source's and the sink's, chosen if not given.
+        without an application the source only connects.
         """
+        end_tcp = tcp if sink_tcp is None else sink_tcp
+        ends = (source, sink, source_vc, sink_vc)
+        flow = self._connection(name, ends, tcp, end_tcp, app, sink_app, start_ps, False, None)
+        self._add(flow)
+        return flow
+
+    def add_ftp_flow(
+        self,
+        name: str,
+        source: Host,
+        sink: Host,
+        source_vc: int,
+        sink_vc: int,
+        tcp: TcpConfig,
+        session: FtpSession,
+        start_ps: int = 0,
+        sink_tcp: TcpConfig | None = None,
+    ) -> FtpFlow:
+        """A file that goes from ``source`` to ``sink`` by FTP; VCs and TCP as with :meth:`add_tcp_flow`."""
+        end_tcp = tcp if sink_tcp is None else sink_tcp
+        there = (source, sink, source_vc, sink_vc)
+        back = (sink, source, sink_vc, source_vc)
+        # The server opens the data connection, from its port 20 to the port that the client has named.
+        client = source if session.put else sink
+        port = client.next_port
+        client.next_port += 2
+        ports = (port, _FTP_DATA) if session.put else (_FTP_DATA, port)
+        data = self._connection(name, there, tcp, end_tcp, session.sender, session.receiver, HELD, session.put, ports)
+        ends, first, second = (there, tcp, end_tcp) if session.put else (back, end_tcp, tcp)
+        control = self._connection(
+            f"{name}.control",
+            ends,
+            first,
+            second,
+            session.client,
+            session.server,
+            HELD,
+            False,
+            (port + 1, _FTP_CONTROL),
+        )
+        flow = FtpFlow(name, self.scheduler, control, data, start_ps)
+        session.starter = DataStarter(data)
+        self._add(flow)
+        return flow
+
+    def _connection(
+        self,
+        name: str,
+        ends: tuple[Host, Host, int, int],
+        tcp: TcpConfig,
+        sink_tcp: TcpConfig,
+        app: Application | None,
+        sink_app: Application | None,
+        start_ps: int,
+        sink_opens: bool,
+        ports: tuple[int, int] | None,
+    ) -> Flow:
+        """A connection between ``ends`` (hosts, and the VC on which each sends), opened by the source or the sink;
+        ``ports`` are the source's and the sink's, chosen if not given."""
+        source, sink, source_vc, sink_vc = ends
         index = self._check(name, source, sink, app)
         if sink_app is not None:
-            self._check(name, source, sink, sink_app)
+            self._claim(name, sink_app)
         if ports is None:
             port, sink_port = source.next_port, _TTCP_PORT
             source.next_port += 1
@@ -96,10 +157,9 @@ class Engine:
                 sink_port += 1
         else:
             port, sink_port = ports
-        sink_config = tcp if sink_tcp is None else sink_tcp
         trace = None if self.recorder is None else Trace(self.recorder, name)
         first = Connection(tcp, tcp.segment_size(source.config.mtu), _iss(2 * index), source.ticks, trace)
-        second = Connection(sink_config, sink_config.segment_size(sink.config.mtu), _iss(2 * index + 1), sink.ticks)
+        second = Connection(sink_tcp, sink_tcp.segment_size(sink.config.mtu), _iss(2 * index + 1), sink.ticks)
         (first if sink_opens else second).listen()
         keys = (2 * index + 1, 2 * index + 2)
         to_sink = TcpPath(source.address, sink.address, port, sink_port)
@@ -108,9 +168,7 @@ class Engine:
         second_end = Endpoint(sink, second, to_source, sink_vc, keys[1], keys[0], sink_app)
         source.add(first_end, sink.address, port, sink_port)
         sink.add(second_end, source.address, sink_port, port)
-        flow = Flow(name, self.scheduler, first_end, second_end, start_ps, second_end if sink_opens else first_end)
-        self._add(flow)
-        return flow
+        return Flow(name, self.scheduler, first_end, second_end, start_ps, second_end if sink_opens else first_end)
 
     def add_udp_flow(
         self,
@@ -152,14 +210,18 @@ class Engine:
         self.scheduler.at(stage.start_ps, stage)
 
     def _check(self, name: str, source: Host, sink: Host, app: Application | None) -> int:
-        """The number of a new flow."""
+        """The number of a new connection or UDP flow."""
         if source is sink:
             raise ValueError(f"flow {name}: source and sink are the same host {source.name}")
         if app is not None:
-            if any(app is other for other in self._applications):
-                raise ValueError(f"flow {name}: its application serves another flow already")
-            self._applications.append(app)
-        return len(self.flows)
+            self._claim(name, app)
+        self._count += 1
+        return self._count - 1
+
+    def _claim(self, name: str, app: Application) -> None:
+        if any(app is other for other in self._applications):
+            raise ValueError(f"flow {name}: its application serves another flow already")
+        self._applications.append(app)
 
     def _add(self, flow: Stage) -> None:
         self.flows.append(flow)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from bentpipe.apps.app import Fact
+from bentpipe.apps.ftp import Starter
 from bentpipe.hosts.host import Endpoint, Scheduler, Timer
 from bentpipe.tcp.constants import CLOSED, PS_PER_S, STATE_NAMES, TIME_WAIT
 
-__all__ = ["Flow", "FlowReport", "Group", "Stage"]
+__all__ = ["DataStarter", "Flow", "FlowReport", "FtpFlow", "Group", "Stage"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,6 @@ class Stage(Timer):
                 self.group.member_ended(now)
 
 
-@final
 class Group(Stage):
     """Stages that start together, or (``serial``) each when the one before has ended. It ends when all have."""
 
@@ -230,3 +230,40 @@ class Flow(Stage):
             bad_octets=self.source.bad_octets + self.sink.bad_octets,
             facts=facts,
         )
+
+
+@final
+class FtpFlow(Group):
+    """A control connection and the data connection that it asks for."""
+
+    def __init__(self, name: str, scheduler: Scheduler, control: Flow, data: Flow, start_ps: int) -> None:
+        super().__init__(scheduler, [control, data], False)
+        self.name = name
+        self.start_ps = start_ps
+        self.control = control
+        self.data = data
+
+    def fire(self, now: int) -> None:
+        self.started = True
+        self.control.start(now)
+
+    def member_ended(self, now: int) -> None:
+        if self.control.finished and (self.data.finished or not self.data.started):
+            self.finish(now)
+
+    def report(self, end_ps: int) -> FlowReport:
+        """The data connection's."""
+        report = self.data.report(end_ps)
+        error = report.error or self.control.report(end_ps).error
+        return replace(report, finished=self.finished, error=error)
+
+
+@final
+class DataStarter(Starter):
+    """Opens a data connection when the server of a session wants it."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+
+    def start(self, now_ps: int) -> None:
+        self.flow.start(now_ps)

@@ -172,6 +172,17 @@ TESTS: Final = (
         ),
     ),
     Test(
+        "ftp",
+        "a file, by FTP; `size` is the file's",
+        (
+            Argument("mode", "choice", "the receiver fetches, or the transmitter stores", choices=("get", "put")),
+            Argument("blocksize", "size", "octets read or written at once: 8192", also=("messagesize",)),
+            Argument("diskread", "rate", "of the transmitting host's disk; no limit unless given", "b/s"),
+            Argument("diskwrite", "rate", "of the receiving host's disk", "b/s"),
+            _SIZE,
+        ),
+    ),
+    Test(
         "sink",
         "reads what comes (in a `test` block only)",
         (Argument("blocksize", "size", "no effect", also=("messagesize",)), _DURATION),

@@ -224,6 +224,9 @@ class _Reader:
         arguments = {key.removeprefix("test."): value for key, (value, _) in given.items() if key.startswith("test.")}
         if test == "full":
             return "ttcp", {"write": arguments.get("blocksize")}
+        if test == "ftp":
+            names = {"mode": "mode", "block": "blocksize", "disk_read": "diskread", "disk_write": "diskwrite"}
+            return "ftp", {key: arguments.get(name) for key, name in names.items()}
         if test == "onoff":
             return "onoff", {key: arguments.get(key) for key in ("rate", "on", "off", "times", "late")} | {
                 "block": arguments["blocksize"]
@@ -307,7 +310,7 @@ class _Reader:
                 host = value.first if isinstance(value, Pair) else value
                 if not isinstance(host, Word):
                     raise self.script.error(value.place, "expected the name of a host")
-                return host.text
+                return host.text.partition(".")[0]
             case "choice":
                 if not isinstance(value, Word) or value.text not in argument.choices:
                     text = value.text if isinstance(value, Word) else ""

@@ -35,8 +35,11 @@ def write_plots(folder: Path, result: RunResult) -> list[str]:
     from matplotlib.figure import Figure
 
     names = []
+    plots = dict(PLOTS)
+    if any(flow.get("protocol") == "udp" for flow in result.flows):
+        plots |= UDP_PLOTS
     with styled():
-        for name, panels in PLOTS.items():
+        for name, panels in plots.items():
             figure = Figure(figsize=(8.4, 2.35 * len(panels) + 0.5 if len(panels) > 1 else 3.6), layout="constrained")
             axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
             for axis, panel in zip(axes, panels, strict=True):
@@ -123,7 +126,7 @@ def _windows(axis: Any, result: RunResult) -> None:
         when, what = _held(result, ssthresh[names[0]])
         if min(what) <= top:
             axis.plot(when, what, color=MUTED, linewidth=1, linestyle=":", drawstyle="steps-post", label="ssthresh")
-    windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"]}
+    windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"] if flow["tcp"]}
     if len(windows) == 1 and top > (window := windows.pop() / 1e3):
         axis.axhline(window, color=MUTED, linewidth=1, linestyle=(0, (5, 3)), label="receiver's window")
     _marks(axis, result, names, cwnd)
@@ -189,6 +192,22 @@ def _queues(axis: Any, result: RunResult) -> None:
     _legend(axis)
 
 
+def _losses(axis: Any, result: RunResult) -> None:
+    axis.set_title("Datagrams lost, UDP")
+    axis.set_ylabel("datagrams")
+    lost = _of(result, "lost")
+    udp = [flow["name"] for flow in result.flows if flow.get("protocol") == "udp"]
+    for index, name in enumerate(udp):
+        times, counts = lost.get(name, (array("q"), array("q")))
+        when, what = thin(times, counts)
+        end = result.summary["time"]["simulated_s"]
+        when, what = [0.0, *when, end], [0.0, *what, what[-1] if what else 0.0]
+        label = name if len(udp) <= FEW else None
+        axis.plot(when, what, label=label, drawstyle="steps-post", **flow_style(index, len(udp)))
+    axis.set_ylim(bottom=0)
+    _legend(axis)
+
+
 def _drops(axis: Any, result: RunResult) -> None:
     axis.set_title("Cells dropped")
     axis.set_ylabel("cells")
@@ -233,3 +252,9 @@ PLOTS: Final[dict[str, tuple[Callable[[Any, RunResult], None], ...]]] = {
     "queues-drops": (_queues, _drops),
 }
 """Plots by file name, each with its panels from top to bottom."""
+
+UDP_PLOTS: Final[dict[str, tuple[Callable[[Any, RunResult], None], ...]]] = {
+    "overview": (_throughput, _windows, _losses, _queues, _drops),
+    "losses": (_losses,),
+}
+"""With UDP among the flows."""

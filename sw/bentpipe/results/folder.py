@@ -132,7 +132,8 @@ def _write_flows(path: Path, flows: list[dict[str, Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.Table.from_pylist(flows), path)
+    names = list(dict.fromkeys(name for flow in flows for name in flow))  # not every flow has every column
+    pq.write_table(pa.Table.from_pylist([{name: flow.get(name) for name in names} for flow in flows]), path)
 
 
 def _write_trace(path: Path, trace: Trace) -> None:

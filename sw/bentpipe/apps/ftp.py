@@ -1,0 +1,293 @@
+"""FTP (RFC 959): a dialogue on the control connection, the file on the data connection, disks at both ends."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bentpipe.apps.app import Application, Fact, Socket
+
+__all__ = ["COMMANDS", "GREETING", "MODES", "FtpClient", "FtpReceive", "FtpSend", "FtpServer", "FtpSession", "Starter"]
+
+MODES: Final = ("get", "put")
+"""``get``: the client is at the sink and fetches the file; ``put``: it is at the source and stores it."""
+
+GREETING: Final = "220 server FTP server (Version 5.60) ready.\r\n"
+COMMANDS: Final = (
+    ("USER anonymous\r\n", "331 Guest login ok, send ident as password.\r\n"),
+    ("PASS user@client\r\n", "230 Guest login ok, access restrictions apply.\r\n"),
+    ("TYPE I\r\n", "200 Type set to I.\r\n"),
+    ("PORT 10,0,0,2,4,1\r\n", "200 PORT command successful.\r\n"),
+    ("RETR file\r\n", "150 Opening BINARY mode data connection for file.\r\n"),
+    ("QUIT\r\n", "221 Goodbye.\r\n"),
+)
+"""Commands of the BSD client and replies of the BSD server to them; only their lengths go over the wire."""
+_TRANSFER: Final = 4
+_COMPLETE: Final = "226 Transfer complete.\r\n"
+
+_PS_PER_S: Final = 1_000_000_000_000
+
+
+class Starter:
+    """Opens the data connection."""
+
+    def start(self, now_ps: int) -> None:
+        raise NotImplementedError
+
+
+@final
+class FtpSession:
+    """What the four applications of a transfer share.
+
+    Parameters
+    ----------
+    size_octets : int
+        The file.
+    block_octets : int
+        How much is read from the file and written to the socket at once, and at the other end.
+    read_bps, write_bps : int
+        How fast the disks are at the source and at the sink; 0: they take no time.
+    put : bool
+        The client is at the source.
+    """
+
+    def __init__(self, size_octets: int, block_octets: int, read_bps: int, write_bps: int, put: bool) -> None:
+        if size_octets < 1:
+            raise ValueError(f"size_octets must be at least 1, not {size_octets!r}")
+        if block_octets < 1:
+            raise ValueError(f"block_octets must be at least 1, not {block_octets!r}")
+        if read_bps < 0 or write_bps < 0:
+            raise ValueError(f"disk rates must not be negative, not {read_bps!r} and {write_bps!r}")
+        self.size_octets = size_octets
+        self.block_octets = block_octets
+        self.read_bps = read_bps
+        self.write_bps = write_bps
+        self.put = put
+        self.starter: Starter | None = None
+        self.client = FtpClient(self)
+        self.server = FtpServer(self)
+        self.sender = FtpSend(self)
+        self.receiver = FtpReceive(self)
+        self.opened_ps: int = -1
+        self.asked_ps: int = -1
+        self.begun_ps: int = -1
+        self.ended_ps: int = -1
+        self.left_ps: int = -1
+
+    def begun(self, now_ps: int) -> None:
+        """The client has the data connection, or the reply that announces it: it takes the time from the later."""
+        if now_ps > self.begun_ps:
+            self.begun_ps = now_ps
+
+    def facts(self) -> dict[str, Fact]:
+        """The transfer as the client prints it (``... bytes received in ... seconds (... Kbytes/s)``), and how long the
+        dialogue took."""
+        seconds = (self.ended_ps - self.begun_ps) / _PS_PER_S if self.ended_ps >= 0 else 0.0
+        return {
+            "ftp_mode": MODES[1] if self.put else MODES[0],
+            "ftp_seconds": seconds,
+            "ftp_kbytes_per_s": self.size_octets / 1024 / seconds if seconds > 0 else 0.0,
+            "ftp_login_ps": self.asked_ps - self.opened_ps if self.asked_ps >= 0 else 0,
+            "ftp_session_ps": self.left_ps - self.opened_ps if self.left_ps >= 0 else 0,
+        }
+
+
+@final
+class FtpClient(Application):
+    """The client's end of the control connection."""
+
+    def __init__(self, session: FtpSession) -> None:
+        super().__init__("ftp", True)
+        self.session = session
+        self.step: int = -1
+        self.got: int = 0
+        self.wanted: int = len(GREETING)
+        self.complete: bool = False
+        self.socket: Socket | None = None
+
+    def connected(self, socket: Socket, now_ps: int) -> int:
+        self.session.opened_ps = now_ps
+        self.socket = socket
+        return 0
+
+    def arrived(self, socket: Socket, now_ps: int) -> int:
+        self.got += socket.read(socket.unread(), now_ps)
+        while self.got >= self.wanted and self.step < len(COMMANDS):
+            self.got -= self.wanted
+            self._reply(socket, now_ps)
+            if self.step == len(COMMANDS):
+                socket.close(now_ps)
+        return 0
+
+    def _reply(self, socket: Socket, now_ps: int) -> None:
+        if self.step == _TRANSFER and self.wanted != len(_COMPLETE):
+            self.session.begun(now_ps)
+            self.wanted = len(_COMPLETE)
+            return
+        if self.step == _TRANSFER:
+            self.complete = True
+            self.proceed(now_ps)
+            return
+        self._command(socket, now_ps)
+
+    def proceed(self, now_ps: int) -> None:
+        """The transfer is complete for the server, or for the client: when it is for both, the client leaves."""
+        if self.complete and self.session.ended_ps >= 0 and self.step == _TRANSFER and self.socket is not None:
+            self._command(self.socket, now_ps)
+            self.socket.flush(now_ps)
+
+    def _command(self, socket: Socket, now_ps: int) -> None:
+        self.step += 1
+        if self.step == len(COMMANDS):
+            self.session.left_ps = now_ps
+            return
+        if self.step == _TRANSFER:
+            self.session.asked_ps = now_ps
+        command, reply = COMMANDS[self.step]
+        self.wanted = len(reply)
+        socket.write(len(command), now_ps)
+
+
+@final
+class FtpServer(Application):
+    """The server's end of the control connection."""
+
+    def __init__(self, session: FtpSession) -> None:
+        super().__init__("ftp", True)
+        self.session = session
+        self.step: int = 0
+        self.got: int = 0
+        self.socket: Socket | None = None
+
+    def connected(self, socket: Socket, now_ps: int) -> int:
+        self.socket = socket
+        socket.write(len(GREETING), now_ps)
+        return 0
+
+    def arrived(self, socket: Socket, now_ps: int) -> int:
+        self.got += socket.read(socket.unread(), now_ps)
+        while self.step < len(COMMANDS) and self.got >= len(COMMANDS[self.step][0]):
+            self.got -= len(COMMANDS[self.step][0])
+            self.step += 1
+            if self.step == _TRANSFER + 1:
+                starter = self.session.starter
+                if starter is not None:
+                    starter.start(now_ps)
+            else:
+                socket.write(len(COMMANDS[self.step - 1][1]), now_ps)
+        if socket.ended():
+            socket.close(now_ps)
+        return 0
+
+    def announce(self, now_ps: int) -> None:
+        """The data connection is there."""
+        self._say(len(COMMANDS[_TRANSFER][1]), now_ps)
+
+    def finished(self, now_ps: int) -> None:
+        """The server has sent, or stored, the file."""
+        self._say(len(_COMPLETE), now_ps)
+
+    def _say(self, octets: int, now_ps: int) -> None:
+        if self.socket is not None:
+            self.socket.write(octets, now_ps)
+            self.socket.flush(now_ps)
+
+
+@final
+class FtpSend(Application):
+    """Reads the file block by block and writes it to the data connection. While a block is written, the disk reads the
+    next one ahead."""
+
+    def __init__(self, session: FtpSession) -> None:
+        super().__init__("ftp")
+        self.session = session
+        self.left: int = session.size_octets
+        self.ready_ps: int = 0
+        self.blocked: bool = False
+        self.disk_ps: int = 0
+
+    def _disk(self) -> int:
+        """How long the disk takes for the next block."""
+        octets = min(self.session.block_octets, self.left)
+        rate = self.session.read_bps
+        return octets * 8 * _PS_PER_S // rate if rate else 0
+
+    def connected(self, socket: Socket, now_ps: int) -> int:
+        if self.session.put:
+            self.session.begun(now_ps)
+        else:
+            self.session.server.announce(now_ps)
+        self.ready_ps = now_ps + self._disk()
+        return self._next(socket, now_ps)
+
+    def wake(self, socket: Socket, now_ps: int) -> int:
+        return 0 if self.blocked else self._next(socket, now_ps)
+
+    def written(self, socket: Socket, now_ps: int) -> int:
+        self.blocked = False
+        return self._next(socket, now_ps)
+
+    def _next(self, socket: Socket, now_ps: int) -> int:
+        while self.left:
+            if now_ps < self.ready_ps:
+                return self.ready_ps
+            octets = min(self.session.block_octets, self.left)
+            self.left -= octets
+            self.ready_ps = now_ps + self._disk()
+            if not socket.write(octets, now_ps):
+                self.blocked = True
+                return 0
+        socket.close(now_ps)
+        session = self.session
+        if session.put:
+            session.ended_ps = now_ps
+            session.client.proceed(now_ps)
+        else:
+            session.server.finished(now_ps)
+        return 0
+
+
+@final
+class FtpReceive(Application):
+    """Reads from the data connection and writes to the disk, block by block; while the disk writes it doesn't read."""
+
+    def __init__(self, session: FtpSession) -> None:
+        super().__init__("ftp", True)
+        self.session = session
+        self.busy: bool = False
+        self.done: bool = False
+
+    def connected(self, socket: Socket, now_ps: int) -> int:
+        if self.session.put:
+            self.session.server.announce(now_ps)
+        else:
+            self.session.begun(now_ps)
+        return 0
+
+    def arrived(self, socket: Socket, now_ps: int) -> int:
+        return 0 if self.busy else self._next(socket, now_ps)
+
+    def wake(self, socket: Socket, now_ps: int) -> int:
+        self.busy = False
+        return self._next(socket, now_ps)
+
+    def _next(self, socket: Socket, now_ps: int) -> int:
+        session = self.session
+        while True:
+            octets = socket.read(min(session.block_octets, socket.unread()), now_ps)
+            if octets == 0:
+                break
+            if session.write_bps:
+                self.busy = True
+                return now_ps + octets * 8 * _PS_PER_S // session.write_bps
+        if socket.ended() and not self.done:
+            self.done = True
+            socket.close(now_ps)
+            if session.put:
+                session.server.finished(now_ps)
+            else:
+                session.ended_ps = now_ps
+                session.client.proceed(now_ps)
+        return 0
+
+    def facts(self, now_ps: int) -> dict[str, Fact]:
+        return self.session.facts()
