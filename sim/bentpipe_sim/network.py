@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import random
 import re
 import struct
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from cffi import FFI
@@ -21,6 +23,9 @@ __all__ = ["Link", "Network", "Nic", "Node", "Switch"]
 
 POLICIES = {"tail": (0, 0), "ppd": (1, 0), "epd": (1, 1)}
 """(ppd, epd) bits of a VC by the name of its policy."""
+
+CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
+"""Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
 
 _SIZES = (64, 256, 1024, 4096)
 """Numbers of VCs that nodes are built for: few shapes, so that few are compiled."""
@@ -290,6 +295,7 @@ class Network:
         self._now_ps = 0
         self._reporting: set[int] = set()
         self._wires: list[tuple[Node, int, Node, int, int]] = []
+        self._captures: list[tuple[Path, str, Node, int]] = []
 
     # Building
 
@@ -494,6 +500,63 @@ class Network:
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.lib.bp_connect(self.handle, a.index, a_port, b.index, b_port, held)
+        for path, kind, node, port in self._captures:
+            self._start_capture(path, kind, node, port)
+
+    def capture(self, path: Path, kind: str, face: Node | tuple[Node, int]) -> None:
+        """Write a pcap file of what passes a face, both ways, with nanoseconds of simulated time.
+
+        Before the network runs.
+
+        Parameters
+        ----------
+        path : Path
+            Written as the simulation goes; whole after :meth:`end_captures`.
+        kind : "ip", "pdus" or "cells"
+            ``ip``: at a NIC, the IP packets that the host hands over and gets (link type RAW); at a port of a switch,
+            those of the PDUs on its line (RFC 1483). ``pdus``: the line's AAL5 PDUs with VPI, VCI and direction
+            (SUNATM). ``cells``: every cell of the line with its header (ERF, type ATM). PDUs with a wrong CRC or length
+            are in ``cells`` only.
+        face : Node or (Switch, int)
+            A NIC, or a switch and its port. What leaves it is seen at the next node's input, what comes, at its own;
+            a PDU with its last cell.
+
+        Raises
+        ------
+        NetworkError
+            The face has no line, or the network runs already.
+        """
+        node, port = face if isinstance(face, tuple) else (face, 0)
+        if kind not in CAPTURES:
+            raise NetworkError(f"a capture is one of {', '.join(CAPTURES)}, not {kind}")
+        if self.handle:
+            raise NetworkError(f"{node.name}: the network runs already, no capture can begin")
+        if port not in node.outputs or port not in node.inputs:
+            raise NetworkError(f"{node.name} has no line at port {port} to capture")
+        self._captures.append((path, kind, node, port))
+
+    def _start_capture(self, path: Path, kind: str, node: Node, port: int) -> None:
+        host = isinstance(node, Nic) and kind == "ip"
+        index = self.lib.bp_capture(self.handle, str(path).encode(), 101 if host else CAPTURES[kind])
+        if host:
+            self.lib.bp_capture_host(self.handle, index, node.index)
+            return
+        after, after_port = node.outputs[port]
+        self.lib.bp_capture_input(self.handle, index, after.index, after_port, 0)
+        self.lib.bp_capture_input(self.handle, index, node.index, port, 1)
+
+    def end_captures(self) -> None:
+        """End the files of all captures.
+
+        Raises
+        ------
+        SimulationError
+            One couldn't be written.
+        """
+        captures, self._captures = self._captures, []
+        failed = [(path, e) for k, (path, *_) in enumerate(captures) if (e := self.lib.bp_capture_end(self.handle, k))]
+        for path, error in failed:
+            raise SimulationError(f"{path} can't be written: {os.strerror(error)}")
 
     def close(self) -> None:
         """Let go of the nodes. The network cannot be used any more."""

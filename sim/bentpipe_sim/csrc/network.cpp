@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "capture.hpp"
 #include "model.h"
 #include "network.h"
 #include "pattern.hpp"
@@ -62,6 +63,12 @@ struct Face {  // an output port
     uint64_t digest = 0;
 };
 
+struct Tap {  // on the wire to an input port
+    int port;
+    bool back;
+    bp::Capture* capture;
+};
+
 struct Node {
     Node() { std::fill(first, first + PORTS, NEVER); }
     const bp_model* model = nullptr;
@@ -81,6 +88,8 @@ struct Node {
     uint32_t inputs = 0;              // ports with a wire are below this
     uint64_t first[PORTS];            // tick of the first cell of each wire, NEVER if there is none
     std::unique_ptr<Wire> in[PORTS];
+    std::vector<Tap> taps;
+    bool tapped = false;
     Face out[PORTS];
     bp_node_stats stats{};
     int nic = -1;
@@ -114,6 +123,7 @@ struct Nic {
     std::vector<TxVc> tx;
     std::vector<RxVc> rx;
     std::deque<uint32_t> to_post;
+    std::vector<bp::Capture*> captures;
     uint8_t *post_valid, *post_uu, *post_cpi, *post_taken, *fetch, *done;
     uint8_t *rx_valid, *rx_last, *rx_status, *rx_uu;
     uint16_t *post_length, *rx_index, *rx_length;
@@ -150,6 +160,7 @@ struct bp_net {
     std::vector<std::vector<uint8_t>> received;  // SDUs of the events, by handle
     std::vector<std::vector<uint8_t>> spare;
     std::vector<void*> libraries;
+    std::vector<std::unique_ptr<bp::Capture>> captures;
     std::string error;
     uint64_t now = 0;
     bool timing = false;
@@ -270,6 +281,7 @@ struct bp_net {
         if (rx && status == 0) {
             e.head_length = std::min<uint32_t>(length, sizeof e.head);
             std::memcpy(e.head, rx->octets.data(), e.head_length);
+            for (bp::Capture* capture : nic.captures) capture->sdu(tick, rx->octets.data(), length);
             if (spare.empty()) spare.emplace_back();
             received.push_back(std::move(spare.back()));
             spare.pop_back();
@@ -278,6 +290,13 @@ struct bp_net {
         } else if (rx) {
             e.length = 0;
         }
+    }
+
+    void tap(Node& node, int port, uint64_t tick, const Flying& cell) {
+        uint8_t payload[48];
+        std::memcpy(payload, cell.word, 48);
+        for (const Tap& each : node.taps)
+            if (each.port == port) each.capture->cell(tick, cell.word[12], payload, cell.hec_error != 0, each.back);
     }
 
     void step(size_t index, uint64_t tick) {
@@ -298,6 +317,7 @@ struct bp_net {
             *node.i_header = cell.word[12];
             *node.i_hec_error = uint8_t(cell.hec_error);
             if (node.i_port) *node.i_port = uint8_t(port);
+            if (__builtin_expect(node.tapped, 0)) tap(node, int(port), tick, cell);
             *node.i_valid = 1;
             from.pop();
             node.first[port] = from.empty() ? NEVER : from.front().tick;
@@ -518,6 +538,7 @@ void bp_send(bp_net* net, int index, uint32_t vc, const uint8_t* head, uint32_t 
         pdu.octets[size_t(checksum_at)] = uint8_t(sum >> 8);
         pdu.octets[size_t(checksum_at) + 1] = uint8_t(sum);
     }
+    for (bp::Capture* capture : nic.captures) capture->sdu(net->now, pdu.octets.data(), pdu.length);
     net->enqueue(nic, vc, std::move(pdu));
     net->wake(index);
 }
@@ -602,6 +623,23 @@ uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
 uint64_t bp_cells_due(bp_net* net, int index, uint32_t vc) {
     return net->nics[size_t(net->nodes[size_t(index)]->nic)]->tx[vc].cells;
 }
+
+int bp_capture(bp_net* net, const char* path, uint32_t link) {
+    net->captures.push_back(std::make_unique<bp::Capture>(path, link));
+    return int(net->captures.size()) - 1;
+}
+
+void bp_capture_host(bp_net* net, int capture, int index) {
+    net->nics[size_t(net->nodes[size_t(index)]->nic)]->captures.push_back(net->captures[size_t(capture)].get());
+}
+
+void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
+    Node& node = *net->nodes[size_t(index)];
+    node.taps.push_back({port, back != 0, net->captures[size_t(capture)].get()});
+    node.tapped = true;
+}
+
+int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
     net->nodes[size_t(from)]->out[from_port].traced = on != 0;

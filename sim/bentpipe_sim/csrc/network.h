@@ -47,6 +47,13 @@ void bp_timing(bp_net*, int on); /* measure nanoseconds a node (slower) */
 uint64_t bp_backlog(bp_net*, int nic, uint32_t vc); /* PDUs queued or in work */
 uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs handed over so far */
 
+/* A pcap file of a link type of capture.hpp, from now to bp_capture_end, which returns the error number of the first write
+   that failed (0: none). It takes the SDUs of hosts, or the cells that nodes take at input ports. */
+int bp_capture(bp_net*, const char* path, uint32_t link);
+void bp_capture_host(bp_net*, int capture, int nic);
+void bp_capture_input(bp_net*, int capture, int node, int port, int back);
+int bp_capture_end(bp_net*, int capture);
+
 void bp_trace(bp_net*, int from, int from_port, int on); /* digest of the cells that leave a face */
 uint64_t bp_digest(bp_net*, int from, int from_port);
 
