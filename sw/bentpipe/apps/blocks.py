@@ -22,7 +22,7 @@ class Draws:
     """The random numbers of one flow: they depend on the experiment's seed and the flow's number, and nothing else."""
 
     def __init__(self, seed: int, flow: int) -> None:
-        self._random = random.Random(seed << 32 | flow)
+        self._random = random.Random(f"{seed} {flow}")
 
     def uniform(self, low: int, high: int) -> int:
         """A whole number from low to high, both included, each as likely."""

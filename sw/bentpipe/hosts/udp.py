@@ -327,7 +327,6 @@ class UdpFlow(Stage):
         self.sink = sink
         self.driver = Driver(self.scheduler, application, socket)
         self.closed: bool = False
-        self.ended_ps: int = -1
         self.recorder = recorder
         self.lost_series = name + ".lost"
         socket.flow = self
@@ -358,9 +357,7 @@ class UdpFlow(Stage):
             self.recorder.sample(self.lost_series, now, len(self.sink.missing))
 
     def _end(self, now: int) -> None:
-        if not self.finished:
-            self.ended_ps = now
-            self.finish(now)
+        self.finish(now)
 
     def report(self, end_ps: int) -> UdpReport:
         """The flow as of ``end_ps``, the end of the run."""
@@ -368,8 +365,9 @@ class UdpFlow(Stage):
         sink = self.sink
         end = end_ps
         lost = len(sink.missing)
+        if self.closed and sink.last_ps >= 0:
+            end = sink.last_ps
         if self.finished:
-            end = sink.last_ps if sink.last_ps >= 0 else self.ended_ps
             lost = source.number - sink.received
         elapsed = end - self.start_ps
         received = sink.received
