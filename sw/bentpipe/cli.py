@@ -63,6 +63,14 @@ def _parser() -> argparse.ArgumentParser:
     settings(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-1, -2, …)")
     run.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    run.add_argument(
+        "--case",
+        dest="cases",
+        metavar="CASE",
+        action="append",
+        default=[],
+        help="run only this case of the experiment (may be given often)",
+    )
     command("list", _list, "List the experiments of the catalogue.", machine)
     settings(command("show", _show, "Show an experiment: its network, flows, published figures.", machine))
     build = command("build", _build, "Build the node models, so that no run has to.")
@@ -164,8 +172,8 @@ def _json(data: Any) -> int:
     return 0
 
 
-def _load(given: argparse.Namespace) -> Experiment:
-    from bentpipe.experiment.load import load
+def _length(given: argparse.Namespace) -> int | None:
+    """``--duration`` in ps, after a look at ``--seed`` as well."""
     from bentpipe.experiment.units import parse_time
 
     duration = None
@@ -178,7 +186,7 @@ def _load(given: argparse.Namespace) -> Experiment:
             raise BentpipeError(f"--duration {given.duration}: out of range, 1 us to 100000 s")
     if given.seed is not None and not 0 <= given.seed < 2**32:
         raise BentpipeError(f"--seed {given.seed}: out of range 0..{2**32 - 1}")
-    return load(given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick)
+    return duration
 
 
 def _default_folder(name: str) -> Path:
@@ -190,31 +198,67 @@ def _default_folder(name: str) -> Path:
 
 
 def _run(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.load import load_cases
+    from bentpipe.results.folder import check_target
+
+    duration = _length(given)
+    experiments = load_cases(
+        given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
+    )
+    first = experiments[0]
+    folder: Path = given.out or _default_folder(first.id)
+    check_target(folder, given.force)
+    summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
+    if given.json:
+        _json({**summary, "folder": str(folder)})
+    if summary["status"] == "failed":
+        raise ExperimentFailed(f"{first.id} failed: {summary['reason']} (kept in {folder})")
+    if summary["status"] == "interrupted":
+        print(f"bentpipe: interrupted; what was there is kept in {folder}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _run_one(given: argparse.Namespace, experiment: Experiment, folder: Path) -> dict[str, Any]:
+    """Run, write the folder, print; the summary."""
     from bentpipe.experiment.run import run_experiment
-    from bentpipe.results.folder import check_target, write_run
+    from bentpipe.results.folder import write_run
     from bentpipe.results.report import make_report
     from bentpipe.results.tables import print_run
 
-    experiment = _load(given)
-    folder: Path = given.out or _default_folder(experiment.id)
-    check_target(folder, given.force)
     show = sys.stderr.isatty() and not given.json
     result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show)
     write_run(folder, result, make_report, given.force)
-    summary = result.summary
-    if given.json:
-        _json({**summary, "folder": str(folder)})
-    else:
+    if not given.json and not experiment.case:
         console = _console()
-        print_run(console, summary, result.flows)
+        print_run(console, result.summary, result.flows)
         console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
-    if summary["status"] == "failed":
-        raise ExperimentFailed(f"{experiment.id} failed: {summary['reason']} (kept in {folder})")
-    if summary["status"] == "interrupted":
-        at = summary["time"]["simulated_s"]
-        print(f"bentpipe: interrupted at {at:.3f} s; kept in {folder}", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    return 0
+    return result.summary
+
+
+def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: Path) -> dict[str, Any]:
+    """Run the cases one after the other; after each, what there is so far is written."""
+    from bentpipe.results.cases import case_folder, make_cases_report, print_cases, sum_up_cases
+    from bentpipe.results.folder import clear_target, write_cases
+
+    clear_target(folder)
+    summaries: list[dict[str, Any]] = []
+    whole: dict[str, Any] = {}
+    for index, experiment in enumerate(experiments, 1):
+        if sys.stderr.isatty() and not given.json:
+            print(f"case {index} of {len(experiments)}: {experiment.case}", file=sys.stderr)
+        summaries.append(_run_one(given, experiment, folder / case_folder(experiment.case)))
+        whole = sum_up_cases(experiment, summaries)
+        if whole["status"] == "done" and index < len(experiments):
+            whole["status"], whole["reason"] = "interrupted", "not all cases have run"
+        write_cases(folder, whole, make_cases_report)
+        if summaries[-1]["status"] == "interrupted":
+            break
+    if not given.json:
+        console = _console()
+        print_cases(console, whole)
+        console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    return whole
 
 
 def _list(given: argparse.Namespace) -> int:
@@ -246,7 +290,9 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    experiment = _load(given)
+    from bentpipe.experiment.load import load
+
+    experiment = load(given.name, given.settings, seed=given.seed, duration_ps=_length(given), quick=given.quick)
     if given.json:
         from dataclasses import asdict
 
@@ -273,17 +319,29 @@ def _build(given: argparse.Namespace) -> int:
 
 
 def _report(given: argparse.Namespace) -> int:
-    from bentpipe.results.folder import read_run, write_report
+    from bentpipe.results.cases import make_cases_report, print_cases
+    from bentpipe.results.folder import is_cases, read_cases, read_run, write_cases, write_report
     from bentpipe.results.report import make_report
     from bentpipe.results.tables import print_run
 
-    result = read_run(given.folder)
-    write_report(given.folder, result, make_report)
-    if given.json:
-        return _json({**result.summary, "folder": str(given.folder)})
+    folder: Path = given.folder
     console = _console()
-    print_run(console, result.summary, result.flows)
-    console.print(f"\nReport: {given.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if is_cases(folder):
+        summary = read_cases(folder)
+        for case in summary["cases"]:
+            write_report(folder / case["folder"], read_run(folder / case["folder"]), make_report)
+        write_cases(folder, summary, make_cases_report)
+        if not given.json:
+            print_cases(console, summary)
+    else:
+        result = read_run(folder)
+        summary = result.summary
+        write_report(folder, result, make_report)
+        if not given.json:
+            print_run(console, summary, result.flows)
+    if given.json:
+        return _json({**summary, "folder": str(folder)})
+    console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
 
 

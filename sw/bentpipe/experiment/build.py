@@ -98,7 +98,7 @@ def add_hosts(
     """Hosts and flows on a network made by :func:`build_network`; starts it."""
     from bentpipe.hosts.engine import Engine
 
-    engine = Engine(network, recorder)
+    engine = Engine(network, recorder, segments="segments" in experiment.record.what)
     hosts = {h.name: engine.add_host(_host_config(h), nics[h.name].index) for h in experiment.network.hosts}
     flows = _add_flows(experiment, engine, hosts, vcs)
     network.start()  # compiles what is missing: no part of the run

@@ -1,19 +1,21 @@
-"""Finding an experiment (a name of the catalogue or a file), reading it, and changing it by ``--set``."""
+"""Finding an experiment (a name of the catalogue or a file), reading it, and changing it by cases and ``--set``."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.cases import Case, read_cases
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.table import Source, nearest
 
-__all__ = ["SHORTHANDS", "apply_settings", "catalogue", "find", "load", "read_document"]
+__all__ = ["SHORTHANDS", "apply_settings", "catalogue", "find", "load", "load_cases", "read_document"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -83,20 +85,28 @@ def apply_settings(
     A key has dots: ``network.lines.satellite.delay``; ``flow.0.size`` is the first flow's, ``flow.*.size``
     every flow's. Whether the keys and values make sense is for the reader of the document to say.
     """
-    document = copy.deepcopy(document)
-    touched: set[str] = set()
+    pairs = []
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip()
         if not equals or not key or not all(key.split(".")):
             raise BentpipeError(f"--set {setting}: expected KEY=VALUE with a dotted KEY")
-        key = SHORTHANDS.get(key, key)
-        value = _value(text.strip())
+        pairs.append((f"--set {key}", SHORTHANDS.get(key, key), _value(text.strip())))
+    return _assign_all(document, pairs, name)
+
+
+def _assign_all(
+    document: dict[str, Any], settings: Iterable[tuple[str, str, Any]], name: str
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """A copy of the document with values in it, each with who set it and its dotted key."""
+    document = copy.deepcopy(document)
+    touched: set[str] = set()
+    for who, key, value in settings:
         if key == "network.line":
             for line in _table(_table(document, "network"), "lines").values():
                 if isinstance(line, dict):
                     line.pop("line", None)
-        _assign(document, key, key.split("."), value, name, "", touched)
+        _assign(document, who, key.split("."), value, name, "", touched)
     return document, frozenset(touched)
 
 
@@ -114,9 +124,7 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
                 _assign(node, full, [str(index), *rest], value, name, above, touched)
             return
         if not part.isdigit() or int(part) >= len(node):
-            raise BentpipeError(
-                f"--set {full}: {above} has entries 0..{len(node) - 1} (or *), not {part!r} (in {name})"
-            )
+            raise BentpipeError(f"{full}: {above} has entries 0..{len(node) - 1} (or *), not {part!r} (in {name})")
         if not rest:
             node[int(part)] = value
             touched.add(here)
@@ -124,19 +132,70 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
             _assign(node[int(part)], full, rest, value, name, here, touched)
         return
     if not isinstance(node, dict):
-        raise BentpipeError(f"--set {full}: {above} is not a table (in {name})")
+        raise BentpipeError(f"{full}: {above} is not a table (in {name})")
     if above in _NAMED and part == "*":
         for key in list(node):
             _assign(node, full, [key, *rest], value, name, above, touched)
         return
     if above in _NAMED and part not in node:
         kind = {"network.switches": "switch", "network.lines": "line", "network.hosts": "host"}[above]
-        raise BentpipeError(f"--set {full}: there is no {kind} {part!r}{nearest(part, node)} (in {name})")
+        raise BentpipeError(f"{full}: there is no {kind} {part!r}{nearest(part, node)} (in {name})")
     if not rest:
         node[part] = value
         touched.add(here)
     else:
         _assign(node.setdefault(part, {}), full, rest, value, name, here, touched)
+
+
+def load_cases(
+    name: str,
+    settings: Sequence[str] = (),
+    *,
+    seed: int | None = None,
+    duration_ps: int | None = None,
+    quick: bool = False,
+    only: Sequence[str] = (),
+) -> list[Experiment]:
+    """An experiment with each of its cases' settings (and ``settings`` above those), or itself if it has no cases.
+
+    ``only`` names the cases to have; each has only its own published figures.
+
+    Raises
+    ------
+    BentpipeError, ConfigError
+        As :func:`load`; a case's error names it.
+    """
+    path = find(name)
+    document, text = read_document(path)
+    cases = read_cases(document, Source(path.name, text))
+    if not cases:
+        if only:
+            raise BentpipeError(f"{path.name}: has no cases, so no case {only[0]!r}")
+        return [load(name, settings, seed=seed, duration_ps=duration_ps, quick=quick)]
+    for wanted in only:
+        if wanted not in [case.name for case in cases]:
+            raise BentpipeError(f"{path.name}: there is no case {wanted!r}{nearest(wanted, [c.name for c in cases])}")
+    return [
+        _with_case(
+            document, text, path, case, settings, seed=seed, duration_ps=duration_ps, quick=quick, folder=path.parent
+        )
+        for case in cases
+        if not only or case.name in only
+    ]
+
+
+def _with_case(
+    document: dict[str, Any], text: str, path: Path, case: Case, settings: Sequence[str], **options: Any
+) -> Experiment:
+    own = [(f"case {case.name!r}, {key}", SHORTHANDS.get(key, key), value) for key, value in case.settings.items()]
+    changed, first = _assign_all({k: v for k, v in document.items() if k != "case"}, own, path.name)
+    changed, second = apply_settings(changed, settings, path.name)
+    try:
+        made = parse_experiment(changed, Source(path.name, text, first | second), **options)
+    except ConfigError as error:
+        raise ConfigError(f"case {case.name!r}: {error}") from None
+    rows = tuple(row for row in made.published if row.case == case.name)
+    return dataclasses.replace(made, case=case.name, at=case.at, published=rows)
 
 
 def load(
@@ -147,9 +206,12 @@ def load(
     duration_ps: int | None = None,
     quick: bool = False,
 ) -> Experiment:
-    """Find, read, change and validate an experiment; see :func:`find` and :func:`parse_experiment`."""
+    """Find, read, change and validate an experiment, without its cases' settings; see :func:`find` and
+    :func:`parse_experiment`."""
     path = find(name)
     document, text = read_document(path)
+    read_cases(document, Source(path.name, text))
+    document.pop("case", None)
     document, touched = apply_settings(document, settings, path.name)
     source = Source(path.name, text, touched)
     return parse_experiment(document, source, seed=seed, duration_ps=duration_ps, quick=quick, folder=path.parent)

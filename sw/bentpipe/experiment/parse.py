@@ -27,8 +27,8 @@ from bentpipe.experiment.units import LINE_RATES, format_rate, parse_rate
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 
-SERIES: Final = ("goodput", "cwnd", "ssthresh", "una", "rtt", "lost", "queue", "drops", "events")
-"""What ``record.what`` can name."""
+SERIES: Final = ("goodput", "cwnd", "ssthresh", "una", "rtt", "lost", "queue", "drops", "events", "segments")
+"""What ``record.what`` can name; "segments", an event for each, only if it is named."""
 
 METRICS: Final = ("goodput", "aggregate_goodput", "fairness", "share", "sigma", "none")
 """Figures of ours that a published row can be compared with (``share``: of the best TCP rate, 134.513 Mb/s)."""
@@ -132,6 +132,7 @@ def parse_experiment(
         published=tuple(_published(top, flows)),
         file=source.name,
         document=document,
+        axis=head.text("axis", ""),
     )
 
 
@@ -358,7 +359,7 @@ def _check_policies(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None
 
 def _record(top: Table, run_ps: int) -> RecordSpec:
     table = top.sub("record", _RECORD)
-    what = table.items("what", list(SERIES))
+    what = table.items("what", [name for name in SERIES if name != "segments"])
     for name in what:
         if name not in SERIES:
             raise table.error("what", f"unknown series {name!r}{nearest(str(name), SERIES)}")

@@ -67,7 +67,7 @@ class TraceRecorder:
         self.events: list[Event] = []
         self._interval = interval_ps
         self._skip = _OF_ENGINE - frozenset(what)
-        self._keep_events = "events" in what
+        self._keep_events = "events" in what or "segments" in what
         self._of: dict[str, list[Series]] = {}
 
     def sample(self, series: str, time_ps: int, value: int) -> None:

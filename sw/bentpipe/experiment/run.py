@@ -208,6 +208,7 @@ def _sum_up(
             "started": started.isoformat(timespec="seconds"),
         },
         "seed": experiment.seed,
+        "case": {"name": experiment.case, "at": experiment.at} if experiment.case else None,
         "settings": list(settings),
         "versions": _versions(),
         "metrics": found,

@@ -225,7 +225,10 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A whole experiment. ``document`` is the TOML document it was read from, settings included."""
+    """A whole experiment. ``document`` is the TOML document it was read from, settings included.
+
+    ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``.
+    """
 
     id: str
     title: str
@@ -246,6 +249,9 @@ class Experiment:
     published: tuple[PublishedRow, ...]
     file: str
     document: dict[str, Any]
+    axis: str = ""
+    case: str = ""
+    at: float | None = None
 
     def host(self, name: str) -> HostSpec:
         return next(h for h in self.network.hosts if h.name == name)

@@ -39,10 +39,13 @@ class Engine:
     network : PduNetwork
     recorder : Recorder or None
         Gets each flow's congestion window, threshold and acknowledged octets as they change, and its events.
+    segments : bool
+        An event for each data segment, too.
     """
 
-    def __init__(self, network: PduNetwork, recorder: Recorder | None = None) -> None:
+    def __init__(self, network: PduNetwork, recorder: Recorder | None = None, segments: bool = False) -> None:
         self.network = network
+        self._segments = segments
         self.recorder = recorder
         self.scheduler = Scheduler()
         self.scheduler.now = network.now_ps
@@ -157,7 +160,7 @@ class Engine:
                 sink_port += 1
         else:
             port, sink_port = ports
-        trace = None if self.recorder is None else Trace(self.recorder, name)
+        trace = None if self.recorder is None else Trace(self.recorder, name, self._segments)
         first = Connection(tcp, tcp.segment_size(source.config.mtu), _iss(2 * index), source.ticks, trace)
         second = Connection(sink_tcp, sink_tcp.segment_size(sink.config.mtu), _iss(2 * index + 1), sink.ticks)
         (first if sink_opens else second).listen()

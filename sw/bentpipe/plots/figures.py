@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,10 +36,12 @@ def write_plots(folder: Path, result: RunResult) -> list[str]:
     """Draw every plot into a folder; returns the names without suffix, the overview first."""
     from matplotlib.figure import Figure
 
-    names = []
-    plots = dict(PLOTS)
+    plots: dict[str, tuple[Callable[[Any, RunResult], None], ...]] = dict(PLOTS)
     if any(flow.get("protocol") == "udp" for flow in result.flows):
         plots |= UDP_PLOTS
+    if "segments" in result.summary["resolved"]["record"]["what"]:
+        names = [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
+        plots["sequence"] = tuple(partial(_sequence, name=name) for name in names)
     with styled():
         for name, panels in plots.items():
             figure = Figure(figsize=(8.4, 2.35 * len(panels) + 0.5 if len(panels) > 1 else 3.6), layout="constrained")
@@ -53,8 +57,7 @@ def write_plots(folder: Path, result: RunResult) -> list[str]:
             for suffix in ("png", "svg"):
                 metadata: dict[str, Any] = {"Date": None} if suffix == "svg" else {"Software": "bentpipe"}
                 figure.savefig(folder / f"{name}.{suffix}", metadata=metadata)
-            names.append(name)
-    return names
+    return list(plots)
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
@@ -242,6 +245,42 @@ def _drops(axis: Any, result: RunResult) -> None:
         axis.set_yticks([])
         return
     axis.set_ylabel(f"cells per {step / 1e12:g} s")
+    _legend(axis)
+
+
+def _sequence(axis: Any, result: RunResult, name: str) -> None:
+    """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
+    flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
+    events = [(t / 1e12, kind, value) for series, t, kind, value in result.trace.events if series == name]
+    offsets = sorted({value for _, kind, value in events if kind == "segment"})
+    steps = [b - a for a, b in itertools.pairwise(offsets)]
+    mss = max(set(steps), key=steps.count) if steps else 1
+    seen: set[int] = set()
+    first: tuple[list[float], list[float]] = ([], [])
+    again: tuple[list[float], list[float]] = ([], [])
+    for when, kind, value in events:
+        if kind == "segment":
+            chosen = again if value in seen else first
+            seen.add(value)
+            chosen[0].append(when)
+            chosen[1].append(value / mss + 1)
+    axis.set_title(f"{name} ({flow['tcp']['variant']})" if name != flow["tcp"]["variant"] else name)
+    axis.set_ylabel("segment")
+    if not first[0]:
+        return _nothing(axis)
+    una = _of(result, "una").get(name)
+    if una is not None:
+        times, values = thin(*una)
+        axis.plot(
+            times, [v / mss for v in values], color=MUTED, linewidth=0.9, drawstyle="steps-post", label="acknowledged"
+        )
+    axis.plot(*first, ".", color=COLOURS[0], markersize=3, linestyle="none", label="sent")
+    axis.plot(*again, "s", color=COLOURS[1], markersize=4, linestyle="none", label="sent again", markerfacecolor="none")
+    for kind, (label, _, colour) in _MARKS.items():
+        whens = [when for when, event, _ in events if event == kind]
+        for index, when in enumerate(whens):
+            axis.axvline(when, color=colour, linewidth=0.8, linestyle=":", label=None if index else label)
+    axis.set_ylim(bottom=0)
     _legend(axis)
 
 

@@ -14,7 +14,16 @@ from typing import Any
 from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
-__all__ = ["check_target", "read_run", "write_report", "write_run"]
+__all__ = [
+    "check_target",
+    "clear_target",
+    "is_cases",
+    "read_cases",
+    "read_run",
+    "write_cases",
+    "write_report",
+    "write_run",
+]
 
 
 def check_target(folder: Path, force: bool = False) -> None:
@@ -37,6 +46,18 @@ def check_target(folder: Path, force: bool = False) -> None:
         above = above.parent
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise BentpipeError(f"{folder}: can't be made, {above} is not writable")
+
+
+def clear_target(folder: Path) -> None:
+    """Make an empty folder of one that :func:`check_target` has passed."""
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".old", dir=folder.absolute().parent))
+            folder.rename(old / folder.name)
+            shutil.rmtree(old, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BentpipeError(f"{folder}: {error.strerror or error}") from error
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -89,6 +110,25 @@ def write_run(
             shutil.rmtree(old, ignore_errors=True)
 
 
+def write_cases(folder: Path, summary: dict[str, Any], make_report: Callable[[Path, dict[str, Any]], None]) -> None:
+    """Write what stands above the folders of the cases, which are there; each file is replaced whole."""
+    with tempfile.TemporaryDirectory(prefix=".report.", suffix=".part", dir=folder) as temporary:
+        make_report(Path(temporary), summary)
+        _write(Path(temporary) / "result.json", _json(summary))
+        for path in sorted(Path(temporary).iterdir()):
+            path.replace(folder / path.name)
+
+
+def is_cases(folder: Path) -> bool:
+    """Whether a run folder has a folder for each case."""
+    return _summary(folder).get("kind") == "cases"
+
+
+def read_cases(folder: Path) -> dict[str, Any]:
+    """What stands above the folders of the cases; errors as of :func:`read_run`."""
+    return _summary(folder)
+
+
 def write_report(folder: Path, result: RunResult, make_report: Callable[[Path, RunResult], None]) -> None:
     """Make plots and report of a run folder anew; each file is replaced whole."""
     with tempfile.TemporaryDirectory(prefix=".report.", suffix=".part", dir=folder) as temporary:
@@ -105,6 +145,11 @@ def read_run(folder: Path) -> RunResult:
     BentpipeError
         If it isn't one, is damaged, or was written by a newer bentpipe.
     """
+    summary = _summary(folder)
+    return RunResult(summary, _read_flows(folder / "flows.parquet"), _read_trace(folder / "trace.parquet"))
+
+
+def _summary(folder: Path) -> dict[str, Any]:
     path = folder / "result.json"
     if not path.is_file():
         raise BentpipeError(f"{folder}: not a run folder (no result.json)")
@@ -115,7 +160,7 @@ def read_run(folder: Path) -> RunResult:
         raise BentpipeError(f"{path}: damaged: {error}") from None
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise BentpipeError(f"{path}: schema {version} is newer than this bentpipe's {SCHEMA_VERSION}")
-    return RunResult(summary, _read_flows(folder / "flows.parquet"), _read_trace(folder / "trace.parquet"))
+    return summary
 
 
 def _umask() -> int:

@@ -11,20 +11,19 @@ from typing import Any, Final
 
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
-    FLOW_COLUMNS,
     PUBLISHED_COLUMNS,
     broken_text,
     drop_rows,
     figure_text,
-    flow_rows,
+    flow_tables,
     note_text,
     published_rows,
     time_text,
 )
 
-__all__ = ["make_report", "report_html"]
+__all__ = ["STYLE", "html_table", "make_report", "report_html"]
 
-_STYLE: Final = """
+STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .sub { color: #555; margin-top: .2rem; }
@@ -35,7 +34,7 @@ th { font-weight: 600; border-bottom: 2px solid #999; } .l { text-align: left; }
 td.ours { font-weight: 600; }
 .note { background: #fff6e0; border-left: 4px solid #e69f00; padding: .5rem .8rem; }
 .bad { background: #fdeaea; border-left: 4px solid #c00; padding: .5rem .8rem; }
-img { width: 100%; height: auto; }
+img, svg { width: 100%; height: auto; }
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: 12.5px; line-height: 1.4; }
 summary { cursor: pointer; font-weight: 600; margin: .6rem 0; }
 """
@@ -46,11 +45,14 @@ def make_report(folder: Path, result: RunResult) -> None:
     from bentpipe.plots.figures import write_plots
 
     write_plots(folder, result)
-    picture = (folder / "overview.svg").read_bytes()
-    (folder / "report.html").write_text(report_html(result, picture), encoding="utf-8")
+    overview = (folder / "overview.svg").read_bytes()
+    sequence = (folder / "sequence.svg").read_bytes() if (folder / "sequence.svg").is_file() else None
+    (folder / "report.html").write_text(report_html(result, overview, sequence), encoding="utf-8")
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, strong: str = "") -> str:
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, strong: str = "") -> str:
+    """A table; its first ``left`` columns and its sources are texts, the column ``strong`` is bold."""
+
     def kind(index: int) -> str:
         names = ["l"] if index < left or columns[index] == "source" else []
         return " ".join([*names, *(["ours"] if columns[index] == strong else [])])
@@ -63,8 +65,12 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, str
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 
 
-def report_html(result: RunResult, overview_svg: bytes) -> str:
-    """The page."""
+def _image(alt: str, svg: bytes) -> str:
+    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
+
+
+def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | None = None) -> str:
+    """The page of one run."""
     s = result.summary
     parts = [
         f"<h1>{html.escape(s['title'])}</h1>",
@@ -81,13 +87,14 @@ def report_html(result: RunResult, overview_svg: bytes) -> str:
         note = note_text(s)
         if note:
             parts.append(f'<p class="note">{html.escape(note)}</p>')
-        parts.append(_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
-    parts.append("<h2>Over time</h2>")
-    picture = base64.b64encode(overview_svg).decode()
+        parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
+    if sequence_svg is not None:
+        parts += ["<h2>Segments over time</h2>", _image("Segments sent and acknowledged over time", sequence_svg)]
     alt = "Throughput, congestion windows, queued cells and dropped cells over time"
-    parts.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">')
-    parts.append("<h2>Flows</h2>")
-    parts.append(_table(FLOW_COLUMNS, flow_rows(result.flows), 2))
+    parts += ["<h2>Over time</h2>", _image(alt, overview_svg)]
+    for title, columns, rows in flow_tables(result.flows):
+        parts.append(f"<h2>{html.escape(title)}</h2>")
+        parts.append(html_table(columns, rows, 2))
     broken = broken_text(result.flows)
     if broken:
         parts.append(f'<p class="bad">{html.escape(broken)}</p>')
@@ -96,14 +103,14 @@ def report_html(result: RunResult, overview_svg: bytes) -> str:
         parts.append(f"<p>Together {figure_text(total)} Mb/s, fairness index {figure_text(fair)}.</p>")
     parts.append("<h2>Cells dropped</h2>")
     drops = drop_rows(s["drops"])
-    parts.append(_table(("node", "reason", "cells"), drops, 2) if drops else "<p>None.</p>")
+    parts.append(html_table(("node", "reason", "cells"), drops, 2) if drops else "<p>None.</p>")
     for title, key in (("Counters of the nodes", "counters"), ("Configuration", "resolved"), ("Versions", "versions")):
         text = html.escape(json.dumps(s[key], indent=1, ensure_ascii=False))
         parts.append(f"<details><summary>{title}</summary><pre>{text}</pre></details>")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(s['id'])}</title><style>{_STYLE}</style></head>\n<body>\n"
+        f"<title>{html.escape(s['id'])}</title><style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(parts)
         + "\n</body></html>\n"
     )

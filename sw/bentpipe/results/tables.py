@@ -9,19 +9,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "FLOW_COLUMNS",
     "PUBLISHED_COLUMNS",
     "broken_text",
     "drop_rows",
     "figure_text",
-    "flow_rows",
+    "flow_tables",
     "note_text",
     "print_run",
+    "print_table",
     "published_rows",
     "time_text",
 ]
 
-FLOW_COLUMNS = ("flow", "TCP", "delivered", "Mb/s", "segments", "retransmitted", "time-outs", "fast retr.")
 PUBLISHED_COLUMNS = ("quantity", "case", "unit", "measured", "predicted", "ours", "ours : measured", "source")
 
 
@@ -31,19 +30,76 @@ def figure_text(value: float | None) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def flow_rows(flows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    rows = []
-    for flow in flows:
-        rows.append(
+FlowTable = tuple[str, tuple[str, ...], list[list[str]]]
+"""Title, columns, rows."""
+
+
+def flow_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
+    """The flows by transport; then those whose blocks came late, and what FTP reports."""
+    tcp = [flow for flow in flows if flow.get("protocol", "tcp") == "tcp"]
+    udp = [flow for flow in flows if flow.get("protocol") == "udp"]
+    blocks = [flow for flow in flows if flow.get("blocks_late") or flow.get("blocks_skipped")]
+    ftp = [flow for flow in flows if flow.get("ftp_mode") is not None]
+    made: list[FlowTable] = []
+    if tcp or not flows:
+        head = ("flow", "TCP", "delivered", "Mb/s", "segments", "retransmitted", "time-outs", "fast retr.")
+        keys = ("segments_sent", "retransmits", "timeouts", "fast_retransmits")
+        rows = [[*_start(f), *_rate(f), *(f"{f.get(key, 0):,}" for key in keys)] for f in tcp]
+        made.append(("Flows" if not udp else "TCP flows", head, rows))
+    if udp:
+        head = ("flow", "UDP", "delivered", "Mb/s", "datagrams", "lost", "reordered", "refused", "delay, mean (max)")
+        keys = ("datagrams_sent", "datagrams_lost", "datagrams_reordered", "datagrams_refused")
+        rows = [
             [
-                f"{flow['name']} ({flow['source']} to {flow['sink']})",
-                str(flow.get("variant", "")),
-                f"{flow['octets_delivered'] / 1e6:,.1f} MB",
-                figure_text(flow["goodput_bps"] / 1e6),
-                *(f"{flow.get(key, 0):,}" for key in ("segments_sent", "retransmits", "timeouts", "fast_retransmits")),
+                *_start(f),
+                *_rate(f),
+                *(f"{f[key]:,}" for key in keys),
+                f"{_ms(f['delay_mean_ps'])} ({_ms(f['delay_max_ps'])})",
             ]
-        )
-    return rows
+            for f in udp
+        ]
+        made.append(("Flows" if not tcp else "UDP flows", head, rows))
+    if blocks:
+        head = ("flow", "application", "blocks", "late", "latest by", "left out", "writes waited")
+        rows = [
+            [
+                f["name"],
+                f["app"],
+                *(f"{f[key]:,}" for key in ("blocks_written", "blocks_late")),
+                _ms(f["late_max_ps"]),
+                f"{f['blocks_skipped']:,}",
+                _ms(f["blocked_ps"]),
+            ]
+            for f in blocks
+        ]
+        made.append(("Late blocks", head, rows))
+    if ftp:
+        head = ("flow", "application", "seconds", "Kbytes/s", "dialogue before")
+        rows = [
+            [
+                f["name"],
+                f"ftp {f['ftp_mode']}",
+                figure_text(f["ftp_seconds"] or None),
+                figure_text(f["ftp_kbytes_per_s"] or None),
+                _ms(f["ftp_login_ps"]),
+            ]
+            for f in ftp
+        ]
+        made.append(("FTP, as the client reports it", head, rows))
+    return made
+
+
+def _start(flow: dict[str, Any]) -> list[str]:
+    kind = str(flow.get("variant") or flow.get("app", ""))
+    return [f"{flow['name']} ({flow['source']} to {flow['sink']})", kind]
+
+
+def _rate(flow: dict[str, Any]) -> list[str]:
+    return [f"{flow['octets_delivered'] / 1e6:,.1f} MB", figure_text(flow["goodput_bps"] / 1e6)]
+
+
+def _ms(ps: int) -> str:
+    return f"{ps / 1e9:,.3f} ms" if ps < 10**12 else f"{ps / 1e12:,.3f} s"
 
 
 def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -88,23 +144,26 @@ def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
     return f"Connections that broke: {', '.join(broken)}." if broken else None
 
 
-def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> None:
-    """Flows, drops, and published figures beside ours."""
+def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
+    """A table; its first ``left`` columns and its sources are texts."""
     from rich.table import Table
 
-    def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
-        made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        for index, name in enumerate(columns):
-            last = name == "source"
-            made.add_column(name, justify="left" if index < left or last else "right", overflow="fold")
-        for row in rows:
-            made.add_row(*row)
-        console.print(made)
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for index, name in enumerate(columns):
+        last = name == "source"
+        made.add_column(name, justify="left" if index < left or last else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    console.print(made)
 
+
+def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> None:
+    """Flows, drops, and published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     console.print(f"{time_text(summary)}, seed {summary['seed']}", highlight=False)
     console.print()
-    table("Flows", FLOW_COLUMNS, flow_rows(flows), 2)
+    for title, columns, rows in flow_tables(flows):
+        print_table(console, title, columns, rows, 2)
     total = summary["metrics"]
     if len(flows) > 1:
         text = f"all {len(flows)}: {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s"
@@ -117,12 +176,12 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     console.print()
     drops = drop_rows(summary["drops"])
     if drops:
-        table("Cells dropped", ("node", "reason", "cells"), drops, 2)
+        print_table(console, "Cells dropped", ("node", "reason", "cells"), drops, 2)
     else:
         console.print("No cell was dropped.")
     if summary["published"]:
         console.print()
-        table("Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
+        print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
         note = note_text(summary)
         if note:
             console.print(note, style="yellow", highlight=False)

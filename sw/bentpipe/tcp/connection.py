@@ -997,6 +997,9 @@ class Connection:
             out.append(Segment(nxt & MASK32, wire, flags, window, maxseg, nxt - base, None))
             nxt += maxseg
             count += 1
+        if self.trace is not None and self.trace.segments:
+            for start in range(self.snd_nxt, nxt, maxseg):
+                self.trace.event(self.now, "segment", start - base)
         self.snd_nxt = nxt
         self.snd_max = nxt
         self.segments_sent += count
@@ -1158,6 +1161,8 @@ class Connection:
         self.segments_sent += 1
         if length:
             self.data_segments_sent += 1
+            if self.trace is not None and self.trace.segments:
+                self.trace.event(self.now, "segment", seq - self.snd_base)
         else:
             self.acks_sent += 1
         self.last_ack_sent = self.rcv_nxt

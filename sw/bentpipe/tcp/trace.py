@@ -22,9 +22,13 @@ class Recorder(Protocol):
 
 @final
 class Trace:
-    """Passes a connection's samples on to a recorder, each when it changed."""
+    """Passes a connection's samples on to a recorder, each when it changed.
 
-    def __init__(self, recorder: Recorder, series: str) -> None:
+    ``segments``: an event ``segment`` for each data segment sent, too; value: offset of its first octet.
+    """
+
+    def __init__(self, recorder: Recorder, series: str, segments: bool = False) -> None:
+        self.segments = segments
         self._recorder = recorder
         self._series = series
         self._cwnd_series = series + ".cwnd"
