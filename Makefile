@@ -12,7 +12,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint cocotb formal synth bench docs clean locks
+.PHONY: help demo test lint cocotb interop formal synth bench docs clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -32,6 +32,9 @@ lint: $(VENV)/.test ## style, format and types
 
 cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
 	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)
+
+interop: $(VENV)/.test ## our TCP against the Linux kernel's through a TUN device, where there is one
+	$(BIN)/python -m pytest -rs tb/interop $(ARGS)
 
 formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 	$(BIN)/python -m pytest tb/formal $(ARGS)

@@ -1,0 +1,99 @@
+"""Our TCP against the Linux kernel's, through a TUN device: data, options, recovery from losses (``make interop``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SIZE = 2_000_000
+MSS = 1448  # with timestamps, on an MTU of 1500
+TIMESTAMPS, SACK, SCALING = 1, 2, 4  # tcpi_options
+LOSSES = [400, 402, 405, 800]
+FOLDER = Path(__file__).parent
+
+
+def transfer(sender: str, losses: list[int] | None = None, **tcp: Any) -> dict[str, Any]:
+    """A transfer over 20 ms of round trip; ``losses`` are the segments with data that don't arrive."""
+    drops = {"drop_sent": [], "drop_received": []}
+    drops["drop_sent" if sender == "ours" else "drop_received"] = losses or []
+    settings = {"sender": sender, "size": SIZE, "buffer": 1 << 18, "delay_ps": 10**10, **drops}
+    command = [sys.executable, str(FOLDER / "tun.py"), json.dumps({**settings, "tcp": tcp})]
+    paths = os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    # Whatever else: all data arrived, in order, as it was; both closed; options and window scale as agreed.
+    ours, kernel = result["ours"], result["kernel"]
+    assert kernel["right"] and (ours["error"], ours["bad_octets"], result["checksum_errors"]) == ("", 0, 0)
+    assert (ours["acknowledged"], ours["delivered"]) == ((SIZE, 0) if sender == "ours" else (0, SIZE))
+    assert kernel["options"] == TIMESTAMPS | SCALING | (SACK if tcp["variant"] == "sack" else 0)
+    assert ours["timestamps"] and kernel["segment_size"] == MSS
+    assert kernel["scales"] == result["scales"]
+    assert min(kernel["scales"]) > 0
+    assert ours["sack_send"] == ours["sack_receive"] == (tcp["variant"] == "sack")
+    return result
+
+
+@pytest.mark.parametrize("sender", ["ours", "kernel"])
+@pytest.mark.parametrize("timers", ["bsd", "ideal"])
+def test_without_losses_nothing_is_sent_twice(sender: str, timers: str) -> None:
+    result = transfer(sender, variant="sack", timers=timers, rto_min_ps=10**12)
+    assert result["ours"]["retransmits"] == result["kernel"]["retransmitted_segments"] == 0
+    assert result["blocks"] == [0, 0]
+
+
+def test_sack_of_the_kernel_tells_us_what_is_lost() -> None:
+    """Three losses of one window and one of another: exactly these are sent again, without a time-out."""
+    result = transfer("ours", LOSSES, variant="sack")
+    ours = result["ours"]
+    assert result["dropped_octets"] == [4 * MSS, 0]
+    assert (ours["retransmits"], ours["retransmitted_octets"], ours["fast_retransmits"]) == (4, 4 * MSS, 2)
+    assert ours["timeouts"] == 0
+    assert result["blocks"][1] > 0 and result["kernel_counters"]["TCPOFOQueue"] > 0
+
+
+def test_new_reno_without_sack() -> None:
+    result = transfer("ours", LOSSES, variant="newreno")
+    ours = result["ours"]
+    assert (ours["retransmits"], ours["fast_retransmits"], ours["timeouts"]) == (4, 2, 0)
+    assert result["blocks"] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "tcp", [{"variant": "tahoe"}, {"variant": "reno"}, {"variant": "sack", "sack_pipe": "fall-floyd"}], ids=str
+)
+def test_others_get_it_through(tcp: dict[str, str]) -> None:
+    """Fall and Floyd's pipe counts duplicate ACKs, of which the kernel leaves some out (tcp_comp_sack_nr)."""
+    assert transfer("ours", LOSSES, **tcp)["ours"]["retransmits"] >= 4
+
+
+def test_our_sack_tells_the_kernel_what_is_lost() -> None:
+    """The kernel's recoveries are SACK's, end without a time-out, and it never finds our blocks untrue."""
+    result = transfer("kernel", LOSSES, variant="sack")
+    counters = result["kernel_counters"]
+    assert result["dropped_octets"] == [0, 4 * MSS]
+    assert result["ours"]["out_of_order"] > 0 and result["blocks"][0] > 0
+    assert 1 <= counters["TCPSackRecovery"] <= 2
+    assert (counters["TCPTimeouts"], counters["TCPSACKReneging"]) == (0, 0)
+    assert result["kernel"]["retransmitted_segments"] == 4
+
+
+def test_the_kernel_without_our_sack() -> None:
+    result = transfer("kernel", LOSSES, variant="newreno")
+    assert result["blocks"] == [0, 0] and result["kernel_counters"]["TCPSackRecovery"] == 0
+    assert result["kernel"]["retransmitted_segments"] >= 4
+
+
+@pytest.mark.parametrize("sender", ["ours", "kernel"])
+def test_every_fiftieth_segment_is_lost(sender: str) -> None:
+    result = transfer(sender, list(range(49, 3000, 50)), variant="sack")
+    sent_again = result["ours"]["retransmits"] if sender == "ours" else result["kernel"]["retransmitted_segments"]
+    assert sent_again >= 25
