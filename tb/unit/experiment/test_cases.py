@@ -1,0 +1,120 @@
+"""Experiments with cases: each with its own values and published figures; folders above folders."""
+
+import json
+import tomllib
+
+import pytest
+
+import bentpipe.experiment.build
+from bentpipe.cli import main
+from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.load import load, load_cases
+from unit.experiment.fake import fake_build
+from unit.experiment.test_parse import TEXT
+
+CASES = """
+[[case]]
+name = "Fast line"
+at = 2
+set = { "network.lines.wan.delay" = "1 ms" }
+
+[[case]]
+name = "small window"
+at = 1
+set = { window = "32 kB" }
+
+[[published]]
+quantity = "throughput"
+case = "small window"
+measured = 3.0
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bentpipe.experiment.build, "build", fake_build)
+
+    def write(cases=CASES, base=TEXT):
+        path = tmp_path / "two.toml"
+        path.write_text(base[: base.index("[[published]]")] + cases)
+        tomllib.loads(path.read_text())
+        return str(path)
+
+    return write
+
+
+def test_each_case_has_its_values_and_its_figures(write):
+    fast, small = load_cases(write())
+    assert (fast.case, fast.at, small.case, small.at) == ("Fast line", 2, "small window", 1)
+    assert [e.network.lines[0].delay_ps for e in (fast, small)] == [10**9, 20 * 10**9]
+    assert [e.flows[0].tcp.receive_buffer for e in (fast, small)] == [1 << 20, 32_000]
+    assert [len(e.published) for e in (fast, small)] == [0, 1]
+
+
+def test_settings_go_before_a_cases_own(write):
+    fast, _ = load_cases(write(), ["network.lines.wan.delay=7 ms"])
+    assert fast.network.lines[0].delay_ps == 7 * 10**9
+
+
+def test_some_cases_only(write):
+    (small,) = load_cases(write(), only=["small window"])
+    assert small.case == "small window"
+    with pytest.raises(BentpipeError, match="there is no case 'smal window'; did you mean 'small window'"):
+        load_cases(write(), only=["smal window"])
+    with pytest.raises(BentpipeError, match="lan-1flow.toml: has no cases, so no case 'x'"):
+        load_cases("lan-1flow", only=["x"])
+
+
+def test_the_experiment_without_its_cases(write):
+    assert load(write()).network.lines[0].delay_ps == 20 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("cases", "message"),
+    [
+        ("[[case]]\nset = { window = 1 }\n", "the key 'name' is missing"),
+        ('[[case]]\nname = "a"\n[[case]]\nname = "a"\n', "there is a case 'a' already"),
+        ('[[case]]\nname = "a"\nat = 1\n[[case]]\nname = "b"\n', "either all cases have a place on the axis"),
+        ('[[case]]\nname = "a"\nset = 3\n', "expected a table, not 3"),
+        ('[[case]]\nname = "a"\nsets = {}\n', "unknown key; did you mean 'set'"),
+        ('[[case]]\nname = "a"\n[[published]]\nquantity = "x"\ncase = "b"\n', "there is no case 'b'"),
+        ('[[case]]\nname = "a"\nset = { "network.lines.wan.dely" = 1 }\n', "case 'a': .*unknown key"),
+        ('[[case]]\nname = "a"\nset = { "network.lines.man.delay" = 1 }\n', "case 'a', .*there is no line 'man'"),
+    ],
+)
+def test_wrong_cases(write, cases, message):
+    with pytest.raises((ConfigError, BentpipeError), match=message) as caught:
+        load_cases(write(cases))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_has_a_folder_for_each_case(write, capsys, tmp_path):
+    assert main(["run", write(), "--out", "out", "--quick"]) == 0
+    out = capsys.readouterr().out
+    assert "Fast line" in out and "small window" in out and "3.000" in out
+    whole = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [case["folder"] for case in whole["cases"]] == ["fast-line", "small-window"]
+    assert whole["status"] == "done" and len(whole["published"]) == 1
+    for folder in ("fast-line", "small-window"):
+        one = json.loads((tmp_path / "out" / folder / "result.json").read_text())
+        assert one["status"] == "done" and one["case"]["name"].lower().replace(" ", "-") == folder
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "fast-line/report.html" in page and "<svg" in page
+    assert main(["report", "out"]) == 0
+    assert main(["run", write(), "--out", "out"]) == 2
+    assert main(["run", write(), "--out", "out", "--force", "--quick", "--case", "small window", "--json"]) == 0
+    assert not (tmp_path / "out" / "fast-line").exists()
+
+
+def test_an_interrupted_run_keeps_the_cases_so_far(write, monkeypatch, tmp_path):
+    def build(experiment, recorder):
+        if experiment.case == "small window":
+            raise KeyboardInterrupt
+        return fake_build(experiment, recorder)
+
+    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    assert main(["run", write(), "--out", "out", "--quick"]) == 130
+    whole = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (whole["status"], whole["reason"]) == ("interrupted", "not all cases have run")
+    assert [case["name"] for case in whole["cases"]] == ["Fast line"]
