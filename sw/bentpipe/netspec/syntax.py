@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -156,6 +157,9 @@ UNITS: Final = (
 )
 """Of times, sizes and rates, as in experiments."""
 
+_NUMBER_BEFORE: Final = re.compile(r"(?<![\w.-])\d\w*(\.\d+)?[ \t]*\Z")
+"""A word right after a number was meant as its unit."""
+
 _NAMES: Final = {
     "NAME": "a word",
     "NUMBER": "a number",
@@ -189,7 +193,9 @@ def parse(script: Script) -> Block:
         raise script.error(Place(error.line, error.column), f"unexpected character {error.char!r}") from None
     except (UnexpectedToken, UnexpectedEOF) as error:
         token = getattr(error, "token", None)
-        _check_unit(script, getattr(error, "token_history", None))
+        for word in (token, *(getattr(error, "token_history", None) or ())):
+            if word is not None and word.type == "NAME" and _NUMBER_BEFORE.search(script.text, 0, word.start_pos):
+                raise script.error(_at(word), f"unknown unit {str(word)!r}{nearest(str(word), UNITS)}") from None
         wanted = sorted({str(_NAMES.get(name, name)) for name in getattr(error, "expected", ())})
         if token is None or token.type == "$END":
             place, what = _end(script.text), "the script ends too early"
@@ -197,16 +203,6 @@ def parse(script: Script) -> Block:
             place, what = Place(token.line, token.column), f"unexpected {str(token)!r}"
         raise script.error(place, f"{what}; expected {' or '.join(wanted)}") from None
     return _block(tree.children[0])
-
-
-def _check_unit(script: Script, history: Any) -> None:
-    """A word right after a number was meant as its unit."""
-    last = history[-1] if history else None
-    if last is None or last.type != "NAME":
-        return
-    before = script.text[: last.start_pos].rstrip(" \t")
-    if before and before[-1].isdigit():
-        raise script.error(_at(last), f"unknown unit {str(last)!r}{nearest(str(last), UNITS)}")
 
 
 def _end(text: str) -> Place:
