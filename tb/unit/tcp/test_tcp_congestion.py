@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bentpipe.tcp.config import TcpConfig
-from bentpipe.tcp.connection import Connection
-from models.pair import Pair
+from bentpipe.tcp.connection import ENDLESS, Connection
+from bentpipe.tcp.constants import ACK, MASK32, SYN
+from bentpipe.tcp.segment import Options, Segment
+from bentpipe.tcp.trace import Trace
+from models.pair import MemoryRecorder, Pair
 
 MS = 10**9
 RTT_S = 0.534
@@ -52,6 +55,56 @@ def test_congestion_avoidance_takes_303_seconds() -> None:
 
 def test_delayed_acks_take_twice_as_long() -> None:
     assert avoidance_round_trips(2) == pytest.approx(2 * avoidance_round_trips(1), rel=0.01)
+
+
+class AckingSink:
+    """A receiver that acknowledges each segment at once, as the papers reckon, and holds what comes out of order."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.held: set[int] = set()
+
+    def take(self, offset: int, length: int) -> int:
+        self.held.add(offset)
+        while self.next in self.held:
+            self.held.remove(self.next)
+            self.next += length
+        return self.next
+
+
+@pytest.mark.parametrize(("rtt_ps", "published_s"), [(534 * MS, 303.5), (39 * MS, 22.18)], ids=["satellite", "WAN"])
+def test_recovery_on_the_window_trace(rtt_ps: int, published_s: float) -> None:
+    """One loss at a window of 1148 segments; then the trace of cwnd from half of it to all of it again."""
+    mss = 9140
+    full = 1148 * mss
+    recorder = MemoryRecorder()
+    config = TcpConfig(send_buffer=full, receive_buffer=full, round_buffers=False)
+    tcp = Connection(config, mss, 2**32 - 1, 0, Trace(recorder, "flow"))  # data starts at sequence number 0
+    tcp.open(0)
+    syn = Options()
+    syn.mss, syn.window_shift = mss, 8
+    tcp.out.clear()
+    tcp.receive(Segment(0, 0, SYN | ACK, 65535, 0, 0, syn), 0)
+    tcp.out.clear()
+    tcp.write(ENDLESS, 0)
+    sink, lost = AckingSink(), False
+    now = 0
+    while now < published_s * 1.2 * 10**12 + 20 * rtt_ps:
+        flight = [(segment.offset, segment.length) for segment in tcp.out]
+        tcp.out.clear()
+        if not lost and tcp.cwnd >= full:
+            lost = bool(flight.pop(0))
+        now += rtt_ps
+        for offset, length in flight:
+            ack = Segment(1, sink.take(offset, length) & MASK32, ACK, full >> 8, 0, 0, None)
+            tcp.receive(ack, now)
+    (fast,) = recorder.times("fast_retransmit")
+    trace = [(t, cwnd) for t, cwnd in recorder.samples["flow.cwnd"] if t > fast]
+    half = next(t for t, cwnd in trace if cwnd <= full // 2 + mss)
+    refilled = next(t for t, cwnd in trace if t > half and cwnd >= full)
+    assert not recorder.times("timeout")
+    # BSD's integers: up to 7 % longer, see above
+    assert published_s * 0.98 < (refilled - half) / 10**12 < published_s * 1.07
 
 
 DROPS = {1: {14}, 2: {14, 28}, 3: {14, 26, 28}, 4: {14, 24, 26, 28}}

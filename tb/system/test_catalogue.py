@@ -1,0 +1,54 @@
+"""What experiments of the catalogue must show, on the Verilated network."""
+
+import pytest
+
+from bentpipe.experiment.load import load, load_cases
+from bentpipe.experiment.run import run_experiment
+
+PS = 10**12
+
+
+@pytest.mark.parametrize("losses", [1, 2, 3, 4])
+def test_fall_and_floyds_losses(losses):
+    """Reno waits for a time-out from three losses on, New Reno and SACK never; SACK sends again only what was lost."""
+    result = run_experiment(load(f"fall-floyd-{losses}"))
+    flows = {flow["name"]: flow for flow in result.flows}
+    assert result.summary["status"] == "done"
+    assert result.summary["drops"]["wan.out"] == {"lost": 0, "listed": 4 * 21 * losses} | {
+        reason: 0 for reason in result.summary["drops"]["wan.out"] if reason not in ("lost", "listed")
+    }
+    assert all(flow["finished"] and flow["octets_delivered"] == 142_800 for flow in flows.values())
+    assert {name: flow["timeouts"] for name, flow in flows.items()} == {
+        "tahoe": 0,
+        "reno": int(losses > 2),
+        "newreno": 0,
+        "sack": 0,
+    }
+    assert flows["newreno"]["retransmits"] == flows["sack"]["retransmits"] == losses
+    assert flows["reno"]["fast_retransmits"] == min(losses, 2)
+    assert flows["tahoe"]["duplicates"] == (0 if losses < 3 else losses - 2)
+    ends = {name: flow["end_ps"] for name, flow in flows.items()}
+    if losses > 2:
+        assert max(ends["sack"], ends["newreno"]) < ends["tahoe"] < ends["reno"]
+    segments = [event for event in result.trace.events if event[2] == "segment" and event[0] == "sack"]
+    assert len(segments) == 150 + losses
+
+
+def test_pacing_and_timers_on_a_line_that_gets_slower():
+    """Without pacing BSD's time-outs leave a few Mb/s; with ideal timers ten times that; paced, no cell is lost."""
+    blast, paced, ideal = (run_experiment(e) for e in load_cases("magic-mismatch", duration_ps=10 * PS))
+    mbps = [result.summary["metrics"]["goodput"] / 1e6 for result in (blast, paced, ideal)]
+    assert mbps[0] < 4 and 67 < mbps[1] < 70 and 18 < mbps[2] < 30
+    assert blast.flows[0]["timeouts"] >= 5 and paced.flows[0]["retransmits"] == 0
+    assert sum(paced.summary["drops"]["east"].values()) == 0
+
+
+def test_the_rate_follows_the_window_up_to_the_line():
+    cases = load_cases("magic-window", duration_ps=3 * PS, only=["32 kB", "64 kB", "192 kB"])
+    results = [run_experiment(case) for case in cases]
+    for result, segments in zip(results, (4, 8, 22), strict=True):  # windows rounded up to whole segments
+        times, delivered = result.trace.series["flow1.delivered"]
+        at_1_s = next(k for k, t in enumerate(times) if t >= PS)
+        rate = (delivered[-1] - delivered[at_1_s]) * 8 / ((times[-1] - times[at_1_s]) / PS)
+        round_trip = result.flows[0]["rtt_mean_ps"] / PS
+        assert rate == pytest.approx(min(segments * 9140 * 8 / round_trip, 134.513e6), rel=0.06)
