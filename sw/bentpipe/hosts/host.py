@@ -214,6 +214,8 @@ class Endpoint(End):
         """The connection was called: tell the application, send what was made, set the connection's timer."""
         connection = self.connection
         if connection.state != self.seen_state:
+            if connection.out:
+                self.host.transmit(self)
             self._state_changed(now)
         if self.attentive:
             self._attend(now)

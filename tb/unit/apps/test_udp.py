@@ -74,6 +74,12 @@ def test_lengths_must_fit(length: int, size: int) -> None:
     assert decode_datagram(sdu[:size], size) is None
 
 
+@pytest.mark.parametrize("fields", [{"flags": "MF"}, {"frag": 1}])
+def test_fragments_are_refused(fields: dict[str, object]) -> None:
+    sdu = SNAP + bytes(IP(src="10.0.0.1", dst="10.0.0.2", proto=17, **fields) / bytes(UDP(sport=1, dport=2) / b"12"))
+    assert decode_datagram(sdu, len(sdu)) is None
+
+
 @given(st.sets(st.integers(0, 39), max_size=20))
 @settings(max_examples=30)
 def test_lost_datagrams_are_counted(drop: set[int]) -> None:

@@ -106,6 +106,11 @@ def test_blocks_nest() -> None:
     assert [c.name for c in root.connections()] == ["one", "two", "three", "four"]
 
 
+def test_names_differ() -> None:
+    text = "serial { transmit = a; receive = b; size = 1; connection x { } connection x { } connection { } }"
+    assert [c.name for c in plan(text).connections()] == ["x", "x-2", "flow3"]
+
+
 def test_a_block_has_defaults_for_its_connections() -> None:
     text = """parallel {
         receive = b; duration = 2; xmtbuf = 1000; protocol = tcp; test = cbr(messagesize = 100, period = 50);
