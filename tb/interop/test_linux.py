@@ -15,6 +15,8 @@ SIZE = 2_000_000
 MSS = 1448  # with timestamps, on an MTU of 1500
 TIMESTAMPS, SACK, SCALING = 1, 2, 4  # tcpi_options
 LOSSES = [400, 402, 405, 800]
+ONE_WINDOW = {"habit_window_update_resets_dupacks": False}
+"""The kernel's window changes with what it has to keep: for 4.4BSD such an ACK is no duplicate."""
 FOLDER = Path(__file__).parent
 
 
@@ -50,9 +52,10 @@ def test_without_losses_nothing_is_sent_twice(sender: str, timers: str) -> None:
     assert result["blocks"] == [0, 0]
 
 
-def test_sack_of_the_kernel_tells_us_what_is_lost() -> None:
+@pytest.mark.parametrize("pipe", ["rfc3517", "fall-floyd"])
+def test_sack_of_the_kernel_tells_us_what_is_lost(pipe: str) -> None:
     """Three losses of one window and one of another: exactly these are sent again, without a time-out."""
-    result = transfer("ours", LOSSES, variant="sack")
+    result = transfer("ours", LOSSES, variant="sack", sack_pipe=pipe, **ONE_WINDOW)
     ours = result["ours"]
     assert result["dropped_octets"] == [4 * MSS, 0]
     assert (ours["retransmits"], ours["retransmitted_octets"], ours["fast_retransmits"]) == (4, 4 * MSS, 2)
@@ -61,18 +64,15 @@ def test_sack_of_the_kernel_tells_us_what_is_lost() -> None:
 
 
 def test_new_reno_without_sack() -> None:
-    result = transfer("ours", LOSSES, variant="newreno")
+    result = transfer("ours", LOSSES, variant="newreno", **ONE_WINDOW)
     ours = result["ours"]
     assert (ours["retransmits"], ours["fast_retransmits"], ours["timeouts"]) == (4, 2, 0)
     assert result["blocks"] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    "tcp", [{"variant": "tahoe"}, {"variant": "reno"}, {"variant": "sack", "sack_pipe": "fall-floyd"}], ids=str
-)
-def test_others_get_it_through(tcp: dict[str, str]) -> None:
-    """Fall and Floyd's pipe counts duplicate ACKs, of which the kernel leaves some out (tcp_comp_sack_nr)."""
-    assert transfer("ours", LOSSES, **tcp)["ours"]["retransmits"] >= 4
+@pytest.mark.parametrize("variant", ["tahoe", "reno"])
+def test_older_variants_get_it_through(variant: str) -> None:
+    assert transfer("ours", LOSSES, variant=variant)["ours"]["retransmits"] >= 4
 
 
 def test_our_sack_tells_the_kernel_what_is_lost() -> None:
