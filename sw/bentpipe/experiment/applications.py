@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.apps.app import Application
-from bentpipe.apps.blocks import TIMES, Cbr, Draws, OnOff, RandomBlocks
-from bentpipe.apps.ftp import MODES, FtpSession
-from bentpipe.apps.ttcp import Ttcp
 from bentpipe.experiment.table import Table
 from bentpipe.experiment.units import format_rate, format_size, format_time
+
+if TYPE_CHECKING:  # the applications themselves are host code, which reading an experiment doesn't need
+    from bentpipe.apps.app import Application
+    from bentpipe.apps.ftp import FtpSession
 
 __all__ = [
     "APPLICATIONS",
@@ -32,6 +32,8 @@ MAX_SIZE: Final = 2**30
 UDP_WRITE: Final = 8192
 """Default write of ttcp over UDP (ttcp's own buffer)."""
 
+_TIMES: Final = ("exponential", "fixed")
+_MODES: Final = ("get", "put")
 _MAX_TIME_PS: Final = 10**15
 _PS_PER_S: Final = 10**12
 
@@ -119,7 +121,7 @@ APPLICATIONS: Final[dict[str, Kind]] = {
                 Setting("rate", "rate", REQUIRED, "of the blocks' octets while on"),
                 Setting("on", "time", REQUIRED, "how long on (exponential times: in the mean)"),
                 Setting("off", "time", REQUIRED, "how long off"),
-                Setting("times", "choice", TIMES[0], "how the times are chosen", TIMES),
+                Setting("times", "choice", _TIMES[0], "how the times are chosen", _TIMES),
                 _LATE,
             ),
         ),
@@ -127,7 +129,9 @@ APPLICATIONS: Final[dict[str, Kind]] = {
             "ftp",
             "a file over a data connection, after a dialogue on a control connection; `size` is the file's",
             (
-                Setting("mode", "choice", MODES[0], "whether the sink fetches the file or the source stores it", MODES),
+                Setting(
+                    "mode", "choice", _MODES[0], "whether the sink fetches the file or the source stores it", _MODES
+                ),
                 Setting("block", "size", 8192, "octets read or written at once"),
                 Setting("disk_read", "rate", None, "of the source's disk; without it the disk takes no time"),
                 Setting("disk_write", "rate", None, "of the sink's disk"),
@@ -181,6 +185,8 @@ def check_values(kind: str, protocol: str, values: Mapping[str, Any], size: int 
 
 def make_session(values: Mapping[str, Any], size: int) -> FtpSession:
     """The session of one flow of ftp."""
+    from bentpipe.apps.ftp import FtpSession
+
     put = values["mode"] == "put"
     return FtpSession(size, values["block"], values["disk_read"] or 0, values["disk_write"] or 0, put)
 
@@ -189,6 +195,9 @@ def make_application(
     kind: str, protocol: str, values: Mapping[str, Any], size: int | None, duration_ps: int, seed: int, number: int
 ) -> Application:
     """The application of one flow: the ``number``-th of an experiment with this seed."""
+    from bentpipe.apps.blocks import Cbr, Draws, OnOff, RandomBlocks
+    from bentpipe.apps.ttcp import Ttcp
+
     skip = values.get("late") == "skip"
     draws = Draws(seed, number)
     match kind:

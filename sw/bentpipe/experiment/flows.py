@@ -286,7 +286,8 @@ def _script(table: Table, folder: Path | None) -> Any:
     text = table.text("netspec")
     if "\n" in text or "{" in text:
         return Script(text, table.source.name, _first_line(table.source))
-    path = (folder or Path()) / text
+    given_here = "traffic.netspec" in table.source.overrides
+    path = Path(text) if given_here or folder is None else folder / text
     try:
         return Script(path.read_bytes().decode("utf-8"), path.name)
     except OSError as error:

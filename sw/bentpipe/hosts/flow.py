@@ -22,7 +22,8 @@ class FlowReport:
     octets_delivered : int
         Read by the sink application.
     start_ps, end_ps : int
-        From the source's connect to the sink having read the last octet (or the end of the run).
+        From the source's connect to the sink having read the last octet (or the end of the run); ``start_ps`` is
+        negative if the flow's turn never came.
     goodput_bps : float
         ``octets_delivered`` over that time, as ttcp reckons.
     bad_octets : int

@@ -59,7 +59,8 @@ class UdpReport:
     octets_delivered : int
         UDP payload that the sink got, duplicates not counted.
     start_ps, end_ps : int
-        From the first datagram written to the last one received (or the end of the run).
+        From the first datagram written to the last one received (or the end of the run); ``start_ps`` is negative if
+        the flow's turn never came.
     datagrams_sent : int
         Given to the interface.
     datagrams_refused : int
@@ -127,7 +128,7 @@ class UdpSocket(Socket):
     """The sending end. A write is one ``sendto`` after another, each of which costs the processor its time; it is
     complete when the last is done.
 
-    A datagram that the interface refuses is gone; a full blast tries it again later.
+    A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp.
     """
 
     def __init__(self, host: Host, path: UdpPath, vc: int, key: int, datagram: int) -> None:
@@ -160,7 +161,7 @@ class UdpSocket(Socket):
 
     def pour(self, octets: int, unit: int, now_ps: int) -> None:
         self.pending += octets
-        self.unit = unit
+        self.unit = unit if unit < self.datagram else self.datagram
         self.pouring = True
         self.wrote_ps = now_ps
         self.call(now_ps)

@@ -148,6 +148,13 @@ def test_blocks_are_cut_into_datagrams() -> None:
     assert report.octets_delivered == 70_000
 
 
+def test_a_full_blast_cuts_its_writes_to_the_mtu() -> None:
+    pair = Pair(source=HostConfig("source", mtu=1500, interface_queue=50), keep_log=True)
+    report = flow(pair, Ttcp(4000, 8192)).report(pair.engine.run(60 * S))
+    assert [int.from_bytes(head[32:34], "big") - 8 for *_, head in pair.network.log or []] == [1472, 1472, 1056]
+    assert report.octets_delivered == 4000
+
+
 def test_a_short_rest_has_room_for_its_stamp() -> None:
     pair = Pair(keep_log=True)
     report = flow(pair, Cbr(1010, 10 * MS, size_octets=1010), 1000).report(pair.engine.run(60 * S))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from bentpipe.apps.blocks import TIMES
+from bentpipe.apps.ftp import MODES
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
+from bentpipe.experiment.applications import APPLICATIONS, make_application, make_session
 from bentpipe.experiment.load import load
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment, GroupSpec
@@ -105,6 +109,14 @@ def test_a_script_beside_the_experiment(tmp_path: Path) -> None:
     assert len(e.flows) == 1 and e.netspec.startswith("connection")
     (tmp_path / "x.toml").write_text(HEAD + '[traffic]\nnetspec = "s.ns"\n')
     assert load(str(tmp_path / "x.toml")).flows == e.flows
+
+
+def test_a_script_of_the_command_line_is_looked_for_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.ns").write_text("connection mine { own = alpha1 peer = alpha3 }\n")
+    monkeypatch.chdir(tmp_path)
+    assert [f.name for f in load("netspec-cbr", ["traffic.netspec=mine.ns"]).flows] == ["mine"]
 
 
 @pytest.mark.parametrize(
@@ -226,6 +238,18 @@ def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
         read(f'[[flow]]\nsource = "a"\nsink = "b"\n{keys}\n')
 
 
+def test_the_table_names_what_the_applications_take() -> None:
+    choices = {(kind.name, s.name): s.choices for kind in APPLICATIONS.values() for s in kind.settings if s.choices}
+    assert choices["onoff", "times"] == TIMES and choices["ftp", "mode"] == MODES
+    for kind in APPLICATIONS.values():
+        values = {s.name: (1, 1) if s.kind in ("sizes", "times") else 1 for s in kind.settings}
+        values |= {name: choice[0] for (app, name), choice in choices.items() if app == kind.name}
+        if kind.name == "ftp":
+            assert make_session(values, 1).put == (values["mode"] == "put")
+        else:
+            assert make_application(kind.name, "tcp", values, None, 0, 1, 0).kind == kind.name
+
+
 def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "s.ns"
     path.write_text("parallel {\n    connection { own = a; peer = b }\n    connection { own = a; pier = b }\n}\n")
@@ -237,8 +261,6 @@ def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["netspec", "check", str(path)]) == 0
     assert capsys.readouterr().out == f"{path}: 2 connections (2 ttcp) between 2 hosts: a, b\n"
     assert main(["netspec", "check", "--json", str(path)]) == 0
-    import json
-
     assert [m["transmit"] for m in json.loads(capsys.readouterr().out)["members"]] == ["a", "a"]
 
 
