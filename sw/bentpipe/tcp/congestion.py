@@ -205,10 +205,9 @@ class Sack(CongestionControl):
             c.ssthresh = self.half_flight(c)
             c.cwnd = c.ssthresh
             board.start_recovery()
+            # The lost segment stays in Fall and Floyd's pipe for its retransmission (ns-2, tcp-sack1.cc).
             self.pipe = c.snd_max - una - DUPACK_THRESHOLD * c.maxseg
-            end = c.fast_retransmit(False)
-            board.retransmitted(end)
-            self.pipe += end - una
+            board.retransmitted(c.fast_retransmit(False))
             self.send(c)
 
     def new_ack(self, c: Connection, ack: int) -> bool:
