@@ -1,4 +1,4 @@
-"""The parts of the documentation that come from the code: the catalogue of experiments and the registers of nodes."""
+"""The parts of the documentation that come from the code: experiments, applications, words of NetSpec, registers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["experiments", "registers", "write_all"]
+__all__ = ["applications", "experiments", "netspec", "registers", "write_all"]
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -46,6 +46,77 @@ def experiments() -> str:
     return "\n".join(parts)
 
 
+_TYPES = {
+    "size": "size",
+    "time": "time",
+    "rate": "rate",
+    "count": "number",
+    "sizes": "size, or two bounds",
+    "times": "time, or two bounds",
+    "blocks": "size, size:count, or bounds",
+    "choice": "word",
+    "host": "host",
+    "protocol": "word",
+    "test": "word",
+}
+
+
+def _default(setting: Any) -> str:
+    from bentpipe.experiment.applications import REQUIRED
+    from bentpipe.experiment.units import format_size
+
+    if setting.default is REQUIRED:
+        return "must be given"
+    if setting.default is None:
+        return ""
+    return format_size(setting.default) if setting.kind == "size" else f"`{setting.default}`"
+
+
+def applications() -> str:
+    """The applications with their settings."""
+    from bentpipe.experiment.applications import APPLICATIONS
+
+    parts = []
+    for kind in APPLICATIONS.values():
+        over = " and ".join(name.upper() for name in kind.protocols)
+        rows = [
+            (f"`{s.name}`", _TYPES[s.kind] if not s.choices else _words(s.choices), _default(s), s.text)
+            for s in kind.settings
+        ]
+        parts.append(
+            f"`{kind.name}`: {kind.text}. Over {over}.\n\n" + _table(("key", "is", "default", "meaning"), rows)
+        )
+    return "\n".join(parts)
+
+
+def _words(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _arguments(arguments: Iterable[Any]) -> str:
+    rows = []
+    for a in arguments:
+        what = _words(a.choices) if a.choices else _TYPES[a.kind] + (f", in {a.unit}" if a.unit else "")
+        must = "; must be given" if a.required else ""
+        rows.append((_words((a.name, *a.also)), what, f"{a.text}{must}"))
+    return _table(("name", "is", "meaning"), rows)
+
+
+def netspec() -> dict[str, str]:
+    """The words of NetSpec: a table each of blocks, parameters, protocols and tests."""
+    from bentpipe.netspec.language import BLOCKS, CONNECTIONS, PARAMETERS, PROTOCOLS, TESTS
+
+    blocks = [(_words((w.name, *getattr(w, "also", ()))), w.text) for w in (*BLOCKS, *CONNECTIONS)]
+    protocols = [f"`{name}` takes:\n\n{_arguments(arguments)}" for name, arguments in PROTOCOLS.items()]
+    tests = [f"`{test.name}`: {test.text}.\n\n{_arguments(test.arguments)}" for test in TESTS]
+    return {
+        "blocks": _table(("block", "meaning"), blocks),
+        "parameters": _arguments(PARAMETERS),
+        "protocols": "\n".join(protocols),
+        "tests": "\n".join(tests),
+    }
+
+
 def registers() -> str:
     """A table of registers for each kind of node, read from its elaborated design."""
     from amaranth.hdl import Fragment
@@ -70,3 +141,6 @@ def write_all(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "experiments.md").write_text(experiments())
     (folder / "registers.md").write_text(registers())
+    (folder / "applications.md").write_text(applications())
+    for name, text in netspec().items():
+        (folder / f"netspec-{name}.md").write_text(text)
