@@ -504,9 +504,7 @@ class Network:
             self._start_capture(path, kind, node, port)
 
     def capture(self, path: Path, kind: str, face: Node | tuple[Node, int]) -> None:
-        """Write a pcap file of what passes a face, both ways, with nanoseconds of simulated time.
-
-        Before the network runs.
+        """Write a pcap file of what passes a face, both ways, from now on, with nanoseconds of simulated time.
 
         Parameters
         ----------
@@ -524,16 +522,16 @@ class Network:
         Raises
         ------
         NetworkError
-            The face has no line, or the network runs already.
+            The face has no line.
         """
         node, port = face if isinstance(face, tuple) else (face, 0)
         if kind not in CAPTURES:
             raise NetworkError(f"a capture is one of {', '.join(CAPTURES)}, not {kind}")
-        if self.handle:
-            raise NetworkError(f"{node.name}: the network runs already, no capture can begin")
         if port not in node.outputs or port not in node.inputs:
             raise NetworkError(f"{node.name} has no line at port {port} to capture")
         self._captures.append((path, kind, node, port))
+        if self.handle:
+            self._start_capture(path, kind, node, port)
 
     def _start_capture(self, path: Path, kind: str, node: Node, port: int) -> None:
         host = isinstance(node, Nic) and kind == "ip"
@@ -553,10 +551,12 @@ class Network:
         SimulationError
             One couldn't be written.
         """
-        captures, self._captures = self._captures, []
-        failed = [(path, e) for k, (path, *_) in enumerate(captures) if (e := self.lib.bp_capture_end(self.handle, k))]
-        for path, error in failed:
-            raise SimulationError(f"{path} can't be written: {os.strerror(error)}")
+        if self.handle is None:
+            return
+        for index, (path, *_) in enumerate(self._captures):
+            error = self.lib.bp_capture_end(self.handle, index)
+            if error:
+                raise SimulationError(f"{path} can't be written: {os.strerror(error)}")
 
     def close(self) -> None:
         """Let go of the nodes. The network cannot be used any more."""

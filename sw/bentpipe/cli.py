@@ -71,6 +71,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="run only this case of the experiment (may be given often)",
     )
+    run.add_argument(
+        "--pcap",
+        metavar="KIND:PLACE",
+        action="append",
+        default=[],
+        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
+    )
     command("list", _list, "List the experiments of the catalogue.", machine)
     settings(command("show", _show, "Show an experiment: its network, flows, published figures.", machine))
     build = command("build", _build, "Build the node models, so that no run has to.")
@@ -202,6 +209,8 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.results.folder import check_target
 
     duration = _length(given)
+    if given.pcap:
+        given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
     experiments = load_cases(
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
@@ -221,14 +230,16 @@ def _run(given: argparse.Namespace) -> int:
 
 def _run_one(given: argparse.Namespace, experiment: Experiment, folder: Path) -> dict[str, Any]:
     """Run, write the folder, print; the summary."""
+    from bentpipe.captures import folder_for
     from bentpipe.experiment.run import run_experiment
     from bentpipe.results.folder import write_run
     from bentpipe.results.report import make_report
     from bentpipe.results.tables import print_run
 
     show = sys.stderr.isatty() and not given.json
-    result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show)
-    write_run(folder, result, make_report, given.force)
+    with folder_for(folder, experiment.record.pcap) as captures:
+        result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show, capture_folder=captures)
+        write_run(folder, result, make_report, given.force, captures)
     if not given.json and not experiment.case:
         console = _console()
         print_run(console, result.summary, result.flows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.experiment.applications import make_application, make_session
@@ -50,6 +51,8 @@ class BuiltExperiment:
         Raises if cells in, out, dropped and queued don't add up in every node.
     close : Callable
         Lets go of the network's resources.
+    capture : Callable
+        Begins the captures that the experiment asks for, in this folder; what it returns ends them.
     """
 
     engine: EngineHandle
@@ -60,6 +63,7 @@ class BuiltExperiment:
     drops: Callable[[bool], dict[str, dict[str, int]]]
     check: Callable[[], None]
     close: Callable[[], None]
+    capture: Callable[[Path], Callable[[], None]]
 
 
 _PORTS: Final = 4
@@ -106,6 +110,13 @@ def add_hosts(
     def drops(hosts: bool) -> dict[str, dict[str, int]]:
         return {n.name: dropped(n.counters()) for n in network.nodes if hosts or n.kind != "nic"}
 
+    def capture(folder: Path) -> Callable[[], None]:
+        nodes = {node.name: node for node in network.nodes}
+        for spec in experiment.record.pcap:
+            face = nics[spec.host] if spec.host else (nodes[spec.switch], spec.port)
+            network.capture(folder / spec.file, spec.kind, face)
+        return network.end_captures
+
     return BuiltExperiment(
         engine=engine,
         flows=flows,
@@ -115,6 +126,7 @@ def add_hosts(
         drops=drops,
         check=network.check_conservation,
         close=network.close,
+        capture=capture,
     )
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.captures import parse_capture
 from bentpipe.experiment.flows import host_name, path_between, read_flows, read_traffic
 from bentpipe.experiment.layout import clash
 from bentpipe.experiment.losses import LOSS_KEYS, read_losses
@@ -56,7 +57,7 @@ _LINE: Final = ("ends", "rate", "delay", "ber", "line")
 _HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
 _HOST: Final = ("port", "rate", "delay", *_HOST_COMMON)
 _VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit", "epd_threshold")
-_RECORD: Final = ("interval", "what")
+_RECORD: Final = ("interval", "what", "pcap")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
 _POLICIES: Final = ("tail", "ppd", "epd")
 _MAX_DELAY_PS: Final = 10**12
@@ -128,7 +129,7 @@ def parse_experiment(
         schedule=schedule,
         netspec=script,
         losses=tuple(read_losses(top.array("loss", LOSS_KEYS), network, vcs)),
-        record=_record(top, run_ps),
+        record=_record(top, run_ps, network),
         published=tuple(_published(top, flows)),
         file=source.name,
         document=document,
@@ -357,7 +358,7 @@ def _check_policies(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None
                 )
 
 
-def _record(top: Table, run_ps: int) -> RecordSpec:
+def _record(top: Table, run_ps: int, network: NetworkSpec) -> RecordSpec:
     table = top.sub("record", _RECORD)
     what = table.items("what", [name for name in SERIES if name != "segments"])
     for name in what:
@@ -366,7 +367,11 @@ def _record(top: Table, run_ps: int) -> RecordSpec:
     interval = table.time("interval", 100_000_000_000, low=1_000_000)
     if run_ps // interval > 1_000_000:
         raise table.error("interval", "more than a million intervals fit into the run; record less often")
-    return RecordSpec(interval, tuple(what))
+    try:
+        captures = [parse_capture(str(text), network) for text in table.items("pcap", [])]
+    except ValueError as error:
+        raise table.error("pcap", str(error)) from None
+    return RecordSpec(interval, tuple(what), tuple(dict.fromkeys(captures)))
 
 
 def _published(top: Table, flows: list[FlowSpec]) -> list[PublishedRow]:

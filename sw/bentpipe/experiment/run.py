@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
@@ -55,6 +56,7 @@ def run_experiment(
     build: Build | None = None,
     settings: tuple[str, ...] = (),
     show_progress: bool = False,
+    capture_folder: Path | None = None,
 ) -> RunResult:
     """Build, run, check and sum up an experiment.
 
@@ -67,6 +69,8 @@ def run_experiment(
         The ``--set`` arguments, for the record.
     show_progress : bool
         A bar on stderr.
+    capture_folder : Path, optional
+        Where captures are written; without it there are none.
 
     Returns
     -------
@@ -82,13 +86,18 @@ def run_experiment(
         built = build(experiment, recorder)
     _log.info("%s: network and hosts are built", experiment.id)
     try:
+        end_captures = built.capture(capture_folder) if capture_folder else None
         with _interrupts() as interrupted, Progress(experiment.duration_ps, show_progress) as bar:
             begin = time.perf_counter()
             _simulate(experiment, built, recorder, interrupted, bar)
             wall_s = time.perf_counter() - begin
             stopped = interrupted()
         recorder.finish()
-        return _sum_up(experiment, built, recorder, settings, started, wall_s, stopped)
+        if end_captures:
+            end_captures()
+        result = _sum_up(experiment, built, recorder, settings, started, wall_s, stopped)
+        result.summary["captures"] = [capture.file for capture in experiment.record.pcap if capture_folder]
+        return result
     finally:
         built.close()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bentpipe.captures import CaptureSpec
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [
@@ -204,10 +205,11 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True)
 class RecordSpec:
-    """What is written down: ``interval_ps`` apart, the series named in ``what``."""
+    """What is written down: ``interval_ps`` apart, the series named in ``what``; captures as pcap files."""
 
     interval_ps: int
     what: tuple[str, ...]
+    pcap: tuple[CaptureSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

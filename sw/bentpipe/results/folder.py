@@ -71,7 +71,11 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def write_run(
-    folder: Path, result: RunResult, make_report: Callable[[Path, RunResult], None], force: bool = False
+    folder: Path,
+    result: RunResult,
+    make_report: Callable[[Path, RunResult], None],
+    force: bool = False,
+    captures: Path | None = None,
 ) -> None:
     """Write the folder beside its place, then rename it into it.
 
@@ -83,6 +87,8 @@ def write_run(
         Adds plots and the report; gets the folder to write to and the result.
     force : bool
         Replace a run folder that is there.
+    captures : Path, optional
+        A folder whose files are moved into it.
     """
     check_target(folder, force)
     folder = folder.absolute()
@@ -95,6 +101,8 @@ def write_run(
         _write_flows(temporary / "flows.parquet", result.flows)
         _write_trace(temporary / "trace.parquet", result.trace)
         make_report(temporary, result)
+        for file in sorted(captures.iterdir()) if captures else ():
+            file.rename(temporary / file.name)
         if folder.is_dir() and any(folder.iterdir()):
             old = temporary.with_suffix(".old")
             folder.rename(old)

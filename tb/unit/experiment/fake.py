@@ -111,4 +111,5 @@ def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         drops=lambda hosts: {first: {"epd": network.dropped, "full": 0}},
         check=network.check,
         close=network.close,
+        capture=lambda folder: network.close,
     )

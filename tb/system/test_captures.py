@@ -1,0 +1,65 @@
+"""Captures of an experiment: what can be asked for, and what a run then writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.utils import RawPcapReader
+
+from bentpipe.captures import CaptureSpec, parse_capture
+from bentpipe.cli import main
+from bentpipe.experiment.load import load
+
+NETWORK = load("acts-3flows").network
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("ip:source1", CaptureSpec("ip", "source1", "", 0, "source1.ip.pcap")),
+        ("sink2", CaptureSpec("ip", "sink2", "", 0, "sink2.ip.pcap")),
+        ("cells:satellite", CaptureSpec("cells", "", "west", 3, "satellite.cells.pcap")),
+        ("pdus:satellite@east", CaptureSpec("pdus", "", "east", 3, "satellite.east.pdus.pcap")),
+    ],
+)
+def test_what_is_captured(text: str, spec: CaptureSpec) -> None:
+    assert parse_capture(text, NETWORK) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("frames:satellite", "a capture is ip, pdus or cells, not 'frames'"),
+        ("ip:satelite", "no host and no line 'satelite'; did you mean 'satellite'?"),
+        ("ip:satellite@wset", "line satellite has its ends at west and east; did you mean 'west'?"),
+        ("ip:source1@west", "no host and no line 'source1'"),
+    ],
+)
+def test_what_cannot_be_captured(text: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["run", "acts-3flows", "--pcap", text, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert message in error and "record.pcap" in error and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_writes_its_captures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A host's is what the host counted; nothing else is left beside the run folder."""
+    wanted = ["--pcap", "ip:alpha1", "--pcap", "cells:lan", "--pcap", "ip:alpha1", "--set", "record.what=[]"]
+    assert main(["run", "lan-1flow", "--duration", "400 ms", "--out", str(tmp_path / "out"), *wanted]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    summary = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert summary["captures"] == ["alpha1.ip.pcap", "lan.cells.pcap"]
+    with RawPcapReader(str(tmp_path / "out" / "alpha1.ip.pcap")) as reader:
+        packets = [(meta.sec * 10**9 + meta.usec, IP(octets)) for octets, meta in reader]
+    assert 0 <= packets[0][0] < packets[-1][0] <= 400_000_000
+    sent = [packet for _, packet in packets if packet.src == "10.0.0.1"]
+    flow = summary["flows"][0]
+    # The last segments may still wait for the host's processor.
+    assert flow["segments_sent"] - 3 <= len(sent) <= flow["segments_sent"]
+    assert sum(len(packet[TCP].payload) == 9140 for packet in sent) > 50
+    size = (tmp_path / "out" / "lan.cells.pcap").stat().st_size
+    counters = summary["counters"]
+    assert size == 24 + 84 * (counters["lan.out"]["cells"] + counters["lan.back"]["cells"])
