@@ -6,8 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe.plots.style import COLOURS, MUTED, styled
+from bentpipe.results.metrics import BEST_TCP_BPS
 
 __all__ = ["write_cases_plot"]
+
+
+def _mbps(row: dict[str, Any], key: str) -> float | None:
+    """A published figure in Mb/s, None if it is none or no rate."""
+    if row[key] is None or row["metric"] not in ("goodput", "aggregate_goodput", "share"):
+        return None
+    return row[key] * BEST_TCP_BPS / 1e6 if row["metric"] == "share" else row[key]
 
 
 def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
@@ -37,11 +45,11 @@ def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
             axis.set_xticks(places, [case["name"] for case in cases])
             axis.set_xlim(-0.6, len(cases) - 0.4)
         for key, marker, colour in (("measured", "D", COLOURS[1]), ("predicted", "x", MUTED)):
-            rows = [r for r in summary["published"] if r[key] is not None and r["unit"] == "Mb/s"]
+            rows = [(place[row["case"]], rate) for row in summary["published"] if (rate := _mbps(row, key)) is not None]
             if rows:
                 axis.plot(
-                    [place[row["case"]] for row in rows],
-                    [row[key] for row in rows],
+                    [where for where, _ in rows],
+                    [rate for _, rate in rows],
                     marker,
                     color=colour,
                     linestyle="none",
