@@ -249,6 +249,8 @@ def read_traffic(
         if problem:
             raise script.error(connection.where("test"), problem[1])
         options = dict(common_tcp)
+        if connection.variant is not None:
+            options["variant"] = connection.variant
         if connection.send_buffer is not None:
             options["send_buffer"] = connection.send_buffer
         if connection.receive_buffer is not None:

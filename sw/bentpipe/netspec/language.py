@@ -79,6 +79,12 @@ PROTOCOLS: Final = {
         Argument("window", "size", "both socket buffers"),
         Argument("xmtbuf", "size", "send buffer"),
         Argument("rcvbuf", "size", "receive buffer"),
+        Argument(
+            "variant",
+            "choice",
+            "congestion control; that of `[hosts.tcp]` unless given",
+            choices=("tahoe", "reno", "newreno", "sack"),
+        ),
     ),
     "udp": (
         Argument("datagram", "size", "octets of payload a datagram, at most; as many as fit the MTU unless given"),

@@ -31,7 +31,7 @@ class Connection:
         Hosts, as the script names them.
     app : str
         An application of :mod:`bentpipe.experiment.applications`, with its ``settings`` (None: its default).
-    send_buffer, receive_buffer, datagram, size, duration_ps : int or None
+    variant, send_buffer, receive_buffer, datagram, size, duration_ps : str, int or None
         None: not given.
     place : Place
         Where it stands; ``places`` has those of its parameters.
@@ -43,6 +43,7 @@ class Connection:
     protocol: str
     app: str
     settings: dict[str, Any]
+    variant: str | None
     send_buffer: int | None
     receive_buffer: int | None
     datagram: int | None
@@ -107,7 +108,7 @@ def _inherit(above: Given, own: Given) -> Given:
     if "test" in own:
         left = {key: value for key, value in left.items() if key.partition(".")[0] != "test"}
     if "protocol" in own and own["protocol"][0] != left.get("protocol", ("tcp",))[0]:
-        left = {key: value for key, value in left.items() if key not in ("xmtbuf", "rcvbuf", "datagram")}
+        left = {key: value for key, value in left.items() if key not in ("xmtbuf", "rcvbuf", "variant", "datagram")}
     return left | own
 
 
@@ -208,6 +209,7 @@ class _Reader:
             protocol=protocol,
             app=app,
             settings=settings,
+            variant=given["variant"][0] if "variant" in given else None,
             send_buffer=values["xmtbuf"],
             receive_buffer=values["rcvbuf"],
             datagram=values["datagram"],

@@ -172,7 +172,8 @@ def test_every_word_of_the_tables_is_understood() -> None:
             assert list(plan(f"connection {{ {text} {word} = {value}; }}").connections())
     for protocol, arguments in PROTOCOLS.items():
         for argument in arguments:
-            only(f"protocol = {protocol}({argument.name} = {examples[argument.kind]})")
+            chosen = argument.choices[0] if argument.choices else examples[argument.kind]
+            only(f"protocol = {protocol}({argument.name} = {chosen})")
     for test in TESTS:
         if test.name == "sink":
             continue

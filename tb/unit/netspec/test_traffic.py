@@ -17,7 +17,9 @@ from bentpipe.experiment.load import load
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment, GroupSpec
 from bentpipe.experiment.table import Source
+from bentpipe.netspec.language import PROTOCOLS
 from bentpipe.results.tables import flow_tables
+from bentpipe.tcp.config import VARIANTS
 
 MS = 10**9
 S = 10**12
@@ -61,7 +63,7 @@ def script(text: str) -> Experiment:
 def test_connections_between_two_hosts_share_a_channel_each_way() -> None:
     e = script("""parallel {
         connection { own = a; peer = b; xmtbuf = 1000 }
-        connection { own = a; peer = b }
+        connection { own = a; peer = b; protocol = tcp(variant = sack) }
         connection { own = b; peer = a }
         connection { own = c; peer = a; protocol = udp; test = cbr(messagesize = 100, period = 1000) }
     }""")
@@ -72,6 +74,7 @@ def test_connections_between_two_hosts_share_a_channel_each_way() -> None:
     first, second, _, last = e.flows
     assert first.tcp is not None and (first.tcp.send_buffer, first.tcp.receive_buffer) == (1000, 65536)
     assert second.tcp is not None and second.tcp.send_buffer == 65536
+    assert (first.tcp.variant, second.tcp.variant) == ("reno", "sack")
     assert (last.protocol, last.tcp) == ("udp", None)
     assert e.schedule == GroupSpec(False, 0, (0, 1, 2, 3))
 
@@ -239,6 +242,8 @@ def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
 
 
 def test_the_table_names_what_the_applications_take() -> None:
+    (variant,) = (a for a in PROTOCOLS["tcp"] if a.name == "variant")
+    assert variant.choices == VARIANTS
     choices = {(kind.name, s.name): s.choices for kind in APPLICATIONS.values() for s in kind.settings if s.choices}
     assert choices["onoff", "times"] == TIMES and choices["ftp", "mode"] == MODES
     for kind in APPLICATIONS.values():
