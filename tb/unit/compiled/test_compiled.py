@@ -56,8 +56,8 @@ def test_all_modules_have_one_form(form: Path, mode: str, kind: str, ending: str
     assert (done.stderr, done.stdout.splitlines()) == ("", [kind, f"{{'{ending}'}}"])
 
 
-def test_the_unit_tests_of_tcp_and_hosts_pass_compiled(form: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "tb/unit/tcp"]
+def test_the_unit_tests_of_tcp_hosts_and_applications_pass_compiled(form: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "tb/unit/tcp", "tb/unit/apps"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env={**environment, "BENTPIPE_HOSTS": "compiled"}
