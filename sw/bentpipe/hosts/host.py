@@ -37,6 +37,10 @@ _HALF32: Final = 1 << 31
 _OK: Final = 0
 _SENT: Final = 15
 _SENT_WITHIN_PS: Final = 10 * 10**12
+_NOTHING: Final = 0
+_RECEIVE: Final = 1
+_SEND: Final = 2
+_CALL: Final = 3
 
 
 @dataclass(frozen=True)
@@ -108,11 +112,7 @@ class Scheduler:
 
 
 class End(Timer):
-    """One end of a flow, on its host's processor."""
-
-    def take(self, segment: Segment | None, now: int) -> None:
-        """The processor has worked on what arrived."""
-        raise NotImplementedError
+    """One end of a flow."""
 
 
 class DatagramEnd(End):
@@ -120,6 +120,10 @@ class DatagramEnd(End):
 
     def arrive(self, datagram: Datagram, event: PduEvent) -> None:
         """A datagram whose checksums are right came in. It waits for the processor, then comes :meth:`take`."""
+        raise NotImplementedError
+
+    def take(self, now: int) -> None:
+        """The processor has worked on the datagram that came first."""
         raise NotImplementedError
 
 
@@ -203,11 +207,6 @@ class Endpoint(End):
         due = connection.next_timer()
         if due and due <= now:
             connection.expire(now)
-        self.done(now)
-
-    def take(self, segment: Segment | None, now: int) -> None:
-        if segment is not None:
-            self.connection.receive(segment, now)
         self.done(now)
 
     def done(self, now: int) -> None:
@@ -395,9 +394,7 @@ class Host(Timer):
         self._inputs: deque[tuple[End, Segment | None]] = deque()
         self._outputs: deque[tuple[Endpoint, Segment]] = deque()
         self._calls: deque[Timer] = deque()
-        self._busy: bool = False
-        self._sending: bool = False
-        self._calling: bool = False
+        self._doing: int = _NOTHING
         self.busy_ps: int = 0
         self.pdu_errors: list[int] = [0] * 16
         self.header_errors: int = 0
@@ -423,13 +420,13 @@ class Host(Timer):
     def transmit(self, endpoint: Endpoint) -> None:
         """Take what the connection wants to send."""
         out = endpoint.connection.out
-        if self.send_cost == 0 and not self._busy:
+        if self.send_cost == 0 and not self._doing:
             for segment in out:
                 self._put(endpoint, segment)
         else:
             for segment in out:
                 self._outputs.append((endpoint, segment))
-            if not self._busy:
+            if not self._doing:
                 self._next()
         out.clear()
 
@@ -471,41 +468,46 @@ class Host(Timer):
 
     def _next(self) -> None:
         """The processor is free: start on the next segment."""
-        self._calling = False
         if self._outputs:
-            self._sending = True
+            self._doing = _SEND
             cost = self.send_cost
         elif self._inputs:
-            self._sending = False
+            self._doing = _RECEIVE
             cost = self.receive_cost
         elif self._calls:
-            self._calling = True
+            self._doing = _CALL
             cost = self.send_cost
         else:
-            self._busy = False
+            self._doing = _NOTHING
             return
-        self._busy = True
         self.busy_ps += cost
         scheduler = self.scheduler
         scheduler.at(scheduler.now + cost, self)
 
     def fire(self, now: int) -> None:
         """The processor is done with a segment."""
-        if self._calling:
-            self._calls.popleft().fire(now)
-        elif self._sending:
+        doing = self._doing
+        if doing == _SEND:
             endpoint, segment = self._outputs.popleft()
             self._put(endpoint, segment)
+        elif doing == _CALL:
+            self._calls.popleft().fire(now)
         else:
             end, arrived = self._inputs.popleft()
-            end.take(arrived, now)
+            if arrived is None:
+                assert isinstance(end, DatagramEnd)
+                end.take(now)
+            else:
+                assert isinstance(end, Endpoint)
+                end.connection.receive(arrived, now)
+                end.done(now)
         self._next()
 
     def call(self, work: Timer) -> None:
         """A system call that sends a datagram: ``work`` fires when the processor has done it. What the network's
         interrupts brought goes first."""
         self._calls.append(work)
-        if not self._busy:
+        if not self._doing:
             self._next()
 
     # ---- input ----
@@ -575,14 +577,14 @@ class Host(Timer):
                 endpoint.bad_octets += self.count_bad(
                     handle, CHECKSUM_START + header, endpoint.peer_key, offset, length
                 )
-        if self.receive_cost == 0 and not self._busy:
+        if self.receive_cost == 0 and not self._doing:
             now = event.time_ps
             connection.receive(segment, now)
             if connection.out or connection.ideal or connection.state != endpoint.seen_state or endpoint.attentive:
                 endpoint.done(now)
         else:
             self._inputs.append((endpoint, segment))
-            if not self._busy:
+            if not self._doing:
                 self._next()
 
     def _datagram(self, event: PduEvent) -> None:
@@ -600,11 +602,11 @@ class Host(Timer):
             self.no_connection += 1
             return
         end.arrive(datagram, event)
-        if self.receive_cost == 0 and not self._busy:
-            end.take(None, event.time_ps)
+        if self.receive_cost == 0 and not self._doing:
+            end.take(event.time_ps)
         else:
             self._inputs.append((end, None))
-            if not self._busy:
+            if not self._doing:
                 self._next()
 
     def count_bad(self, handle: int, start: int, key: int, offset: int, length: int) -> int:

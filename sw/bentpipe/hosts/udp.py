@@ -16,7 +16,6 @@ from bentpipe.tcp.constants import PS_PER_S
 from bentpipe_sim.interface import PduEvent
 
 if TYPE_CHECKING:
-    from bentpipe.tcp.segment import Segment
     from bentpipe.tcp.trace import Recorder
 
 __all__ = ["STAMP_OCTETS", "UDP_OVERHEAD", "UdpFlow", "UdpReport", "UdpSink", "UdpSocket", "datagram_octets"]
@@ -273,7 +272,7 @@ class UdpSink(DatagramEnd):
                 self.bad_octets += self.host.count_bad(event.handle, _HEAD, self.key, offset, length)
         self.arrivals.append((number, size, wrote))
 
-    def take(self, segment: Segment | None, now: int) -> None:
+    def take(self, now: int) -> None:
         number, size, wrote = self.arrivals.popleft()
         if number < 0:
             self.short += 1
