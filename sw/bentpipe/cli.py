@@ -223,7 +223,8 @@ def _run(given: argparse.Namespace) -> int:
     if summary["status"] == "failed":
         raise ExperimentFailed(f"{first.id} failed: {summary['reason']} (kept in {folder})")
     if summary["status"] == "interrupted":
-        print(f"bentpipe: interrupted; what was there is kept in {folder}", file=sys.stderr)
+        at = "" if first.case else f" at {summary['time']['simulated_s']:.3f} s"
+        print(f"bentpipe: interrupted{at}; kept in {folder}", file=sys.stderr)
         return EXIT_INTERRUPTED
     return 0
 

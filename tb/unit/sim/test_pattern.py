@@ -26,7 +26,8 @@ def test_octets_on_the_wire_are_the_pattern(wire, key, offset, length, head):
     (event,) = wire.run(wire.now_ps + 10**9)
     assert wire.sdu(event.handle) == head + pattern(key, offset, length)
     assert wire.check(event.handle, len(head), key, offset, length)
-    assert not wire.check(event.handle, len(head), key, offset + 1, length)
+    if length >= 8:  # fewer octets may be the same by chance
+        assert not wire.check(event.handle, len(head), key, offset + 1, length)
 
 
 @given(st.integers(0, 40), st.integers(1, 200), st.data())
