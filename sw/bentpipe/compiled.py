@@ -289,7 +289,7 @@ def prepare(show_progress: bool = False) -> str | None:
         if _find() is None:
             from bentpipe.experiment.progress import waiting
 
-            with waiting("Compiling the hosts, once; takes some 10 seconds", show_progress):
+            with waiting("Compiling the hosts, once; takes some 15 seconds", show_progress):
                 _build()
     except _NotMade as why:
         if _mode() == "compiled":

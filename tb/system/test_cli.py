@@ -132,6 +132,14 @@ def test_a_folder_in_use_is_told_before_the_run(capsys, monkeypatch, tmp_path):
     assert "out: not empty" in one_line(capsys.readouterr().err)
 
 
+def test_plain_hosts_are_told(capsys, monkeypatch):
+    import bentpipe.compiled
+
+    monkeypatch.setattr(bentpipe.compiled, "prepare", lambda show: "no Python.h")
+    assert main(["run", "lan-1flow", "--quick", "--out", "out"]) == 0
+    assert "the hosts run as plain Python: no Python.h" in one_line(capsys.readouterr().err)
+
+
 def test_a_failed_experiment_is_exit_code_1_and_is_kept(capsys, monkeypatch, tmp_path):
     change_network(monkeypatch, lambda network: setattr(network, "balance", 3))
     assert main(["run", "lan-1flow", "--quick", "--out", "out"]) == 1
@@ -244,8 +252,15 @@ def test_doctor_asks_the_compiler_that_cxx_names(monkeypatch):
     assert found.found is None and "no-such-compiler" in found.get
 
 
-def test_build_builds_every_node_model(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("why_plain", "line"),
+    [(None, ""), ("", "hosts: ready\n"), ("no Python.h", "hosts: plain Python, no Python.h\n")],
+)
+def test_build_builds_every_node_model_and_the_hosts(capsys, monkeypatch, why_plain, line):
+    import bentpipe.compiled
     import bentpipe_sim.build
+
+    monkeypatch.setattr(bentpipe.compiled, "prepare", lambda: why_plain)
 
     seen = {}
 
@@ -256,7 +271,7 @@ def test_build_builds_every_node_model(capsys, monkeypatch):
 
     monkeypatch.setattr(bentpipe_sim.build, "build_all", build_all)
     assert main(["build", "--force"]) == 0
-    assert capsys.readouterr().out == "nic(vcs=64): ready\n"
+    assert capsys.readouterr().out == "nic(vcs=64): ready\n" + line
     assert seen["force"] is True
 
 
