@@ -259,7 +259,7 @@ class _Finder:
                 try:
                     self.form = _find()
                     if self.form is None:
-                        self.reason = "not in the cache (bentpipe build)"
+                        self.reason = "not compiled yet"
                 except _NotMade as why:
                     self.reason = str(why)
             self._decided = True

@@ -81,7 +81,7 @@ def _hosts() -> Finding:
 
     why = why_plain()
     what = "speed: the hosts compiled (BENTPIPE_HOSTS: auto, plain, compiled)"
-    return Finding("compiled hosts", what, False, None if why else describe(), f"bentpipe build; now plain, {why}")
+    return Finding("compiled hosts", what, False, None if why else describe(), f"bentpipe build ({why})")
 
 
 def examine() -> list[Finding]:
@@ -110,4 +110,8 @@ def examine() -> list[Finding]:
     for name, purpose, required, package in _PACKAGES:
         found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))
     found.append(_hosts())
+    tun = "/dev/net/tun"
+    here = tun if os.access(tun, os.R_OK | os.W_OK) else None
+    found.append(Finding("TUN device", "our TCP against Linux's (make interop)", False, here, "modprobe tun, as root"))
+    found.append(Finding("tshark", "tests of captures", False, _program(("tshark",)), "apt install tshark"))
     return sorted(found, key=lambda finding: not finding.required)
