@@ -361,17 +361,7 @@ class _Scheduler:
             ):
                 inlined[source] = self.operation(read)
 
-        # Registers that are read while registers are written are copied first.
-        def copy(nets):
-            for net in nets:
-                if net.is_cell and net.cell and isinstance(self.cells[net.cell], nir.FlipFlop):
-                    self.copied.add(net.cell)
-
-        for _, where, _, value in updates:
-            copy(value)
-            copy(nir.Net(net) for net in where)
-        for _, where, later, addr, value in stores:
-            copy((*later, *addr, *value, *(nir.Net(net) for net in where)))
+        self.copied = self.to_copy(updates)
 
         reads: list[_Statement] = []
         defined: dict[int, list[int]] = {}  # cell -> statements that define it
@@ -410,6 +400,11 @@ class _Scheduler:
                     inner = self.join(where, self.chain(a.cond))
                     target = self.slice(f"t{index}", width, a.start, a.start + len(a.value) - 1)
                     add(index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond))
+            elif isinstance(cell, nir.Part) and (text := self.selection(cell)):
+                value, select = text
+                locals_.append(f"automatic logic {_range(self.reach(cell))}p{index};")
+                add(index, f"p{index} = {value};", where, cell.value)
+                add(index, f"t{index} = p{index}[{select} +: {cell.width}];", where, cell.offset)
             else:
                 add(index, f"t{index} = {self.operation(cell)};", where, cell.input_nets())
         for index, where, start, value in early:
@@ -430,9 +425,15 @@ class _Scheduler:
         copies = [f"c{index} = {self.register(index)};" for index in sorted(self.copied)]
         locals_ += [f"automatic logic {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
 
-        # Writes, after everything is read
+        # Writes, after everything else is read; a register is written after all writes that read it
         ends: list[_Statement] = []
         latest: dict[int, int] = {}
+        readers: dict[int, set[int]] = {}  # register -> statements
+
+        def read_by(at: int, nets):
+            for register in self.registers_in(nets) - self.copied:
+                readers.setdefault(register, set()).add(at)
+
         for index, where, start, value in updates:
             width = self.width_of(self.cells[index])
             target = self.slice(self.register(index), width, start, start + len(value) - 1)
@@ -441,14 +442,55 @@ class _Scheduler:
                 statement.needs.add(latest[index])
             ends.append(statement)
             latest[index] = len(ends) - 1
+            read_by(len(ends) - 1, (*value, *map(nir.Net, where)))
         for index, where, later, addr, value in stores:
+            read_by(len(ends), (*later, *addr, *value, *map(nir.Net, where)))
             word = f"m{self.cells[index].memory}[{self.expression(addr, copies=True)}]"
             text = f"{word} = {self.expression(value, copies=True)};"
             if later:
                 text = f"if (~({' | '.join(self.expression((net,), copies=True) for net in later)})) {text}"
             ends.append(_Statement(text, where))
+        own: dict[int, set[int]] = {}
+        for at, (index, *_) in enumerate(updates):
+            own.setdefault(index, set()).add(at)
+        for at, (index, *_) in enumerate(updates):
+            ends[at].needs |= readers.get(index, set()) - own[index]
 
         return self.emit(outside, flops, memories, resets, locals_, reads, copies, ends)
+
+    def registers_in(self, nets) -> set[int]:
+        """The flip-flops among what these nets come from."""
+        found = {net.cell for net in nets if net.is_cell and net.cell}
+        return {index for index in found if isinstance(self.cells[index], nir.FlipFlop)}
+
+    def to_copy(self, updates: list[tuple[int, Context, int, nir.Value]]) -> set[int]:
+        """The registers that are copied before any is written: those up to 64 bits that others read, as that is cheaper
+        than to split guarded blocks; of wide ones, those whose later partial updates read themselves, and one of each
+        ring of registers that read each other. The other wide ones are written after all that read them."""
+        before: dict[int, set[int]] = {}  # register -> registers that its updates read
+        copied: set[int] = set()
+        for index, where, _, value in updates:
+            found = self.registers_in((*value, *map(nir.Net, where)))
+            if index in before and index in found:
+                copied.add(index)
+            before.setdefault(index, set()).update(found - {index})
+        copied |= {index for read in before.values() for index in read if self.width_of(self.cells[index]) <= 64}
+        while True:
+            # Registers that no uncopied one of the others has to precede can be written last: peel them off.
+            left = {index: {r for r in read if r in before and r not in copied} for index, read in before.items()}
+            while True:
+                read = set().union(*left.values()) if left else set()
+                free = [index for index in left if index not in read]
+                free += [index for index, reads in left.items() if not reads and index not in free]
+                if not free:
+                    break
+                for index in free:
+                    left.pop(index, None)
+                left = {index: reads & left.keys() for index, reads in left.items()}
+            if not left:
+                return copied
+            ring = set().union(*left.values())
+            copied.add(min(ring, key=lambda index: (self.width_of(self.cells[index]), index)))
 
     def store_cases(self, index: int) -> list[tuple[int, Context, tuple, nir.Value, nir.Value]]:
         """A write port as one guarded write for each ``m.If`` that drives it, if all its inputs are driven alike."""
@@ -523,6 +565,23 @@ class _Scheduler:
         terms += [f"~{self.expression((net,))}" for net in cell.inputs[:bit]]
         terms.append(self.expression((cell.inputs[bit],)))
         return " & ".join(terms)
+
+    @staticmethod
+    def reach(cell: nir.Part) -> int:
+        """How many bits of its value a selection can touch, those beyond the end among them."""
+        most = sum(1 << k for k, net in enumerate(cell.offset) if not net.is_const or net.const)
+        return most * cell.stride + cell.width
+
+    def selection(self, cell: nir.Part) -> tuple[str, str] | None:
+        """A selection from a wide value that is cheaper as such than as a shift of all of it: the value, with zeros up
+        to where the selection reaches, and the place."""
+        if cell.value_signed or len(cell.value) <= 64 or not cell.offset or 2 * cell.width > len(cell.value):
+            return None
+        reach = self.reach(cell)
+        zeros = nir.Net.from_const(0)
+        value = (*cell.value[:reach], *[zeros] * (reach - len(cell.value)))
+        offset = self.expression(cell.offset)
+        return self.expression(value), offset if cell.stride == 1 else f"{offset} * 32'd{cell.stride}"
 
     def operation(self, cell: nir.Cell) -> str:
         e = self.expression

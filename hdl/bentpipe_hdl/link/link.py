@@ -184,9 +184,9 @@ class Link(wiring.Component):
         damaged, hit = payload
         m.d.sync += self.o.valid.eq(0)
         if not self.delay_cells:
-            with m.If(taken), m.If(~gone):
+            with m.If(taken):
                 m.d.sync += [
-                    self.o.valid.eq(1),
+                    self.o.valid.eq(~gone),
                     self.o.hec_error.eq(bad),
                     self.o.header.eq(header),
                     self.o.payload.eq(self.i.payload),
