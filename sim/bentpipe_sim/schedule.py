@@ -450,11 +450,11 @@ class _Scheduler:
             if later:
                 text = f"if (~({' | '.join(self.expression((net,), copies=True) for net in later)})) {text}"
             ends.append(_Statement(text, where))
-        own: dict[int, set[int]] = {}
+        writers: dict[int, set[int]] = {}
         for at, (index, *_) in enumerate(updates):
-            own.setdefault(index, set()).add(at)
+            writers.setdefault(index, set()).add(at)
         for at, (index, *_) in enumerate(updates):
-            ends[at].needs |= readers.get(index, set()) - own[index]
+            ends[at].needs |= readers.get(index, set()) - writers[index]
 
         return self.emit(outside, flops, memories, resets, locals_, reads, copies, ends)
 
