@@ -26,7 +26,7 @@ from .errors import CacheError, ToolError
 __all__ = ["DEFAULT_SHAPES", "Shape", "build_all", "build_loop", "build_model", "cache_folder", "compiler", "verilator"]
 
 CSRC = Path(__file__).parent / "csrc"
-VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint")
+VERILATOR_FLAGS = ("--cc", "-O3", "--output-split", "0", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint")
 CXX_FLAGS = ("-std=gnu++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-plt", "-w")
 
 
@@ -37,7 +37,7 @@ class Shape:
     Members
     -------
     kind : str
-        "nic", "switch" or "link".
+        "nic", "switch", "link" or "sonet".
     parameters : tuple of (str, int)
         Sorted keyword arguments of the component, without ``width``.
     """
@@ -54,7 +54,7 @@ class Shape:
         from bentpipe_hdl import nodes
         from bentpipe_hdl.cell import WIDE
 
-        classes = {"nic": nodes.Nic, "switch": nodes.Switch, "link": nodes.Link}
+        classes = {"nic": nodes.Nic, "switch": nodes.Switch, "link": nodes.Link, "sonet": nodes.SonetLine}
         return classes[self.kind](width=WIDE, **dict(self.parameters))
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from .errors import NetworkError, SimulationError
 from .interface import PduEvent
 from .units import cell_period, ps_to_ticks, ticks_to_ps
 
-__all__ = ["Link", "Network", "Nic", "Node", "Switch"]
+__all__ = ["Link", "Network", "Nic", "Node", "SonetLine", "Switch"]
 
 POLICIES = {"tail": (0, 0), "ppd": (1, 0), "epd": (1, 1)}
 """(ppd, epd) bits of a VC by the name of its policy."""
@@ -38,6 +38,7 @@ class Node:
     """A node of a network: its name, its index in the event loop, its registers."""
 
     kind = ""
+    ports: int = 1
 
     def __init__(self, network: Network, name: str):
         self.network, self.name = network, name
@@ -140,12 +141,9 @@ class Switch(Node):
     def __init__(self, network: Network, name: str, **settings: Any):
         super().__init__(network, name)
         self.periods = [_period(f"switch {name}, port {p}", r) for p, r in enumerate(settings["port_rates_bps"])]
+        self.ports = len(self.periods)
         self.settings = settings
         self.vcs: list[dict[str, Any]] = []
-
-    @property
-    def ports(self) -> int:
-        return len(self.periods)
 
     def shape(self) -> Shape:
         vcs = _size(self.name, len(self.vcs))
@@ -202,8 +200,7 @@ class Link(Node):
         super().__init__(network, name)
         if not 0 <= delay_ps <= 10**12:
             raise NetworkError(f"link {name}: a delay must be from 0 to 1 s, not {delay_ps} ps")
-        if ber and not 1e-15 <= ber <= 1e-3:
-            raise NetworkError(f"link {name}: a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
+        _check_ber(f"link {name}", ber)
         self.delay, self.ber = max(1, round_ticks(delay_ps)), ber
         self.losses: dict[tuple[int, int], tuple[bool, list[int]]] = {}
 
@@ -253,16 +250,11 @@ class Link(Node):
         self._configure_losses()
         if not self.ber:
             return
-        from bentpipe_hdl.link.gap import scale_of
-
-        digest = hashlib.sha256(f"{self.network.seed}/{self.name}".encode()).digest()
-        draw = random.Random(digest)
-        gap = min(int(math.log(1.0 - draw.random()) / math.log1p(-self.ber)), (1 << 56) - 1)
-        mantissa, shift = scale_of(self.ber)
-        self.write(0x0003, mantissa)
-        self.write(0x0004, shift)
-        self.write_wide(0x0010, gap)
-        self.write_wide(0x0012, int.from_bytes(digest[:8], "little") or 1)
+        errors = _Errors(self.network.seed, self.name, self.ber)
+        self.write(0x0003, errors.mantissa)
+        self.write(0x0004, errors.shift)
+        self.write_wide(0x0010, errors.gap)
+        self.write_wide(0x0012, errors.state)
         self.write(0x0002, 1)
 
     def counters(self) -> dict[str, Any]:
@@ -273,6 +265,98 @@ class Link(Node):
         now = self.counters()
         self._expect("cells in = counted", cells_in, now["cells"])
         self._expect("cells in = cells out + lost", cells_in, cells_out + now["drop_lost"] + now["drop_listed"])
+
+
+class SonetLine(Node):
+    """A line with its SONET framing, both ways; port 0 is its one end, port 1 the other."""
+
+    kind = "sonet"
+    ports = 2
+
+    def __init__(self, network: Network, name: str, sts: int, ber: tuple[float, float], ppm: float):
+        super().__init__(network, name)
+        if sts not in (3, 12):
+            raise NetworkError(f"SONET line {name}: STS-3c or STS-12c, not STS-{sts}c")
+        for ratio in ber:
+            _check_ber(f"SONET line {name}", ratio)
+        if not -320 <= ppm <= 320:
+            raise NetworkError(f"SONET line {name}: pointers follow offsets from -320 to 320 ppm, not {ppm:g}")
+        self.sts, self.ber, self.ppm = sts, ber, ppm
+
+    def shape(self) -> Shape:
+        return Shape.of("sonet", sts=self.sts)
+
+    def configure(self) -> None:
+        from bentpipe_hdl.sonet.terminal import register
+
+        drift = round(self.ppm * 13136.56) & 0xFFFFFF
+        self.write(0x1000 + register("drift").address, drift)
+        self.write(0x2000 + register("drift").address, -drift & 0xFFFFFF)
+        for way, ratio in enumerate(self.ber):
+            if ratio:
+                errors = _Errors(self.network.seed, f"{self.name}/{way}", ratio)
+                base = 0x0100 + 0x80 * way
+                self.write(base + 1, errors.mantissa)
+                self.write(base + 2, errors.shift)
+                self.write_wide(base + 4, errors.gap)
+                self.write_wide(base + 6, errors.state)
+                self.write(base, 1)
+
+    def counters(self) -> dict[str, Any]:
+        names = ("queued", "sent", "received")
+        found: dict[str, Any] = {
+            name: [self.read(0x0080 + 2 * k), self.read(0x0081 + 2 * k)] for k, name in enumerate(names)
+        }
+        found |= {"drop_full": self.read(0x0086), "drop_hec": self.read(0x0087), "under_way": self.read(0x0088)}
+        found["error_bits"] = [self.read(0x0110), self.read(0x0190)]
+        # What one end sent and the other has not received: lost, or still on the line.
+        lost = [(found["sent"][way] - found["received"][1 - way]) % _WORD for way in range(2)]
+        found["drop_line"] = [cells if cells < _WORD // 2 else 0 for cells in lost] if any(self.ber) else [0, 0]
+        return found
+
+    def terminal(self, end: int) -> dict[str, int]:
+        """Counters (latched now), defects and the rest that the terminal of an end (0 or 1) tells, by register name."""
+        from bentpipe_hdl.sonet.terminal import REGISTERS, register
+
+        base = 0x1000 + 0x1000 * end
+        self.write(base + register("latch").address, 0)
+        return {r.name: self.read(base + r.address) for r in REGISTERS if r.access == "ro"}
+
+    def lose_signal(self, way: int, words: int) -> None:
+        """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
+        self.write(0x010A + 0x80 * way, words)
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        now = self.counters()
+        kept = sum(now["queued"]) + sum(now["sent"]) + now["drop_full"] + now["drop_hec"]
+        self._expect("cells in = sent + waiting + dropped", cells_in, kept)
+        self._expect("cells received = cells out", sum(now["received"]), cells_out + now["under_way"])
+        if not any(self.ber):
+            for way in range(2):
+                under_way = (now["sent"][way] - now["received"][1 - way]) % _WORD
+                if under_way > self.UNDER_WAY:
+                    raise NetworkError(f"{self.name}: {under_way} cells sent and not received on a line without errors")
+
+    UNDER_WAY = 8
+    """Most cells between the waiting ones of an end and the other end."""
+
+
+class _Errors:
+    """Where a line's random errors start, from a seed and a name; the same for any kind of line."""
+
+    def __init__(self, seed: int, name: str, rate: float):
+        from bentpipe_hdl.link.gap import scale_of
+
+        digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+        draw = random.Random(digest)
+        self.gap = min(int(math.log(1.0 - draw.random()) / math.log1p(-rate)), (1 << 56) - 1)
+        self.mantissa, self.shift = scale_of(rate)
+        self.state = int.from_bytes(digest[:8], "little") or 1
+
+
+def _check_ber(what: str, ber: float) -> None:
+    if ber and not 1e-15 <= ber <= 1e-3:
+        raise NetworkError(f"{what}: a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
 
 
 class Network:
@@ -339,6 +423,16 @@ class Network:
         """One direction of a line: ``delay_ps`` of propagation (at least a tick), independent bit errors at ``ber``."""
         return self._add(Link(self, name, delay_ps, ber))
 
+    def add_sonet_line(
+        self, name: str, sts: int = 3, ber: tuple[float, float] = (0.0, 0.0), ppm: float = 0.0
+    ) -> SonetLine:
+        """A SONET line both ways, STS-3c or STS-12c, without propagation delay. Its ports are ``(line, 0)`` and ``(line, 1)``.
+
+        ``ber``: independent bit errors from port 0 to 1, and back. ``ppm``: how much slower the payload's clock is at port 0
+        than the line's, and how much faster at port 1.
+        """
+        return self._add(SonetLine(self, name, sts, ber, ppm))
+
     def _add(self, node: Any) -> Any:
         if self.handle:
             raise NetworkError(f"{node.name}: the network runs already, nothing can be added")
@@ -354,8 +448,7 @@ class Network:
         """
         (a, a_port), (b, b_port) = (face if isinstance(face, tuple) else (face, 0) for face in (source, sink))
         for node, port in ((a, a_port), (b, b_port)):
-            ports = node.ports if isinstance(node, Switch) else 1
-            if not 0 <= port < ports:
+            if not 0 <= port < node.ports:
                 raise NetworkError(f"{node.name} has no port {port}")
         if a_port in a.outputs:
             raise NetworkError(f"output {a_port} of {a.name} is connected twice")

@@ -501,6 +501,7 @@ void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) {
     *node.csr_w_en = 1;
     net->quiet(node);
     *node.csr_w_en = 0;
+    net->wake(index);  // a setting may have changed when the node is due
 }
 
 uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) {
