@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.experiment.applications import make_application, make_session
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec, VcSpec
-from bentpipe.experiment.units import LINE_RATES
+from bentpipe.experiment.units import LINE_RATES, SONET_RATES
 
 if TYPE_CHECKING:
     from bentpipe.apps.app import Application
@@ -66,6 +66,9 @@ class BuiltExperiment:
     capture: Callable[[Path], Callable[[], None]]
 
 
+Between = dict[tuple[str, str], list[Any]]
+"""The nodes of a line from one host or switch to another, by their names."""
+
 _PORTS: Final = 4
 """Switches have this many ports and more, so that most experiments share one compiled shape."""
 
@@ -88,8 +91,8 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
     from bentpipe_sim.network import Network
 
     network = Network(seed=experiment.seed)
-    nics, switches, links = _nodes(experiment, network)
-    vcs = [_vc(experiment, network, vc, nics, switches, links) for vc in experiment.vcs]
+    nics, switches, links, between = _nodes(experiment, network)
+    vcs = [_vc(experiment, network, vc, nics, switches, between) for vc in experiment.vcs]
     for loss in experiment.losses:
         vc = experiment.vcs[loss.vc]
         links[loss.way].lose(vc.vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
@@ -182,10 +185,11 @@ def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
 
 def _nodes(
     experiment: Experiment, network: Network
-) -> tuple[dict[str, Nic], dict[str, Switch], dict[tuple[str, str], Link]]:
+) -> tuple[dict[str, Nic], dict[str, Switch], dict[tuple[str, str], Link], Between]:
     nics: dict[str, Nic] = {}
     switches: dict[str, Switch] = {}
     links: dict[tuple[str, str], Link] = {}
+    between: Between = {}
     for spec in experiment.network.switches:
         switches[spec.name] = network.add_switch(
             spec.name,
@@ -196,22 +200,43 @@ def _nodes(
             clp_threshold=spec.clp_threshold or None,
         )
     for line in experiment.network.lines:
-        _line(network, line, switches, links)
+        _line(network, line, switches, links, between)
     for host in experiment.network.hosts:
         nic = nics[host.name] = network.add_nic(host.name, rate_bps=host.rate_bps)
         face = (switches[host.port.switch], host.port.port)
-        network.connect(nic, face, delay_ps=host.delay_ps)
-        network.connect(face, nic, delay_ps=host.delay_ps)
-    return nics, switches, links
+        if host.sonet:
+            sonet = network.add_sonet_line(f"{host.name}.line", SONET_RATES[host.rate_bps])
+            for end, node in enumerate((nic, face)):
+                network.connect(node, (sonet, end))
+                network.connect((sonet, end), node, delay_ps=host.delay_ps)
+            between[host.name, host.port.switch] = between[host.port.switch, host.name] = [sonet]
+        else:
+            network.connect(nic, face, delay_ps=host.delay_ps)
+            network.connect(face, nic, delay_ps=host.delay_ps)
+    return nics, switches, links, between
 
 
-def _line(network: Network, line: LineSpec, switches: dict[str, Switch], links: dict[tuple[str, str], Link]) -> None:
-    first, second = line.ends
-    for a, b, ber, way in ((first, second, line.ber[0], "out"), (second, first, line.ber[1], "back")):
-        link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=ber)
-        network.connect((switches[a.switch], a.port), link)
+def _line(
+    network: Network,
+    line: LineSpec,
+    switches: dict[str, Switch],
+    links: dict[tuple[str, str], Link],
+    between: Between,
+) -> None:
+    """A link each way; errors and framing are those of the SONET line before them, if it is one: to the cells it is the
+    same whether they are delayed before the receiver or behind it."""
+    sonet = None
+    if line.sonet:
+        sonet = network.add_sonet_line(f"{line.name}.line", SONET_RATES[line.rate_bps], line.ber, line.ppm)
+        for end, face in enumerate(line.ends):
+            network.connect((switches[face.switch], face.port), (sonet, end))
+    for end, way in enumerate(("out", "back")):
+        a, b = line.ends[end], line.ends[1 - end]
+        link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=0.0 if sonet else line.ber[end])
+        network.connect((sonet, 1 - end) if sonet else (switches[a.switch], a.port), link)
         network.connect(link, (switches[b.switch], b.port))
         links.setdefault((a.switch, b.switch), link)
+        between.setdefault((a.switch, b.switch), [sonet, link] if sonet else [link])
 
 
 def _vc(
@@ -220,13 +245,12 @@ def _vc(
     vc: VcSpec,
     nics: dict[str, Nic],
     switches: dict[str, Switch],
-    links: dict[tuple[str, str], Link],
+    between: Between,
 ) -> int:
     path = []
     for here, after in zip(vc.path, (*vc.path[1:], ""), strict=True):
         path.append(nics[here] if here in nics else switches[here])
-        if (here, after) in links:
-            path.append(links[here, after])
+        path += between.get((here, after), [])
     first = next(s for s in experiment.network.switches if s.name == vc.path[1])
     mtu = min(experiment.host(vc.path[0]).mtu, experiment.host(vc.path[-1]).mtu)
     return network.add_vc(

@@ -103,7 +103,8 @@ def _assign_all(
     touched: set[str] = set()
     for who, key, value in settings:
         if key == "network.line":
-            for line in _table(_table(document, "network"), "lines").values():
+            network = _table(document, "network")
+            for line in (*_table(network, "lines").values(), *_table(network, "hosts").values()):
                 if isinstance(line, dict):
                     line.pop("line", None)
         _assign(document, who, key.split("."), value, name, "", touched)

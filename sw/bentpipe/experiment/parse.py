@@ -24,7 +24,7 @@ from bentpipe.experiment.schema import (
     VcSpec,
 )
 from bentpipe.experiment.table import Source, Table, nearest
-from bentpipe.experiment.units import LINE_RATES, format_rate, parse_rate
+from bentpipe.experiment.units import LINE_RATES, SONET_RATES, format_rate, parse_rate
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 
@@ -53,9 +53,11 @@ _SWITCH: Final = (
     "vc_limit",
     "processing_delay",
 )
-_LINE: Final = ("ends", "rate", "delay", "ber", "line")
+_LINE: Final = ("ends", "rate", "delay", "ber", "line", "ppm")
+_KINDS: Final = ("cell", "sonet")
+_MAX_PPM: Final = 320.0
 _HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
-_HOST: Final = ("port", "rate", "delay", *_HOST_COMMON)
+_HOST: Final = ("port", "rate", "delay", "line", *_HOST_COMMON)
 _VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit", "epd_threshold")
 _RECORD: Final = ("interval", "what", "pcap")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
@@ -179,7 +181,6 @@ def _network(top: Table) -> NetworkSpec:
     for name, switch in ports.items():
         for port, rate in enumerate(switch):
             rates[Face(name, port)] = rate or LINE_RATES["OC-3c"]
-    common_line = table.text("line", "cell")
     for name, line in table.named("lines", _LINE):
         ends = line.items("ends")
         if len(ends) != 2:
@@ -187,16 +188,13 @@ def _network(top: Table) -> NetworkSpec:
         faces = (_face(line, "ends", ends[0], counts), _face(line, "ends", ends[1], counts))
         given = line.rate("rate", None)
         sending = [take(face, line, "ends", given) for face in faces]
-        for face, rate in zip(faces, sending, strict=True):
-            rates[face] = rate
-        kind = line.text("line", common_line)
-        owner = line if "line" in line else table
-        if kind == "sonet":
-            raise owner.error("line", 'line = "sonet" is not there yet; use "cell"')
-        if kind != "cell":
-            raise owner.error("line", f"unknown value {kind!r}{nearest(kind, ('cell', 'sonet'))}")
+        rate = given or max(sending)
+        kind = _kind(line, table, rate)
+        ppm = _ppm(line, kind)
+        for face, own in zip(faces, sending, strict=True):
+            rates[face] = round(own * (1 - abs(ppm) * 1e-6))  # so that a slower payload takes all cells
         delay = line.time("delay", 0, high=_MAX_DELAY_PS)
-        lines.append(LineSpec(name, faces, given or max(sending), delay, _ber(line), kind))
+        lines.append(LineSpec(name, faces, rate, delay, _ber(line), kind, ppm))
 
     common = top.sub("hosts", (*_HOST_COMMON, "tcp"))
     hosts = []
@@ -206,7 +204,7 @@ def _network(top: Table) -> NetworkSpec:
         face = _face(host, "port", host.text("port"), counts)
         rate = host.rate("rate", LINE_RATES["OC-3c"])
         rates[face] = take(face, host, "port", rate)
-        hosts.append(_host(name, face, rate, host, common))
+        hosts.append(_host(name, face, rate, host, common, _kind(host, table, rate)))
     if len(hosts) < 2:
         raise table.error("hosts", "an experiment has two hosts and more ([network.hosts.NAME])")
     specs = [_switch(name, switch, [rates[Face(name, p)] for p in range(counts[name])]) for name, switch in switches]
@@ -252,7 +250,27 @@ def _ber(line: Table) -> tuple[float, float]:
     return float(both[0]), float(both[1])
 
 
-def _host(name: str, face: Face, rate: int, own: Table, common: Table) -> HostSpec:
+def _kind(own: Table, network: Table, rate: int) -> str:
+    """``line`` of a line, or of the whole network."""
+    owner = own if "line" in own else network
+    kind = owner.text("line", "cell")
+    if kind not in _KINDS:
+        raise owner.error("line", f"unknown value {kind!r}{nearest(kind, _KINDS)}")
+    if kind == "sonet" and rate not in SONET_RATES:
+        raise owner.error("line", f"{own.path} has {format_rate(rate)}; SONET is OC-3c or OC-12c")
+    return kind
+
+
+def _ppm(line: Table, kind: str) -> float:
+    if "ppm" in line and kind != "sonet":
+        raise line.error("ppm", 'a clock offset needs line = "sonet"')
+    ppm = line.number("ppm", 0.0)
+    if not -_MAX_PPM <= ppm <= _MAX_PPM:
+        raise line.error("ppm", f"{ppm!r} is out of range -{_MAX_PPM:g} to {_MAX_PPM:g}")
+    return float(ppm)
+
+
+def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str) -> HostSpec:
     def pick(key: str) -> Table:
         return own if key in own else common
 
@@ -276,6 +294,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table) -> HostSp
         receive_cost_ps=cost("receive_cost"),
         mtu=pick("mtu").integer("mtu", 9180, low=104, high=65527),
         interface_queue=pick("interface_queue").integer("interface_queue", 0),
+        line=line,
     )
 
 

@@ -77,7 +77,9 @@ class LineSpec:
     ber : tuple[float, float]
         Bit error ratio from the first end to the second, and back.
     line : str
-        ``"cell"``: the SONET overhead is in the rate.
+        ``"cell"``: the SONET overhead is in the rate; ``"sonet"``: every byte of STS-3c or STS-12c frames.
+    ppm : float
+        Of a SONET line: how much slower the payload's clock is at the first end, and faster at the second.
     """
 
     name: str
@@ -86,6 +88,11 @@ class LineSpec:
     delay_ps: int
     ber: tuple[float, float]
     line: str
+    ppm: float = 0.0
+
+    @property
+    def sonet(self) -> bool:
+        return self.line == "sonet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,11 @@ class HostSpec:
     receive_cost_ps: int | None
     mtu: int
     interface_queue: int
+    line: str = "cell"
+
+    @property
+    def sonet(self) -> bool:
+        return self.line == "sonet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +213,11 @@ class NetworkSpec:
     switches: tuple[SwitchSpec, ...]
     lines: tuple[LineSpec, ...]
     hosts: tuple[HostSpec, ...]
+
+    @property
+    def sonet(self) -> bool:
+        """Any line carries SONET frames."""
+        return any(line.sonet for line in self.lines) or any(host.sonet for host in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)

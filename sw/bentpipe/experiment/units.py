@@ -14,6 +14,7 @@ from typing import Final
 __all__ = [
     "LINE_RATES",
     "MAX_RATE_BPS",
+    "SONET_RATES",
     "TICK_PS",
     "format_rate",
     "format_size",
@@ -36,6 +37,9 @@ LINE_RATES: Final = {
     "TAXI": 98_148_000,
 }
 """Bits of cells (53 octets each) a second that the named lines carry, line overhead taken off."""
+
+SONET_RATES: Final = {LINE_RATES["OC-3c"]: 3, LINE_RATES["OC-12c"]: 12}
+"""The cell rates of SONET lines, and their STS-Nc."""
 
 _TIME: Final = {"s": 0, "ms": 3, "us": 6, "µs": 6, "ns": 9, "ps": 12}
 _TIME_EXTRA: Final = {"min": 60}
