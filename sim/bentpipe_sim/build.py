@@ -26,7 +26,19 @@ from .errors import CacheError, ToolError
 __all__ = ["DEFAULT_SHAPES", "Shape", "build_all", "build_loop", "build_model", "cache_folder", "compiler", "verilator"]
 
 CSRC = Path(__file__).parent / "csrc"
-VERILATOR_FLAGS = ("--cc", "-O3", "--output-split", "0", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint")
+VERILATOR_FLAGS = (
+    "--cc",
+    "-O3",
+    "--output-split",
+    "0",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--noassert",
+    "-Wno-fatal",
+    "-Wno-lint",
+)
 CXX_FLAGS = ("-std=gnu++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-plt", "-w")
 
 

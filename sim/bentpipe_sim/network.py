@@ -282,6 +282,7 @@ class SonetLine(Node):
         if not -320 <= ppm <= 320:
             raise NetworkError(f"SONET line {name}: pointers follow offsets from -320 to 320 ppm, not {ppm:g}")
         self.sts, self.ber, self.ppm = sts, ber, ppm
+        self.disturbed = any(ber)
 
     def shape(self) -> Shape:
         return Shape.of("sonet", sts=self.sts)
@@ -311,19 +312,26 @@ class SonetLine(Node):
         found["error_bits"] = [self.read(0x0110), self.read(0x0190)]
         # What one end sent and the other has not received: lost, or still on the line.
         lost = [(found["sent"][way] - found["received"][1 - way]) % _WORD for way in range(2)]
-        found["drop_line"] = [cells if cells < _WORD // 2 else 0 for cells in lost] if any(self.ber) else [0, 0]
+        found["drop_line"] = [cells if cells < _WORD // 2 else 0 for cells in lost] if self.disturbed else [0, 0]
         return found
 
+    def latch(self) -> None:
+        """Both terminals copy their counters and clear them, at the line's next word (463 ns)."""
+        from bentpipe_hdl.sonet.terminal import register
+
+        for base in (0x1000, 0x2000):
+            self.write(base + register("latch").address, 0)
+
     def terminal(self, end: int) -> dict[str, int]:
-        """Counters (latched now), defects and the rest that the terminal of an end (0 or 1) tells, by register name."""
-        from bentpipe_hdl.sonet.terminal import REGISTERS, register
+        """What the registers of an end (0 or 1) say, by name; the counters are those of the last :meth:`latch`."""
+        from bentpipe_hdl.sonet.terminal import REGISTERS
 
         base = 0x1000 + 0x1000 * end
-        self.write(base + register("latch").address, 0)
-        return {r.name: self.read(base + r.address) for r in REGISTERS if r.access == "ro"}
+        return {r.name: self.read(base + r.address) for r in REGISTERS if r.access != "wo"}
 
     def lose_signal(self, way: int, words: int) -> None:
-        """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
+        """Zeros on the line from end ``way`` for so many words (2.16 million a second). Cells are lost from now on."""
+        self.disturbed = True
         self.write(0x010A + 0x80 * way, words)
 
     def check(self, cells_in: int, cells_out: int) -> None:
@@ -331,7 +339,7 @@ class SonetLine(Node):
         kept = sum(now["queued"]) + sum(now["sent"]) + now["drop_full"] + now["drop_hec"]
         self._expect("cells in = sent + waiting + dropped", cells_in, kept)
         self._expect("cells received = cells out", sum(now["received"]), cells_out + now["under_way"])
-        if not any(self.ber):
+        if not self.disturbed:
             for way in range(2):
                 under_way = (now["sent"][way] - now["received"][1 - way]) % _WORD
                 if under_way > self.UNDER_WAY:

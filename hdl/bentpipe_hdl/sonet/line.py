@@ -158,7 +158,9 @@ class SonetLine(wiring.Component):
 
     def __init__(self, *, width=WIDE, sts=3):
         if width != WIDE:
-            raise ValueError(f"width must be {WIDE} bits, not {width!r}: on an FPGA an end of a line is a SonetTerminal")
+            raise ValueError(
+                f"width must be {WIDE} bits, not {width!r}: on an FPGA an end of a line is a SonetTerminal"
+            )
         if sts not in (3, 12):
             raise ValueError(f"sts must be 3 or 12, not {sts!r}")
         self.width, self.sts = width, sts
@@ -238,7 +240,9 @@ class SonetLine(wiring.Component):
             counts.append((level, sent, received))
             csr.status(f"QUEUED{k}", 0x0080 + k, level, f"cells that wait at end {k}")
             csr.status(f"SENT{k}", 0x0082 + k, sent, f"cells put on the line by end {k}")
-            csr.status(f"RECEIVED{k}", 0x0084 + k, received, f"cells received by end {k}, with header errors and alien ones")
+            csr.status(
+                f"RECEIVED{k}", 0x0084 + k, received, f"cells received by end {k}, with header errors and alien ones"
+            )
         csr.status("FULL", 0x0086, dropped, "cells that found 16 waiting")
         csr.status("HEC", 0x0087, hec, "cells that came in with hec_error, dropped")
         csr.status("UNDER_WAY", 0x0088, waiting, "cells received that leave in the next tick")

@@ -23,7 +23,7 @@ from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe_sim.errors import SimulationError
 
-__all__ = ["run_experiment"]
+__all__ = ["run_beside_cells", "run_experiment"]
 
 _PS: Final = 10**12
 _log = logging.getLogger(__name__)
@@ -100,6 +100,25 @@ def run_experiment(
         return result
     finally:
         built.close()
+
+
+def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress: bool = False) -> None:
+    """Run an experiment with SONET lines again with lines of cells; the difference goes into the result's summary."""
+    network = experiment.network
+    plain = dataclasses.replace(
+        network,
+        lines=tuple(dataclasses.replace(line, line="cell", ppm=0.0) for line in network.lines),
+        hosts=tuple(dataclasses.replace(host, line="cell") for host in network.hosts),
+    )
+    until = round(result.summary["time"]["simulated_s"] * _PS)
+    record = dataclasses.replace(experiment.record, pcap=())
+    cells = dataclasses.replace(experiment, network=plain, duration_ps=until, record=record)
+    rates = run_experiment(cells, show_progress=show_progress).summary["metrics"]
+    ours = result.summary["metrics"]["aggregate_goodput"]
+    result.summary["cell_lines"] = {
+        "aggregate_goodput": rates["aggregate_goodput"],
+        "difference_bps": ours - rates["aggregate_goodput"],
+    }
 
 
 def _simulate(

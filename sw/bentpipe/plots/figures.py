@@ -27,7 +27,9 @@ _REASONS: Final = {
     "ppd": "partial packet discard",
     "clp": "CLP threshold",
     "hec": "header error",
-    "lost": "header error",
+    "lost": "delay memory full",
+    "listed": "listed losses",
+    "line": "lost on the line",
     "unknown": "unknown VC",
 }
 

@@ -16,6 +16,7 @@ from bentpipe.results.tables import (
     drop_rows,
     figure_text,
     flow_tables,
+    lines_text,
     note_text,
     published_rows,
     time_text,
@@ -101,6 +102,9 @@ def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | No
     if len(result.flows) > 1:
         total, fair = s["metrics"]["aggregate_goodput"] / 1e6, s["metrics"]["fairness"]
         parts.append(f"<p>Together {figure_text(total)} Mb/s, fairness index {figure_text(fair)}.</p>")
+    lines = lines_text(s)
+    if lines:
+        parts.append(f"<p>{html.escape(lines)}</p>")
     parts.append("<h2>Cells dropped</h2>")
     drops = drop_rows(s["drops"])
     parts.append(html_table(("node", "reason", "cells"), drops, 2) if drops else "<p>None.</p>")

@@ -14,6 +14,7 @@ __all__ = [
     "drop_rows",
     "figure_text",
     "flow_tables",
+    "lines_text",
     "note_text",
     "print_run",
     "print_table",
@@ -138,6 +139,16 @@ def note_text(summary: dict[str, Any]) -> str | None:
     return None
 
 
+def lines_text(summary: dict[str, Any]) -> str | None:
+    """What SONET lines made of the goodput, if the run has them."""
+    beside = summary.get("cell_lines")
+    if not beside:
+        return None
+    ours, theirs = summary["metrics"]["aggregate_goodput"] / 1e6, beside["aggregate_goodput"] / 1e6
+    difference = beside["difference_bps"] / 1e6
+    return f"SONET lines: {ours:.4f} Mb/s; lines of cells: {theirs:.4f} Mb/s; difference {difference:+.4f} Mb/s."
+
+
 def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
     """Which connections broke, and why."""
     broken = [f"{flow['name']} ({flow['error']})" for flow in flows if flow.get("error")]
@@ -170,6 +181,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         if total["fairness"] is not None:
             text += f", fairness {total['fairness']:.3f}"
         console.print(text, highlight=False)
+    lines = lines_text(summary)
+    if lines:
+        console.print(lines, highlight=False)
     broken = broken_text(flows)
     if broken:
         console.print(broken, style="red", highlight=False)

@@ -1,9 +1,11 @@
 """What happens between the ends of a line."""
 
+import itertools
+
 import pytest
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.sonet.geometry import Geometry
+from bentpipe_hdl.link.gap import scale_of
 from bentpipe_hdl.sonet.line import LineErrors, SonetLine
 
 
@@ -16,23 +18,37 @@ def run(body, dut):
 
 @pytest.mark.parametrize("width", [1, 9])
 def test_random_errors_at_a_rate(width):
-    dut = LineErrors(width, seed=12345)
-    words = 4000
-    flipped = [0] * (8 * width)
+    """At 1e-3: gaps are geometric, every place of a word is hit; the first error is where it was put."""
+    dut = LineErrors(width)
+    bits, words = 8 * width, 36000 // width
+    places = []
 
     async def body(ctx):
-        ctx.set(dut.rate, (1 << 32) // 10)
-        for _ in range(words):
+        mantissa, shift = scale_of(1e-3)
+        for name, value in (("mantissa", mantissa), ("shift", shift), ("gap", 3 * bits + 5), ("state", 12345)):
+            ctx.set(getattr(dut, name), value)
+        ctx.set(dut.gap_start, 1)
+        ctx.set(dut.state_start, 1)
+        await ctx.tick()
+        ctx.set(dut.gap_start, 0)
+        ctx.set(dut.state_start, 0)
+        ctx.set(dut.random, 1)
+        for word in range(words):
             await ctx.tick()
             out = ctx.get(dut.o)
             assert out.bit_count() <= 1
             if out:
-                flipped[out.bit_length() - 1] += 1
-        assert sum(flipped) == ctx.get(dut.errors)
+                at = out.bit_length() - 1
+                places.append(word * bits + at // 8 * 8 + 7 - at % 8)
+        assert len(places) == ctx.get(dut.errors)
 
     run(body, dut)
-    assert 330 < sum(flipped) < 470  # 400 are expected, 19 a standard deviation
-    assert sum(count > 0 for count in flipped) > 0.9 * len(flipped)
+    assert places[0] == 3 * bits + 5
+    total = bits * words
+    assert abs(len(places) - total / 1000) < 5 * (total / 1000) ** 0.5
+    gaps = [b - a for a, b in itertools.pairwise(places)]
+    assert 0.25 < sum(gap < 500 for gap in gaps) / len(gaps) < 0.55  # 1 - exp(-0.5) = 0.39
+    assert len({place % bits for place in places}) > (5 if width == 1 else 60)
 
 
 def test_burst_one_bit_and_loss():
@@ -60,23 +76,8 @@ def test_burst_one_bit_and_loss():
     assert out == expected
 
 
-def test_cells_cross_the_line():
-    g = Geometry(3, 9)
-    dut = SonetLine(g)
-    got = []
-
-    async def body(ctx):
-        sent = 0
-        for k in range(5 * g.frame_words):
-            if k > 3 * g.frame_words and sent < 20 and ctx.get(dut.a_tx_ready):
-                ctx.set(dut.a_tx_valid, 1)
-                ctx.set(dut.a_tx_cell, (0x640 << 384) | sent)
-                sent += 1
-            else:
-                ctx.set(dut.a_tx_valid, 0)
-            await ctx.tick()
-            if ctx.get(dut.b_rx_valid):
-                got.append(ctx.get(dut.b_rx_cell))
-
-    run(body, dut)
-    assert got == [(0x640 << 384) | k for k in range(20)]
+def test_impossible_lines():
+    with pytest.raises(ValueError, match="width must be 416 bits, not 32: on an FPGA"):
+        SonetLine(width=32)
+    with pytest.raises(ValueError, match="sts must be 3 or 12, not 1"):
+        SonetLine(sts=1)
