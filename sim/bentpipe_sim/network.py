@@ -434,10 +434,10 @@ class Network:
     def add_sonet_line(
         self, name: str, sts: int = 3, ber: tuple[float, float] = (0.0, 0.0), ppm: float = 0.0
     ) -> SonetLine:
-        """A SONET line both ways, STS-3c or STS-12c, without propagation delay. Its ports are ``(line, 0)`` and ``(line, 1)``.
+        """A SONET line both ways, STS-3c or STS-12c, without propagation delay; its ports are 0 and 1.
 
-        ``ber``: independent bit errors from port 0 to 1, and back. ``ppm``: how much slower the payload's clock is at port 0
-        than the line's, and how much faster at port 1.
+        ``ber``: independent bit errors from port 0 to 1, and back. ``ppm``: how much slower the payload's clock is at
+        port 0 than the line's, and how much faster at port 1.
         """
         return self._add(SonetLine(self, name, sts, ber, ppm))
 

@@ -129,7 +129,7 @@ def test_cells_lost_on_a_line_without_errors_are_an_error():
     line.write(0x010A, 1000)  # behind the back of lose_signal
     network.send(nics[0].index, vcs[0], b"x" * 2000)
     network.run(5 * MS)
-    with pytest.raises(NetworkError, match="line: .* cells sent and not received on a line without errors"):
+    with pytest.raises(NetworkError, match=r"line: .* cells sent and not received on a line without errors"):
         network.check_conservation()
 
 

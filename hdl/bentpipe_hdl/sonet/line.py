@@ -16,8 +16,8 @@ __all__ = ["LineErrors", "SonetLine"]
 class LineErrors(wiring.Component):
     """Inverts bits of a line and takes its signal away. Latency 1 clock.
 
-    Random errors are a countdown of good bits to the next one (:class:`~bentpipe_hdl.link.gap.Gap`), at any rate from 1e-3 to
-    1e-15. One error a word: one that would follow in the same word hits the first bit of the next.
+    Random errors are a countdown of good bits to the next one (:class:`~bentpipe_hdl.link.gap.Gap`), at any rate from
+    1e-3 to 1e-15. One error a word: one that would follow in the same word hits the first bit of the next.
 
     Parameters
     ----------
@@ -127,14 +127,14 @@ class SonetLine(wiring.Component):
     """A line as a node of a network: two terminals and the bytes between them, both ways.
 
     End 0 and end 1 are the ports. A cell that comes in at a port is framed there and comes out at the other one, with
-    ``hec_error`` where its header had an error that could not be corrected. Up to ``WAITING`` cells wait for the line at
-    each end; there is no propagation delay.
+    ``hec_error`` where its header had an error that could not be corrected. Up to ``WAITING`` cells wait for the line
+    at each end; there is no propagation delay.
 
     **Time.** A word of 3N bytes lasts for 416/159 ticks, exactly, by a remainder that is carried on: so a line is in
     step with the cell rates of 149.76 and 599.04 Mb/s for ever. SONET never stops: the node is due at each word. After
     reset ``START`` frames pass, a word a clock, until both ends are in service (``idle`` is low).
 
-    **Registers.** Its own at 0x0000, the terminals' (:data:`~bentpipe_hdl.sonet.terminal.REGISTERS`) at 0x1000 and 0x2000. What
+    **Registers.** Its own at 0x0000, the terminals' (``bentpipe_hdl.sonet.terminal.REGISTERS``) at 0x1000 and 0x2000. What
     hits the line from end 0 to end 1 is set at 0x0100, the other way at 0x0180.
 
     A clock offset between the ends is the terminals' ``drift``: it moves pointers, and idle cells take up the rest.
