@@ -134,7 +134,7 @@ class SonetLine(wiring.Component):
     step with the cell rates of 149.76 and 599.04 Mb/s for ever. SONET never stops: the node is due at each word. After
     reset ``START`` frames pass, a word a clock, until both ends are in service (``idle`` is low).
 
-    **Registers.** Its own at 0x0000, the terminals' (``bentpipe_hdl.sonet.terminal.REGISTERS``) at 0x1000 and 0x2000. What
+    **Registers.** Its own at 0x0000, the terminals' (``sonet.terminal.REGISTERS``) at 0x1000 and 0x2000. What
     hits the line from end 0 to end 1 is set at 0x0100, the other way at 0x0180.
 
     A clock offset between the ends is the terminals' ``drift``: it moves pointers, and idle cells take up the rest.
