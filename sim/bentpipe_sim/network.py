@@ -345,7 +345,7 @@ class SonetLine(Node):
                 if under_way > self.UNDER_WAY:
                     raise NetworkError(f"{self.name}: {under_way} cells sent and not received on a line without errors")
 
-    UNDER_WAY = 8
+    UNDER_WAY = 16
     """Most cells between the waiting ones of an end and the other end."""
 
 

@@ -422,17 +422,24 @@ class _Scheduler:
             for at in own:
                 statement_needs = reads[at].needs
                 statement_needs -= {k for k in own if k > at}
-        copies = [f"c{index} = {self.register(index)};" for index in sorted(self.copied)]
         locals_ += [f"automatic logic {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
 
         # Writes, after everything else is read; a register is written after all writes that read it
         ends: list[_Statement] = []
         latest: dict[int, int] = {}
         readers: dict[int, set[int]] = {}  # register -> statements
+        shared: dict[int, Context] = {}  # copied register -> what all guards of its uses begin with
 
-        def read_by(at: int, nets):
-            for register in self.registers_in(nets) - self.copied:
+        def read_by(at: int, nets, where: Context):
+            """Statement ``at`` reads these nets, and its guards each under those before."""
+            uses = [(register, where) for register in self.registers_in(nets)]
+            for depth, net in enumerate(where):
+                uses += [(register, where[:depth]) for register in self.registers_in((nir.Net(net),))]
+            for register, under in uses:
                 readers.setdefault(register, set()).add(at)
+                known = shared.setdefault(register, under)
+                same = next((k for k, (a, b) in enumerate(zip(known, under, strict=False)) if a != b), None)
+                shared[register] = known[: min(len(known), len(under)) if same is None else same]
 
         for index, where, start, value in updates:
             width = self.width_of(self.cells[index])
@@ -442,9 +449,9 @@ class _Scheduler:
                 statement.needs.add(latest[index])
             ends.append(statement)
             latest[index] = len(ends) - 1
-            read_by(len(ends) - 1, (*value, *map(nir.Net, where)))
+            read_by(len(ends) - 1, value, where)
         for index, where, later, addr, value in stores:
-            read_by(len(ends), (*later, *addr, *value, *map(nir.Net, where)))
+            read_by(len(ends), (*later, *addr, *value), where)
             word = f"m{self.cells[index].memory}[{self.expression(addr, copies=True)}]"
             text = f"{word} = {self.expression(value, copies=True)};"
             if later:
@@ -453,10 +460,15 @@ class _Scheduler:
         writers: dict[int, set[int]] = {}
         for at, (index, *_) in enumerate(updates):
             writers.setdefault(index, set()).add(at)
+        for index in sorted(self.copied):  # where all that need it are, before the first write and the first use
+            for at in writers.get(index, set()) | readers.get(index, set()):
+                ends[at].needs.add(len(ends))
+            ends.append(_Statement(f"c{index} = {self.register(index)};", shared.get(index, ())))
         for at, (index, *_) in enumerate(updates):
-            ends[at].needs |= readers.get(index, set()) - writers[index]
+            if index not in self.copied:
+                ends[at].needs |= readers.get(index, set()) - writers[index]
 
-        return self.emit(outside, flops, memories, resets, locals_, reads, copies, ends)
+        return self.emit(outside, flops, memories, resets, locals_, reads, ends)
 
     def registers_in(self, nets) -> set[int]:
         """The flip-flops among what these nets come from."""
@@ -622,7 +634,7 @@ class _Scheduler:
             raise ScheduleError("no division in the cell path")
         return f"{operands[0]} {symbol.lstrip('u')} {operands[1]}"
 
-    def emit(self, outside, flops, memories, resets, locals_, reads, copies, ends) -> Scheduled:
+    def emit(self, outside, flops, memories, resets, locals_, reads, ends) -> Scheduled:
         top = self.netlist.top
         ports: list[Port] = []
         head: list[str] = []
@@ -675,7 +687,6 @@ class _Scheduler:
         # Inside the block the same cells are local variables of their own, which hide these.
         body.append("always @(posedge clk) begin : slot")
         body += [f"  {line}" for line in locals_]
-        body += [f"  {line}" for line in copies]
         body += self.blocks(reads, copies=False)
         body += self.blocks(ends, copies=True)
         if resets:
