@@ -12,7 +12,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint cocotb interop formal synth bench docs clean locks
+.PHONY: help demo test lint cocotb interop formal synth bench soak docs clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -44,6 +44,9 @@ synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the com
 
 bench: $(VENV)/.runtime ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
 	$(BIN)/python -m bentpipe.bench $(ARGS)
+
+soak: $(VENV)/.test ## a minute of a SONET line with bit errors: no defect that the criteria don't imply (about a minute)
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.sonet $(ARGS)
 
 docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs

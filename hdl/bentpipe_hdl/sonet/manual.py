@@ -3,8 +3,11 @@
 ``python -m bentpipe_hdl.sonet.manual > docs/sonet.md``
 """
 
+from amaranth.hdl import Fragment
+
 from bentpipe_hdl.sonet.alarms import ALARMS
 from bentpipe_hdl.sonet.geometry import Geometry
+from bentpipe_hdl.sonet.line import SonetLine
 from bentpipe_hdl.sonet.terminal import COUNTERS, REGISTERS
 
 __all__ = ["page"]
@@ -70,6 +73,9 @@ def page():
             text += f"<br>{place}: `{name}`" + (f", {meaning}" if meaning else "")
         registers.append((f"0x{r.address:02x}", f"`{r.name}`", r.access, text))
     alarms = [(a.title, f"`{a.name}`", a.enter, a.leave, a.action or "-") for a in ALARMS]
+    line = SonetLine()
+    Fragment.get(line, None)
+    node = [(f"0x{r.addr:04x}", f"`{r.name}`", r.access, r.text) for r in sorted(line.register_map, key=lambda r: r.addr)]
     return f"""\
 # SONET lines
 
@@ -120,6 +126,24 @@ One word an address. Reading takes three clocks, see `bentpipe_hdl.csr`.
 {_table(("address", "name", "access", "meaning"), registers)}
 
 All {len(COUNTERS)} counters wrap at 2^32 and count while `latch` copies them.
+
+## A line in a network
+
+`line = "sonet"` at a line or a host (`--set line=sonet` for all of them) puts a node `SonetLine` in its place: two terminals, and
+the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes 416/159 ticks, exactly. SONET never
+stops, so this node is evaluated 2.16 million times a simulated second, cells or not.
+
+The propagation delay is that of a `Link` behind the receiver. To the cells this is the same, as the receiver does not change with
+time; only REI and RDI come back without the delay.
+
+With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second: pointers move. The
+switches' ports then send slower by as much, so that the line takes all their cells.
+
+An experiment with SONET lines runs once more with lines of cells, and tells the difference of the goodputs.
+
+{_table(("address", "name", "access", "meaning"), node)}
+
+0x1000 and 0x2000 are the registers above, of end 0 and end 1.
 """
 
 
