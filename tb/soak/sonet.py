@@ -1,7 +1,7 @@
 """A minute of an STS-3c line with random bit errors: ``python -m soak.sonet`` (``make soak``).
 
-Both ends are full of cells. No defect may be raised that the criteria don't imply: what a defect needs is so unlikely at
-1e-6 that none is expected. Errors found and headers corrected have to be as many as the rate says.
+Both ends are full of cells. No defect may be raised that the criteria don't imply: what a defect needs is so unlikely
+at 1e-6 that none is expected. Errors found and headers corrected have to be as many as the rate says.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> int:
         ("B2", sum(c["b2"] for c in counters), bits * (1 - 9 / 810)),
         ("B3", sum(c["b3"] for c in counters), bits * 87 / 90),
         ("REI-L", sum(c["rei_l"] for c in counters), bits * (1 - 9 / 810)),
-        ("headers corrected or discarded", sum(c["corrected"] + c["discarded"] for c in counters), cells * 40 * given.ber),
+        ("headers with errors", sum(c["corrected"] + c["discarded"] for c in counters), cells * 40 * given.ber),
     ):
         spread = abs(found - wanted) / wanted**0.5
         print(f"  {name:32} {found:10,}  expected {wanted:12,.0f}  {spread:4.1f} standard deviations")

@@ -75,7 +75,9 @@ def page():
     alarms = [(a.title, f"`{a.name}`", a.enter, a.leave, a.action or "-") for a in ALARMS]
     line = SonetLine()
     Fragment.get(line, None)
-    node = [(f"0x{r.addr:04x}", f"`{r.name}`", r.access, r.text) for r in sorted(line.register_map, key=lambda r: r.addr)]
+    node = [
+        (f"0x{r.addr:04x}", f"`{r.name}`", r.access, r.text) for r in sorted(line.register_map, key=lambda r: r.addr)
+    ]
     return f"""\
 # SONET lines
 
