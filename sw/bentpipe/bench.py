@@ -33,6 +33,8 @@ TITLES = {
     "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
     "cells-3flows": "3 flows, a third of the line each, no hosts",
     "cells-overload": "3 flows, a whole line each, two thirds dropped, no hosts",
+    "sonet-3": "an OC-3c SONET line full of cells both ways, two NICs included",
+    "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
     "hosts-1flow": "1 flow, everything included (acts-1flow)",
     "hosts-3flows": "3 flows, everything included (lan-3flows)",
 }
@@ -40,6 +42,8 @@ GOALS = {
     "cells-1flow": (0.3, 0.1),
     "cells-3flows": (0.3, 0.1),
     "cells-overload": (0, 0),
+    "sonet-3": (1.0, 0.25),
+    "sonet-12": (2.5, 0.5),
     "hosts-1flow": (0.5, 0.15),
     "hosts-3flows": (0.5, 0.15),
 }
@@ -104,11 +108,29 @@ def _cells(case: str) -> tuple[Network, list[str]]:
     return network, [node.name for node in network.nodes]
 
 
+def _sonet(sts: int) -> tuple[Network, list[str]]:
+    """Two NICs on a SONET line, which send as fast as it goes."""
+    network = Network(seed=1)
+    rate = {3: 149_760_000, 12: 599_040_000}[sts]
+    nics = [network.add_nic(name, rate) for name in ("left", "right")]
+    line = network.add_sonet_line("line", sts)
+    for end, nic in enumerate(nics):
+        network.connect(nic, (line, end))
+        network.connect((line, end), nic)
+    ways = [network.add_vc([nics[k], line, nics[1 - k]], 0, 100 + k) for k in range(2)]
+    network.start()
+    lib, handle = network.lib, network.handle
+    for k, vc in enumerate(ways):
+        lib.bp_sink(handle, nics[1 - k].index, vc, k, 0, 0, 0)
+        lib.bp_source(handle, nics[k].index, vc, _SDU, k)
+    return network, [node.name for node in network.nodes]
+
+
 def _measure(case: str, seconds: float) -> dict[str, Any]:
     kind, flows = case.split("-")
     result: dict[str, Any] = {"case": case}
-    if kind == "cells":
-        network, names = _cells(flows)
+    if kind in ("cells", "sonet"):
+        network, names = _cells(flows) if kind == "cells" else _sonet(int(flows))
         network.run(1 * _S)  # the satellite's line is full
         start = time.process_time()
         network.run(int((1 + seconds) * _S))
