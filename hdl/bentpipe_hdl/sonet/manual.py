@@ -131,15 +131,15 @@ All {len(COUNTERS)} counters wrap at 2^32 and count while `latch` copies them.
 
 ## A line in a network
 
-`line = "sonet"` at a line or a host (`--set line=sonet` for all of them) puts a node `SonetLine` in its place: two terminals, and
-the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes 416/159 ticks, exactly. SONET never
-stops, so this node is evaluated 2.16 million times a simulated second, cells or not.
+`line = "sonet"` at a line or a host (`--set line=sonet` for all of them) puts a node `SonetLine` in its place: two
+terminals, and the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes 416/159 ticks,
+exactly. SONET never stops, so this node is evaluated 2.16 million times a simulated second, cells or not.
 
-The propagation delay is that of a `Link` behind the receiver. To the cells this is the same, as the receiver does not change with
-time; only REI and RDI come back without the delay.
+The propagation delay is that of a `Link` behind the receiver. To the cells this is the same, as the receiver does not
+change with time; only REI and RDI come back without the delay.
 
-With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second: pointers move. The
-switches' ports then send slower by as much, so that the line takes all their cells.
+With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second: pointers
+move. The switches' ports then send slower by as much, so that the line takes all their cells.
 
 An experiment with SONET lines runs once more with lines of cells, and tells the difference of the goodputs.
 
