@@ -132,8 +132,8 @@ All {len(COUNTERS)} counters wrap at 2^32 and count while `latch` copies them.
 ## A line in a network
 
 `line = "sonet"` at a line or a host (`--set line=sonet` for all of them) puts a node `SonetLine` in its place: two
-terminals, and the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes 416/159 ticks,
-exactly. SONET never stops, so this node is evaluated 2.16 million times a simulated second, cells or not.
+terminals, and the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes 416/159
+ticks, exactly. SONET never stops, so this node is evaluated 2.16 million times a simulated second, cells or not.
 
 The propagation delay is that of a `Link` behind the receiver. To the cells this is the same, as the receiver does not
 change with time; only REI and RDI come back without the delay.
