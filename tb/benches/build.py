@@ -1,4 +1,4 @@
-"""Nodes in Verilator, from Amaranth's own Verilog: compiled once a node and width, kept in ``build/nodes``.
+"""Nodes in Verilator, from Amaranth's own Verilog: compiled once a node and width, kept in ``build/cocotb``.
 
 One compilation makes two things: a program for cocotb, which sees the node's ports and nothing else, and a shared
 library, whose ports Python reads and writes itself (:mod:`benches.compiled`).
@@ -25,7 +25,7 @@ from bentpipe_sim.build import compiler, verilator
 __all__ = ["TOP", "build"]
 
 ROOT = Path(__file__).parents[2]
-BUILD = ROOT / "build" / "nodes"
+BUILD = ROOT / "build" / "cocotb"
 TOP = "node"
 
 VERILATOR_FLAGS = ("--cc", "--vpi", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal",
@@ -140,5 +140,5 @@ def build(component: Any) -> Path:
         _call([compiler(), "-shared", "-Wl,-Bsymbolic", *objects, "-o", str(folder / "node.so")])
         shutil.rmtree(out)
 
-    kind = f"{type(component).__name__.lower()}-{component.width}"
+    kind = "-".join([type(component).__name__.lower(), *map(str, filter(None, [getattr(component, "width", None)]))])
     return _make(BUILD / f"{kind}-{_digest(text, wrapper, versions, CONTROL, *VERILATOR_FLAGS, *CXX_FLAGS)}", work)

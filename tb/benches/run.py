@@ -11,8 +11,8 @@ from benches.build import TOP, build
 __all__ = ["run"]
 
 
-def run(component: Any, module: str, folder: Path, **environment: str) -> None:
-    """Run the cocotb tests of ``module`` on a node. A failure shows the end of their log."""
+def run(component: Any, module: str, folder: Path, case: str | None = None, **environment: str) -> None:
+    """Run the cocotb tests of ``module``, or only ``case``, on a node. A failure shows the end of their log."""
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
@@ -21,6 +21,7 @@ def run(component: Any, module: str, folder: Path, **environment: str) -> None:
     try:
         get_runner("verilator").test(
             test_module=module,
+            testcase=case,
             hdl_toplevel=TOP,
             hdl_toplevel_lang="verilog",
             build_dir=build(component),

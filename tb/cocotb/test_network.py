@@ -2,11 +2,12 @@
 
 import json
 
+from benches.rig import Rig
+from benches.run import run
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.host import HostConfig
 from bentpipe.tcp.config import TcpConfig
-from cocotb_nodes.rtl import run
 from cocotb_nodes.scenario import END_PS, load, satellite, summary
 
 
@@ -14,7 +15,7 @@ def _in_cocotb(case, tmp_path):
     network, _, _ = satellite()
     result = tmp_path / "result.json"
     nodes = {node.name: node.shape().component() for node in network.nodes}
-    run(nodes, "cocotb_nodes.bench_network", case, BENTPIPE_RESULT=str(result))
+    run(Rig(nodes), "cocotb_nodes.bench_network", tmp_path, case, BENTPIPE_RESULT=str(result))
     return json.loads(result.read_text())
 
 

@@ -63,7 +63,7 @@ class _Node:
 
     def port(self, name):
         if name not in self.handles:
-            self.handles[name] = getattr(self.dut, f"{self.spec.name}__{name}", None)
+            self.handles[name] = getattr(self.dut, f"{self.spec.name}_{name}", None)
         return self.handles[name]
 
     def get(self, name):
@@ -76,7 +76,7 @@ class _Node:
             handle.value = value
 
     def reckon(self, now):
-        due = self.get("status__due")
+        due = self.get("status_due")
         times = [wire[0][0] for wire in self.wires.values() if wire]
         if due != NEVER:
             times.append(due)
@@ -97,12 +97,12 @@ class RtlNetwork:
     async def start(self):
         dut = self.dut
         for node in self.nodes:
-            for name in ("time__tick", "time__now", "i__valid", "i__hec_error", "csr__w_en", "csr__r_en", "post_valid"):
+            for name in ("time_tick", "time_now", "i_valid", "i_hec_error", "csr_w_en", "csr_r_en", "post_valid"):
                 node.set(name, 0)
         dut.rst.value = 1
         await self.clock()
         dut.rst.value = 0
-        while not all(node.get("status__idle") for node in self.nodes):
+        while not all(node.get("status_idle") for node in self.nodes):
             await self.clock()
         collected = _Writes()
         self.network.lib, self.network.handle = collected, True
@@ -123,37 +123,37 @@ class RtlNetwork:
 
     async def write(self, index, addr, value):
         node = self.nodes[index]
-        node.set("csr__addr", addr)
-        node.set("csr__w_data", value)
-        node.set("csr__w_en", 1)
+        node.set("csr_addr", addr)
+        node.set("csr_w_data", value)
+        node.set("csr_w_en", 1)
         await self.clock()
-        node.set("csr__w_en", 0)
+        node.set("csr_w_en", 0)
 
     async def read(self, index, addr):
         node = self.nodes[index]
-        node.set("csr__addr", addr)
-        node.set("csr__r_en", 1)
+        node.set("csr_addr", addr)
+        node.set("csr_r_en", 1)
         await self.clock()
-        node.set("csr__r_en", 0)
+        node.set("csr_r_en", 0)
         for _ in range(3):
             await self.clock()
-        return node.get("csr__r_data")
+        return node.get("csr_r_data")
 
     async def step(self, tick):
         """One clock for every node that has work in this tick."""
         busy = [node for node in self.nodes if node.next is not None and node.next <= tick]
         for node in busy:
-            node.set("time__tick", 1)
-            node.set("time__now", tick)
+            node.set("time_tick", 1)
+            node.set("time_now", tick)
             ready = [(wire[0][0], port) for port, wire in node.wires.items() if wire and wire[0][0] <= tick]
-            node.set("i__valid", bool(ready))
+            node.set("i_valid", bool(ready))
             if ready:
                 _, port = min(ready)
                 _, header, payload, hec_error = node.wires[port].popleft()
-                node.set("i__header", header)
-                node.set("i__payload", payload)
-                node.set("i__hec_error", hec_error)
-                node.set("i__port", port)
+                node.set("i_header", header)
+                node.set("i_payload", payload)
+                node.set("i_hec_error", hec_error)
+                node.set("i_port", port)
                 node.cells_in += 1
             if isinstance(node.spec, Nic):
                 node.set("post_valid", bool(node.to_post))
@@ -165,11 +165,11 @@ class RtlNetwork:
                     node.set("post_cpi", 0)
         await self.clock()
         for node in busy:
-            node.set("time__tick", 0)
-            node.set("i__valid", 0)
+            node.set("time_tick", 0)
+            node.set("i_valid", 0)
             node.set("post_valid", 0)
             node.last = tick
-            if node.get("o__valid"):
+            if node.get("o_valid"):
                 self._emit(node, tick)
             if isinstance(node.spec, Nic):
                 self._host(node, tick)
@@ -177,8 +177,8 @@ class RtlNetwork:
             node.reckon(tick)
 
     def _emit(self, node, tick):
-        port = node.get("o__port")
-        header, payload, hec_error = node.get("o__header"), node.get("o__payload"), node.get("o__hec_error")
+        port = node.get("o_port")
+        header, payload, hec_error = node.get("o_header"), node.get("o_payload"), node.get("o_hec_error")
         digest = mix64(node.digests.get(port, 0) ^ tick)
         digest = mix64(digest ^ header ^ hec_error << 32)
         for k in range(12):
