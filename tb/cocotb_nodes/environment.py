@@ -416,7 +416,7 @@ class Environment:
                 k = self.random.randrange(len(rewrites) // 2)
                 await self.write(rewrites[2 * k : 2 * k + 2])
             pause = self.now + self.random.randrange(12)
-            await self.until(lambda: self.now >= pause or not running())
+            await self.until(lambda pause=pause: self.now >= pause or not running())
         final = await self.read_all(list(seen))
         for addr, value in zip(seen, final, strict=True):
             assert value >= seen[addr]

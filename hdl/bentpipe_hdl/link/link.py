@@ -52,7 +52,8 @@ class Link(wiring.Component):
 
     Notes
     -----
-    Counters wrap at 2**32. A cell that finds the delay memory full is lost and counted.
+    Counters wrap at 2**32. A cell that finds the delay memory full is lost and counted. At 32 bits ``idle`` is low for 16
+    clocks after reset; errors are to be switched on after that.
     """
 
     def __init__(self, *, width=WIDE, delay_cells=0):
@@ -384,7 +385,7 @@ class Link(wiring.Component):
             m.d.sync += [count.eq(count - 1), step.eq(step + 1)]
         word = Signal(32)
         m.d.comb += word.eq(get.data ^ marks.wiped)
-        working = self._filling | ready | (count != 0) | self.i.valid
+        working = self._filling | ready | (count != 0) | self.i.valid | marks.clearing
         if not self.delay_cells:
             silent = Signal()  # the cell whose words go out now is gone
             with m.If(starts):
@@ -475,12 +476,19 @@ class _Marks:
         Clears a row at ``wipe``; never of the bank that is marked in the same clock.
     wiped : Signal
         That row as it was.
+    clearing : Signal
+        High for 16 clocks after reset, in which both banks are cleared.
     """
 
     def __init__(self, m):
         self.bank, self.row, self.one, self.mark = Signal(), Signal(4), Signal(32), Signal()
         self.wipe_bank, self.wipe_row, self.wipe = Signal(), Signal(4), Signal()
         self.wiped = Signal(32)
+        self.clearing = Signal()
+        clear = Signal(5, name="marks_clear")
+        m.d.comb += self.clearing.eq(~clear[-1])
+        with m.If(self.clearing):
+            m.d.sync += clear.eq(clear + 1)
         for k in range(2):
             bank = memory.Memory(shape=32, depth=16, init=[])
             m.submodules[f"marks{k}"] = bank
@@ -494,6 +502,8 @@ class _Marks:
                 write.data.eq(Mux(wipes, 0, read.data ^ self.one)),
                 write.en.eq(wipes | (self.mark & (self.bank == k))),
             ]
+            with m.If(self.clearing):
+                m.d.comb += [write.addr.eq(clear[:4]), write.data.eq(0), write.en.eq(1)]
             with m.If(wipes):
                 m.d.comb += self.wiped.eq(read.data)
 
