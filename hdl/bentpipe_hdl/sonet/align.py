@@ -98,7 +98,13 @@ class Aligner(wiring.Component):
         aligned = Signal(bits)
         two = Cat(window[-2 * bits :])
         offset = Cat(Const(0, 3), by_bytes)
-        m.d.comb += span.eq(two.bit_select(offset, 8 * width + 8) if width > 1 else two)
+        if width > 1:
+            with m.If(by_bytes == 0):
+                m.d.comb += span.eq(two[: 8 * width + 8])
+            with m.Else():
+                m.d.comb += span.eq(two.bit_select(offset, 8 * width + 8))
+        else:
+            m.d.comb += span.eq(two)
         with m.If(by_bits == 0):
             m.d.comb += aligned.eq(span[:bits])
         with m.Else():

@@ -74,17 +74,18 @@ class FrameParity(wiring.Component):
             body = Signal(8 * g.width)
             all_toh = Signal(8)
             line_toh = Signal(8 * g.n)
-            with m.If(self.start):
-                m.d.sync += [body.eq(0), all_toh.eq(fold(self.word)), line_toh.eq(0), began.eq(1)]
-                with m.If(began):
-                    m.d.sync += [
-                        self.b1.eq(fold(body) ^ all_toh ^ key),
-                        self.b2.eq(fold(body, g.n) ^ line_toh),
-                    ]
-            with m.Elif(self.toh):
-                m.d.sync += all_toh.eq(all_toh ^ fold(self.word))
-                with m.If(~self.section):
-                    m.d.sync += line_toh.eq(line_toh ^ fold(self.word, g.n))
+            with m.If(self.toh):  # a frame starts with it
+                with m.If(self.start):
+                    m.d.sync += [body.eq(0), all_toh.eq(fold(self.word)), line_toh.eq(0), began.eq(1)]
+                    with m.If(began):
+                        m.d.sync += [
+                            self.b1.eq(fold(body) ^ all_toh ^ key),
+                            self.b2.eq(fold(body, g.n) ^ line_toh),
+                        ]
+                with m.Else():
+                    m.d.sync += all_toh.eq(all_toh ^ fold(self.word))
+                    with m.If(~self.section):
+                        m.d.sync += line_toh.eq(line_toh ^ fold(self.word, g.n))
             with m.Else():
                 m.d.sync += body.eq(body ^ self.word)
             return m

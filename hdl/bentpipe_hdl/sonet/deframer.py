@@ -99,6 +99,8 @@ class Deframer(wiring.Component):
                 "in_frame": Out(1),
                 "path_ais": Out(1),
                 "lop": Out(1),
+                "early": Out(1),
+                "pointer_strobe": Out(1),
                 "positive": Out(1),
                 "negative": Out(1),
                 "new_pointer": Out(1),
@@ -149,6 +151,7 @@ class Deframer(wiring.Component):
         toh_word = Signal()
         m.d.comb += [
             toh_word.eq(column < g.toh_words),
+            self.early.eq(column < g.toh_words + 7),
             parity.word.eq(word),
             parity.start.eq((row == 0) & (column == 0)),
             parity.toh.eq(toh_word),
@@ -165,62 +168,64 @@ class Deframer(wiring.Component):
         n = g.n
         received = self.received
         toh = Signal(24 * n)
-        m.d.sync += self.row_strobe.eq(0)
         with m.If(toh_word):
             m.d.sync += toh.eq(Cat(toh, word)[-24 * n :])
         full = Signal()  # `toh` is complete
-        m.d.sync += full.eq(column == g.toh_words - 1)
         lead = [toh[8 * n * k : 8 * n * k + 8] for k in range(3)]
         b1, b2 = Signal(8), Signal(8 * n)
         counting = Signal()
         first = Signal()  # a whole frame has been seen in frame
-        m.d.sync += [self.parity_strobe.eq(0), counting.eq(0)]
-        with m.If(full):
-            m.d.sync += [self.row.eq(row), self.row_strobe.eq(1)]
-            with m.Switch(row):
-                with m.Case(0):
-                    m.d.sync += received.j0.eq(lead[2])
-                with m.Case(1):
-                    m.d.sync += [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)]
-                with m.Case(2):
-                    m.d.sync += received.dcc1.eq(Cat(lead))
-                with m.Case(4):
-                    m.d.sync += [
-                        received.k1.eq(lead[1]),
-                        received.k2.eq(lead[2]),
-                        b2.eq(toh[: 8 * n] ^ parity.b2),
-                        counting.eq(1),
-                    ]
-                with m.Case(8):
-                    m.d.sync += [
-                        received.s1.eq(lead[0]),
-                        received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
-                        received.e2.eq(lead[2]),
-                        first.eq(self.in_frame),
-                    ]
-                for k, name in zip((5, 6, 7), ("dcc2", "dcc3", "dcc4"), strict=True):
-                    with m.Case(k):
-                        m.d.sync += received[name].eq(Cat(lead))
+        with m.If(self.early):  # a new alignment begins there, too
+            m.d.sync += full.eq(column == g.toh_words - 1)
+            m.d.sync += [self.row_strobe.eq(0), self.parity_strobe.eq(0), counting.eq(0)]
+            with m.If(full):
+                m.d.sync += [self.row.eq(row), self.row_strobe.eq(1)]
+                with m.Switch(row):
+                    with m.Case(0):
+                        m.d.sync += received.j0.eq(lead[2])
+                    with m.Case(1):
+                        m.d.sync += [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)]
+                    with m.Case(2):
+                        m.d.sync += received.dcc1.eq(Cat(lead))
+                    with m.Case(4):
+                        m.d.sync += [
+                            received.k1.eq(lead[1]),
+                            received.k2.eq(lead[2]),
+                            b2.eq(toh[: 8 * n] ^ parity.b2),
+                            counting.eq(1),
+                        ]
+                    with m.Case(8):
+                        m.d.sync += [
+                            received.s1.eq(lead[0]),
+                            received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
+                            received.e2.eq(lead[2]),
+                            first.eq(self.in_frame),
+                        ]
+                    for k, name in zip((5, 6, 7), ("dcc2", "dcc3", "dcc4"), strict=True):
+                        with m.Case(k):
+                            m.d.sync += received[name].eq(Cat(lead))
         # The ones of B2 in three steps: a byte, eight bytes, all.
         some = [Signal(4, name=f"ones{k}") for k in range(n + 1)]
         more = [Signal(7, name=f"sum{k}") for k in range(-(-n // 8))]
         second = Signal()
         third = Signal()
-        m.d.sync += [second.eq(counting & first & self.in_frame), third.eq(second)]
-        with m.If(counting):
-            m.d.sync += [some[k].eq(ones(b2[8 * k : 8 * k + 8])) for k in range(n)]
-            m.d.sync += some[n].eq(ones(b1))
-        with m.If(second):
-            m.d.sync += [more[k].eq(total(some[:n][8 * k : 8 * k + 8])) for k in range(len(more))]
-        with m.If(third):
-            m.d.sync += [self.b1_errors.eq(some[n]), self.b2_errors.eq(total(more)), self.parity_strobe.eq(1)]
+        with m.If(self.early):
+            m.d.sync += [second.eq(counting & first & self.in_frame), third.eq(second)]
+            with m.If(counting):
+                m.d.sync += [some[k].eq(ones(b2[8 * k : 8 * k + 8])) for k in range(n)]
+                m.d.sync += some[n].eq(ones(b1))
+            with m.If(second):
+                m.d.sync += [more[k].eq(total(some[:n][8 * k : 8 * k + 8])) for k in range(len(more))]
+            with m.If(third):
+                m.d.sync += [self.b1_errors.eq(some[n]), self.b2_errors.eq(total(more)), self.parity_strobe.eq(1)]
         return toh
 
     def _pointer(self, m, g, toh, row, column, interpreter):
         n = g.n
         at = 0 if g.wide else n // g.width  # word that has H2
         strobe = Signal()
-        m.d.sync += strobe.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
+        with m.If(self.early):
+            m.d.sync += strobe.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
         if g.wide:
             h1, h2 = toh[:8], toh[8 * n : 8 * n + 8]
         else:  # toh is a shift register: the newest word is on top
@@ -229,12 +234,17 @@ class Deframer(wiring.Component):
         m.d.comb += [interpreter.strobe.eq(strobe), interpreter.word.eq(Cat(h2, h1))]
         with m.If(self.los | self.lof):
             m.d.comb += interpreter.word.eq(0xFFFF)
-        m.d.sync += [
-            self.positive.eq(interpreter.positive),
-            self.negative.eq(interpreter.negative),
-            self.new_pointer.eq(interpreter.jump),
-            self.ndf.eq(interpreter.flagged),
-        ]
+        with m.If(self.early):
+            m.d.sync += self.pointer_strobe.eq(strobe)
+            with m.If(strobe):
+                m.d.sync += [
+                    self.positive.eq(interpreter.positive),
+                    self.negative.eq(interpreter.negative),
+                    self.new_pointer.eq(interpreter.jump),
+                    self.ndf.eq(interpreter.flagged),
+                ]
+            with m.Elif(self.pointer_strobe):
+                m.d.sync += [self.positive.eq(0), self.negative.eq(0), self.new_pointer.eq(0), self.ndf.eq(0)]
 
     def _path(self, m, g, toh, word, row, column, toh_word, interpreter, demapper, aligner):
         """Cut the SPE out of the frame, one word later than the overhead."""

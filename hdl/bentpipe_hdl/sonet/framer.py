@@ -215,13 +215,16 @@ class Framer(wiring.Component):
         m.d.comb += [
             concatenated.eq(0x93 | (ss << 2)),
             k2.eq(o.k2),
-            pointer.step.eq(last & (row == 1)),
         ]
         with m.If(self.rdi_l | force.rdi_l):
             m.d.comb += k2[:3].eq(0b110)
-        m.d.sync += [self.j0_sent.eq(0), self.rei_l_sent.eq(0)]
-        m.d.sync += self.moved.eq(pointer.step & pointer.free)
+        with m.If(toh_word):  # the clock after `last`, and no other strobes then
+            m.d.sync += [self.j0_sent.eq(0), self.rei_l_sent.eq(0), self.moved.eq(0)]
+        with m.If(last), m.If(row == 1):
+            m.d.comb += pointer.step.eq(1)
         with m.If(last):
+            with m.If(row == 1):
+                m.d.sync += self.moved.eq(pointer.free)
             with m.Switch(row):
                 with m.Case(8):
                     m.d.sync += [toh.eq(Cat(a1, a2, self.j0, ids)), self.j0_sent.eq(1)]
@@ -365,7 +368,7 @@ class Framer(wiring.Component):
             with m.If(~toh_word):
                 m.d.comb += next_unit.eq(unit + step)
                 m.d.sync += unit.eq(next_unit)
-            with m.If(waiting & next_is_spe):
+            with m.If(waiting), m.If(next_is_spe):
                 for k in range(3):
                     with m.If(next_unit + k == place):
                         m.d.comb += restart.eq(1)

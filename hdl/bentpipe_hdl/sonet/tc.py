@@ -136,7 +136,14 @@ class CellMapper(wiring.Component):
             current = Signal(424, init=first)
             at = Signal(range(CELL))
             after = Signal(range(CELL + width))
-            m.d.comb += self.word.eq(Cat(current, ahead).bit_select(Cat(Const(0, 3), at), 8 * width))
+            # A word of this cell alone, or one of its last word's bytes and the next cell's first.
+            joint = Signal(range(width + 1))
+            with m.If(at < CELL - width):
+                m.d.comb += self.word.eq(current.bit_select(Cat(Const(0, 3), at), 8 * width))
+            with m.Else():
+                m.d.comb += joint.eq(at - (CELL - width))
+                both = Cat(current[-8 * width :], ahead[: 8 * width])
+                m.d.comb += self.word.eq(both.bit_select(Cat(Const(0, 3), joint), 8 * width))
             m.d.comb += after.eq(at + Mux(self.short, width - g.stuff_bytes, width))
             with m.If(self.pull):
                 m.d.sync += at.eq(after)
@@ -374,8 +381,8 @@ class CellDemapper(wiring.Component):
         since = Signal(range(width + 1))
         hits = Signal(width)
         skip = Signal()  # the cell whose header was found is not its own confirmation
-        m.d.sync += hits.eq(0)
         with m.If(hunting):
+            m.d.sync += hits.eq(0)
             m.d.sync += [fresh.eq(count), since.eq(count)]
             for i in range(width):  # i bytes after the header's last one
                 at = size - 5 - i

@@ -92,6 +92,8 @@ class Termination(wiring.Component):
         Copies the counters into ``counters`` and clears them.
     table : In(2), table_address : In(6), table_data : In(8), table_write : In(1)
         Writes a trace memory (``TABLES``).
+    poll : Out(1)
+        Strobe, once a row or more often: ``defects`` are new. Each of them lasts for longer than that.
     defects : Out(Defects), received : Out(Struct), counters : Out(20 x 32), rdi_p_code, pointer, state, in_frame
     """
 
@@ -121,7 +123,8 @@ class Termination(wiring.Component):
                 "table_address": In(6),
                 "table_data": In(8),
                 "table_write": In(1),
-                "defects": Out(Defects),
+                "defects": Out(Defects, init={"sef": 1}),
+                "poll": Out(1),
                 "received": Out(data.StructLayout(RECEIVED)),
                 "counters": Out(data.ArrayLayout(32, len(COUNTERS))),
                 "rdi_p_code": Out(3),
@@ -165,12 +168,23 @@ class Termination(wiring.Component):
             self.in_frame.eq(rx.in_frame),
         ]
 
-        # Strobes of the received overhead.
-        def at_row(row):
-            return rx.row_strobe & rx.in_frame & (rx.row == row)
-
-        def at_path(row):
-            return rx.path_strobe & (rx.path_row == row)
+        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS changes.
+        slow = Signal()
+        m.d.comb += slow.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los))
+        frame_end = Signal()
+        row_strobes = {row: Signal(name=f"at_row{row}") for row in (0, 4, 8)}
+        path_strobes = {row: Signal(name=f"at_path{row}") for row in (0, 2, 3)}
+        with m.If(slow):
+            with m.If(rx.row_strobe):
+                for row, strobe in row_strobes.items():
+                    with m.If(rx.in_frame & (rx.row == row)):
+                        m.d.comb += strobe.eq(1)
+                with m.If(rx.row == 8):
+                    m.d.comb += frame_end.eq(1)
+            with m.If(rx.path_strobe):
+                for row, strobe in path_strobes.items():
+                    with m.If(rx.path_row == row):
+                        m.d.comb += strobe.eq(1)
 
         # Traces
         senders = {}
@@ -183,8 +197,9 @@ class Termination(wiring.Component):
             m.d.comb += [
                 item.address.eq(self.table_address),
                 item.data.eq(self.table_data),
-                item.write.eq(self.table_write & (self.table == k)),
             ]
+            with m.If(self.table_write), m.If(self.table == k):
+                m.d.comb += item.write.eq(1)
         no_section, no_line, no_path = Signal(), Signal(), Signal()
         m.d.comb += [
             senders["j0"].form.eq(s.j0_sent_form),
@@ -194,36 +209,37 @@ class Termination(wiring.Component):
             framer.j0.eq(senders["j0"].byte),
             framer.j1.eq(senders["j1"].byte),
             receivers["j0"].form.eq(s.j0_form),
-            receivers["j0"].strobe.eq(at_row(0)),
+            receivers["j0"].strobe.eq(row_strobes[0]),
             receivers["j0"].byte.eq(rx.received.j0),
-            receivers["j0"].clear.eq(no_section | ~s.tim_s),
             receivers["j1"].form.eq(s.j1_form),
-            receivers["j1"].strobe.eq(at_path(0)),
+            receivers["j1"].strobe.eq(path_strobes[0]),
             receivers["j1"].byte.eq(rx.received.j1),
-            receivers["j1"].clear.eq(no_path | ~s.tim_p),
         ]
+        with m.If(slow):
+            with m.If(no_section | ~s.tim_s):
+                m.d.comb += receivers["j0"].clear.eq(1)
+            with m.If(no_path | ~s.tim_p):
+                m.d.comb += receivers["j1"].clear.eq(1)
 
         # Defects
-        m.submodules.line = line = LineAlarms()
-        m.submodules.path = path = PathAlarms()
-        m.submodules.lcd = lcd = Persistence(LCD_FRAMES)
-        d = self.defects
-        frame_end = Signal()
+        line, path, lcd = LineAlarms(), PathAlarms(), Persistence(LCD_FRAMES)
+        m.submodules.line = EnableInserter(slow)(line)
+        m.submodules.path = EnableInserter(slow)(path)
+        m.submodules.lcd = EnableInserter(slow)(lcd)
+        d = Signal(Defects)
         no_cells = Signal()
         m.d.comb += [
-            frame_end.eq(rx.row_strobe & (rx.row == 8)),
             no_section.eq(rx.los | rx.lof),
             no_line.eq(no_section | line.ais_l),
             no_path.eq(no_line | rx.path_ais | rx.lop),
             no_cells.eq(no_path | path.uneq_p),
-            rx.stop.eq(no_line | path.uneq_p),
-            line.strobe.eq(at_row(4)),
+            line.strobe.eq(row_strobes[4]),
             line.k2.eq(rx.received.k2),
             line.clear.eq(no_section),
-            path.c2_strobe.eq(at_path(2)),
+            path.c2_strobe.eq(path_strobes[2]),
             path.c2.eq(rx.received.c2),
             path.expected.eq(s.c2_expected),
-            path.g1_strobe.eq(at_path(3)),
+            path.g1_strobe.eq(path_strobes[3]),
             path.g1.eq(rx.received.g1),
             path.clear.eq(no_path),
             lcd.strobe.eq(frame_end),
@@ -245,10 +261,15 @@ class Termination(wiring.Component):
             d.ocd.eq((rx.state != State.SYNC) & ~no_cells),
             d.lcd.eq(lcd.defect),
         ]
+        m.d.sync += self.poll.eq(slow)
+        with m.If(slow):
+            m.d.sync += self.defects.eq(d)
+            m.d.sync += rx.stop.eq(no_line | path.uneq_p)
 
         # What the far end is told.
-        m.submodules.rdi_l = hold_l = Hold(1, RDI_FRAMES)
-        m.submodules.rdi_p = hold_p = Hold(3, RDI_FRAMES)
+        hold_l, hold_p = Hold(1, RDI_FRAMES), Hold(3, RDI_FRAMES)
+        m.submodules.rdi_l = EnableInserter(slow)(hold_l)
+        m.submodules.rdi_p = EnableInserter(slow)(hold_p)
         code = Signal(3)
         with m.If(no_path):
             m.d.comb += code.eq(0b101)
@@ -269,40 +290,45 @@ class Termination(wiring.Component):
         self._rei(m, 8 * g.n, rx.parity_strobe, rx.b2_errors, framer.rei_l_sent, framer.rei_l)
         self._rei(m, 8, rx.b3_strobe, rx.b3_errors, framer.rei_p_sent, framer.rei_p)
 
-        # Counters
+        # Counters: events by the strobe under which they are looked for
         was_sef, was_sync = Signal(init=1), Signal()
-        m.d.sync += [was_sef.eq(rx.sef), was_sync.eq(rx.state == State.SYNC)]
+        with m.If(slow):
+            m.d.sync += [was_sef.eq(rx.sef), was_sync.eq(rx.state == State.SYNC)]
         m1 = rx.received.m1
         rei_p = rx.received.g1[4:]
         events = {
-            "frames": (frame_end, 1),
-            "b1": (rx.parity_strobe, rx.b1_errors),
-            "b2": (rx.parity_strobe, rx.b2_errors),
-            "b3": (rx.b3_strobe, rx.b3_errors),
-            "rei_l": (at_row(8) & ~no_line & (m1 <= 8 * g.n), m1),
-            "rei_p": (at_path(3) & ~no_path & (rei_p <= 8), rei_p),
-            "sef": (rx.sef & ~was_sef, 1),
-            "positive": (rx.positive, 1),
-            "negative": (rx.negative, 1),
-            "new_pointer": (rx.new_pointer, 1),
-            "ndf": (rx.ndf, 1),
-            "sent_positive": (framer.moved & framer.positive, 1),
-            "sent_negative": (framer.moved & framer.negative, 1),
-            "rx_user": (rx.valid & ~rx.hec_error, 1),
-            "rx_idle": (rx.idle, 1),
-            "corrected": (rx.corrected, 1),
-            "discarded": (rx.valid & rx.hec_error, 1),
-            "ocd": (was_sync & (rx.state != State.SYNC), 1),
-            "tx_user": (framer.user, 1),
-            "tx_idle": (framer.idle, 1),
+            "frames": (slow, frame_end, 1),
+            "b1": (rx.early, rx.parity_strobe, rx.b1_errors),
+            "b2": (rx.early, rx.parity_strobe, rx.b2_errors),
+            "b3": (rx.b3_strobe, None, rx.b3_errors),
+            "rei_l": (slow, row_strobes[8] & ~no_line & (m1 <= 8 * g.n), m1),
+            "rei_p": (slow, path_strobes[3] & ~no_path & (rei_p <= 8), rei_p),
+            "sef": (slow, rx.sef & ~was_sef, 1),
+            "positive": (rx.early, rx.positive, 1),
+            "negative": (rx.early, rx.negative, 1),
+            "new_pointer": (rx.early, rx.new_pointer, 1),
+            "ndf": (rx.early, rx.ndf, 1),
+            "sent_positive": (framer.moved, framer.positive, 1),
+            "sent_negative": (framer.moved, framer.negative, 1),
+            "rx_user": (rx.valid, ~rx.hec_error, 1),
+            "rx_idle": (rx.idle, None, 1),
+            "corrected": (rx.valid | rx.idle, rx.corrected, 1),
+            "discarded": (rx.valid, rx.hec_error, 1),
+            "ocd": (slow, was_sync & (rx.state != State.SYNC), 1),
+            "tx_user": (framer.user, None, 1),
+            "tx_idle": (framer.idle, None, 1),
         }
-        for k, name in enumerate(COUNTERS):
-            strobe, amount = events[name]
-            count = Signal(32, name=f"count_{name}")
-            with m.If(strobe):
-                m.d.sync += count.eq(count + amount)
-            with m.If(self.latch):
-                m.d.sync += [self.counters[k].eq(count), count.eq(Mux(strobe, amount, 0))]
+        counts = {name: Signal(32, name=f"count_{name}") for name in COUNTERS}
+        for name, (strobe, more, amount) in events.items():
+            with m.If(strobe), m.If(1 if more is None else more):
+                m.d.sync += counts[name].eq(counts[name] + amount)
+        with m.If(self.latch):
+            for k, (name, count) in enumerate(counts.items()):
+                strobe, more, amount = events[name]
+                m.d.sync += [
+                    self.counters[k].eq(count),
+                    count.eq(Mux(strobe & (1 if more is None else more), amount, 0)),
+                ]
         return m
 
     def _rei(self, m, most, strobe, errors, sent, value):
@@ -310,7 +336,7 @@ class Termination(wiring.Component):
         most = min(most, (1 << len(value)) - 1)
         pending = Signal(len(value) + 4)
         portion = Signal(len(value))
-        with m.If(strobe & self.settings.auto_rei):
+        with m.If(strobe), m.If(self.settings.auto_rei):
             m.d.sync += pending.eq(Mux(pending >> (len(pending) - 1), pending, pending + errors))
         with m.If(sent):
             m.d.comb += portion.eq(Mux(pending > most, most, pending))
@@ -519,23 +545,30 @@ class SonetTerminal(wiring.Component):
         ]
         with m.If(self.enable):
             m.d.sync += [latch.eq(0), table_write.eq(0)]
-        with m.If(csr.written(register("latch").address)):
+        with m.If(self.csr.w_en), m.If(self.csr.addr == register("latch").address):
             m.d.sync += latch.eq(1)
-        with m.If(csr.written(register("move").address)):
+        with m.If(self.csr.w_en), m.If(self.csr.addr == register("move").address):
             m.d.sync += [asked.eq(w_data[:3]), s.target.eq(w_data[16:26])]
-        with m.If(csr.written(register("trace").address)):
+        with m.If(self.csr.w_en), m.If(self.csr.addr == register("trace").address):
             m.d.sync += [table.eq(w_data), table_write.eq(1)]
 
         before = Signal(len(ALARMS), init=1 << [a.name for a in ALARMS].index("sef"))
         changed = Signal(len(ALARMS))
         mask = Signal(len(ALARMS))
         defects = core.defects.as_value()
-        taken = Mux(csr.written(register("changed").address), w_data[: len(ALARMS)], 0)
-        m.d.sync += [
-            before.eq(defects),
-            changed.eq((changed & ~taken) | (defects ^ before)),
-            self.irq.eq((changed & mask).any()),
-        ]
+        look = Signal()
+        fresh = defects ^ before
+        m.d.sync += look.eq(self.csr.w_en)
+        with m.If(core.poll):
+            m.d.sync += look.eq(1)
+        with m.If(look):
+            m.d.sync += [
+                before.eq(defects),
+                changed.eq(changed | fresh),
+                self.irq.eq(((changed | fresh) & mask).any()),
+            ]
+        with m.If(self.csr.w_en), m.If(self.csr.addr == register("changed").address):
+            m.d.sync += [before.eq(before), changed.eq(changed & ~w_data)]  # `look` follows
         get("defects", defects)
         get("changed", changed)
         put("interrupt_mask", mask)
