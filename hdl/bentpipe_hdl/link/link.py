@@ -52,8 +52,8 @@ class Link(wiring.Component):
 
     Notes
     -----
-    Counters wrap at 2**32. A cell that finds the delay memory full is lost and counted. At 32 bits ``idle`` is low for 16
-    clocks after reset; errors are to be switched on after that.
+    Counters wrap at 2**32. A cell that finds the delay memory full is lost and counted. At 32 bits ``idle`` is low for
+    16 clocks after reset; errors are to be switched on after that.
     """
 
     def __init__(self, *, width=WIDE, delay_cells=0):

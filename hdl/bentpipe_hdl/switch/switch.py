@@ -80,7 +80,8 @@ class Switch(wiring.Component):
     A cell leaves at the earliest in the tick after it came in.
 
     **Within a tick** the arrival is admitted first, as if the departure had not yet freed its place; if both concern
-    the same port's round, the arriving cell's VC joins it first.
+    the same port's round, the arriving cell's VC joins it first. If the departure is its port's last cell, an arriving
+    cell of another VC finds the port idle; one of the same VC continues its queue.
 
     Parameters
     ----------
