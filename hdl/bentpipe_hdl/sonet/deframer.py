@@ -297,7 +297,9 @@ class Deframer(wiring.Component):
             m.d.sync += located.eq(1)
         with m.If(begin | then_begin):
             m.d.sync += placed.eq(1)
-        with m.If(aligner.found | ~norm):
+        with m.If(aligner.found):
+            m.d.sync += [located.eq(0), placed.eq(0)]
+        with m.If(~norm):
             m.d.sync += [located.eq(0), placed.eq(0)]
 
         active = interpreter.active
@@ -349,7 +351,7 @@ class Deframer(wiring.Component):
                             m.d.sync += [spe.eq(Cat(hold, late[: 8 * n])), hold.eq(late[8 * n :])]
                 # J1 in this word: see that the words begin with it
                 for k in range(3):
-                    with m.If(located & (unit + k == active) & (~skip if k == 0 else 1)):
+                    with m.If(located), m.If((unit + k == active) & (~skip if k == 0 else 1)):
                         before = Signal(3, name=f"before{k}")  # units in front of it since the last word
                         m.d.comb += before.eq(held + k - skip)
                         with m.If(before == 0):

@@ -406,12 +406,9 @@ class CellDemapper(wiring.Component):
             m.d.sync += fresh.eq(0)
 
         m.d.comb += [automaton.check.eq(checking & ~skip), automaton.syndrome.eq(syndrome)]
-        m.d.sync += [
-            self.valid.eq(0),
-            self.hec_error.eq(0),
-            self.corrected.eq(0),
-            self.idle.eq(0),
-        ]
+        with m.If(self.valid):
+            m.d.sync += [self.valid.eq(0), self.hec_error.eq(0), self.corrected.eq(0)]
+        m.d.sync += self.idle.eq(0)
         before = Signal(48)
         header = Signal(32)
         empty = Signal()

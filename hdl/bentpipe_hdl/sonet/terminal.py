@@ -312,7 +312,7 @@ class Termination(wiring.Component):
             "sent_negative": (framer.moved, framer.negative, 1),
             "rx_user": (rx.valid, ~rx.hec_error, 1),
             "rx_idle": (rx.idle, None, 1),
-            "corrected": (rx.valid | rx.idle, rx.corrected, 1),
+            "corrected": (rx.valid, rx.corrected, 1),
             "discarded": (rx.valid, rx.hec_error, 1),
             "ocd": (slow, was_sync & (rx.state != State.SYNC), 1),
             "tx_user": (framer.user, None, 1),
