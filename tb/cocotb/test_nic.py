@@ -1,0 +1,13 @@
+"""The NIC in cocotb on Verilator, against the models."""
+
+import pytest
+
+from benches.run import run
+from bentpipe_hdl.cell import NARROW, WIDE
+from bentpipe_hdl.nodes import Nic
+from cocotb_nodes.bench_nic import SLOT_BITS, VCS
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_nic(width, tmp_path):
+    run(Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS), "cocotb_nodes.bench_nic", tmp_path)
