@@ -709,13 +709,14 @@ class _Scheduler:
         def possible(group: set[int]) -> set[int]:
             """The statements of a group that can be emitted without anything from outside it."""
             found: set[int] = set()
-            waiting = sorted(group)
+            waiting = {k: statements[k].needs - done for k in group}
             while True:
-                more = [k for k in waiting if statements[k].needs <= done | found]
+                more = [k for k, needs in waiting.items() if needs <= found]
                 if not more:
                     return found
                 found.update(more)
-                waiting = [k for k in waiting if k not in found]
+                for k in more:
+                    del waiting[k]
 
         def emit(group: set[int], depth: int):
             indent = "  " * (depth + 1)
