@@ -168,9 +168,13 @@ class Termination(wiring.Component):
             self.in_frame.eq(rx.in_frame),
         ]
 
-        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS changes.
+        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes.
         slow = Signal()
-        m.d.comb += slow.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los))
+        was_sef, was_sync, sync = Signal(init=1), Signal(), Signal()
+        m.d.comb += [
+            sync.eq(rx.state == State.SYNC),
+            slow.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
+        ]
         frame_end = Signal()
         row_strobes = {row: Signal(name=f"at_row{row}") for row in (0, 4, 8)}
         path_strobes = {row: Signal(name=f"at_path{row}") for row in (0, 2, 3)}
@@ -291,9 +295,8 @@ class Termination(wiring.Component):
         self._rei(m, 8, rx.b3_strobe, rx.b3_errors, framer.rei_p_sent, framer.rei_p)
 
         # Counters: events by the strobe under which they are looked for
-        was_sef, was_sync = Signal(init=1), Signal()
         with m.If(slow):
-            m.d.sync += [was_sef.eq(rx.sef), was_sync.eq(rx.state == State.SYNC)]
+            m.d.sync += [was_sef.eq(rx.sef), was_sync.eq(sync)]
         m1 = rx.received.m1
         rei_p = rx.received.g1[4:]
         events = {
@@ -314,7 +317,7 @@ class Termination(wiring.Component):
             "rx_idle": (rx.idle, None, 1),
             "corrected": (rx.valid, rx.corrected, 1),
             "discarded": (rx.valid, rx.hec_error, 1),
-            "ocd": (slow, was_sync & (rx.state != State.SYNC), 1),
+            "ocd": (slow, was_sync & ~sync, 1),
             "tx_user": (framer.user, None, 1),
             "tx_idle": (framer.idle, None, 1),
         }
