@@ -240,8 +240,8 @@ def _run_one(given: argparse.Namespace, experiment: Experiment, folder: Path) ->
     show = sys.stderr.isatty() and not given.json
     with folder_for(folder, experiment.record.pcap) as captures:
         result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show, capture_folder=captures)
-    if experiment.network.sonet and result.summary["status"] == "done":
-        run_beside_cells(experiment, result, show_progress=show)
+        if experiment.network.sonet and result.summary["status"] == "done":
+            run_beside_cells(experiment, result, show_progress=show)
         write_run(folder, result, make_report, given.force, captures)
     if not given.json and not experiment.case:
         console = _console()

@@ -98,7 +98,7 @@ WRONG = [
     (["run", "missing.toml"], "missing.toml: no such file"),
     (["run", "lan-1flow", "--set", "hosts.tcp.varient=sack"], "unknown key; did you mean 'variant'?"),
     (["run", "lan-1flow", "--set", "network.lines.lan.rate=0"], "impossible rate 0"),
-    (["run", "lan-1flow", "--set", "line=sonet"], "not there yet"),
+    (["run", "lan-1flow", "--set", "line=sonett"], "did you mean 'sonet'"),
     (["run", "lan-1flow", "--duration", "0"], "out of range"),
     (["run", "lan-1flow", "--duration", "soon"], "--duration: 'soon' is not a number with a unit"),
     (["run", "lan-1flow", "--seed", "-1"], "--seed -1: out of range"),

@@ -83,7 +83,7 @@ def test_settings_change_values_at_dotted_keys():
     [
         ("hosts.tcp.varient=sack", "--set hosts.tcp.varient: unknown key; did you mean 'variant'?"),
         ("variant=vegas", "--set hosts.tcp.variant: unknown value 'vegas'"),
-        ("line=sonet", '--set network.line: line = "sonet" is not there yet'),
+        ("line=sonett", "--set network.line: unknown value 'sonett'; did you mean 'sonet'?"),
         ("network.lines.satelite.delay=1", "there is no line 'satelite'; did you mean 'satellite'?"),
         ("network.lines.satellite.rate=0", "--set network.lines.satellite.rate: impossible rate 0"),
         ("flow.7.size=1", "--set flow.7.size: flow has entries 0..2"),

@@ -211,7 +211,7 @@ WRONG = [
     ("network.lines.wan.ber", 0.5, "ber: 0.5 is out of range: 0, or 1e-15 to 0.001"),
     ("network.lines.wan.ber", "low", "ber: expected a number, not 'low'"),
     ("network.lines.wan.ber", [0, 0, 0], "ber: give one error ratio, or two"),
-    ("network.lines.wan.line", "sonet", 'line = "sonet" is not there yet; use "cell"'),
+    ("network.lines.wan.line", "sonett", "unknown value 'sonett'; did you mean 'sonet'"),
     ("network.lines.wan.line", "sel", "unknown value 'sel'; did you mean 'cell'?"),
     ("network.lines.wan.ends", ["west:3"], "ends: a line has two ends, not 1"),
     ("network.lines.wan.ends", ["west:3", "easst:1"], "ends: there is no switch 'easst'; did you mean 'east'?"),
