@@ -310,7 +310,7 @@ async def reset_forgets_what_was_under_way(dut):
     await environment.start()
     rng = random.Random(5)
     max_sdu = dict.fromkeys(range(VCS), 1000)
-    for _ in range(6):
+    for _ in range(4):
         await environment.write(settings(max_sdu=max_sdu))
         environment.source.queue.extend(incoming(rng, max_sdu, 60))
         for vc in range(VCS):

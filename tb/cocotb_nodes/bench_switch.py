@@ -33,7 +33,8 @@ def settings(model, clocks):
         word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
         word |= vc.ppd << 36 | vc.epd << 37 | (vc.epd_threshold is not None) << 38 | 1 << 39
         writes += wide_write(0x10000 + 2 * index, word)
-        writes += [(0x20000 + index, vc.out_vpi << 16 | vc.out_vci)]
+        no_vpi = 0 if vc.out_port in model.nni else index % 16 << 8  # at a UNI the upper bits have no place
+        writes += [(0x20000 + index, (vc.out_vpi | no_vpi) << 16 | vc.out_vci)]
     for slot, entry in lookup.items():
         writes += wide_write(0x80000 + 2 * slot, entry)
     return writes
