@@ -1,5 +1,6 @@
 """Runs inside cocotb: the link. Started by test_link.py."""
 
+import math
 import os
 import random
 
@@ -104,6 +105,44 @@ async def errors_have_the_asked_rate(dut):
         # Single errors that follow a good header are corrected: all but those of a hit header behind a hit one.
         single = 40 * rate * (1 - rate) ** 39
         near(corrected, count, single * (1 - rate) ** 40, "corrected headers")
+
+
+def gaps_of(seed, rate):
+    """Good bits before each error: geometric, from the upper 48 bits of Marsaglia's xorshift64 (13, 7, 17)."""
+    while True:
+        seed ^= seed << 13 & (1 << 64) - 1
+        seed ^= seed >> 7
+        seed ^= seed << 17 & (1 << 64) - 1
+        yield int(math.log((seed >> 16) / 2**48) / math.log1p(-rate))
+
+
+@cocotb.test()
+async def errors_are_where_the_generator_has_them(dut):
+    """Each bit error of the payload, in bits of cells from the first; by one bit off at most where a logarithm is
+    rounded, and hardly ever so."""
+    environment = await started(dut)
+    rng = random.Random(7)
+    rate, seed, first = 1e-3, rng.getrandbits(64), 300
+    await environment.write([(1, 2)])
+    await errors_on(environment, rate, seed, first)
+    came_out = await send(environment, random_cells(rng, 1200), gaps(rng), 2)
+    hit = set()
+    for n, ((_, arrival), out) in enumerate(zip(environment.source.sent, came_out, strict=True)):
+        flips = int.from_bytes(arrival.cell.payload, "big") ^ int.from_bytes(out.payload, "big")
+        hit |= {424 * n + 423 - k for k in range(384) if flips >> k & 1}
+    place, exact, other = first, 0, 0
+    for gap in gaps_of(seed, rate):
+        if place >= 424 * len(came_out) - 1:
+            break
+        if place % 424 >= 41:  # not in, or at the edge of, header and HEC
+            found = next((at for at in (place, place - 1, place + 1) if at in hit), None)
+            assert found is not None, f"no error at bit {place}"
+            exact, other = exact + (found == place), other + (found != place)
+            hit.remove(found)
+            place = found
+        place += 1 + gap
+    assert exact > 400 and other < exact / 50
+    assert len(hit) <= 5, "errors that the generator does not have"  # at the edge of the header
 
 
 @cocotb.test()
