@@ -282,7 +282,6 @@ class SonetLine(Node):
         if not -320 <= ppm <= 320:
             raise NetworkError(f"SONET line {name}: pointers follow offsets from -320 to 320 ppm, not {ppm:g}")
         self.sts, self.ber, self.ppm = sts, ber, ppm
-        self.disturbed = any(ber)
 
     def shape(self) -> Shape:
         return Shape.of("sonet", sts=self.sts)
@@ -290,9 +289,10 @@ class SonetLine(Node):
     def configure(self) -> None:
         from bentpipe_hdl.sonet.terminal import register
 
-        drift = round(self.ppm * 13136.56) & 0xFFFFFF
-        self.write(0x1000 + register("drift").address, drift)
-        self.write(0x2000 + register("drift").address, -drift & 0xFFFFFF)
+        drift = round(self.ppm * 13136.56)
+        for base, offset in ((0x1000, drift), (0x2000, -drift)):
+            self.write(base + register("drift").address, offset & 0xFFFFFF)
+            self.write(base + register("changed").address, 0xFFFFFFFF)
         for way, ratio in enumerate(self.ber):
             if ratio:
                 errors = _Errors(self.network.seed, f"{self.name}/{way}", ratio)
@@ -304,15 +304,16 @@ class SonetLine(Node):
                 self.write(base, 1)
 
     def counters(self) -> dict[str, Any]:
-        names = ("queued", "sent", "received")
+        """``drop_line`` are cells lost between the ends, without those of the last half frame (62 us)."""
+        names = ("queued", "sent", "landed", "received", "errored")
         found: dict[str, Any] = {
             name: [self.read(0x0080 + 2 * k), self.read(0x0081 + 2 * k)] for k, name in enumerate(names)
         }
-        found |= {"drop_full": self.read(0x0086), "drop_hec": self.read(0x0087), "under_way": self.read(0x0088)}
+        found |= {"drop_full": self.read(0x008A), "drop_hec": self.read(0x008B), "under_way": self.read(0x008C)}
         found["error_bits"] = [self.read(0x0110), self.read(0x0190)]
-        # What one end sent and the other has not received: lost, or still on the line.
-        lost = [(found["sent"][way] - found["received"][1 - way]) % _WORD for way in range(2)]
-        found["drop_line"] = [cells if cells < _WORD // 2 else 0 for cells in lost] if self.disturbed else [0, 0]
+        found["hit_words"] = [self.read(0x0111), self.read(0x0191)]
+        came = [(found["received"][1 - way] + found["errored"][1 - way]) for way in range(2)]
+        found["drop_line"] = [max(0, _signed(found["landed"][way] - came[way])) for way in range(2)]
         return found
 
     def latch(self) -> None:
@@ -330,23 +331,65 @@ class SonetLine(Node):
         return {r.name: self.read(base + r.address) for r in REGISTERS if r.access != "wo"}
 
     def lose_signal(self, way: int, words: int) -> None:
-        """Zeros on the line from end ``way`` for so many words (2.16 million a second). Cells are lost from now on."""
-        self.disturbed = True
+        """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
         self.write(0x010A + 0x80 * way, words)
 
-    def check(self, cells_in: int, cells_out: int) -> None:
-        now = self.counters()
-        kept = sum(now["queued"]) + sum(now["sent"]) + now["drop_full"] + now["drop_hec"]
-        self._expect("cells in = sent + waiting + dropped", cells_in, kept)
-        self._expect("cells received = cells out", sum(now["received"]), cells_out + now["under_way"])
-        if not self.disturbed:
-            for way in range(2):
-                under_way = (now["sent"][way] - now["received"][1 - way]) % _WORD
-                if under_way > self.UNDER_WAY:
-                    raise NetworkError(f"{self.name}: {under_way} cells sent and not received on a line without errors")
+    def burst(self, way: int, words: int) -> None:
+        """All bits inverted on the line from end ``way`` for so many words, at most 65535."""
+        self.write(0x0108 + 0x80 * way, words)
 
-    UNDER_WAY = 16
-    """Most cells between the waiting ones of an end and the other end."""
+    def slip(self, way: int, bits: int) -> None:
+        """From now on the line from end ``way`` is so many bits late, less than a word of 3N bytes."""
+        self.write(0x010B + 0x80 * way, bits)
+
+    def invert(self, way: int, bit: int) -> None:
+        """Invert a bit of the frame, when it passes next, on the line from end ``way``; 0 is the first bit of A1.
+
+        Raises
+        ------
+        NetworkError
+            A frame has no such bit.
+        """
+        bits = 72 * self.sts // 3
+        if not 0 <= bit < 270 * bits:
+            raise NetworkError(f"{self.name}: a frame of STS-{self.sts}c has bits 0 to {270 * bits - 1}, not {bit}")
+        word, place = divmod(bit, bits)
+        self.write(0x0109 + 0x80 * way, word << 16 | place)
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        """The account of the node; and, as long as the receiver had no defect that stops cells: no cell is lost or made
+        up without an error on the line."""
+        from bentpipe_hdl.sonet.terminal import register
+
+        now = self.counters()
+        waiting, sent, errored = sum(now["queued"]), sum(now["sent"]), sum(now["errored"])
+        self._expect(
+            "cells in = sent + waiting + dropped", cells_in, sent + waiting + now["drop_full"] + now["drop_hec"]
+        )
+        self._expect("cells received = cells out", sum(now["received"]) + errored, cells_out + now["under_way"])
+        for way in range(2):
+            far = 1 - way
+            if self.read(0x1000 + 0x1000 * far + register("changed").address) & _stopping():
+                continue
+            came, hits = now["received"][far] + now["errored"][far], now["hit_words"][way]
+            lost, made = _signed(now["landed"][way] - came), _signed(came - now["sent"][way])
+            for cells, what in ((lost, "lost"), (made, "made up")):
+                if cells > hits:
+                    way_text = f"from end {way} to {far} by {hits} words with errors and no defect"
+                    raise NetworkError(f"{self.name}: {cells} cells {what} {way_text}")
+
+
+def _stopping() -> int:
+    """Defects while which cells don't arrive, as bits."""
+    from bentpipe_hdl.sonet.alarms import ALARMS
+
+    names = ("los", "sef", "lof", "ais_l", "ais_p", "lop_p", "uneq_p", "ocd")
+    return sum(1 << k for k, alarm in enumerate(ALARMS) if alarm.name in names)
+
+
+def _signed(difference: int) -> int:
+    """A difference of counters that wrap."""
+    return (difference + _WORD // 2) % _WORD - _WORD // 2
 
 
 class _Errors:

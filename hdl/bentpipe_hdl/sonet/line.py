@@ -13,16 +13,21 @@ from bentpipe_hdl.sonet.terminal import SonetTerminal
 __all__ = ["LineErrors", "SonetLine"]
 
 
+def _in_order(word):
+    """The bits of a word in order of transmission, the first lowest; and back."""
+    return Cat(word[k : k + 8][::-1] for k in range(0, len(word), 8))
+
+
 class LineErrors(wiring.Component):
-    """Inverts bits of a line and takes its signal away. Latency 1 clock.
+    """Inverts bits of a line, takes its signal away and makes it late. Latency 1 clock.
 
     Random errors are a countdown of good bits to the next one (:class:`~bentpipe_hdl.link.gap.Gap`), at any rate from
-    1e-3 to 1e-15. One error a word: one that would follow in the same word hits the first bit of the next.
+    1e-3 to 1e-15. A word gets ``ERRORS_A_WORD`` of them at most, the next hits the first bit of the next word: at 1e-3,
+    the highest rate, one word of STS-12c in 40 million has more.
 
     Parameters
     ----------
-    width : int
-        Bytes a clock.
+    geometry : Geometry
 
     Members
     -------
@@ -30,28 +35,36 @@ class LineErrors(wiring.Component):
         The word clock.
     i, o : In, Out(8 * width)
         The line.
+    word : In(range(frame_words))
+        Which word of the frame ``i`` is.
     random : In(1), mantissa : In(24), shift : In(6)
         Random errors, their rate as of :func:`~bentpipe_hdl.link.gap.scale_of`.
     gap_start, state_start : In(1), gap : In(56), state : In(64)
         Good bits before the next error, and the state of the generator (not 0), are set.
     burst : In(16), burst_start : In(1)
         The next ``burst`` words are inverted.
-    flip : In(range(8 * width)), flip_start : In(1)
-        One bit of the next word is inverted, counted from the first transmitted one.
+    flip : In(32), flip_start : In(1)
+        One bit of the frame is inverted when it next passes: bits 16 to 31 are the word, bits 0 to 15 the bit in it,
+        counted from the first transmitted one.
     loss : In(32), loss_start : In(1)
         Zeros for so many words.
-    errors : Out(32)
-        Bits inverted one by one; wraps.
+    slip : In(range(8 * width))
+        All this, so many bits late: the receiver finds its frames at another bit.
+    errors, hits : Out(32)
+        Bits inverted one by one; words changed by any of this. They wrap.
     """
 
-    def __init__(self, width):
-        self._width = width
-        bits = 8 * width
+    ERRORS_A_WORD = 6
+
+    def __init__(self, geometry):
+        self._geometry = geometry
+        bits = 8 * geometry.width
         super().__init__(
             {
                 "enable": In(1, init=1),
                 "i": In(bits),
                 "o": Out(bits),
+                "word": In(range(geometry.frame_words)),
                 "random": In(1),
                 "mantissa": In(24),
                 "shift": In(6),
@@ -61,66 +74,101 @@ class LineErrors(wiring.Component):
                 "state_start": In(1),
                 "burst": In(16),
                 "burst_start": In(1),
-                "flip": In(range(bits)),
+                "flip": In(32),
                 "flip_start": In(1),
                 "loss": In(32),
                 "loss_start": In(1),
+                "slip": In(range(bits)),
                 "errors": Out(32),
+                "hits": Out(32),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        bits = 8 * self._width
+        bits = 8 * self._geometry.width
+        line, before = Signal(bits), Signal(bits)
         left, noise = Signal(GAP_BITS), Signal(64, init=1)
-        burst, loss = Signal(16), Signal(32)
-        flipping = Signal()
-        place = Signal(range(bits))
-        m.submodules.gap_unit = unit = Gap()
-        fresh = Signal(64)
+        burst, loss, flipping = Signal(16), Signal(32), Signal()
+        at_random, at_place, hit = Signal(), Signal(), Signal()
 
-        # Starts are remembered until the word clock.
+        with m.If(self.enable):
+            m.d.sync += line.eq(self.i)
+            with m.If(self.slip != 0):
+                m.d.sync += before.eq(line)
+            with m.If(self.random):
+                with m.If(left < bits):
+                    m.d.comb += at_random.eq(1)
+                with m.Else():
+                    m.d.sync += left.eq(left - bits)
+            with m.If(flipping), m.If(self.word == self.flip[16:]):
+                m.d.comb += at_place.eq(1)
+            m.d.comb += hit.eq(at_random | at_place | (burst != 0) | (loss != 0))
+            with m.If(hit):
+                flips, count = self._flips(m, bits, left, noise, at_random, at_place)
+                m.d.sync += [
+                    line.eq(self.i ^ flips),
+                    self.errors.eq(self.errors + count),
+                    self.hits.eq(self.hits + 1),
+                ]
+                with m.If(at_place):
+                    m.d.sync += flipping.eq(0)
+                with m.If(burst != 0):
+                    m.d.sync += [line.eq(~self.i), burst.eq(burst - 1)]
+                with m.If(loss != 0):
+                    m.d.sync += [line.eq(0), loss.eq(loss - 1)]
+        m.d.comb += self.o.eq(line)
+        with m.If(self.slip != 0):
+            two = Cat(_in_order(before), _in_order(line))
+            late = Signal(bits)
+            m.d.comb += [late.eq((two << self.slip)[bits : 2 * bits]), self.o.eq(_in_order(late))]
+        # A start goes before what is under way.
         with m.If(self.burst_start):
             m.d.sync += burst.eq(self.burst)
         with m.If(self.loss_start):
             m.d.sync += loss.eq(self.loss)
         with m.If(self.flip_start):
-            m.d.sync += [flipping.eq(1), place.eq(self.flip)]
-
-        def inverted(at):
-            return self.i ^ (Const(1, bits) << Cat(~at[:3], at[3:]))[:bits]  # bit 7 of a byte is the first
-
-        with m.If(self.enable):
-            m.d.sync += self.o.eq(self.i)
-            with m.If(self.random):
-                with m.If(left < bits):
-                    following = Signal(GAP_BITS + 1)
-                    m.d.comb += [
-                        fresh.eq(xorshift(noise)),
-                        unit.state.eq(fresh),
-                        unit.mantissa.eq(self.mantissa),
-                        unit.shift.eq(self.shift),
-                        following.eq(left + 1 + unit.gap),
-                    ]
-                    m.d.sync += [
-                        self.o.eq(inverted(left[: len(place)])),
-                        self.errors.eq(self.errors + 1),
-                        noise.eq(fresh),
-                        left.eq(Mux(following < bits, 0, Mux(following[-1], Const(-1, GAP_BITS), following) - bits)),
-                    ]
-                with m.Else():
-                    m.d.sync += left.eq(left - bits)
-            with m.If(flipping & ~self.flip_start):
-                m.d.sync += [self.o.eq(inverted(place)), flipping.eq(0), self.errors.eq(self.errors + 1)]
-            with m.If((burst != 0) & ~self.burst_start):
-                m.d.sync += [self.o.eq(~self.i), burst.eq(burst - 1)]
-            with m.If((loss != 0) & ~self.loss_start):
-                m.d.sync += [self.o.eq(0), loss.eq(loss - 1)]
+            m.d.sync += flipping.eq(1)
         with m.If(self.gap_start):
             m.d.sync += left.eq(self.gap)
         with m.If(self.state_start):
             m.d.sync += noise.eq(self.state)
         return m
+
+    def _flips(self, m, bits, left, noise, at_random, at_place):
+        """The bits of this word to be inverted one by one, and how many."""
+
+        def one(place):
+            return (Const(1, bits) << Cat(~place[:3], place[3:]))[:bits]  # bit 7 of a byte is the first
+
+        flips, count = Signal(bits, name="flips_at_place"), Signal(4, name="count_at_place")
+        with m.If(at_place):
+            m.d.comb += [flips.eq(one(self.flip[: (bits - 1).bit_length()])), count.eq(1)]
+        gap, state, draws = left, noise, at_random
+        for k in range(self.ERRORS_A_WORD):
+            m.submodules[f"gap{k}"] = unit = Gap()
+            fresh, following = Signal(64, name=f"fresh{k}"), Signal(GAP_BITS + 1, name=f"following{k}")
+            after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
+            marked, counted = Signal(bits, name=f"flips{k}"), Signal(4, name=f"count{k}")
+            again = Signal(name=f"again{k}")
+            m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips), counted.eq(count)]
+            with m.If(draws):
+                m.d.comb += [
+                    fresh.eq(xorshift(state)),
+                    unit.state.eq(fresh),
+                    unit.mantissa.eq(self.mantissa),
+                    unit.shift.eq(self.shift),
+                    following.eq(gap + 1 + unit.gap),
+                    after.eq(Mux(following[-1], Const(-1, GAP_BITS), following)),
+                    after_state.eq(fresh),
+                    marked.eq(flips ^ one(gap[: (bits - 1).bit_length()])),
+                    counted.eq(count + 1),
+                    again.eq(after < bits),
+                ]
+            gap, state, flips, count, draws = after, after_state, marked, counted, again
+        with m.If(at_random):
+            m.d.sync += [left.eq(Mux(draws, 0, gap - bits)), noise.eq(state)]
+        return flips, count
 
 
 class SonetLine(wiring.Component):
@@ -133,6 +181,11 @@ class SonetLine(wiring.Component):
     **Time.** A word of 3N bytes lasts for 416/159 ticks, exactly, by a remainder that is carried on: so a line is in
     step with the cell rates of 149.76 and 599.04 Mb/s for ever. SONET never stops: the node is due at each word. After
     reset ``START`` frames pass, a word a clock, until both ends are in service (``idle`` is low).
+
+    **Account.** Cells that come in wait, are sent, or are dropped for ``FULL`` or ``HEC``; cells that go out were
+    received, rightly or in error. What was sent and isn't received is under way or lost; what was sent half a frame ago
+    (``LANDED``) isn't under way any more. As on a real line nobody can tell whether a header in error was a cell's or
+    that of an idle one.
 
     **Registers.** Its own at 0x0000, the terminals' (``sonet.terminal.REGISTERS``) at 0x1000 and 0x2000. What
     hits the line from end 0 to end 1 is set at 0x0100, the other way at 0x0180.
@@ -170,7 +223,7 @@ class SonetLine(wiring.Component):
         m = Module()
         geometry = Geometry(self.sts, 3 * self.sts)
         ends = [SonetTerminal(geometry) for _ in range(2)]
-        ways = [LineErrors(geometry.width) for _ in range(2)]  # from end 0 to 1, and back
+        ways = [LineErrors(geometry) for _ in range(2)]  # from end 0 to 1, and back
         m.submodules.end0, m.submodules.end1 = ends
         m.submodules.way0, m.submodules.way1 = ways
 
@@ -185,10 +238,18 @@ class SonetLine(wiring.Component):
         with m.Elif(starting != 0):
             m.d.comb += word.eq(1)
             m.d.sync += starting.eq(starting - 1)
+        last = geometry.frame_words - 1
+        place, half = Signal(range(last + 1), init=last), Signal()  # of the word between an end and what hits it
+        with m.If(word):
+            m.d.sync += place.eq(place + 1)
+            with m.If(place == last):
+                m.d.sync += place.eq(0)
+            m.d.comb += half.eq((place == last) | (place == last // 2))
         for k in range(2):
             m.d.comb += [
                 ends[k].enable.eq(word),
                 ways[k].enable.eq(word),
+                ways[k].word.eq(place),
                 ways[k].i.eq(ends[k].line_out),
                 ends[1 - k].line_in.eq(ways[k].o),
             ]
@@ -208,14 +269,14 @@ class SonetLine(wiring.Component):
         bits = self.WAITING.bit_length() - 1
         dropped = Signal(32)
         hec = Signal(32)
-        counts = []
         for k, end in enumerate(ends):
             store = memory.Memory(shape=WIDE, depth=self.WAITING, init=[])
             m.submodules[f"waiting{k}"] = store
             put, get = store.write_port(), store.read_port(domain="comb")
             written, read = Signal(bits + 1, name=f"written{k}"), Signal(bits + 1, name=f"read{k}")
             level = Signal(bits + 1, name=f"level{k}")
-            sent, received = Signal(32, name=f"sent{k}"), Signal(32, name=f"received{k}")
+            names = ("sent", "sampled", "landed", "received", "errored")
+            sent, sampled, landed, received, errored = (Signal(32, name=f"{name}{k}") for name in names)
             m.d.comb += [
                 level.eq(written - read),
                 put.addr.eq(written[:bits]),
@@ -235,17 +296,26 @@ class SonetLine(wiring.Component):
             with m.If(word):
                 with m.If(end.tx_ready & end.tx_valid):
                     m.d.sync += [read.eq(read + 1), sent.eq(sent + 1)]
+                with m.If(half):
+                    m.d.sync += [sampled.eq(sent), landed.eq(sampled)]
                 with m.If(end.rx_valid):
-                    m.d.sync += received.eq(received + 1)
-            counts.append((level, sent, received))
-            csr.status(f"QUEUED{k}", 0x0080 + k, level, f"cells that wait at end {k}")
-            csr.status(f"SENT{k}", 0x0082 + k, sent, f"cells put on the line by end {k}")
-            csr.status(
-                f"RECEIVED{k}", 0x0084 + k, received, f"cells received by end {k}, with header errors and alien ones"
-            )
-        csr.status("FULL", 0x0086, dropped, "cells that found 16 waiting")
-        csr.status("HEC", 0x0087, hec, "cells that came in with hec_error, dropped")
-        csr.status("UNDER_WAY", 0x0088, waiting, "cells received that leave in the next tick")
+                    with m.If(end.rx_hec_error):
+                        m.d.sync += errored.eq(errored + 1)
+                    with m.Else():
+                        m.d.sync += received.eq(received + 1)
+            for at, (name, value, what) in enumerate(
+                (
+                    ("QUEUED", level, f"cells that wait at end {k}"),
+                    ("SENT", sent, f"cells put on the line by end {k}"),
+                    ("LANDED", landed, f"of these, those at least half a frame ago, as of end {k}'s last half frame"),
+                    ("RECEIVED", received, f"cells received by end {k}, corrected ones included"),
+                    ("ERRORED", errored, f"cells received by end {k} with hec_error, idle ones included"),
+                )
+            ):
+                csr.status(f"{name}{k}", 0x0080 + 2 * at + k, value, what)
+        csr.status("FULL", 0x008A, dropped, f"cells that found {self.WAITING} waiting")
+        csr.status("HEC", 0x008B, hec, "cells that came in with hec_error, dropped")
+        csr.status("UNDER_WAY", 0x008C, waiting, "cells received that leave in the next tick")
         csr.finish()
 
         # Cells out: that of end 1 waits for a tick if both have one. They stay until the next word.
@@ -297,6 +367,7 @@ class SonetLine(wiring.Component):
                 ("random", 0x00, "random errors on"),
                 ("mantissa", 0x01, "scale of the gaps between errors, 24 bits"),
                 ("shift", 0x02, "scale of the gaps, binary places"),
+                ("slip", 0x0B, "so many bits late, less than a word"),
             ):
                 setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
                 csr.setting(f"{part.upper()}_{name}", base + addr, setting, what)
@@ -311,7 +382,7 @@ class SonetLine(wiring.Component):
                 m.d.comb += getattr(way, part).eq(setting)
             for part, addr, what in (
                 ("burst", 0x08, "inverts so many words"),
-                ("flip", 0x09, "inverts this bit of the next word, 0 the first on the line"),
+                ("flip", 0x09, "inverts a bit of the frame when it passes: word<<16 | bit, 0 the first on the line"),
                 ("loss", 0x0A, "zeros for so many words: loss of signal"),
             ):
                 setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
@@ -319,4 +390,5 @@ class SonetLine(wiring.Component):
                 csr.on_write(base + addr, getattr(way, f"{part}_start"))
                 m.d.comb += getattr(way, part).eq(setting)
             csr.status(f"ERROR_BITS_{name}", base + 0x10, way.errors, "bits inverted one by one")
+            csr.status(f"HIT_WORDS_{name}", base + 0x11, way.hits, "words changed by any of this")
         return csr

@@ -141,6 +141,11 @@ change with time; only REI and RDI come back without the delay.
 With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second: pointers
 move. The switches' ports then send slower by as much, so that the line takes all their cells.
 
+Each line has an account, which is checked at the end of every run. Cells that come in wait, are sent, or are dropped;
+cells that go out were received, with a right header or (`ERRORED`) with one for which the next node drops them. What
+was sent half a frame ago and was not received is lost: `drop_line` in a run's counters. That has to have a cause: a
+defect that stops cells, or at least as many words with errors as cells.
+
 An experiment with SONET lines runs once more with lines of cells, and tells the difference of the goodputs.
 
 {_table(("address", "name", "access", "meaning"), node)}

@@ -1,11 +1,13 @@
 """What happens between the ends of a line."""
 
 import itertools
+import random
 
 import pytest
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.link.gap import scale_of
+from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.line import LineErrors, SonetLine
 
 
@@ -16,14 +18,15 @@ def run(body, dut):
     sim.run()
 
 
-@pytest.mark.parametrize("width", [1, 9])
-def test_random_errors_at_a_rate(width):
-    """At 1e-3: gaps are geometric, every place of a word is hit; the first error is where it was put."""
-    dut = LineErrors(width)
-    bits, words = 8 * width, 36000 // width
-    places = []
+@pytest.mark.parametrize(("n", "width"), [(3, 9), (12, 36)])
+def test_random_errors_at_a_rate(n, width):
+    """At 1e-3 gaps are geometric, within words and across; the first error is where it was put."""
+    dut = LineErrors(Geometry(n, width))
+    bits, words = 8 * width, 45000 // width
+    places, several = [], 0
 
     async def body(ctx):
+        nonlocal several
         mantissa, shift = scale_of(1e-3)
         for name, value in (("mantissa", mantissa), ("shift", shift), ("gap", 3 * bits + 5), ("state", 12345)):
             ctx.set(getattr(dut, name), value)
@@ -36,11 +39,10 @@ def test_random_errors_at_a_rate(width):
         for word in range(words):
             await ctx.tick()
             out = ctx.get(dut.o)
-            assert out.bit_count() <= 1
-            if out:
-                at = out.bit_length() - 1
-                places.append(word * bits + at // 8 * 8 + 7 - at % 8)
+            places.extend(word * bits + k for k in in_order(out, bits))
+            several += out.bit_count() > 1
         assert len(places) == ctx.get(dut.errors)
+        assert len({place // bits for place in places}) == ctx.get(dut.hits)
 
     run(body, dut)
     assert places[0] == 3 * bits + 5
@@ -48,32 +50,84 @@ def test_random_errors_at_a_rate(width):
     assert abs(len(places) - total / 1000) < 5 * (total / 1000) ** 0.5
     gaps = [b - a for a, b in itertools.pairwise(places)]
     assert 0.25 < sum(gap < 500 for gap in gaps) / len(gaps) < 0.55  # 1 - exp(-0.5) = 0.39
-    assert len({place % bits for place in places}) > (5 if width == 1 else 60)
+    none, one = 0.999**bits, bits * 0.001 * 0.999 ** (bits - 1)
+    expected = words * (1 - none - one)
+    assert abs(several - expected) <= 4 * expected**0.5 + 1
+    assert len({place % bits for place in places}) > 40
+
+
+def in_order(word, bits):
+    """Places of the ones of a word, the first transmitted bit is 0."""
+    return sorted(at // 8 * 8 + 7 - at % 8 for at in range(bits) if word >> at & 1)
 
 
 def test_burst_one_bit_and_loss():
-    dut = LineErrors(9)
+    dut = LineErrors(Geometry(3, 9))
     out = []
 
     async def body(ctx):
         ctx.set(dut.i, 0x3C)
         ctx.set(dut.burst, 3)
-        ctx.set(dut.flip, 8)
+        ctx.set(dut.flip, 9 << 16 | 8)
         ctx.set(dut.loss, 4)
-        for k in range(24):
+        for k in range(40):
+            ctx.set(dut.word, k % 12)
             ctx.set(dut.burst_start, k == 2)
-            ctx.set(dut.flip_start, k == 9)
+            ctx.set(dut.flip_start, k in (5, 22))
             ctx.set(dut.loss_start, k == 14)
             await ctx.tick()
             out.append(ctx.get(dut.o))
+        assert (ctx.get(dut.errors), ctx.get(dut.hits)) == (2, 3 + 2 + 4)
 
     run(body, dut)
     every = (1 << 72) - 1
-    expected = [0x3C] * 24
+    expected = [0x3C] * 40
     expected[3:6] = [0x3C ^ every] * 3
-    expected[10] = 0x3C ^ 0x8000  # bit 8 is the first of byte 1
+    expected[9] = expected[33] = 0x3C ^ 0x8000  # word 9 of the frame, once a write; bit 8 is the first of byte 1
     expected[15:19] = [0] * 4
     assert out == expected
+
+
+def test_a_random_error_and_one_at_a_chosen_place_in_one_word():
+    dut = LineErrors(Geometry(3, 9))
+
+    async def body(ctx):
+        ctx.set(dut.mantissa, 1 << 23)
+        ctx.set(dut.flip, 3)
+        ctx.set(dut.gap, 70)
+        for name in ("gap_start", "flip_start"):
+            ctx.set(getattr(dut, name), 1)
+        await ctx.tick()
+        for name in ("gap_start", "flip_start"):
+            ctx.set(getattr(dut, name), 0)
+        ctx.set(dut.random, 1)
+        await ctx.tick()
+        assert in_order(ctx.get(dut.o), 72)[:2] == [3, 70]
+
+    run(body, dut)
+
+
+@pytest.mark.parametrize("slip", [0, 1, 8, 43, 71])
+def test_a_line_that_is_late(slip):
+    dut = LineErrors(Geometry(3, 9))
+    rng = random.Random(slip)
+    sent, got = "", ""
+
+    def text(word):
+        return "".join(f"{octet:08b}" for octet in word.to_bytes(9, "little"))
+
+    async def body(ctx):
+        nonlocal sent, got
+        ctx.set(dut.slip, slip)
+        for _ in range(6):
+            word = rng.getrandbits(72)
+            ctx.set(dut.i, word)
+            sent += text(word)
+            await ctx.tick()
+            got += text(ctx.get(dut.o))
+
+    run(body, dut)
+    assert got[72:] == sent[72 - slip : len(sent) - slip]
 
 
 def test_impossible_lines():
