@@ -5,11 +5,14 @@ A node's settings, tables and counters are all behind one bus. A write takes eff
 32 bits take two addresses: reading or writing the even one (low word) latches, the odd one (high word) completes.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
+
+from bentpipe_hdl.steady import steady
 
 __all__ = ["ADDR_BITS", "CsrMap", "CsrSignature", "Register"]
 
@@ -56,20 +59,27 @@ class CsrMap:
     ----------
     m : Module
     bus : CsrSignature interface, as the node sees it
+    steady : bool
+        The bus is steady (:mod:`bentpipe_hdl.steady`): for nodes that have other steady registers, too.
     """
 
-    def __init__(self, m: Module, bus):
-        self._m, self._bus = m, bus
+    def __init__(self, m: Module, bus, *, steady: bool = False):
+        self._m, self._bus, self._steady = m, bus, steady
         self.registers: list[Register] = []
+        self._strobes: list[Signal] = []
         self._low = Signal(32, name="csr_low")
         self._read = []
-        self._reads = Signal(name="csr_read")
+        self._reading = Signal(2, name="csr_reading")  # clocks until the data has to be there
         self._addr = Signal(ADDR_BITS, name="csr_addr")
-        m.d.sync += self._reads.eq(bus.r_en)
+        self._strobed = Signal(name="csr_strobed")  # a strobe may be high
         with m.If(bus.r_en):
             m.d.sync += self._addr.eq(bus.addr)
-        with m.If(bus.w_en & ~bus.addr[0]):
-            m.d.sync += self._low.eq(bus.w_data)
+        with m.If(bus.w_en):
+            m.d.sync += self._strobed.eq(1)
+            with m.If(~bus.addr[0]):
+                m.d.sync += self._low.eq(bus.w_data)
+        with m.Elif(self._strobed):
+            m.d.sync += self._strobed.eq(0)
 
     def _add(self, name, addr, count, access, text):
         for r in self.registers:
@@ -80,7 +90,7 @@ class CsrMap:
     def setting(self, name, addr, signal, text, limit=None):
         """A read-write register of up to 32 bits. A value above ``limit`` is taken as ``limit``."""
         self._add(name, addr, 1, "rw", text)
-        with self._m.If(self._bus.w_en), self._m.If(self._bus.addr == addr):
+        with self.written(addr):
             self._m.d.sync += signal.eq(self._bus.w_data)
             if limit is not None:
                 with self._m.If(self._bus.w_data > limit):
@@ -90,7 +100,7 @@ class CsrMap:
     def wide_setting(self, name, addr, signal, text):
         """A write-only register of up to 64 bits at ``addr`` (even: low word) and ``addr + 1``."""
         self._add(name, addr, 2, "wo", text)
-        with self._m.If(self._bus.w_en), self._m.If(self._bus.addr == addr + 1):
+        with self.written(addr + 1):
             self._m.d.sync += signal.eq(Cat(self._low, self._bus.w_data))
 
     def status(self, name, addr, value, text):
@@ -98,13 +108,19 @@ class CsrMap:
         self._add(name, addr, 1, "ro", text)
         self._read.append((self._addr == addr, value))
 
+    @contextmanager
     def written(self, addr):
-        """A strobe: the register at ``addr`` is being written."""
-        return self._bus.w_en & (self._bus.addr == addr)
+        """``with csr.written(addr):`` what happens when the register at ``addr`` is being written."""
+        with self._m.If(self._bus.w_en), self._m.If(self._bus.addr == addr):
+            yield
 
     def on_write(self, addr, strobe):
         """``strobe`` is high in the clock after a write to ``addr``, when the register has its new value."""
-        self._m.d.sync += strobe.eq(self.written(addr))
+        with self._m.If(self._strobed):
+            self._m.d.sync += strobe.eq(0)
+        self._strobes.append(strobe)
+        with self.written(addr):
+            self._m.d.sync += strobe.eq(1)
 
     def table(self, name, addr, depth, width, text):
         """A write-only table. Returns ``(index, data, en)`` for a memory's write port. Up to 32 bits: a word an
@@ -130,10 +146,15 @@ class CsrMap:
 
     def finish(self):
         """Build the read path; call after the last register."""
+        if self._steady:
+            for signal in (self._reading, self._strobed, *self._strobes):
+                steady(signal)
         m = self._m
-        again = Signal(2, name="csr_again")
-        m.d.sync += again.eq(Cat(self._reads, again[0]))
-        with m.If(self._reads | again.any()):
+        with m.If(self._bus.r_en):
+            m.d.sync += self._reading.eq(3)
+        with m.Elif(self._reading != 0):
+            m.d.sync += self._reading.eq(self._reading - 1)
+        with m.If(self._reading != 0):
             m.d.sync += self._bus.r_data.eq(0)
             for hit, value in self._read:
                 with m.If(hit):

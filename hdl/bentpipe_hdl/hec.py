@@ -1,9 +1,6 @@
 """Header error control: CRC-8 with coset, single-bit correction (I.432.1 clause 4.3.2)."""
 
-from functools import reduce
-from operator import xor
-
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -26,12 +23,10 @@ def remainder(bits, width):
 
 
 def hec(header):
-    """The HEC octet of a 32-bit header, as flat XORs: the code is linear, each header bit adds its own
-    remainder."""
+    """The HEC octet of a 32-bit header, as parities: the code is linear, each header bit adds its own remainder."""
     columns = [remainder(1 << i, 32) for i in range(32)]
-    return Cat(
-        reduce(xor, [header[i] for i in range(32) if columns[i] >> k & 1], Const(COSET >> k & 1, 1)) for k in range(8)
-    )
+    masks = [sum(1 << i for i in range(32) if columns[i] >> k & 1) for k in range(8)]
+    return Cat((header & mask).xor() for mask in masks) ^ COSET
 
 
 SYNDROMES = [1 << i for i in range(8)] + [remainder(1 << i, 32) for i in range(32)]

@@ -295,13 +295,14 @@ def _without_resets(text: str, source: str) -> str:
     the guards (a fifth of the time). Verilator writes such a zero as ``= 0;``, assigned constants with a suffix; for
     wide variables both look alike, so those to which the ``source`` assigns a zero keep theirs.
     """
-    zeroed = set(re.findall(r"\b([tc]\w+) = \d+'[bh]0+;", source))
+    zeroed = set(re.findall(r"\b(s?[tcp]\w+) = \d+'[bh]0+;", source))
 
     def wide(match: re.Match) -> str:
         return match[0] if match[1] in zeroed else ""
 
-    text = re.sub(r"^ +VL_ZERO\w*_W\(\d+, \w+__DOT__slot__DOT__(\w+)\);\n", wide, text, flags=re.MULTILINE)
-    return re.sub(r"^ +\w+__DOT__slot__DOT__\w+ = 0;\n", "", text, flags=re.MULTILINE)
+    local = r"\w+__DOT__slot__DOT__"
+    text = re.sub(rf"^ +VL_ZERO\w*_W\(\d+, {local}(\w+)\);\n", wide, text, flags=re.MULTILINE)
+    return re.sub(rf"^ +{local}\w+ = 0;\n", "", text, flags=re.MULTILINE)
 
 
 def build_model(shape: Shape, *, direct: bool = True) -> Path:

@@ -28,6 +28,8 @@ from amaranth.hdl import _nir as nir
 from amaranth.hdl._ir import PortDirection, build_netlist
 from amaranth.lib.wiring import In
 
+from .steady import constant, specialise, steady_inputs, steady_registers
+
 __all__ = ["Port", "ScheduleError", "Scheduled", "schedule"]
 
 Context = tuple[int, ...]
@@ -63,9 +65,23 @@ class _Statement:
     needs: set[int] = field(default_factory=set)  # indices of statements
 
 
+@dataclass
+class _Body:
+    """What the clocked block of a netlist is made of; lists of cells by index."""
+
+    outside: set[int]
+    flops: list[int]
+    memories: list[int]
+    resets: list[int]
+    locals: list[str]
+    lines: list[str]
+
+
 class _Scheduler:
-    def __init__(self, netlist: nir.Netlist, name: str):
+    def __init__(self, netlist: nir.Netlist, name: str, steady: dict[int, int] | None = None):
         self.netlist = netlist
+        self.steady = steady or {}  # flip-flops that are constants in this netlist, which writes are to be noticed
+        self.prefix = "s" if steady else ""  # of local variables
         self.cells = netlist.cells
         self.name = name
         self.input_at: dict[int, str] = {}
@@ -95,8 +111,8 @@ class _Scheduler:
     def variable(self, index: int, copies: bool) -> str:
         cell = self.cells[index]
         if isinstance(cell, nir.FlipFlop):
-            return f"c{index}" if copies and index in self.copied else self.register(index)
-        return f"t{index}"
+            return f"{self.prefix}c{index}" if copies and index in self.copied else self.register(index)
+        return f"{self.prefix}t{index}"
 
     def register(self, index: int) -> str:
         return self.output_registers.get(index, f"q{index}")
@@ -129,7 +145,7 @@ class _Scheduler:
             else:
                 cell = self.cells[net.cell]
                 if isinstance(cell, nir.PriorityMatch):
-                    parts.append(f"t{net.cell}_{net.bit}")
+                    parts.append(f"{self.prefix}t{net.cell}_{net.bit}")
                 else:
                     while end < len(value) and value[end] == net + (end - position):
                         end += 1
@@ -145,6 +161,9 @@ class _Scheduler:
     def initial(cell: nir.FlipFlop) -> str:
         width = len(cell.data)
         return f"{width}'h{cell.init & ((1 << width) - 1):x}"
+
+    def constant_of(self, index: int, value: int) -> str:
+        return f"{len(self.cells[index].data)}'h{value:x}"
 
     @staticmethod
     def slice(name: str, width: int, low: int, high: int) -> str:
@@ -165,8 +184,9 @@ class _Scheduler:
             cell = self.cells[net.cell]
             if isinstance(cell, nir.PriorityMatch):
                 result = self.chain(cell.en)
-                condition = self.plain_condition(cell.inputs[0])
-                if net.bit == 0 and condition is not None:  # an If: the condition itself, under what encloses it
+                condition = self.plain_condition(cell.inputs[net.bit])
+                # an If, or one whose alternatives before can't hold: the condition itself, under what encloses it
+                if condition is not None and not any(cell.inputs[: net.bit]):
                     result = self.join(result, self.chain(condition))
                 else:
                     result += (int(net),)
@@ -200,9 +220,26 @@ class _Scheduler:
     def join(context: Context, more: Context) -> Context:
         return context + tuple(net for net in more if net not in context)
 
+    def own(self, index: int) -> tuple[nir.Net, ...]:
+        """What a flip-flop's data input is if it keeps its value."""
+        width = len(self.cells[index].data)
+        if index in self.steady:
+            return constant(self.steady[index], width)
+        return tuple(nir.Net.from_cell(index, bit) for bit in range(width))
+
+    def write(self, index: int, start: int, value: nir.Value, text: str) -> str:
+        """The statement that writes part of a register, which notices what isn't steady any more."""
+        target = self.slice(self.register(index), self.width_of(self.cells[index]), start, start + len(value) - 1)
+        if index not in self.steady or tuple(value) == self.own(index)[start : start + len(value)]:
+            return f"{target} = {text};"
+        if all(net.is_const for net in value):
+            return f"{target} = {text}; steady = 1'b0;"
+        wanted = self.expression(self.own(index)[start : start + len(value)])
+        return f"{target} = {text}; if ({target} != {wanted}) steady = 1'b0;"
+
     # The work
 
-    def run(self) -> Scheduled:
+    def run(self) -> _Body:
         top = self.netlist.top
         comb: list[int] = []
         flops: list[int] = []
@@ -272,7 +309,7 @@ class _Scheduler:
         for index in flops:
             cell = self.cells[index]
             width = len(cell.data)
-            own = tuple(nir.Net.from_cell(index, bit) for bit in range(width))
+            own = self.own(index)
             first = cell.data[0] if width else None
             source = self.cells[first.cell] if first is not None and first.is_cell and first.cell else None
             if (
@@ -318,7 +355,8 @@ class _Scheduler:
         # Memory writes: (port, condition chain, conditions that override it, address, data)
         stores: list[tuple[int, Context, tuple, nir.Value, nir.Value]] = []
         for index in writes:
-            stores += self.store_cases(index)
+            if any(self.cells[index].en):
+                stores += self.store_cases(index)
         for _, where, later, addr, value in stores:
             use_guards(where)
             for net in (*later, *addr, *value):
@@ -385,35 +423,39 @@ class _Scheduler:
             width = self.width_of(cell)
             if isinstance(cell, nir.PriorityMatch):
                 for bit in range(width):
-                    locals_.append(f"automatic logic t{index}_{bit};")
+                    locals_.append(f"automatic logic {self.prefix}t{index}_{bit};")
                     add(
                         index,
-                        f"t{index}_{bit} = {self.priority(cell, bit, where)};",
+                        f"{self.prefix}t{index}_{bit} = {self.priority(cell, bit, where)};",
                         where,
                         cell.input_nets(),
                     )
                 continue
-            locals_.append(f"automatic logic {_range(width)}t{index};")
+            locals_.append(f"automatic logic {_range(width)}{self.prefix}t{index};")
             if isinstance(cell, nir.AssignmentList):
-                add(index, f"t{index} = {self.expression(cell.default)};", where, cell.default)
+                add(index, f"{self.prefix}t{index} = {self.expression(cell.default)};", where, cell.default)
                 for a in cell.assignments:
                     inner = self.join(where, self.chain(a.cond))
-                    target = self.slice(f"t{index}", width, a.start, a.start + len(a.value) - 1)
+                    target = self.slice(f"{self.prefix}t{index}", width, a.start, a.start + len(a.value) - 1)
                     add(index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond))
             elif isinstance(cell, nir.Part) and (text := self.selection(cell)):
                 value, select = text
-                locals_.append(f"automatic logic {_range(self.reach(cell))}p{index};")
-                add(index, f"p{index} = {value};", where, cell.value)
-                add(index, f"t{index} = p{index}[{select} +: {cell.width}];", where, cell.offset)
+                locals_.append(f"automatic logic {_range(self.reach(cell))}{self.prefix}p{index};")
+                add(index, f"{self.prefix}p{index} = {value};", where, cell.value)
+                add(
+                    index,
+                    f"{self.prefix}t{index} = {self.prefix}p{index}[{select} +: {cell.width}];",
+                    where,
+                    cell.offset,
+                )
             else:
-                add(index, f"t{index} = {self.operation(cell)};", where, cell.input_nets())
+                add(index, f"{self.prefix}t{index} = {self.operation(cell)};", where, cell.input_nets())
         for index, where, start, value in early:
-            target = self.slice(self.register(index), self.width_of(self.cells[index]), start, start + len(value) - 1)
             source = value[0].cell if value[0].is_cell else 0
             if source in inlined:
-                add(index, f"{target} = {inlined[source]};", where, self.cells[source].addr)
+                add(index, self.write(index, start, value, inlined[source]), where, self.cells[source].addr)
             else:
-                add(index, f"{target} = {self.expression(value)};", where, value)
+                add(index, self.write(index, start, value, self.expression(value)), where, value)
         for at, statement in enumerate(reads):  # guards may come later in the order than what they guard
             for net in nets_of[at]:
                 if net.is_cell and net.cell:
@@ -422,7 +464,9 @@ class _Scheduler:
             for at in own:
                 statement_needs = reads[at].needs
                 statement_needs -= {k for k in own if k > at}
-        locals_ += [f"automatic logic {_range(self.width_of(self.cells[i]))}c{i};" for i in sorted(self.copied)]
+        locals_ += [
+            f"automatic logic {_range(self.width_of(self.cells[i]))}{self.prefix}c{i};" for i in sorted(self.copied)
+        ]
 
         # Writes, after everything else is read; a register is written after all writes that read it
         ends: list[_Statement] = []
@@ -442,9 +486,7 @@ class _Scheduler:
                 shared[register] = known[: min(len(known), len(under)) if same is None else same]
 
         for index, where, start, value in updates:
-            width = self.width_of(self.cells[index])
-            target = self.slice(self.register(index), width, start, start + len(value) - 1)
-            statement = _Statement(f"{target} = {self.expression(value, copies=True)};", where)
+            statement = _Statement(self.write(index, start, value, self.expression(value, copies=True)), where)
             if index in latest:
                 statement.needs.add(latest[index])
             ends.append(statement)
@@ -463,12 +505,13 @@ class _Scheduler:
         for index in sorted(self.copied):  # where all that need it are, before the first write and the first use
             for at in writers.get(index, set()) | readers.get(index, set()):
                 ends[at].needs.add(len(ends))
-            ends.append(_Statement(f"c{index} = {self.register(index)};", shared.get(index, ())))
+            ends.append(_Statement(f"{self.prefix}c{index} = {self.register(index)};", shared.get(index, ())))
         for at, (index, *_) in enumerate(updates):
             if index not in self.copied:
                 ends[at].needs |= readers.get(index, set()) - writers[index]
 
-        return self.emit(outside, flops, memories, resets, locals_, reads, ends)
+        lines = [*self.blocks(reads, copies=False), *self.blocks(ends, copies=True)]
+        return _Body(outside, flops, memories, resets, locals_, lines)
 
     def registers_in(self, nets) -> set[int]:
         """The flip-flops among what these nets come from."""
@@ -634,7 +677,8 @@ class _Scheduler:
             raise ScheduleError("no division in the cell path")
         return f"{operands[0]} {symbol.lstrip('u')} {operands[1]}"
 
-    def emit(self, outside, flops, memories, resets, locals_, reads, ends) -> Scheduled:
+    def emit(self, whole: _Body, quick: _Body | None, steady: dict[int, int], inputs: tuple[str, ...]) -> Scheduled:
+        """The module: ``quick`` is its block for the clocks in which these registers and inputs are steady."""
         top = self.netlist.top
         ports: list[Port] = []
         head: list[str] = []
@@ -653,14 +697,14 @@ class _Scheduler:
             else:
                 head.append(f"output {_range(len(value))}{_port_name(port)}")
                 body.append(f"assign {_port_name(port)} = {self.expression(value)};")
-        for index in flops:
+        for index in whole.flops:
             cell = self.cells[index]
             width = len(cell.data)
             if width and index in self.output_registers:
                 body.append(f"initial {self.register(index)} = {self.initial(cell)};")
             elif width:
                 body.append(f"reg {_range(width)}q{index} = {self.initial(cell)};")
-        for index in memories:
+        for index in whole.memories:
             memory = self.cells[index]
             body.append(f"reg {_range(memory.width)}m{index} [0:{memory.depth - 1}];")
             used = [(k, v) for k, v in enumerate(memory.init) if v]
@@ -668,7 +712,7 @@ class _Scheduler:
                 body.append("initial begin")
                 body += [f"  m{index}[{k}] = {memory.width}'h{v:x};" for k, v in used]
                 body.append("end")
-        for index in self.topological(sorted(outside)):
+        for index in self.topological(sorted(whole.outside)):
             cell = self.cells[index]
             width = self.width_of(cell)
             name = f"t{index}"
@@ -685,15 +729,17 @@ class _Scheduler:
             else:
                 body.append(f"wire {_range(width)}{name} = {self.operation(cell)};")
         # Inside the block the same cells are local variables of their own, which hide these.
-        body.append("always @(posedge clk) begin : slot")
-        body += [f"  {line}" for line in locals_]
-        body += self.blocks(reads, copies=False)
-        body += self.blocks(ends, copies=True)
-        if resets:
-            body.append("  if (rst) begin")
-            body += [f"    {self.register(index)} = {self.initial(self.cells[index])};" for index in resets]
-            body.append("  end")
-        body.append("end")
+        resets = [f"{self.register(index)} = {self.initial(self.cells[index])};" for index in whole.resets]
+        block = [*whole.lines, *(["if (rst) begin", *(f"  {line}" for line in resets), "end"] if resets else [])]
+        if quick:
+            body.append("reg steady = 1'b0;")
+            kept = [f"({self.register(index)} == {self.constant_of(index, value)})" for index, value in steady.items()]
+            block.append(f"steady = {' & '.join(kept)};")
+            condition = " & ".join(["steady", *(f"~{_port_name(port)}" for port in inputs)])
+            block = [f"if ({condition}) begin", *_indented(quick.lines), "end", "else begin",
+                     *_indented(block), "end"]  # fmt: skip
+        locals_ = [*whole.locals, *(quick.locals if quick else [])]
+        body += ["always @(posedge clk) begin : slot", *_indented([*locals_, *block]), "end"]
         lines = [f"module {self.name}(", "  " + ",\n  ".join(head), ");", *body, "endmodule", ""]
         return Scheduled(self.name, "\n".join(lines), tuple(ports))
 
@@ -719,7 +765,7 @@ class _Scheduler:
                     del waiting[k]
 
         def emit(group: set[int], depth: int):
-            indent = "  " * (depth + 1)
+            indent = "  " * depth
             own = [k for k in sorted(group) if len(statements[k].context) == depth]
             inner: dict[int, set[int]] = {}
             for k in sorted(group):
@@ -748,6 +794,10 @@ class _Scheduler:
         return lines
 
 
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
 def _range(width: int) -> str:
     return f"[{width - 1}:0] " if width > 1 else ""
 
@@ -770,4 +820,10 @@ def schedule(component, name: str) -> Scheduled:
         ports["__".join(str(part) for part in path)] = (Value.cast(value), direction)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
     netlist = build_netlist(Fragment.get(component, None), ports=ports, name=name)
-    return _Scheduler(netlist, name).run()
+    scheduler = _Scheduler(netlist, name)
+    whole = scheduler.run()
+    registers, inputs = steady_registers(netlist), steady_inputs(netlist)
+    if not registers:
+        return scheduler.emit(whole, None, {}, ())
+    quick = _Scheduler(specialise(netlist, registers, inputs), name, registers).run()
+    return scheduler.emit(whole, quick, registers, inputs)

@@ -4,6 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.steady import steady
+
 __all__ = ["LOF_FRAMES", "LOS_PER_SECOND", "SEF_FRAMES", "Aligner", "los_words"]
 
 SEF_FRAMES = 4
@@ -53,8 +55,6 @@ class Aligner(wiring.Component):
         Zeros so long that they cannot be data: at the end of a run of 8 bytes.
     found : Out(1)
         Strobe: a new alignment.
-    checked : Out(1), good : Out(1)
-        Strobe of the pattern's check in each frame, and the result.
     """
 
     def __init__(self, geometry):
@@ -71,8 +71,6 @@ class Aligner(wiring.Component):
                 "lof": Out(1),
                 "los": Out(1),
                 "dark": Out(1),
-                "checked": Out(1),
-                "good": Out(1),
                 "found": Out(1),
             }
         )
@@ -92,8 +90,8 @@ class Aligner(wiring.Component):
         m.d.sync += older.eq(window[bits:])
 
         # Data path: `width` + 1 bytes from the shift on, then the shift within bytes.
-        by_bytes = Signal(range(width))
-        by_bits = Signal(3)
+        by_bytes = steady(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
+        by_bits = steady(Signal(3))
         span = Signal(8 * (width + 1))
         aligned = Signal(bits)
         two = Cat(window[-2 * bits :])
@@ -124,6 +122,12 @@ class Aligner(wiring.Component):
         last_word = (n + 2) // width
         so_far = Signal()
         match = Signal()
+        state = steady(Signal(_State), _State.FRAME.value)
+        for signal in (self.lof, self.los, self.dark):
+            steady(signal)
+        bad = Signal(range(SEF_FRAMES))
+        once = Signal()  # one good pattern since the last loss
+        m.d.comb += [self.in_frame.eq(state == _State.FRAME), self.sef.eq(~self.in_frame)]
         with m.If(self.row == 0):
             for k in range((n - 3) // width, last_word + 1):
                 with m.If(self.column == k):
@@ -133,58 +137,52 @@ class Aligner(wiring.Component):
                     first = k == (n - 3) // width
                     m.d.comb += match.eq(here if first else here & so_far)
                     m.d.sync += so_far.eq(match)
-        checking = Signal()
-        m.d.comb += checking.eq((self.row == 0) & (self.column == last_word))
-        m.d.sync += [self.checked.eq(checking), self.good.eq(match)]
-
-        state = Signal(_State)
-        bad = Signal(range(SEF_FRAMES))
-        hits = Signal(bits)
-        found = self.found
-        m.d.comb += [self.in_frame.eq(state == _State.FRAME), self.sef.eq(~self.in_frame)]
-        with m.Switch(state):
-            with m.Case(_State.HUNT):
-                tail = window[-8 * search_bytes :]
-                order = Signal(8 * search_bytes)  # bits as they came
-                m.d.comb += order.eq(Cat(tail[8 * (i // 8) + 7 - i % 8] for i in range(8 * search_bytes)))
-                key = int.from_bytes(b"\xf6\xf6\xf6\x28\x28\x28", "big")
-                terms = []
-                for j in range(48):
-                    piece = order[j : j + bits]
-                    terms.append(piece if key >> (47 - j) & 1 else ~piece)
-                while len(terms) > 1:
-                    terms = [
-                        terms[i] & terms[i + 1] if i + 1 < len(terms) else terms[i] for i in range(0, len(terms), 2)
-                    ]
-                m.d.sync += hits.eq(terms[0])
-                with m.If(hits.any()):
-                    m.d.comb += found.eq(1)
-                    which = Signal(range(bits))
-                    m.d.comb += which.eq(_first_one(hits))
-                    m.d.sync += [
-                        by_bits.eq(which[:3]),
-                        by_bytes.eq(which[3:]),
-                        self.column.eq(words - 1),
-                        self.row.eq(0),
-                        state.eq(_State.CHECK),
-                        hits.eq(0),
-                    ]
-            with m.Case(_State.CHECK):
-                with m.If(checking):
+            with m.If(self.column == last_word):
+                m.d.sync += once.eq(match)
+                with m.If(match & once):
+                    m.d.sync += self.los.eq(0)
+                with m.If(state == _State.CHECK):
                     m.d.sync += [state.eq(Mux(match, _State.FRAME, _State.HUNT)), bad.eq(0)]
-            with m.Case(_State.FRAME):
-                with m.If(checking):
+                with m.If(self.in_frame):
                     with m.If(match):
                         m.d.sync += bad.eq(0)
                     with m.Else():
                         m.d.sync += bad.eq(bad + 1)
                         with m.If(bad == SEF_FRAMES - 1):
-                            m.d.sync += [state.eq(_State.HUNT), hits.eq(0)]
+                            m.d.sync += state.eq(_State.HUNT)
+
+        # Search
+        hits = steady(Signal(bits))
+        with m.If(state == _State.HUNT):
+            tail = window[-8 * search_bytes :]
+            order = Signal(8 * search_bytes)  # bits as they came
+            m.d.comb += order.eq(Cat(tail[8 * (i // 8) + 7 - i % 8] for i in range(8 * search_bytes)))
+            key = int.from_bytes(b"\xf6\xf6\xf6\x28\x28\x28", "big")
+            terms = []
+            for j in range(48):
+                piece = order[j : j + bits]
+                terms.append(piece if key >> (47 - j) & 1 else ~piece)
+            while len(terms) > 1:
+                terms = [terms[i] & terms[i + 1] if i + 1 < len(terms) else terms[i] for i in range(0, len(terms), 2)]
+            m.d.sync += hits.eq(terms[0])
+            with m.If(hits.any()):
+                m.d.comb += self.found.eq(1)
+                which = Signal(range(bits))
+                m.d.comb += which.eq(_first_one(hits))
+                m.d.sync += [
+                    by_bits.eq(which[:3]),
+                    by_bytes.eq(which[3:]),
+                    self.column.eq(words - 1),
+                    self.row.eq(0),
+                    state.eq(_State.CHECK),
+                    once.eq(1),
+                    hits.eq(0),
+                ]
 
         # LOF: time out of frame is added up; time in frame counts only without a gap.
         out_frames = Signal(range(LOF_FRAMES + 1))
         in_frames = Signal(range(LOF_FRAMES + 1))
-        with m.If(last & (self.row == 8)):
+        with m.If(last), m.If(self.row == 8):
             with m.If(self.in_frame):
                 with m.If(in_frames == LOF_FRAMES - 1):
                     m.d.sync += [self.lof.eq(0), out_frames.eq(0)]
@@ -199,23 +197,20 @@ class Aligner(wiring.Component):
 
         # LOS
         limit = los_words(g)
-        run = Signal(range(limit + 1))
-        once = Signal()  # one good pattern since the last loss
+        run = steady(Signal(range(limit + 1)))
         dark_words = max(2, DARK_BYTES // width)
         with m.If((self.line == 0) | ~self.signal):
             with m.If(run != limit):
                 m.d.sync += run.eq(run + 1)
-        with m.Else():
-            m.d.sync += run.eq(0)
-        m.d.sync += self.dark.eq(run >= dark_words)
-        with m.If(found):
-            m.d.sync += once.eq(1)
-        with m.If(checking):
-            m.d.sync += once.eq(match)
-            with m.If(match & once):
-                m.d.sync += self.los.eq(0)
-        with m.If((run == limit) | ~self.signal):
-            m.d.sync += [self.los.eq(1), once.eq(0)]
+            with m.If((run == limit) | ~self.signal):
+                m.d.sync += [self.los.eq(1), once.eq(0)]
+            m.d.sync += self.dark.eq(run >= dark_words)
+        with m.Elif(run != 0):
+            with m.If(run == limit):
+                m.d.sync += [self.los.eq(1), once.eq(0)]
+            m.d.sync += [run.eq(0), self.dark.eq(run >= dark_words)]
+        with m.Elif(self.dark):
+            m.d.sync += self.dark.eq(0)
         return m
 
 

@@ -9,6 +9,7 @@ from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
 from bentpipe_hdl.sonet.pointer import PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tc import CellDemapper, State
+from bentpipe_hdl.steady import steady
 
 __all__ = ["RECEIVED", "Deframer"]
 
@@ -142,16 +143,30 @@ class Deframer(wiring.Component):
         word = Signal(bits)
         row = Signal(4)
         column = Signal(range(g.row_words))
-        m.d.comb += key.preset.eq((aligner.row == 0) & (aligner.column == g.toh_words - 1))
-        with m.If((aligner.row == 0) & (aligner.column < g.toh_words)):
+        with m.If(aligner.column == g.toh_words - 1), m.If(aligner.row == 0):
+            m.d.comb += key.preset.eq(1)
+        plain = Signal()  # a word that isn't scrambled
+        with m.If(aligner.column < g.toh_words), m.If(aligner.row == 0):
+            m.d.comb += plain.eq(1)
+        with m.If(plain):
             m.d.sync += word.eq(aligner.word)
         with m.Else():
             m.d.sync += word.eq(aligner.word ^ key.key)
         m.d.sync += [row.eq(aligner.row), column.eq(aligner.column)]
-        toh_word = Signal()
+        toh_word = steady(Signal())
+        # A row's first words: until its overhead has been looked at, and the parities of row 4 have been counted.
+        with m.If(aligner.column < g.toh_words):
+            m.d.sync += [toh_word.eq(1), self.early.eq(1)]
+        with m.Elif(self.early):
+            m.d.sync += toh_word.eq(0)
+            with m.If(aligner.column >= g.toh_words + Mux(aligner.row == 4, 7, 2)):
+                m.d.sync += self.early.eq(0)
+        for signal in (
+            self.early, self.row_strobe, self.parity_strobe, self.pointer_strobe, self.positive, self.negative,
+            self.new_pointer, self.ndf, self.path_strobe, self.b3_strobe,
+        ):  # fmt: skip
+            steady(signal)
         m.d.comb += [
-            toh_word.eq(column < g.toh_words),
-            self.early.eq(column < g.toh_words + 7),
             parity.word.eq(word),
             parity.start.eq((row == 0) & (column == 0)),
             parity.toh.eq(toh_word),
@@ -170,10 +185,10 @@ class Deframer(wiring.Component):
         toh = Signal(24 * n)
         with m.If(toh_word):
             m.d.sync += toh.eq(Cat(toh, word)[-24 * n :])
-        full = Signal()  # `toh` is complete
+        full = steady(Signal())  # `toh` is complete
         lead = [toh[8 * n * k : 8 * n * k + 8] for k in range(3)]
         b1, b2 = Signal(8), Signal(8 * n)
-        counting = Signal()
+        counting = steady(Signal())
         first = Signal()  # a whole frame has been seen in frame
         with m.If(self.early):  # a new alignment begins there, too
             m.d.sync += full.eq(column == g.toh_words - 1)
@@ -207,8 +222,8 @@ class Deframer(wiring.Component):
         # The ones of B2 in three steps: a byte, eight bytes, all.
         some = [Signal(4, name=f"ones{k}") for k in range(n + 1)]
         more = [Signal(7, name=f"sum{k}") for k in range(-(-n // 8))]
-        second = Signal()
-        third = Signal()
+        second = steady(Signal())
+        third = steady(Signal())
         with m.If(self.early):
             m.d.sync += [second.eq(counting & first & self.in_frame), third.eq(second)]
             with m.If(counting):
@@ -223,7 +238,7 @@ class Deframer(wiring.Component):
     def _pointer(self, m, g, toh, row, column, interpreter):
         n = g.n
         at = 0 if g.wide else n // g.width  # word that has H2
-        strobe = Signal()
+        strobe = steady(Signal())
         with m.If(self.early):
             m.d.sync += strobe.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
         if g.wide:
@@ -234,17 +249,22 @@ class Deframer(wiring.Component):
         m.d.comb += [interpreter.strobe.eq(strobe), interpreter.word.eq(Cat(h2, h1))]
         with m.If(self.los | self.lof):
             m.d.comb += interpreter.word.eq(0xFFFF)
-        with m.If(self.early):
-            m.d.sync += self.pointer_strobe.eq(strobe)
-            with m.If(strobe):
-                m.d.sync += [
-                    self.positive.eq(interpreter.positive),
-                    self.negative.eq(interpreter.negative),
-                    self.new_pointer.eq(interpreter.jump),
-                    self.ndf.eq(interpreter.flagged),
-                ]
-            with m.Elif(self.pointer_strobe):
-                m.d.sync += [self.positive.eq(0), self.negative.eq(0), self.new_pointer.eq(0), self.ndf.eq(0)]
+        with m.If(strobe):
+            m.d.sync += [
+                self.pointer_strobe.eq(1),
+                self.positive.eq(interpreter.positive),
+                self.negative.eq(interpreter.negative),
+                self.new_pointer.eq(interpreter.jump),
+                self.ndf.eq(interpreter.flagged),
+            ]
+        with m.Elif(self.pointer_strobe):
+            m.d.sync += [
+                self.pointer_strobe.eq(0),
+                self.positive.eq(0),
+                self.negative.eq(0),
+                self.new_pointer.eq(0),
+                self.ndf.eq(0),
+            ]
 
     def _path(self, m, g, toh, word, row, column, toh_word, interpreter, demapper, aligner):
         """Cut the SPE out of the frame, one word later than the overhead."""
@@ -252,20 +272,11 @@ class Deframer(wiring.Component):
         bits = 8 * width
         norm = interpreter.state == PointerState.NORM
         late = Signal(bits)
-        late_toh = Signal()
-        late_column = Signal(range(g.row_words))
-        late_row = Signal(4)
-        m.d.sync += [
-            late.eq(word),
-            late_toh.eq(toh_word),
-            late_column.eq(column),
-            late_row.eq(row),
-        ]
+        late_toh = steady(Signal())
+        m.d.sync += [late.eq(word), late_toh.eq(toh_word)]
         unit = Signal(10)  # of `late`, counted from H3
-        stuffed = Signal()  # the unit after H3 in this row is stuff
-        from_h3 = Signal()
         with m.If(interpreter.strobe):
-            m.d.sync += [stuffed.eq(interpreter.positive), from_h3.eq(interpreter.negative), unit.eq(0)]
+            m.d.sync += unit.eq(0)
 
         # Words of the SPE, beginning with J1, path overhead on the left edge of each row.
         spe = Signal(bits)
@@ -279,34 +290,37 @@ class Deframer(wiring.Component):
         then_begin = Signal()  # the next one will have it
         m.d.sync += valid.eq(emit)
         with m.If(emit):
-            m.d.sync += [
-                spe_row.eq(next_row),
-                spe_column.eq(next_column),
-                next_column.eq(next_column + 1),
-            ]
+            m.d.sync += [spe_column.eq(next_column), next_column.eq(next_column + 1)]
+            with m.If(next_column == 0):
+                m.d.sync += spe_row.eq(next_row)
             with m.If(next_column == g.spe_words - 1):
                 m.d.sync += [next_column.eq(0), next_row.eq(Mux(next_row == 8, 0, next_row + 1))]
-            with m.If(begin):
-                m.d.sync += [spe_row.eq(0), spe_column.eq(0), next_row.eq(0), next_column.eq(1)]
-        with m.If(then_begin):
-            m.d.sync += [next_row.eq(0), next_column.eq(0)]
 
         # After a new alignment the SPE's place is known from the next J1 after the next H1 and H2.
-        located, placed = Signal(), Signal()
+        located, placed = steady(Signal(), 1), steady(Signal(), 1)
+        whole = Signal()  # the sum of the SPE's words began with a J1
+        regular = Signal()  # the last J1 came where an SPE's length after the one before led to expect it
         with m.If(interpreter.strobe):
             m.d.sync += located.eq(1)
         with m.If(begin | then_begin):
-            m.d.sync += placed.eq(1)
+            m.d.sync += [placed.eq(1), next_row.eq(0), next_column.eq(0)]
+            first = (next_row == 0) & (next_column == 0)
+            final = (next_row == 8) & (next_column == g.spe_words - 1)
+            m.d.sync += regular.eq(Mux(then_begin & emit, final, first))
+            with m.If(begin):
+                m.d.sync += [spe_row.eq(0), spe_column.eq(0), next_column.eq(1)]
         with m.If(aligner.found):
-            m.d.sync += [located.eq(0), placed.eq(0)]
-        with m.If(~norm):
-            m.d.sync += [located.eq(0), placed.eq(0)]
+            m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0)]
+        with m.If(self.early), m.If(~norm):
+            m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0)]
 
         active = interpreter.active
         if g.wide:
             hold = Signal(16 * n)
             held = Signal(2)
-            with m.If(late_toh):
+            skip = steady(Signal())  # the first unit of the word is stuff
+            with m.If(interpreter.strobe):
+                m.d.sync += skip.eq(interpreter.positive)
                 # H3 in a negative movement; the interpreter's answer is for this very word
                 with m.If(interpreter.negative):
                     h3 = late[16 * n :]
@@ -319,11 +333,10 @@ class Deframer(wiring.Component):
                         with m.Default():
                             m.d.comb += emit.eq(1)
                             m.d.sync += [held.eq(0), spe.eq(Cat(hold, h3))]
-            with m.Else():
+            with m.If(~late_toh):
                 m.d.sync += unit.eq(unit + 3)
-                skip = Signal()
-                m.d.comb += skip.eq(stuffed & (late_row == 3) & (late_column == 1))
                 with m.If(skip):  # two units
+                    m.d.sync += skip.eq(0)
                     with m.Switch(held):
                         with m.Case(0):
                             m.d.sync += [hold.eq(late[8 * n :]), held.eq(2)]
@@ -350,25 +363,35 @@ class Deframer(wiring.Component):
                         with m.Default():
                             m.d.sync += [spe.eq(Cat(hold, late[: 8 * n])), hold.eq(late[8 * n :])]
                 # J1 in this word: see that the words begin with it
-                for k in range(3):
-                    with m.If(located), m.If((unit + k == active) & (~skip if k == 0 else 1)):
-                        before = Signal(3, name=f"before{k}")  # units in front of it since the last word
-                        m.d.comb += before.eq(held + k - skip)
-                        with m.If(before == 0):
-                            if k == 0:
-                                m.d.comb += begin.eq(1)
-                            else:  # the first unit is stuff
+                ahead = Signal(10)  # units from the word's first one to J1
+                m.d.comb += ahead.eq(active - unit)
+                with m.If(ahead < 3), m.If(located):
+                    for k in range(3):
+                        with m.If((ahead == k) & (~skip if k == 0 else 1)):
+                            before = Signal(3, name=f"before{k}")  # units in front of it since the last word
+                            m.d.comb += before.eq(held + k - skip)
+                            with m.If(before == 0):
+                                if k == 0:
+                                    m.d.comb += begin.eq(1)
+                                else:  # the first unit is stuff
+                                    m.d.comb += then_begin.eq(1)
+                            with m.Elif(before == 3):
                                 m.d.comb += then_begin.eq(1)
-                        with m.Elif(before == 3):
-                            m.d.comb += then_begin.eq(1)
-                        with m.Else():
-                            if k == 0:
-                                m.d.comb += begin.eq(1)
-                                m.d.sync += [spe.eq(late), held.eq(0)]
-                            else:
-                                m.d.comb += [emit.eq(0), then_begin.eq(1)]
-                                m.d.sync += [hold.eq(late[8 * n * k :]), held.eq(3 - k)]
+                            with m.Else():
+                                if k == 0:
+                                    m.d.comb += begin.eq(1)
+                                    m.d.sync += [spe.eq(late), held.eq(0)]
+                                else:
+                                    m.d.comb += [emit.eq(0), then_begin.eq(1)]
+                                    m.d.sync += [hold.eq(late[8 * n * k :]), held.eq(3 - k)]
         else:
+            late_column = Signal(range(g.row_words))
+            late_row = Signal(4)
+            stuffed = Signal()  # the unit after H3 in this row is stuff
+            from_h3 = Signal()
+            m.d.sync += [late_column.eq(column), late_row.eq(row)]
+            with m.If(interpreter.strobe):
+                m.d.sync += [stuffed.eq(interpreter.positive), from_h3.eq(interpreter.negative)]
             words = g.words_per_unit
             sub = Signal(range(max(2, words)))
             in_h3 = late_toh & (late_row == 3) & (late_column >= 2 * words)
@@ -391,17 +414,18 @@ class Deframer(wiring.Component):
         sum_ = Signal(bits)
         b3 = Signal(8)
         b3_bad = Signal(8)
-        whole = Signal()  # the sum began with a J1
-        left = Signal(range(9 * g.spe_words + 2))  # words since J1
         known = Signal()
-        counting = Signal()
-        m.d.sync += [self.path_strobe.eq(0), self.b3_strobe.eq(0), counting.eq(0)]
-        edge = Signal()
+        counting = steady(Signal())
+        edge, after = Signal(), steady(Signal(2))  # the row's first word, and the clocks after it
+        with m.If(after != 0):
+            m.d.sync += [self.path_strobe.eq(0), self.b3_strobe.eq(0), counting.eq(0), after.eq(after - 1)]
+            with m.If(counting):
+                m.d.sync += [self.b3_errors.eq(ones(b3_bad)), self.b3_strobe.eq(1)]
         m.d.comb += edge.eq(spe_column == 0)
         with m.If(valid):
-            m.d.sync += [sum_.eq(sum_ ^ spe), left.eq(left + 1)]
+            m.d.sync += sum_.eq(sum_ ^ spe)
             with m.If(edge):
-                m.d.sync += [self.path_row.eq(spe_row), self.path_strobe.eq(placed)]
+                m.d.sync += [self.path_row.eq(spe_row), self.path_strobe.eq(placed), after.eq(Mux(spe_row == 1, 2, 1))]
                 byte = spe[:8]
                 with m.Switch(spe_row):
                     with m.Case(0):
@@ -409,19 +433,14 @@ class Deframer(wiring.Component):
                             received.j1.eq(byte),
                             sum_.eq(spe),
                             b3.eq(fold(sum_)),
-                            known.eq(whole & (left == 9 * g.spe_words)),
-                            whole.eq(1),
-                            left.eq(1),
+                            known.eq(whole & regular),
+                            whole.eq(placed),
                         ]
                     with m.Case(1):
                         m.d.sync += [b3_bad.eq(byte ^ b3), counting.eq(known)]
                     for k, name in {2: "c2", 3: "g1", 4: "f2", 5: "h4", 6: "z3", 7: "z4", 8: "n1"}.items():
                         with m.Case(k):
                             m.d.sync += received[name].eq(byte)
-        with m.If(counting):
-            m.d.sync += [self.b3_errors.eq(ones(b3_bad)), self.b3_strobe.eq(1)]
-        with m.If(~placed):
-            m.d.sync += whole.eq(0)
 
         m.d.comb += [demapper.word.eq(spe), demapper.lost.eq(~placed | self.stop | aligner.dark)]
         if g.wide:

@@ -8,6 +8,7 @@ from bentpipe_hdl.sonet.bip import FrameParity, fold
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tc import CellMapper
+from bentpipe_hdl.steady import steady
 
 __all__ = ["FRAMER_SETTINGS", "Framer", "FramerForce"]
 
@@ -151,9 +152,11 @@ class Framer(wiring.Component):
         # Where the next word of the line is in the frame.
         column = Signal(range(g.row_words))
         row = Signal(4)
-        last = Signal()
-        toh_word = Signal(init=1)
-        m.d.sync += toh_word.eq(last | (column + 1 < g.toh_words))
+        last = steady(Signal())
+        toh_word = steady(Signal(init=1))
+        for signal in (self.frame, self.j0_sent, self.j1_sent, self.rei_l_sent, self.rei_p_sent, self.moved):
+            steady(signal)
+        m.d.sync += toh_word.eq(last if g.wide else last | (column + 1 < g.toh_words))
         m.d.sync += last.eq(column == g.row_words - 2)
         m.d.sync += column.eq(column + 1)
         with m.If(last):
@@ -170,25 +173,28 @@ class Framer(wiring.Component):
         start = Signal()
         section = Signal()
         out = Signal(8 * width)
-        m.d.comb += [start.eq((row == 0) & (column == 0)), section.eq(row < 3), out.eq(word)]
-        with m.If(self.force.ais_l & ~(toh_word & section)):
-            m.d.comb += out.eq(~Const(0, 8 * width))
-        with m.If(self.force.ais_p & (~toh_word | (row == 3))):
-            m.d.comb += out.eq(~Const(0, 8 * width))
+        m.d.comb += [section.eq(row < 3), out.eq(word)]
+        forced = self.force.as_value().any()
+        with m.If(forced):
+            with m.If(self.force.ais_l & ~(toh_word & section)):
+                m.d.comb += out.eq(~Const(0, 8 * width))
+            with m.If(self.force.ais_p & (~toh_word | (row == 3))):
+                m.d.comb += out.eq(~Const(0, 8 * width))
         m.d.comb += [
             parity.word.eq(out),
             parity.start.eq(start),
             parity.toh.eq(toh_word),
             parity.section.eq(section),
-            key.preset.eq((row == 0) & (column == g.toh_words - 1)),
         ]
-        with m.If(self.force.los):
-            m.d.sync += self.line.eq(0)
-        with m.Elif(toh_word & (row == 0)):
+        m.d.sync += [self.frame.eq(start), self.line.eq(out ^ key.key)]
+        with m.If(toh_word), m.If(row == 0):
+            with m.If(column == 0):
+                m.d.comb += start.eq(1)
+            with m.If(column == g.toh_words - 1):
+                m.d.comb += key.preset.eq(1)
             m.d.sync += self.line.eq(out)
-        with m.Else():
-            m.d.sync += self.line.eq(out ^ key.key)
-        m.d.sync += self.frame.eq(start)
+        with m.If(forced), m.If(self.force.los):
+            m.d.sync += self.line.eq(0)
         return m
 
     def _transport(self, m, g, row, last, toh_word, pointer, parity):
@@ -278,11 +284,13 @@ class Framer(wiring.Component):
             m.d.comb += [here.eq(0), here_row.eq(0)]
         m.d.sync += [self.j1_sent.eq(0), self.rei_p_sent.eq(0)]
         with m.If(fetch | restart):
-            m.d.sync += [spe.eq(fresh), column.eq(here + 1), row.eq(here_row)]
+            m.d.sync += [spe.eq(fresh), column.eq(here + 1)]
+            with m.If(restart):
+                m.d.sync += row.eq(0)
             with m.If(here == g.spe_words - 1):
                 m.d.sync += [column.eq(0), row.eq(Mux(here_row == 8, 0, here_row + 1))]
             m.d.sync += parity.eq(parity ^ fresh)
-            m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(here >= (1 if g.wide else g.poh_words))]
+            m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(1 if g.wide else here >= g.poh_words)]
             with m.If(here == 1):
                 g1 = Cat(Const(0, 1), self.rdi_p, self.rei_p)
                 path = (b3 ^ self.force.b3.replicate(8), o.c2, g1, o.f2, o.h4, o.z3, o.z4, o.n1, self.j1)
@@ -298,11 +306,7 @@ class Framer(wiring.Component):
                     m.d.sync += self.rei_p_sent.eq(1)
                 stuff = Const(0, 8 * (g.stuff_bytes - 1))
                 if g.wide:
-                    m.d.comb += [
-                        fresh.eq(Cat(byte, stuff, mapper.word)[: 8 * width]),
-                        mapper.pull.eq(1),
-                        mapper.short.eq(1),
-                    ]
+                    m.d.comb += [fresh.eq(Cat(byte, stuff, mapper.word)[: 8 * width]), mapper.short.eq(1)]
                 else:
                     m.d.comb += fresh.eq(byte)
             if g.poh_words > 1:
@@ -318,12 +322,10 @@ class Framer(wiring.Component):
         step = 3 if g.wide else 1
         sub = Signal(range(max(2, g.words_per_unit)))  # word within a unit, if units are longer
         ends = Signal()  # with this word a unit ends
-        stuffed = Signal()
         into_h3 = Signal()
         first_row = row == 3
-        m.d.comb += stuffed.eq(pointer.positive & first_row & ~toh_word)
         # The new offset's place is met one word ahead: the SPE restarts there.
-        waiting = Signal(init=1)  # for the first SPE, too
+        waiting = steady(Signal(init=1))  # for the first SPE, too
         next_is_spe = Signal()
         place = Signal(10, init=self._pointer)
         next_unit = Signal(10)
@@ -332,9 +334,11 @@ class Framer(wiring.Component):
         if g.wide:
             hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
             held = Signal(2)
+            stuff = steady(Signal())  # the word begins with a unit of stuff
             with m.If(toh_word):
                 m.d.comb += word.eq(toh)
                 m.d.comb += into_h3.eq(pointer.negative & first_row)
+                m.d.sync += stuff.eq(pointer.positive & first_row)
                 with m.If(into_h3):
                     with m.If(held == 0):
                         m.d.comb += [word.eq(Cat(toh[: 16 * n], spe[: 8 * n])), fetch.eq(1)]
@@ -342,8 +346,9 @@ class Framer(wiring.Component):
                     with m.Else():
                         m.d.comb += word.eq(Cat(toh[: 16 * n], hold[: 8 * n]))
                         m.d.sync += [hold.eq(hold[8 * n :]), held.eq(held - 1)]
-            with m.Elif(pointer.positive & first_row & (column == 1)):
+            with m.Elif(stuff):
                 none = Const(0, 8 * n)
+                m.d.sync += stuff.eq(0)
                 with m.Switch(held):
                     with m.Case(0):
                         m.d.comb += [word.eq(Cat(none, spe[: 16 * n])), fetch.eq(1)]
@@ -395,7 +400,7 @@ class Framer(wiring.Component):
             with m.If(waiting & next_is_spe & Mux(toh_word, here, ends & after)):
                 m.d.comb += restart.eq(1)
                 m.d.sync += waiting.eq(0)
-        with m.If((column == g.row_words - 1) & (row == 2)):
+        with m.If(column == g.row_words - 1), m.If(row == 2):
             m.d.sync += [unit.eq(0), place.eq(pointer.active)]
             with m.If(pointer.jumping):
                 m.d.sync += waiting.eq(1)

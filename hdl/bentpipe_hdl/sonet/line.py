@@ -9,6 +9,7 @@ from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.link.gap import GAP_BITS, Gap, xorshift
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
+from bentpipe_hdl.steady import steady
 
 __all__ = ["LineErrors", "SonetLine"]
 
@@ -91,6 +92,8 @@ class LineErrors(wiring.Component):
         left, noise = Signal(GAP_BITS), Signal(64, init=1)
         burst, loss, flipping = Signal(16), Signal(32), Signal()
         at_random, at_place, hit = Signal(), Signal(), Signal()
+        busy, starts = steady(Signal()), Signal()  # something may happen to the line
+        m.d.comb += starts.eq(self.burst_start | self.flip_start | self.loss_start)
 
         with m.If(self.enable):
             m.d.sync += line.eq(self.i)
@@ -101,9 +104,13 @@ class LineErrors(wiring.Component):
                     m.d.comb += at_random.eq(1)
                 with m.Else():
                     m.d.sync += left.eq(left - bits)
-            with m.If(flipping), m.If(self.word == self.flip[16:]):
-                m.d.comb += at_place.eq(1)
-            m.d.comb += hit.eq(at_random | at_place | (burst != 0) | (loss != 0))
+            with m.If(busy):
+                with m.If(flipping), m.If(self.word == self.flip[16:]):
+                    m.d.comb += at_place.eq(1)
+                with m.If((burst == 0) & (loss == 0) & ~flipping):
+                    m.d.sync += busy.eq(0)
+            with m.If(at_random | (busy & (at_place | (burst != 0) | (loss != 0)))):
+                m.d.comb += hit.eq(1)
             with m.If(hit):
                 flips, count = self._flips(m, bits, left, noise, at_random, at_place)
                 m.d.sync += [
@@ -123,12 +130,14 @@ class LineErrors(wiring.Component):
             late = Signal(bits)
             m.d.comb += [late.eq((two << self.slip)[bits : 2 * bits]), self.o.eq(_in_order(late))]
         # A start goes before what is under way.
-        with m.If(self.burst_start):
-            m.d.sync += burst.eq(self.burst)
-        with m.If(self.loss_start):
-            m.d.sync += loss.eq(self.loss)
-        with m.If(self.flip_start):
-            m.d.sync += flipping.eq(1)
+        with m.If(starts):
+            m.d.sync += busy.eq(1)
+            with m.If(self.burst_start):
+                m.d.sync += burst.eq(self.burst)
+            with m.If(self.loss_start):
+                m.d.sync += loss.eq(self.loss)
+            with m.If(self.flip_start):
+                m.d.sync += flipping.eq(1)
         with m.If(self.gap_start):
             m.d.sync += left.eq(self.gap)
         with m.If(self.state_start):
@@ -231,7 +240,7 @@ class SonetLine(wiring.Component):
         due, part, asked = Signal(TIME_BITS), Signal(range(self.WORDS)), Signal(TIME_BITS)
         following = Signal(TIME_BITS)
         tick, now = self.time.tick, self.time.now
-        starting = Signal(range(self.START * geometry.frame_words + 1), init=self.START * geometry.frame_words)
+        starting = steady(Signal(range(self.START * geometry.frame_words + 1), init=self.START * geometry.frame_words))
         with m.If(tick):
             with m.If(due <= now):
                 m.d.comb += word.eq(1)
@@ -344,19 +353,18 @@ class SonetLine(wiring.Component):
     def _registers(self, m, ends, ways):
         """The bus: the node's own map, which is returned, and the terminals' behind their pages."""
         bus = CsrSignature().create()
-        csr = CsrMap(m, bus)
+        csr = CsrMap(m, bus, steady=True)
         self.register_map = csr.registers
         page, held = self.csr.addr[12:14], Signal(2)
         with m.If(self.csr.r_en):
             m.d.sync += held.eq(page)
         m.d.comb += self.csr.r_data.eq(bus.r_data)
         for k, target in enumerate((bus, ends[0].csr, ends[1].csr)):
-            m.d.comb += [
-                target.addr.eq(self.csr.addr[:12]),
-                target.w_data.eq(self.csr.w_data),
-                target.w_en.eq(self.csr.w_en & (page == k)),
-                target.r_en.eq(self.csr.r_en & (page == k)),
-            ]
+            m.d.comb += [target.addr.eq(self.csr.addr[:12]), target.w_data.eq(self.csr.w_data)]
+            with m.If(self.csr.w_en), m.If(page == k):
+                m.d.comb += target.w_en.eq(1)
+            with m.If(self.csr.r_en), m.If(page == k):
+                m.d.comb += target.r_en.eq(1)
             if k:
                 with m.If(held == k):
                     m.d.comb += self.csr.r_data.eq(target.r_data)
@@ -370,6 +378,8 @@ class SonetLine(wiring.Component):
                 ("slip", 0x0B, "so many bits late, less than a word"),
             ):
                 setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
+                if part in ("random", "slip"):
+                    steady(setting)
                 csr.setting(f"{part.upper()}_{name}", base + addr, setting, what)
                 m.d.comb += getattr(way, part).eq(setting)
             for part, addr, what in (

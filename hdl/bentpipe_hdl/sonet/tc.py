@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.hec import COSET, hec, remainder
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
+from bentpipe_hdl.steady import steady
 
 __all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State"]
 
@@ -107,7 +108,8 @@ class CellMapper(wiring.Component):
             left_over.eq(waiting - (load & full)),
             taken.eq(left_over + (self.valid & ready)),
         ]
-        m.d.sync += [waiting.eq(taken), ready.eq(taken < depth)]
+        with m.If(load | (self.valid & ready)):
+            m.d.sync += [waiting.eq(taken), ready.eq(taken < depth)]
         with m.If(load):
             for k in range(depth - 1):
                 m.d.sync += slots[k].eq(slots[k + 1])
@@ -245,28 +247,27 @@ class Delineation(wiring.Component):
         good = Signal()
         single = Signal()
         m.d.comb += good.eq(self.syndrome == 0)
-        with m.Switch(self.state):
-            with m.Case(State.HUNT):
-                with m.If(self.found):
-                    m.d.sync += [self.state.eq(State.PRESYNC), count.eq(0)]
-            with m.Case(State.PRESYNC):
-                with m.If(self.check):
+        with m.If(self.found), m.If(self.state == State.HUNT):
+            m.d.sync += [self.state.eq(State.PRESYNC), count.eq(0)]
+        with m.If(self.check):
+            with m.Switch(self.state):
+                with m.Case(State.PRESYNC):
                     m.d.sync += count.eq(count + 1)
                     with m.If(~good):
                         m.d.sync += self.state.eq(State.HUNT)
                     with m.Elif(count == DELTA - 1):
                         m.d.sync += [self.state.eq(State.SYNC), count.eq(0), detection.eq(0)]
-            with m.Case(State.SYNC):
-                with m.If(self.check):
-                    m.d.comb += [
-                        self.flip.eq(Cat(self.syndrome == s for s in SYNDROMES)),
-                        single.eq(self.flip.any()),
-                        self.correct.eq(single & ~detection),
-                        self.accept.eq(good | self.correct),
-                        self.discard.eq(~self.accept),
-                    ]
+                with m.Case(State.SYNC):
+                    m.d.comb += self.accept.eq(good)
                     m.d.sync += [detection.eq(~good), count.eq(0)]
                     with m.If(~good):
+                        m.d.comb += [
+                            self.flip.eq(Cat(self.syndrome == s for s in SYNDROMES)),
+                            single.eq(self.flip.any()),
+                            self.correct.eq(single & ~detection),
+                            self.accept.eq(self.correct),
+                            self.discard.eq(~self.correct),
+                        ]
                         m.d.sync += count.eq(count + 1)
                         with m.If(count == ALPHA - 1):
                             m.d.sync += [self.state.eq(State.HUNT), count.eq(0)]
@@ -323,6 +324,9 @@ class CellDemapper(wiring.Component):
         width = g.width
         size = CELL - 1 + width
         m.submodules.automaton = automaton = Delineation()
+        steady(automaton.state.as_value(), State.SYNC.value)
+        for signal in (self.hec_error, self.corrected):
+            steady(signal)
         m.d.comb += [self.state.eq(automaton.state), automaton.lost.eq(self.lost)]
         word, push, short = self.word, self.push, self.short
         if not g.wide:
@@ -377,10 +381,10 @@ class CellDemapper(wiring.Component):
                 m.d.sync += syndrome.eq(_syndrome(cell[:40]))
 
         # HUNT: headers that end in the bytes of the last word; the oldest good one wins.
-        fresh = Signal(range(width + 1))
+        fresh = steady(Signal(range(width + 1)))
         since = Signal(range(width + 1))
-        hits = Signal(width)
-        skip = Signal()  # the cell whose header was found is not its own confirmation
+        hits = steady(Signal(width))
+        skip = steady(Signal())  # the cell whose header was found is not its own confirmation
         with m.If(hunting):
             m.d.sync += hits.eq(0)
             m.d.sync += [fresh.eq(count), since.eq(count)]
@@ -405,7 +409,9 @@ class CellDemapper(wiring.Component):
         with m.Else():
             m.d.sync += fresh.eq(0)
 
-        m.d.comb += [automaton.check.eq(checking & ~skip), automaton.syndrome.eq(syndrome)]
+        m.d.comb += automaton.syndrome.eq(syndrome)
+        with m.If(checking), m.If(~skip):
+            m.d.comb += automaton.check.eq(1)
         with m.If(self.valid):
             m.d.sync += [self.valid.eq(0), self.hec_error.eq(0), self.corrected.eq(0)]
         m.d.sync += self.idle.eq(0)
@@ -413,7 +419,10 @@ class CellDemapper(wiring.Component):
         header = Signal(32)
         empty = Signal()
         verdicts = [automaton.accept, automaton.correct, automaton.discard, automaton.flip]
-        give = checking & ~hunting
+        give = Signal()
+        with m.If(checking), m.If(~hunting):
+            m.d.comb += give.eq(1)
+            m.d.sync += skip.eq(0)
         if not g.wide:  # a clock later; the cell stays for more than that
             late = [Signal(len(value), name=f"late{k}") for k, value in enumerate(verdicts)]
             m.d.sync += [a.eq(b) for a, b in zip(late, verdicts, strict=True)]
@@ -422,8 +431,6 @@ class CellDemapper(wiring.Component):
             m.d.sync += late_give.eq(give)
             give = late_give
         accept, correct, discard, flip = verdicts
-        with m.If(checking & ~hunting):
-            m.d.sync += skip.eq(0)
         with m.If(give):
             m.d.sync += before.eq(cell[-48:])
             m.d.comb += header.eq(_swap32(cell[:32]))
@@ -432,7 +439,7 @@ class CellDemapper(wiring.Component):
             m.d.comb += empty.eq(header[4:28] == 0)  # VPI and VCI of a UNI
             with m.If(accept & empty):
                 m.d.sync += self.idle.eq(1)
-            with m.If((accept & ~empty) | discard):
+            with m.Elif(accept | discard):
                 m.d.sync += [
                     self.cell.eq(Cat(cell[40:] ^ payload_delay(before, cell[40:]), header)),
                     self.valid.eq(1),

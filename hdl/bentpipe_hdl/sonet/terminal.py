@@ -12,6 +12,7 @@ from bentpipe_hdl.sonet.deframer import RECEIVED, Deframer
 from bentpipe_hdl.sonet.framer import FRAMER_SETTINGS, Framer, FramerForce
 from bentpipe_hdl.sonet.tc import State
 from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
+from bentpipe_hdl.steady import steady
 
 __all__ = ["COUNTERS", "REGISTERS", "RegisterInfo", "SonetTerminal", "Termination", "register"]
 
@@ -93,7 +94,7 @@ class Termination(wiring.Component):
     table : In(2), table_address : In(6), table_data : In(8), table_write : In(1)
         Writes a trace memory (``TABLES``).
     poll : Out(1)
-        Strobe, once a row or more often: ``defects`` are new. Each of them lasts for longer than that.
+        Strobe: ``defects`` have changed. They are looked at once a row, and when LOS or OCD comes or goes.
     defects : Out(Defects), received : Out(Struct), counters : Out(20 x 32), rdi_p_code, pointer, state, in_frame
     """
 
@@ -170,7 +171,9 @@ class Termination(wiring.Component):
 
         # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes.
         slow = Signal()
-        was_sef, was_sync, sync = Signal(init=1), Signal(), Signal()
+        was_sef, was_sync, sync = steady(Signal(init=1)), steady(Signal(), 1), Signal()
+        for signal in (self.poll, self.defects.as_value(), rx.stop):
+            steady(signal)
         m.d.comb += [
             sync.eq(rx.state == State.SYNC),
             slow.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
@@ -265,9 +268,10 @@ class Termination(wiring.Component):
             d.ocd.eq((rx.state != State.SYNC) & ~no_cells),
             d.lcd.eq(lcd.defect),
         ]
-        m.d.sync += self.poll.eq(slow)
+        with m.If(self.poll):
+            m.d.sync += self.poll.eq(0)
         with m.If(slow):
-            m.d.sync += self.defects.eq(d)
+            m.d.sync += [self.defects.eq(d), self.poll.eq(d.as_value() != self.defects.as_value())]
             m.d.sync += rx.stop.eq(no_line | path.uneq_p)
 
         # What the far end is told.
@@ -515,8 +519,9 @@ class SonetTerminal(wiring.Component):
         reset = {"c2_expected": 0x13, "auto_rdi": 1, "auto_rei": 1}
         overhead = {name: value for name, (_, value) in FRAMER_SETTINGS.items()}
         s = Signal(Settings, init={"overhead": overhead, **reset})
-        m.d.comb += core.settings.eq(s)
-        csr = CsrMap(m, self.csr)
+        force = steady(Signal(FramerForce))
+        m.d.comb += [core.settings.eq(s), core.settings.force.eq(force)]
+        csr = CsrMap(m, self.csr, steady=True)
 
         def entry(name):
             r = register(name)
@@ -532,14 +537,14 @@ class SonetTerminal(wiring.Component):
 
         # Requests wait for the word clock, and pointer movements for their time.
         w_data = self.csr.w_data
-        asked = Signal(3)
+        asked = steady(Signal(3))
         m.d.comb += Cat(core.increment, core.decrement, core.jump).eq(asked)
-        with m.If(core.moved & self.enable):
+        with m.If(core.moved), m.If(self.enable):
             m.d.sync += asked.eq(0)
-        latch = Signal()
+        latch = steady(Signal())
         m.d.comb += core.latch.eq(latch)
         table = Signal(18)
-        table_write = Signal()
+        table_write = steady(Signal())
         m.d.comb += [
             core.table_data.eq(table[:8]),
             core.table_address.eq(table[8:14]),
@@ -559,19 +564,21 @@ class SonetTerminal(wiring.Component):
         changed = Signal(len(ALARMS))
         mask = Signal(len(ALARMS))
         defects = core.defects.as_value()
-        look = Signal()
+        look = steady(Signal())
         fresh = defects ^ before
-        m.d.sync += look.eq(self.csr.w_en)
-        with m.If(core.poll):
-            m.d.sync += look.eq(1)
         with m.If(look):
             m.d.sync += [
+                look.eq(0),
                 before.eq(defects),
                 changed.eq(changed | fresh),
                 self.irq.eq(((changed | fresh) & mask).any()),
             ]
-        with m.If(self.csr.w_en), m.If(self.csr.addr == register("changed").address):
-            m.d.sync += [before.eq(before), changed.eq(changed & ~w_data)]  # `look` follows
+        with m.If(core.poll):
+            m.d.sync += look.eq(1)
+        with m.If(self.csr.w_en):
+            m.d.sync += look.eq(1)
+            with m.If(self.csr.addr == register("changed").address):
+                m.d.sync += [before.eq(before), changed.eq(changed & ~w_data)]  # `look` follows
         get("defects", defects)
         get("changed", changed)
         put("interrupt_mask", mask)
@@ -584,7 +591,7 @@ class SonetTerminal(wiring.Component):
         )  # fmt: skip
         modes = ("auto_rdi", "auto_rei", "tim_s", "tim_p", "j0_sent_form", "j1_sent_form", "j0_form", "j1_form")
         put("mode", Cat(s[name] for name in modes))
-        put("force", s.force.as_value())
+        put("force", force.as_value())
         put("hec_mask", s.hec_mask)
         put("c2_expected", s.c2_expected)
         put("drift", s.drift)

@@ -5,6 +5,8 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.steady import steady
+
 __all__ = ["TRACE_MESSAGES", "TraceForm", "TraceReceiver", "TraceSender", "trace_message"]
 
 TRACE_MESSAGES = 3
@@ -78,7 +80,7 @@ class TraceSender(wiring.Component):
         get = memory.read_port(domain="comb")
         put = memory.write_port()
         byte = Signal(8, init=self._first)
-        stale = Signal()
+        stale = steady(Signal())
         m.d.comb += [
             get.addr.eq(index),
             put.addr.eq(self.address),

@@ -343,7 +343,7 @@ class Switch(wiring.Component):
                 free_head.eq(d.head),
                 free_count.eq(free_count + 1),
             ]
-        with m.If(csr.written(0x0007)):
+        with csr.written(0x0007):
             m.d.sync += high_water.eq(occupancy)
 
         # The words of the VCs
