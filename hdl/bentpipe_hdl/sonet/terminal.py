@@ -168,27 +168,24 @@ class Termination(wiring.Component):
             self.in_frame.eq(rx.in_frame),
         ]
 
-        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes.
-        slow = Signal()
+        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes;
+        # a clock late, so that nothing hangs on the framer and the deframer.
+        news, slow = Signal(), Signal()
         was_sef, was_sync, sync = Signal(init=1), Signal(), Signal()
         m.d.comb += [
             sync.eq(rx.state == State.SYNC),
-            slow.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
+            news.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
         ]
-        frame_end = Signal()
+        m.d.sync += slow.eq(news)
+        frame_end, sent_frame = Signal(), Signal()
         row_strobes = {row: Signal(name=f"at_row{row}") for row in (0, 4, 8)}
         path_strobes = {row: Signal(name=f"at_path{row}") for row in (0, 2, 3)}
-        with m.If(slow):
-            with m.If(rx.row_strobe):
-                for row, strobe in row_strobes.items():
-                    with m.If(rx.in_frame & (rx.row == row)):
-                        m.d.comb += strobe.eq(1)
-                with m.If(rx.row == 8):
-                    m.d.comb += frame_end.eq(1)
-            with m.If(rx.path_strobe):
-                for row, strobe in path_strobes.items():
-                    with m.If(rx.path_row == row):
-                        m.d.comb += strobe.eq(1)
+        with m.If(news | slow):
+            for row, strobe in row_strobes.items():
+                m.d.sync += strobe.eq(rx.row_strobe & rx.in_frame & (rx.row == row))
+            for row, strobe in path_strobes.items():
+                m.d.sync += strobe.eq(rx.path_strobe & (rx.path_row == row))
+            m.d.sync += [frame_end.eq(rx.row_strobe & (rx.row == 8)), sent_frame.eq(framer.frame)]
 
         # Traces
         senders = {}
@@ -282,9 +279,9 @@ class Termination(wiring.Component):
         with m.Elif(path.plm_p | lcd.defect):
             m.d.comb += code.eq(0b010)
         m.d.comb += [
-            hold_l.strobe.eq(framer.frame),
+            hold_l.strobe.eq(sent_frame),
             hold_l.value.eq(no_line),
-            hold_p.strobe.eq(framer.frame),
+            hold_p.strobe.eq(sent_frame),
             hold_p.value.eq(code),
             framer.rdi_l.eq(hold_l.held & s.auto_rdi),
             framer.rdi_p.eq(Mux(hold_p.held != 0, hold_p.held, 0b001)),
