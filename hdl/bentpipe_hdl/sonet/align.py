@@ -137,6 +137,11 @@ class Aligner(wiring.Component):
         m.d.comb += checking.eq((self.row == 0) & (self.column == last_word))
         m.d.sync += [self.checked.eq(checking), self.good.eq(match)]
 
+        looked, fits = checking, match
+        if not g.wide:  # a clock later
+            looked, fits = Signal(), Signal()
+            m.d.sync += [looked.eq(checking & ~self.found), fits.eq(match)]
+
         state = Signal(_State)
         bad = Signal(range(SEF_FRAMES))
         hits = Signal(bits)
@@ -170,11 +175,11 @@ class Aligner(wiring.Component):
                         hits.eq(0),
                     ]
             with m.Case(_State.CHECK):
-                with m.If(checking):
-                    m.d.sync += [state.eq(Mux(match, _State.FRAME, _State.HUNT)), bad.eq(0)]
+                with m.If(looked):
+                    m.d.sync += [state.eq(Mux(fits, _State.FRAME, _State.HUNT)), bad.eq(0)]
             with m.Case(_State.FRAME):
-                with m.If(checking):
-                    with m.If(match):
+                with m.If(looked):
+                    with m.If(fits):
                         m.d.sync += bad.eq(0)
                     with m.Else():
                         m.d.sync += bad.eq(bad + 1)
@@ -210,9 +215,9 @@ class Aligner(wiring.Component):
         m.d.sync += self.dark.eq(run >= dark_words)
         with m.If(found):
             m.d.sync += once.eq(1)
-        with m.If(checking):
-            m.d.sync += once.eq(match)
-            with m.If(match & once):
+        with m.If(looked):
+            m.d.sync += once.eq(fits)
+            with m.If(fits & once):
                 m.d.sync += self.los.eq(0)
         with m.If((run == limit) | ~self.signal):
             m.d.sync += [self.los.eq(1), once.eq(0)]

@@ -149,9 +149,14 @@ class Deframer(wiring.Component):
             m.d.sync += word.eq(aligner.word ^ key.key)
         m.d.sync += [row.eq(aligner.row), column.eq(aligner.column)]
         toh_word = Signal()
+        if g.wide:
+            m.d.comb += [toh_word.eq(column < g.toh_words), self.early.eq(column < g.toh_words + 7)]
+        else:
+            m.d.sync += [
+                toh_word.eq(aligner.column < g.toh_words),
+                self.early.eq(aligner.column < g.toh_words + 7),
+            ]
         m.d.comb += [
-            toh_word.eq(column < g.toh_words),
-            self.early.eq(column < g.toh_words + 7),
             parity.word.eq(word),
             parity.start.eq((row == 0) & (column == 0)),
             parity.toh.eq(toh_word),
@@ -224,16 +229,24 @@ class Deframer(wiring.Component):
         n = g.n
         at = 0 if g.wide else n // g.width  # word that has H2
         strobe = Signal()
+        have = strobe if g.wide else Signal()
         with m.If(self.early):
-            m.d.sync += strobe.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
+            m.d.sync += have.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
+        m.d.comb += interpreter.strobe.eq(strobe)
         if g.wide:
             h1, h2 = toh[:8], toh[8 * n : 8 * n + 8]
-        else:  # toh is a shift register: the newest word is on top
+            m.d.comb += interpreter.word.eq(Cat(h2, h1))
+            with m.If(self.los | self.lof):
+                m.d.comb += interpreter.word.eq(0xFFFF)
+        else:  # toh is a shift register: the newest word is on top; its H1 and H2 are kept for a clock
             h2 = toh[-8 * g.width :][:8]
             h1 = toh[-8 * g.width - 8 * n :][:8]
-        m.d.comb += [interpreter.strobe.eq(strobe), interpreter.word.eq(Cat(h2, h1))]
-        with m.If(self.los | self.lof):
-            m.d.comb += interpreter.word.eq(0xFFFF)
+            kept = Signal(16)
+            m.d.comb += interpreter.word.eq(kept)
+            with m.If(self.early):
+                m.d.sync += strobe.eq(have)
+                with m.If(have):
+                    m.d.sync += kept.eq(Mux(self.los | self.lof, 0xFFFF, Cat(h2, h1)))
         with m.If(self.early):
             m.d.sync += self.pointer_strobe.eq(strobe)
             with m.If(strobe):

@@ -335,14 +335,19 @@ class Termination(wiring.Component):
         """Adds up error counts and hands on at most ``most`` of them a time."""
         most = min(most, (1 << len(value)) - 1)
         pending = Signal(len(value) + 4)
-        portion = Signal(len(value))
-        with m.If(strobe), m.If(self.settings.auto_rei):
-            m.d.sync += pending.eq(Mux(pending >> (len(pending) - 1), pending, pending + errors))
+        portion = Signal(len(value))  # of `pending`, once that is no longer `changed`
+        changed, adding = Signal(), Signal()
+        added = Signal(len(errors))
         with m.If(sent):
-            m.d.comb += portion.eq(Mux(pending > most, most, pending))
-            m.d.sync += [value.eq(portion), pending.eq(pending - portion)]
-            with m.If(strobe & self.settings.auto_rei):
-                m.d.sync += pending.eq(pending - portion + errors)
+            m.d.sync += [value.eq(portion), pending.eq(pending - portion), changed.eq(1)]
+        with m.Elif(changed):
+            m.d.sync += [portion.eq(Mux(pending > most, most, pending)), changed.eq(0)]
+        with m.Elif(adding):
+            m.d.sync += [adding.eq(0), changed.eq(1)]
+            with m.If(~pending[-1]):
+                m.d.sync += pending.eq(pending + added)
+        with m.If(strobe), m.If(self.settings.auto_rei):
+            m.d.sync += [added.eq(errors), adding.eq(1)]
 
 
 @dataclass(frozen=True)
