@@ -180,35 +180,42 @@ class Deframer(wiring.Component):
         b1, b2 = Signal(8), Signal(8 * n)
         counting = Signal()
         first = Signal()  # a whole frame has been seen in frame
+        taken = {  # row: what is taken from it
+            0: [received.j0.eq(lead[2])],
+            1: [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)],
+            2: [received.dcc1.eq(Cat(lead))],
+            4: [
+                received.k1.eq(lead[1]),
+                received.k2.eq(lead[2]),
+                b2.eq(toh[: 8 * n] ^ parity.b2),
+                counting.eq(1),
+            ],
+            5: [received.dcc2.eq(Cat(lead))],
+            6: [received.dcc3.eq(Cat(lead))],
+            7: [received.dcc4.eq(Cat(lead))],
+            8: [
+                received.s1.eq(lead[0]),
+                received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
+                received.e2.eq(lead[2]),
+                first.eq(self.in_frame),
+            ],
+        }
         with m.If(self.early):  # a new alignment begins there, too
             m.d.sync += full.eq(column == g.toh_words - 1)
             m.d.sync += [self.row_strobe.eq(0), self.parity_strobe.eq(0), counting.eq(0)]
             with m.If(full):
                 m.d.sync += [self.row.eq(row), self.row_strobe.eq(1)]
-                with m.Switch(row):
-                    with m.Case(0):
-                        m.d.sync += received.j0.eq(lead[2])
-                    with m.Case(1):
-                        m.d.sync += [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)]
-                    with m.Case(2):
-                        m.d.sync += received.dcc1.eq(Cat(lead))
-                    with m.Case(4):
-                        m.d.sync += [
-                            received.k1.eq(lead[1]),
-                            received.k2.eq(lead[2]),
-                            b2.eq(toh[: 8 * n] ^ parity.b2),
-                            counting.eq(1),
-                        ]
-                    with m.Case(8):
-                        m.d.sync += [
-                            received.s1.eq(lead[0]),
-                            received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
-                            received.e2.eq(lead[2]),
-                            first.eq(self.in_frame),
-                        ]
-                    for k, name in zip((5, 6, 7), ("dcc2", "dcc3", "dcc4"), strict=True):
-                        with m.Case(k):
-                            m.d.sync += received[name].eq(Cat(lead))
+                if g.wide:
+                    with m.Switch(row):
+                        for k, values in taken.items():
+                            with m.Case(k):
+                                m.d.sync += values
+        if not g.wide:
+            for k, values in taken.items():
+                full_row = Signal(name=f"full{k}")
+                m.d.sync += full_row.eq((column == g.toh_words - 1) & (row == k))
+                with m.If(full_row):
+                    m.d.sync += values
         # The ones of B2 in three steps: a byte, eight bytes, all.
         some = [Signal(4, name=f"ones{k}") for k in range(n + 1)]
         more = [Signal(7, name=f"sum{k}") for k in range(-(-n // 8))]
