@@ -391,8 +391,12 @@ class Deframer(wiring.Component):
         else:
             words = g.words_per_unit
             sub = Signal(range(max(2, words)))
-            in_h3 = late_toh & (late_row == 3) & (late_column >= 2 * words)
-            none = (late_row == 3) & stuffed & (late_column < 4 * words)
+            in_h3, near_h3 = Signal(), Signal()  # of `late`
+            m.d.sync += [
+                in_h3.eq(toh_word & (row == 3) & (column >= 2 * words)),
+                near_h3.eq((row == 3) & (column < 4 * words)),
+            ]
+            none = near_h3 & stuffed
             with m.If(late_toh):
                 m.d.comb += emit.eq(in_h3 & from_h3)
             with m.Else():
