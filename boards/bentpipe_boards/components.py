@@ -32,8 +32,8 @@ __all__ = ["COMPONENTS", "Entry", "Harness"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A component to be measured: its name in the table, how it is made, the shape in words, and the clock rate asked of
-    place and route, which works no harder than that needs. The default is OC-48's 77.76 MHz at 32 bits."""
+    """A component to be measured: its name in the table, how it is made, the shape in words, and the clock rate asked
+    of place and route, which works no harder than that needs. The default is OC-48's 77.76 MHz at 32 bits."""
 
     name: str
     make: Callable[[], Any]

@@ -7,8 +7,10 @@ A node's settings, tables and counters are all behind one bus. A write takes eff
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -95,7 +97,7 @@ class CsrMap:
             if limit is not None:
                 with self._m.If(self._bus.w_data > limit):
                     self._m.d.sync += signal.eq(limit)
-        self._read.append((self._addr == addr, signal))
+        self._read.append((self._bus.addr == addr, signal))
 
     def wide_setting(self, name, addr, signal, text):
         """A write-only register of up to 64 bits at ``addr`` (even: low word) and ``addr + 1``."""
@@ -106,7 +108,7 @@ class CsrMap:
     def status(self, name, addr, value, text):
         """A read-only word."""
         self._add(name, addr, 1, "ro", text)
-        self._read.append((self._addr == addr, value))
+        self._read.append((self._bus.addr == addr, value))
 
     @contextmanager
     def written(self, addr):
@@ -142,7 +144,7 @@ class CsrMap:
         bits = max(1, (depth - 1).bit_length())
         if addr % (1 << bits):
             raise ValueError(f"CSR table {name} at {addr:#06x} is not aligned to its size")
-        self._read.append((self._addr[bits:] == addr >> bits, read(self._addr[:bits])))
+        self._read.append((self._bus.addr[bits:] == addr >> bits, read(self._addr[:bits])))
 
     def finish(self):
         """Build the read path; call after the last register."""
@@ -150,12 +152,20 @@ class CsrMap:
             for signal in (self._reading, self._strobed, *self._strobes):
                 steady(signal)
         m = self._m
+        # Which register it is, is known with the address; they don't overlap.
+        chosen = Signal(len(self._read), name="csr_chosen")
+        data = [Mux(one, value, 0) for one, (_, value) in zip(chosen, self._read, strict=True)]
         with m.If(self._bus.r_en):
-            m.d.sync += self._reading.eq(3)
+            m.d.sync += [chosen.eq(Cat(hit for hit, _ in self._read)), self._reading.eq(3)]
         with m.Elif(self._reading != 0):
             m.d.sync += self._reading.eq(self._reading - 1)
         with m.If(self._reading != 0):
-            m.d.sync += self._bus.r_data.eq(0)
-            for hit, value in self._read:
-                with m.If(hit):
-                    m.d.sync += self._bus.r_data.eq(value)
+            m.d.sync += self._bus.r_data.eq(_any_of(data))
+
+
+def _any_of(values):
+    """The OR of some words, as a tree."""
+    values = values or [Const(0)]
+    while len(values) > 1:
+        values = [reduce(or_, values[k : k + 2]) for k in range(0, len(values), 2)]
+    return values[0]

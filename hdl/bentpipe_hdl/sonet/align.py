@@ -121,7 +121,7 @@ class Aligner(wiring.Component):
         pattern = bytes([0xF6] * n + [0x28] * n)
         last_word = (n + 2) // width
         so_far = Signal()
-        match = Signal()
+        match, checking = Signal(), Signal()
         state = steady(Signal(_State), _State.FRAME.value)
         for signal in (self.lof, self.los, self.dark):
             steady(signal)
@@ -138,18 +138,24 @@ class Aligner(wiring.Component):
                     m.d.comb += match.eq(here if first else here & so_far)
                     m.d.sync += so_far.eq(match)
             with m.If(self.column == last_word):
-                m.d.sync += once.eq(match)
-                with m.If(match & once):
-                    m.d.sync += self.los.eq(0)
-                with m.If(state == _State.CHECK):
-                    m.d.sync += [state.eq(Mux(match, _State.FRAME, _State.HUNT)), bad.eq(0)]
-                with m.If(self.in_frame):
-                    with m.If(match):
-                        m.d.sync += bad.eq(0)
-                    with m.Else():
-                        m.d.sync += bad.eq(bad + 1)
-                        with m.If(bad == SEF_FRAMES - 1):
-                            m.d.sync += state.eq(_State.HUNT)
+                m.d.comb += checking.eq(1)
+        looked, fits = checking, match
+        if not g.wide:  # a clock later
+            looked, fits = Signal(), Signal()
+            m.d.sync += [looked.eq(checking & ~self.found), fits.eq(match)]
+        with m.If(looked):
+            m.d.sync += once.eq(fits)
+            with m.If(fits & once):
+                m.d.sync += self.los.eq(0)
+            with m.If(state == _State.CHECK):
+                m.d.sync += [state.eq(Mux(fits, _State.FRAME, _State.HUNT)), bad.eq(0)]
+            with m.If(self.in_frame):
+                with m.If(fits):
+                    m.d.sync += bad.eq(0)
+                with m.Else():
+                    m.d.sync += bad.eq(bad + 1)
+                    with m.If(bad == SEF_FRAMES - 1):
+                        m.d.sync += state.eq(_State.HUNT)
 
         # Search
         hits = steady(Signal(bits))

@@ -159,7 +159,8 @@ class Deframer(wiring.Component):
             m.d.sync += [toh_word.eq(1), self.early.eq(1)]
         with m.Elif(self.early):
             m.d.sync += toh_word.eq(0)
-            with m.If(aligner.column >= g.toh_words + Mux(aligner.row == 4, 7, 2)):
+            words = Mux(aligner.row == 4, 7, 2) if g.wide else 7
+            with m.If(aligner.column >= g.toh_words + words):
                 m.d.sync += self.early.eq(0)
         for signal in (
             self.early, self.row_strobe, self.parity_strobe, self.pointer_strobe, self.positive, self.negative,
@@ -190,35 +191,42 @@ class Deframer(wiring.Component):
         b1, b2 = Signal(8), Signal(8 * n)
         counting = steady(Signal())
         first = Signal()  # a whole frame has been seen in frame
+        taken = {  # row: what is taken from it
+            0: [received.j0.eq(lead[2])],
+            1: [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)],
+            2: [received.dcc1.eq(Cat(lead))],
+            4: [
+                received.k1.eq(lead[1]),
+                received.k2.eq(lead[2]),
+                b2.eq(toh[: 8 * n] ^ parity.b2),
+                counting.eq(1),
+            ],
+            5: [received.dcc2.eq(Cat(lead))],
+            6: [received.dcc3.eq(Cat(lead))],
+            7: [received.dcc4.eq(Cat(lead))],
+            8: [
+                received.s1.eq(lead[0]),
+                received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
+                received.e2.eq(lead[2]),
+                first.eq(self.in_frame),
+            ],
+        }
         with m.If(self.early):  # a new alignment begins there, too
             m.d.sync += full.eq(column == g.toh_words - 1)
             m.d.sync += [self.row_strobe.eq(0), self.parity_strobe.eq(0), counting.eq(0)]
             with m.If(full):
                 m.d.sync += [self.row.eq(row), self.row_strobe.eq(1)]
-                with m.Switch(row):
-                    with m.Case(0):
-                        m.d.sync += received.j0.eq(lead[2])
-                    with m.Case(1):
-                        m.d.sync += [received.e1.eq(lead[1]), received.f1.eq(lead[2]), b1.eq(lead[0] ^ parity.b1)]
-                    with m.Case(2):
-                        m.d.sync += received.dcc1.eq(Cat(lead))
-                    with m.Case(4):
-                        m.d.sync += [
-                            received.k1.eq(lead[1]),
-                            received.k2.eq(lead[2]),
-                            b2.eq(toh[: 8 * n] ^ parity.b2),
-                            counting.eq(1),
-                        ]
-                    with m.Case(8):
-                        m.d.sync += [
-                            received.s1.eq(lead[0]),
-                            received.m1.eq(toh[8 * (n + 2) : 8 * (n + 3)]),
-                            received.e2.eq(lead[2]),
-                            first.eq(self.in_frame),
-                        ]
-                    for k, name in zip((5, 6, 7), ("dcc2", "dcc3", "dcc4"), strict=True):
-                        with m.Case(k):
-                            m.d.sync += received[name].eq(Cat(lead))
+                if g.wide:
+                    with m.Switch(row):
+                        for k, values in taken.items():
+                            with m.Case(k):
+                                m.d.sync += values
+        if not g.wide:
+            for k, values in taken.items():
+                full_row = Signal(name=f"full{k}")
+                m.d.sync += full_row.eq((column == g.toh_words - 1) & (row == k))
+                with m.If(full_row):
+                    m.d.sync += values
         # The ones of B2 in three steps: a byte, eight bytes, all.
         some = [Signal(4, name=f"ones{k}") for k in range(n + 1)]
         more = [Signal(7, name=f"sum{k}") for k in range(-(-n // 8))]
@@ -239,16 +247,24 @@ class Deframer(wiring.Component):
         n = g.n
         at = 0 if g.wide else n // g.width  # word that has H2
         strobe = steady(Signal())
+        have = strobe if g.wide else Signal()
         with m.If(self.early):
-            m.d.sync += strobe.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
+            m.d.sync += have.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
+        m.d.comb += interpreter.strobe.eq(strobe)
         if g.wide:
             h1, h2 = toh[:8], toh[8 * n : 8 * n + 8]
-        else:  # toh is a shift register: the newest word is on top
+            m.d.comb += interpreter.word.eq(Cat(h2, h1))
+            with m.If(self.los | self.lof):
+                m.d.comb += interpreter.word.eq(0xFFFF)
+        else:  # toh is a shift register: the newest word is on top; its H1 and H2 are kept for a clock
             h2 = toh[-8 * g.width :][:8]
             h1 = toh[-8 * g.width - 8 * n :][:8]
-        m.d.comb += [interpreter.strobe.eq(strobe), interpreter.word.eq(Cat(h2, h1))]
-        with m.If(self.los | self.lof):
-            m.d.comb += interpreter.word.eq(0xFFFF)
+            kept = Signal(16)
+            m.d.comb += interpreter.word.eq(kept)
+            with m.If(self.early):
+                m.d.sync += strobe.eq(have)
+                with m.If(have):
+                    m.d.sync += kept.eq(Mux(self.los | self.lof, 0xFFFF, Cat(h2, h1)))
         with m.If(strobe):
             m.d.sync += [
                 self.pointer_strobe.eq(1),
@@ -385,17 +401,18 @@ class Deframer(wiring.Component):
                                     m.d.comb += [emit.eq(0), then_begin.eq(1)]
                                     m.d.sync += [hold.eq(late[8 * n * k :]), held.eq(3 - k)]
         else:
-            late_column = Signal(range(g.row_words))
-            late_row = Signal(4)
             stuffed = Signal()  # the unit after H3 in this row is stuff
             from_h3 = Signal()
-            m.d.sync += [late_column.eq(column), late_row.eq(row)]
             with m.If(interpreter.strobe):
                 m.d.sync += [stuffed.eq(interpreter.positive), from_h3.eq(interpreter.negative)]
             words = g.words_per_unit
             sub = Signal(range(max(2, words)))
-            in_h3 = late_toh & (late_row == 3) & (late_column >= 2 * words)
-            none = (late_row == 3) & stuffed & (late_column < 4 * words)
+            in_h3, near_h3 = Signal(), Signal()  # of `late`
+            m.d.sync += [
+                in_h3.eq(toh_word & (row == 3) & (column >= 2 * words)),
+                near_h3.eq((row == 3) & (column < 4 * words)),
+            ]
+            none = near_h3 & stuffed
             with m.If(late_toh):
                 m.d.comb += emit.eq(in_h3 & from_h3)
             with m.Else():

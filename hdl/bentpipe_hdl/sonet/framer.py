@@ -166,7 +166,7 @@ class Framer(wiring.Component):
         self._transport(m, g, row, last, toh_word, pointer, parity)
         # The SPE.
         fetch, restart = Signal(), Signal()
-        spe = self._spe(m, g, fetch, restart, mapper)
+        spe = (self._spe if g.wide else self._narrow_spe)(m, g, fetch, restart, mapper)
         # SPE words against the frame's columns: the pointer.
         word = self._place(m, g, row, column, toh_word, pointer, spe, fetch, restart)
 
@@ -226,6 +226,8 @@ class Framer(wiring.Component):
             m.d.comb += k2[:3].eq(0b110)
         with m.If(toh_word):  # the clock after `last`, and no other strobes then
             m.d.sync += [self.j0_sent.eq(0), self.rei_l_sent.eq(0), self.moved.eq(0)]
+        with m.If(last), m.If(row == 0):
+            m.d.comb += pointer.prepare.eq(1)
         with m.If(last), m.If(row == 1):
             m.d.comb += pointer.step.eq(1)
         with m.If(last):
@@ -290,7 +292,7 @@ class Framer(wiring.Component):
             with m.If(here == g.spe_words - 1):
                 m.d.sync += [column.eq(0), row.eq(Mux(here_row == 8, 0, here_row + 1))]
             m.d.sync += parity.eq(parity ^ fresh)
-            m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(1 if g.wide else here >= g.poh_words)]
+            m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(1)]
             with m.If(here == 1):
                 g1 = Cat(Const(0, 1), self.rdi_p, self.rei_p)
                 path = (b3 ^ self.force.b3.replicate(8), o.c2, g1, o.f2, o.h4, o.z3, o.z4, o.n1, self.j1)
@@ -305,13 +307,58 @@ class Framer(wiring.Component):
                 with m.If(here_row == 3):
                     m.d.sync += self.rei_p_sent.eq(1)
                 stuff = Const(0, 8 * (g.stuff_bytes - 1))
-                if g.wide:
-                    m.d.comb += [fresh.eq(Cat(byte, stuff, mapper.word)[: 8 * width]), mapper.short.eq(1)]
-                else:
-                    m.d.comb += fresh.eq(byte)
-            if g.poh_words > 1:
-                with m.Elif(here < g.poh_words):
-                    m.d.comb += fresh.eq(0)
+                m.d.comb += [fresh.eq(Cat(byte, stuff, mapper.word)[: 8 * width]), mapper.short.eq(1)]
+        return spe
+
+    def _narrow_spe(self, m, g, fetch, restart, mapper):
+        """As ``_spe``. Where the next word is in the SPE is kept in flags."""
+        o = self.overhead
+        bits = 8 * g.width
+        column = Signal(range(g.spe_words), init=1)
+        row = Signal(4)
+        at_byte, at_second, at_end = Signal(), Signal(init=1), Signal()  # first, second and last column
+        at_overhead = Signal(init=g.poh_words > 1)  # path overhead or fixed stuff
+        parity, b3, prepared = Signal(bits), Signal(8), Signal(8)
+        fresh, spe = Signal(bits), Signal(bits)
+        with m.If(restart):
+            m.d.comb += fresh.eq(self.j1)
+        with m.Elif(at_byte):
+            m.d.comb += fresh.eq(prepared)
+        with m.Elif(~at_overhead):
+            m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(fetch)]
+        m.d.sync += [self.j1_sent.eq(0), self.rei_p_sent.eq(0)]
+        with m.If(fetch | restart):
+            m.d.sync += [
+                spe.eq(fresh),
+                parity.eq(parity ^ fresh),
+                column.eq(column + 1),
+                at_byte.eq(at_end),
+                at_second.eq(at_byte),
+                at_overhead.eq(at_end | (column < g.poh_words - 1)),
+                at_end.eq(column == g.spe_words - 2),
+            ]
+            with m.If(at_end):
+                m.d.sync += [column.eq(0), row.eq(Mux(row == 8, 0, row + 1))]
+            with m.If(restart):
+                m.d.sync += [
+                    column.eq(1),
+                    row.eq(0),
+                    at_byte.eq(0),
+                    at_second.eq(1),
+                    at_overhead.eq(g.poh_words > 1),
+                    at_end.eq(0),
+                ]
+            with m.If(restart | (at_byte & (row == 0))):
+                m.d.sync += [parity.eq(fresh), b3.eq(fold(parity)), self.j1_sent.eq(1)]
+            with m.Elif(at_byte & (row == 3)):
+                m.d.sync += self.rei_p_sent.eq(1)
+            with m.Elif(at_second):  # of the next row
+                g1 = Cat(Const(0, 1), self.rdi_p, self.rei_p)
+                path = (b3 ^ self.force.b3.replicate(8), o.c2, g1, o.f2, o.h4, o.z3, o.z4, o.n1, self.j1)
+                with m.Switch(row):
+                    for k, value in enumerate(path):
+                        with m.Case(k):
+                            m.d.sync += prepared.eq(value)
         return spe
 
     def _place(self, m, g, row, column, toh_word, pointer, spe, fetch, restart):
@@ -379,27 +426,27 @@ class Framer(wiring.Component):
                         m.d.comb += restart.eq(1)
                         m.d.sync += [held.eq(k), waiting.eq(0)]
         else:
+            # `fetch` and `restart` are decided on a clock ahead.
             words = g.words_per_unit
             m.d.comb += ends.eq(sub == words - 1)
-            h3 = (column >= 2 * words) & toh_word
-            m.d.comb += into_h3.eq(pointer.negative & first_row & h3)
-            none = pointer.positive & first_row & (column < 4 * words)
-            with m.If(toh_word & ~into_h3):
+            with m.If(fetch):
+                m.d.comb += word.eq(spe)
+            with m.Elif(toh_word):
                 m.d.comb += word.eq(toh[: 8 * width])
-            with m.Elif(~toh_word & none):
-                m.d.comb += word.eq(0)
-            with m.Else():
-                m.d.comb += [word.eq(spe), fetch.eq(1)]
             with m.If(~toh_word):
-                m.d.sync += sub.eq(Mux(ends, 0, sub + 1))
-                m.d.comb += next_unit.eq(unit + ends)
-                m.d.sync += unit.eq(next_unit)
+                m.d.sync += [sub.eq(Mux(ends, 0, sub + 1)), unit.eq(unit + ends)]
+            m.d.sync += fetch.eq(1)
+            with m.If((column < g.toh_words - 1) | (column == g.row_words - 1)):  # overhead follows
+                h3_follows = (column >= 2 * words - 1) & (column < 3 * words - 1)
+                m.d.sync += fetch.eq(pointer.negative & first_row & h3_follows)
+            with m.Elif(pointer.positive & first_row & (column < 4 * words - 1)):
+                m.d.sync += fetch.eq(0)
             # A unit is three words or more: both comparisons are a clock old and still true.
             here, after = Signal(), Signal()
-            m.d.sync += [here.eq(unit == place), after.eq(unit + 1 == place)]
-            with m.If(waiting & next_is_spe & Mux(toh_word, here, ends & after)):
-                m.d.comb += restart.eq(1)
-                m.d.sync += waiting.eq(0)
+            m.d.sync += [here.eq(unit == place), after.eq(unit + 1 == place), restart.eq(0)]
+            within = (sub == words - 2) & (column != g.row_words - 2)
+            with m.If(waiting & Mux(column == g.toh_words - 2, here, within & after)):
+                m.d.sync += [restart.eq(1), waiting.eq(0)]
         with m.If(column == g.row_words - 1), m.If(row == 2):
             m.d.sync += [unit.eq(0), place.eq(pointer.active)]
             with m.If(pointer.jumping):

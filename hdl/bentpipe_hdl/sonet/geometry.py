@@ -18,7 +18,7 @@ class Geometry:
         3 or 12; 48 has the same shape and is used to measure synthesis.
     width : int
         Bytes a clock: either 3N, so that a row's transport overhead is one word, or a divisor of N/3, so that
-        the path overhead with its fixed stuff is a number of whole words.
+        the path overhead with its fixed stuff is a number of whole words; 8 at most.
     """
 
     n: int
@@ -27,9 +27,10 @@ class Geometry:
     def __post_init__(self):
         if self.n not in (3, 12, 48):
             raise ValueError(f"n must be 3, 12 or 48, not {self.n!r}")
-        if self.width != 3 * self.n and (self.width < 1 or (self.n // 3) % self.width):
+        if self.width != 3 * self.n and (not 1 <= self.width <= 8 or (self.n // 3) % self.width):
             raise ValueError(
-                f"width must be {3 * self.n} or a divisor of {self.n // 3} bytes for n = {self.n}, not {self.width!r}"
+                f"width must be {3 * self.n} or a divisor of {self.n // 3} up to 8 bytes for n = {self.n}, "
+                f"not {self.width!r}"
             )
 
     @property

@@ -37,6 +37,8 @@ class PointerGenerator(wiring.Component):
 
     Members
     -------
+    prepare : In(1)
+        The drift is added up: a clock or more before each ``step``.
     step : In(1)
         Decide; the outputs hold from the next clock on until the next ``step``.
     drift : In(signed 24)
@@ -61,6 +63,7 @@ class PointerGenerator(wiring.Component):
         self._pointer = pointer
         super().__init__(
             {
+                "prepare": In(1),
                 "step": In(1),
                 "drift": In(24),
                 "increment": In(1),
@@ -83,11 +86,12 @@ class PointerGenerator(wiring.Component):
         whole = Signal(28)
         up, down = Signal(), Signal()
         m.d.comb += [
-            whole.eq(debt + self.drift.as_signed()),
             self.free.eq(quiet == 3),
             up.eq(self.increment | (~whole[27] & (whole[24:27] != 0))),
             down.eq(self.decrement | (whole[27] & (whole[24:27] != 7))),
         ]
+        with m.If(self.prepare):
+            m.d.sync += whole.eq(debt + self.drift.as_signed())
         with m.If(self.step):
             m.d.sync += [
                 self.word.eq(Cat(self.active, Const(0b011000, 6))),

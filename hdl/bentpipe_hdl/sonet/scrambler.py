@@ -107,15 +107,15 @@ def _delay_block(before, bits):
 
 
 def scramble_payload(m, before, payload, name="scrambled"):
-    """The x^43+1 scrambled form of a payload of 48 octets, in blocks of five octets (40 bits are within the delay).
+    """The x^43+1 scrambled form of a payload or a part of it, in blocks of five octets (40 bits are within the delay).
 
-    ``before`` is as for :func:`payload_delay`. Gives a signal of 384 bits.
+    ``before`` is as for :func:`payload_delay`. The result is as long as ``payload``.
     """
     history, out = before, []
-    for start in range(0, 384, 40):
-        stop = min(384, start + 40)
+    for start in range(0, len(payload), 40):
+        stop = min(len(payload), start + 40)
         block = Signal(stop - start, name=f"{name}_{start}")
         m.d.comb += block.eq(payload[start:stop] ^ _delay_block(history, stop - start))
         out.append(block)
-        history = Cat(history, block)[-48:] if stop < 384 else None
+        history = Cat(history, block)[-48:]
     return Cat(*out)

@@ -126,13 +126,29 @@ class CellMapper(wiring.Component):
         m.d.sync += [self.user.eq(0), self.idle.eq(0)]
         with m.If(load):
             m.d.comb += cell.eq(Mux(full, slots[0], IDLE))
-            payload = scramble_payload(m, history, cell[:384])
-            m.d.sync += [
-                ahead.eq(Cat(_swap32(cell[384:]), hec(cell[384:]) ^ self.hec_mask, payload)),
-                history.eq(payload[-48:]),
-                self.user.eq(full),
-                self.idle.eq(~full),
-            ]
+            m.d.sync += [self.user.eq(full), self.idle.eq(~full)]
+            if g.wide:
+                payload = scramble_payload(m, history, cell[:384])
+                m.d.sync += [
+                    ahead.eq(Cat(_swap32(cell[384:]), hec(cell[384:]) ^ self.hec_mask, payload)),
+                    history.eq(payload[-48:]),
+                ]
+            else:
+                m.d.sync += ahead.eq(Cat(_swap32(cell[384:]), Const(0, 8), cell[:384]))
+        if not g.wide:  # the cell is not needed for some clocks: a part of it in each
+            steps = Signal(4)
+            with m.If(load | (steps != 0)):
+                m.d.sync += steps.eq(Cat(load, steps))
+            header, payload = ahead[:32], ahead[40:]
+            with m.If(steps[0]):
+                m.d.sync += ahead[32:40].eq(hec(_swap32(header)) ^ self.hec_mask)
+            for k in range(4):
+                before = payload[96 * k - 48 : 96 * k] if k else history
+                part = scramble_payload(m, before, payload[96 * k : 96 * (k + 1)], f"scrambled{k}")
+                with m.If(steps[k]):
+                    m.d.sync += payload[96 * k : 96 * (k + 1)].eq(part)
+            with m.If(steps[3]):
+                m.d.sync += history.eq(part[-48:])
 
         if g.wide:
             current = Signal(424, init=first)
@@ -263,11 +279,15 @@ class Delineation(wiring.Component):
                     with m.If(~good):
                         m.d.comb += [
                             self.flip.eq(Cat(self.syndrome == s for s in SYNDROMES)),
-                            single.eq(self.flip.any()),
                             self.correct.eq(single & ~detection),
                             self.accept.eq(self.correct),
                             self.discard.eq(~self.correct),
                         ]
+                        with m.Switch(self.syndrome[4:]):
+                            for high in range(16):
+                                lows = sum(1 << (s & 15) for s in SYNDROMES if s >> 4 == high)
+                                with m.Case(high):
+                                    m.d.comb += single.eq(Const(lows, 16).bit_select(self.syndrome[:4], 1))
                         m.d.sync += count.eq(count + 1)
                         with m.If(count == ALPHA - 1):
                             m.d.sync += [self.state.eq(State.HUNT), count.eq(0)]
@@ -279,7 +299,7 @@ class Delineation(wiring.Component):
 class CellDemapper(wiring.Component):
     """Finds the cells in words of payload, checks and corrects headers, descrambles, drops idle and unassigned cells.
 
-    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 5 clocks (narrow) after the word with its last
+    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 7 clocks (narrow) after the word with its last
     byte.
 
     Parameters
@@ -343,8 +363,10 @@ class CellDemapper(wiring.Component):
         syndrome = Signal(8)
         checking = Signal()
         taken = Signal()
+        complete = Signal()  # narrow: `window` has a cell from byte `place` on
+        place = Signal(range(width))
 
-        m.d.sync += taken.eq(0)
+        m.d.sync += taken.eq(0) if g.wide else complete.eq(0)
         m.d.comb += count.eq(0)
         with m.If(push):
             m.d.comb += [
@@ -365,18 +387,21 @@ class CellDemapper(wiring.Component):
                 with m.If(total >= CELL):
                     rest = Signal(range(width))
                     m.d.comb += rest.eq(total - CELL)
-                    m.d.sync += [have.eq(rest), taken.eq(1)]
-                    offset = Cat(Const(0, 3), (width - 1 - rest)[: len(rest)])
-                    found_cell = following.bit_select(offset, 424) if width > 1 else following
-                    m.d.sync += cell.eq(found_cell)
+                    m.d.sync += have.eq(rest)
                     if g.wide:
+                        offset = Cat(Const(0, 3), (width - 1 - rest)[: len(rest)])
+                        found_cell = following.bit_select(offset, 424) if width > 1 else following
                         whole = Signal(40)
                         m.d.comb += whole.eq(found_cell[:40])
-                        m.d.sync += syndrome.eq(_syndrome(whole))
+                        m.d.sync += [cell.eq(found_cell), taken.eq(1), syndrome.eq(_syndrome(whole))]
+                    else:
+                        m.d.sync += [complete.eq(1), place.eq(width - 1 - rest)]
         if g.wide:
             m.d.comb += checking.eq(taken)
         else:
-            m.d.sync += [checking.eq(taken)]
+            m.d.sync += [taken.eq(complete), checking.eq(taken)]
+            with m.If(complete):
+                m.d.sync += cell.eq(window.bit_select(Cat(Const(0, 3), place), 424) if width > 1 else window)
             with m.If(taken):
                 m.d.sync += syndrome.eq(_syndrome(cell[:40]))
 
@@ -425,18 +450,24 @@ class CellDemapper(wiring.Component):
             m.d.sync += skip.eq(0)
         if not g.wide:  # a clock later; the cell stays for more than that
             late = [Signal(len(value), name=f"late{k}") for k, value in enumerate(verdicts)]
-            m.d.sync += [a.eq(b) for a, b in zip(late, verdicts, strict=True)]
+            with m.If(give):
+                m.d.sync += [a.eq(b) for a, b in zip(late, verdicts, strict=True)]
             verdicts = late
-            late_give = Signal()
-            m.d.sync += late_give.eq(give)
-            give = late_give
+            late_give, last_give = Signal(), Signal()
+            m.d.sync += [late_give.eq(give), last_give.eq(late_give)]
+            give = last_give
         accept, correct, discard, flip = verdicts
+        right = _swap32(cell[:32]) ^ Mux(correct, flip[8:], 0)
+        if not g.wide:  # one more for the header
+            with m.If(late_give):
+                m.d.sync += [header.eq(right), empty.eq(right[4:28] == 0)]
         with m.If(give):
             m.d.sync += before.eq(cell[-48:])
-            m.d.comb += header.eq(_swap32(cell[:32]))
-            with m.If(correct):
-                m.d.comb += header.eq(_swap32(cell[:32]) ^ flip[8:])
-            m.d.comb += empty.eq(header[4:28] == 0)  # VPI and VCI of a UNI
+            if g.wide:
+                m.d.comb += header.eq(_swap32(cell[:32]))
+                with m.If(correct):
+                    m.d.comb += header.eq(_swap32(cell[:32]) ^ flip[8:])
+                m.d.comb += empty.eq(header[4:28] == 0)  # VPI and VCI of a UNI
             with m.If(accept & empty):
                 m.d.sync += self.idle.eq(1)
             with m.Elif(accept | discard):

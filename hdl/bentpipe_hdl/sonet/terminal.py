@@ -169,29 +169,34 @@ class Termination(wiring.Component):
             self.in_frame.eq(rx.in_frame),
         ]
 
-        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes.
-        slow = Signal()
+        # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes;
+        # a clock late, so that nothing hangs on the framer and the deframer.
+        news, slow = Signal(), steady(Signal())
         was_sef, was_sync, sync = steady(Signal(init=1)), steady(Signal(), 1), Signal()
-        for signal in (self.poll, self.defects.as_value(), rx.stop):
-            steady(signal)
         m.d.comb += [
             sync.eq(rx.state == State.SYNC),
-            slow.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
+            news.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
         ]
-        frame_end = Signal()
+        m.d.sync += slow.eq(news)
+        frame_end, sent_frame = Signal(), Signal()
         row_strobes = {row: Signal(name=f"at_row{row}") for row in (0, 4, 8)}
         path_strobes = {row: Signal(name=f"at_path{row}") for row in (0, 2, 3)}
-        with m.If(slow):
-            with m.If(rx.row_strobe):
-                for row, strobe in row_strobes.items():
-                    with m.If(rx.in_frame & (rx.row == row)):
-                        m.d.comb += strobe.eq(1)
-                with m.If(rx.row == 8):
-                    m.d.comb += frame_end.eq(1)
-            with m.If(rx.path_strobe):
-                for row, strobe in path_strobes.items():
-                    with m.If(rx.path_row == row):
-                        m.d.comb += strobe.eq(1)
+        for signal in (
+            self.poll,
+            self.defects,
+            rx.stop,
+            frame_end,
+            sent_frame,
+            *row_strobes.values(),
+            *path_strobes.values(),
+        ):
+            steady(signal)
+        with m.If(news | slow):
+            for row, strobe in row_strobes.items():
+                m.d.sync += strobe.eq(rx.row_strobe & rx.in_frame & (rx.row == row))
+            for row, strobe in path_strobes.items():
+                m.d.sync += strobe.eq(rx.path_strobe & (rx.path_row == row))
+            m.d.sync += [frame_end.eq(rx.row_strobe & (rx.row == 8)), sent_frame.eq(framer.frame)]
 
         # Traces
         senders = {}
@@ -286,9 +291,9 @@ class Termination(wiring.Component):
         with m.Elif(path.plm_p | lcd.defect):
             m.d.comb += code.eq(0b010)
         m.d.comb += [
-            hold_l.strobe.eq(framer.frame),
+            hold_l.strobe.eq(sent_frame),
             hold_l.value.eq(no_line),
-            hold_p.strobe.eq(framer.frame),
+            hold_p.strobe.eq(sent_frame),
             hold_p.value.eq(code),
             framer.rdi_l.eq(hold_l.held & s.auto_rdi),
             framer.rdi_p.eq(Mux(hold_p.held != 0, hold_p.held, 0b001)),
@@ -342,14 +347,19 @@ class Termination(wiring.Component):
         """Adds up error counts and hands on at most ``most`` of them a time."""
         most = min(most, (1 << len(value)) - 1)
         pending = Signal(len(value) + 4)
-        portion = Signal(len(value))
-        with m.If(strobe), m.If(self.settings.auto_rei):
-            m.d.sync += pending.eq(Mux(pending >> (len(pending) - 1), pending, pending + errors))
+        portion = Signal(len(value))  # of `pending`, once that is no longer `changed`
+        changed, adding = steady(Signal()), steady(Signal())
+        added = Signal(len(errors))
         with m.If(sent):
-            m.d.comb += portion.eq(Mux(pending > most, most, pending))
-            m.d.sync += [value.eq(portion), pending.eq(pending - portion)]
-            with m.If(strobe & self.settings.auto_rei):
-                m.d.sync += pending.eq(pending - portion + errors)
+            m.d.sync += [value.eq(portion), pending.eq(pending - portion), changed.eq(1)]
+        with m.Elif(changed):
+            m.d.sync += [portion.eq(Mux(pending > most, most, pending)), changed.eq(0)]
+        with m.Elif(adding):
+            m.d.sync += [adding.eq(0), changed.eq(1)]
+            with m.If(~pending[-1]):
+                m.d.sync += pending.eq(pending + added)
+        with m.If(strobe), m.If(self.settings.auto_rei):
+            m.d.sync += [added.eq(errors), adding.eq(1)]
 
 
 @dataclass(frozen=True)

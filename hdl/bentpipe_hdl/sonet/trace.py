@@ -1,6 +1,6 @@
 """Trace messages in J0 and J1: 1, 16 or 64 bytes, repeated (GR-253 clause 3.3, G.707 clause 9.2.2)."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -45,8 +45,10 @@ def trace_message(text, length):
     return bytes([0x80 | crc]) + body
 
 
-def _last(form):
-    return Mux(form == TraceForm.LONG, 63, Mux(form == TraceForm.SHORT, 15, 0))
+def _is_last(index, form):
+    """The byte at ``index`` is the last one of its message, or behind it."""
+    short = index[:4].all() | index[4:].any()
+    return Mux(form == TraceForm.LONG, index.all(), (form != TraceForm.SHORT) | short)
 
 
 class TraceSender(wiring.Component):
@@ -90,7 +92,7 @@ class TraceSender(wiring.Component):
         ]
         m.d.sync += stale.eq(self.sent | self.write)
         with m.If(self.sent):
-            m.d.sync += index.eq(Mux(index >= _last(self.form), 0, index + 1))
+            m.d.sync += index.eq(Mux(_is_last(index, self.form), 0, index + 1))
         with m.If(stale):
             m.d.sync += byte.eq(get.data)
         return m
@@ -103,11 +105,11 @@ class TraceReceiver(wiring.Component):
     -------
     form : In(TraceForm)
     strobe : In(1), byte : In(8)
-        A received byte.
+        A received byte; at least two clocks from one to the next.
     clear : In(1)
         There is no trace (a defect of the section or path): no mismatch.
     mismatch : Out(1)
-        From the end of the third message in a row that differs, to that of the third that agrees.
+        From the end of the third message in a row that differs, to that of the third that agrees; 5 clocks after it.
     address : In(6), data : In(8), write : In(1)
         The expected message's memory.
     """
@@ -130,35 +132,37 @@ class TraceReceiver(wiring.Component):
         m.submodules.memory = memory = Memory(shape=unsigned(8), depth=64, init=[self._first])
         get = memory.read_port(domain="comb")
         put = memory.write_port()
+        # A byte's way: it is kept; its place in the message is found; it is compared; the message so far is judged; a
+        # message that ends counts.
+        at = steady(Signal(4))
+        byte = Signal(8)
         index = Signal(6)  # of the byte that came last
-        here = Signal(6)
-        end = Signal()
-        differs, differed = Signal(), Signal()
+        ends, wrong, differs = Signal(), Signal(), Signal()
         was_cr, was_end = Signal(), Signal()
         count = Signal(range(TRACE_MESSAGES))
         m.d.comb += [
-            get.addr.eq(here),
+            get.addr.eq(index),
             put.addr.eq(self.address),
             put.data.eq(self.data),
             put.en.eq(self.write),
         ]
         with m.If(self.strobe):
-            m.d.comb += here.eq(index + 1)
-            with m.If((index >= _last(self.form)) | was_end):
-                m.d.comb += here.eq(0)
-            with m.If((self.form == TraceForm.SHORT) & self.byte[7]):
-                m.d.comb += here.eq(0)
-            m.d.comb += [
-                differs.eq((get.data != self.byte) | (differed & (here != 0))),
-                end.eq(here == _last(self.form)),
-            ]
-            m.d.sync += [
-                index.eq(here),
-                differed.eq(differs),
-                was_cr.eq(self.byte == 0x0D),
-                was_end.eq(was_cr & (self.byte == 0x0A) & (self.form == TraceForm.LONG)),
-            ]
-            with m.If(end):
+            m.d.sync += byte.eq(self.byte)
+        with m.If(self.strobe | (at != 0)):
+            m.d.sync += at.eq(Cat(self.strobe, at))
+            with m.If(at[0]):
+                m.d.sync += [
+                    index.eq(index + 1),
+                    was_cr.eq(byte == 0x0D),
+                    was_end.eq(was_cr & (byte == 0x0A) & (self.form == TraceForm.LONG)),
+                ]
+                with m.If(_is_last(index, self.form) | was_end | ((self.form == TraceForm.SHORT) & byte[7])):
+                    m.d.sync += index.eq(0)
+            with m.If(at[1]):
+                m.d.sync += [wrong.eq(get.data != byte), ends.eq(_is_last(index, self.form))]
+            with m.If(at[2]):
+                m.d.sync += differs.eq(wrong | (differs & (index != 0)))
+            with m.If(at[3] & ends):
                 with m.If(differs == self.mismatch):
                     m.d.sync += count.eq(0)
                 with m.Elif(count == TRACE_MESSAGES - 1):

@@ -63,12 +63,12 @@ def user_cells(rng, count):
     ]
 
 
-@pytest.mark.parametrize(("n", "width", "first"), [(3, 9, 522), (3, 9, 781), (12, 36, 1), (3, 1, 0)])
+@pytest.mark.parametrize(("n", "width", "first"), [(3, 9, 522), (3, 9, 781), (12, 36, 1), (3, 1, 0), (12, 4, 781)])
 def test_the_model_receives_cells_across_pointer_movements(n, width, first):
     g = Geometry(n, width)
     rng = random.Random(n * width)
     framer = Framer(g, pointer=first)
-    frames = 18 if width > 1 else 6
+    frames = {1: 6, 4: 14}.get(width, 18)
     cells = user_cells(rng, 44 * n)
 
     def each(ctx, k):
@@ -96,19 +96,28 @@ def test_the_model_receives_cells_across_pointer_movements(n, width, first):
     assert got == cells[len(cells) - len(got) :] or got == cells[cells.index(got[0]) :][: len(got)]
 
 
-def test_new_pointer_with_ndf():
-    g = Geometry(3, 9)
+@pytest.mark.parametrize(("width", "target"), [(9, 100), (1, 100), (1, 782)])
+def test_new_pointer_with_ndf(width, target):
+    g = Geometry(3, width)
     framer = Framer(g)
+    frames = 12 if width > 1 else 7
 
     def each(ctx, k):
         ctx.set(framer.jump, k == 4)
-        ctx.set(framer.target, 100)
+        ctx.set(framer.target, target)
 
-    out = run(framer, 9, 12, g.frame_words, each)
+    out = run(framer, width, frames, g.frame_words, each)
     receiver = ModelReceiver(3)
     receiver.put(out)
-    assert [f.indication for f in receiver.frames] == ["norm"] * 4 + ["ndf"] + ["norm"] * 7
-    assert receiver.pointer.active == 100
+    assert [f.indication for f in receiver.frames] == ["norm"] * 4 + ["ndf"] + ["norm"] * (frames - 5)
+    assert sum(f.b1_errors + f.b2_errors for f in receiver.frames) == 0
+    assert receiver.pointer.active == target
     assert not any(receiver.b3_errors)
     assert receiver.cells.state == "SYNC"
     assert all(path[2] == 0x13 for path in receiver.path)
+
+
+@pytest.mark.parametrize(("n", "width"), [(3, 3), (12, 3), (48, 16), (12, 0)])
+def test_widths_that_do_not_fit_are_refused(n, width):
+    with pytest.raises(ValueError, match=f"not {width}"):
+        Geometry(n, width)
