@@ -170,33 +170,36 @@ class Termination(wiring.Component):
         ]
 
         # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes;
-        # a clock late, so that nothing hangs on the framer and the deframer.
-        news, slow = Signal(), steady(Signal())
+        # with narrow words a clock late, so that nothing hangs on the framer and the deframer.
+        news, slow = Signal(), Signal()
         was_sef, was_sync, sync = steady(Signal(init=1)), steady(Signal(), 1), Signal()
+        for signal in (self.poll, self.defects, rx.stop):
+            steady(signal)
         m.d.comb += [
             sync.eq(rx.state == State.SYNC),
             news.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
         ]
-        m.d.sync += slow.eq(news)
         frame_end, sent_frame = Signal(), Signal()
         row_strobes = {row: Signal(name=f"at_row{row}") for row in (0, 4, 8)}
         path_strobes = {row: Signal(name=f"at_path{row}") for row in (0, 2, 3)}
-        for signal in (
-            self.poll,
-            self.defects,
-            rx.stop,
-            frame_end,
-            sent_frame,
-            *row_strobes.values(),
-            *path_strobes.values(),
-        ):
-            steady(signal)
+        looks = m.d.comb if g.wide else m.d.sync
+        looks += slow.eq(news)
         with m.If(news | slow):
-            for row, strobe in row_strobes.items():
-                m.d.sync += strobe.eq(rx.row_strobe & rx.in_frame & (rx.row == row))
-            for row, strobe in path_strobes.items():
-                m.d.sync += strobe.eq(rx.path_strobe & (rx.path_row == row))
-            m.d.sync += [frame_end.eq(rx.row_strobe & (rx.row == 8)), sent_frame.eq(framer.frame)]
+            if not g.wide:
+                strobes = (frame_end, sent_frame, *row_strobes.values(), *path_strobes.values())
+                m.d.sync += [strobe.eq(0) for strobe in strobes]
+            with m.If(rx.row_strobe):
+                for row, strobe in row_strobes.items():
+                    with m.If(rx.in_frame & (rx.row == row)):
+                        looks += strobe.eq(1)
+                with m.If(rx.row == 8):
+                    looks += frame_end.eq(1)
+            with m.If(rx.path_strobe):
+                for row, strobe in path_strobes.items():
+                    with m.If(rx.path_row == row):
+                        looks += strobe.eq(1)
+            with m.If(framer.frame):
+                looks += sent_frame.eq(1)
 
         # Traces
         senders = {}
