@@ -1,4 +1,4 @@
-"""The second body of a scheduled block, for clocks in which marked registers are steady, does what the whole one does."""
+"""The second body of a scheduled block, for clocks where marked registers are steady, does what the whole one does."""
 
 import random
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from bentpipe_hdl.sonet.alarms import ALARMS
 from bentpipe_hdl.sonet.align import los_words
 from bentpipe_hdl.sonet.trace import trace_message
 from models.sonet.native import NativeLine
@@ -122,6 +123,28 @@ def test_lcd_after_32_frames_of_ocd(line):
     cause(False)
     assert history(line, B, "lcd", 33) == [True] * 31 + [False] * 2
     assert line.latched(B)["ocd"] == 1
+
+
+@pytest.mark.parametrize("cells", range(7, 11))
+@pytest.mark.parametrize("start", range(0, 30, 7))
+def test_a_short_ocd_is_seen_wherever_it_falls(cells, start):
+    """7 to 10 bad headers of STS-12c: OCD comes and goes within a row."""
+    line = NativeLine(12, 36)
+    line.load(A, 0.8)
+    line.run(frames=8)
+    line.run(words=start)
+    assert line.defects(B) == set()
+    line.write(B, "changed", 0xFFFFFFFF)
+    line.latched(B)
+    line.write(A, "hec_mask", 0xFF)
+    line.run(words=cells * 53 // 36)
+    line.write(A, "hec_mask", 0)
+    line.run(words=100)
+    counts = line.latched(B)
+    assert counts["discarded"] in ((6, 7) if cells < 9 else (7,))  # after 7, cells are looked for
+    changed = {alarm.name for k, alarm in enumerate(ALARMS) if line.read(B, "changed") >> k & 1}
+    assert (counts["ocd"], changed) == ((1, {"ocd"}) if counts["discarded"] >= 7 else (0, set()))
+    assert line.defects(B) == set()
 
 
 def test_los_after_20_us_of_zeros(line):
