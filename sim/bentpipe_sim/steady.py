@@ -7,7 +7,8 @@ what follows: conditions that can't hold take their work with them.
 """
 
 # The netlist's classes carry no types.
-# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+# pyright: reportReturnType=false
 
 from __future__ import annotations
 
