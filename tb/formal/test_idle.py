@@ -22,8 +22,8 @@ def _quiet(spec, probe):
     arrivals = [node.i.valid]
     if isinstance(node, Nic):
         arrivals.append(node.post_valid)
-    csr, csr_again = probe["elaborate.csr"], probe["finish.again"]
-    accesses = [node.csr.w_en, node.csr.r_en, csr._reads, csr_again]
+    csr = probe["elaborate.csr"]
+    accesses = [node.csr.w_en, node.csr.r_en, csr._reading, csr._strobed]
     if isinstance(node, Link):
         accesses.append(probe["elaborate.s"].restart)
     spec.condition("quiet", *(value == 0 for value in (*arrivals, *accesses)))
