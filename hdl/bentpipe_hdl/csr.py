@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled
 
 __all__ = ["ADDR_BITS", "CsrMap", "CsrSignature", "Register"]
 
@@ -61,12 +61,12 @@ class CsrMap:
     ----------
     m : Module
     bus : CsrSignature interface, as the node sees it
-    steady : bool
-        The bus is steady (:mod:`bentpipe_hdl.steady`): for nodes that have other steady registers, too.
+    settled : bool
+        Its registers are settled (:mod:`bentpipe_hdl.steady`): for nodes that mark others, too.
     """
 
-    def __init__(self, m: Module, bus, *, steady: bool = False):
-        self._m, self._bus, self._steady = m, bus, steady
+    def __init__(self, m: Module, bus, *, settled: bool = False):
+        self._m, self._bus, self._settled = m, bus, settled
         self.registers: list[Register] = []
         self._strobes: list[Signal] = []
         self._low = Signal(32, name="csr_low")
@@ -148,9 +148,9 @@ class CsrMap:
 
     def finish(self):
         """Build the read path; call after the last register."""
-        if self._steady:
+        if self._settled:
             for signal in (self._reading, self._strobed, *self._strobes):
-                steady(signal)
+                settled(signal)
         m = self._m
         # Which register it is, is known with the address; they don't overlap.
         chosen = Signal(len(self._read), name="csr_chosen")

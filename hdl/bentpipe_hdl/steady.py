@@ -1,16 +1,24 @@
-"""Marks of registers that nearly always have one value."""
+"""Marks of registers that have one value in most clocks, or for a long time.
+
+They change nothing in hardware. The simulation makes shorter bodies of a node for the clocks at whose beginning marked
+registers have their values, and folds them into these as constants: one body for when all are steady, and one for when
+at least all that are settled are. So a mark pays for strobes and for states that last, and costs for a register that
+differs more often than it says.
+"""
 
 from amaranth.hdl import Value
 
-__all__ = ["steady"]
+__all__ = ["settled", "steady"]
 
 
 def steady(signal, value=0):
-    """Mark a register as one that has this value in nearly all clocks at which its node works; gives the register.
-
-    It changes nothing in hardware. The simulation makes a second, shorter body of the node for the clocks at whose
-    beginning all marked registers have their values, and folds them into it as constants: so it pays for strobes and
-    for states that last, and costs for a register that often differs.
-    """
+    """Mark a register as one that has this value in most clocks in which its node works, like a strobe that comes in
+    every frame; gives the register."""
     Value.cast(signal).attrs["bentpipe_steady"] = value
+    return signal
+
+
+def settled(signal, value=0):
+    """Mark a register as one that has this value for a long time, like the state of an alarm; gives the register."""
+    Value.cast(signal).attrs["bentpipe_settled"] = value
     return signal

@@ -11,7 +11,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import CacheError, ToolError
+from .generated import split_bodies, without_resets
 
 __all__ = ["DEFAULT_SHAPES", "Shape", "build_all", "build_loop", "build_model", "cache_folder", "compiler", "verilator"]
 
@@ -37,6 +37,7 @@ VERILATOR_FLAGS = (
     "fast",
     "--noassert",
     "-Wno-fatal",
+    "-fno-reorder",  # the statements are in order; Verilator would look at each pair of them
     "-Wno-lint",
 )
 CXX_FLAGS = ("-std=gnu++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-plt", "-w")
@@ -288,23 +289,6 @@ ports}};
 """
 
 
-def _without_resets(text: str, source: str) -> str:
-    """Generated C++ without the zeros that Verilator gives to automatic variables of the scheduled block on entry.
-
-    The scheduler writes each before it is read, so they change nothing, but the compiler can't see that through all
-    the guards (a fifth of the time). Verilator writes such a zero as ``= 0;``, assigned constants with a suffix; for
-    wide variables both look alike, so those to which the ``source`` assigns a zero keep theirs.
-    """
-    zeroed = set(re.findall(r"\b(s?[tcp]\w+) = \d+'[bh]0+;", source))
-
-    def wide(match: re.Match) -> str:
-        return match[0] if match[1] in zeroed else ""
-
-    local = r"\w+__DOT__slot__DOT__"
-    text = re.sub(rf"^ +VL_ZERO\w*_W\(\d+, {local}(\w+)\);\n", wide, text, flags=re.MULTILINE)
-    return re.sub(rf"^ +{local}\w+ = 0;\n", "", text, flags=re.MULTILINE)
-
-
 def build_model(shape: Shape, *, direct: bool = True) -> Path:
     """The shared library of a node; elaborated, Verilated and compiled only if it isn't in the cache.
 
@@ -324,7 +308,8 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
     from .schedule import schedule
 
     scheduled = schedule(shape.component(), shape.kind)
-    name = f"{shape.kind}-{_digest(scheduled.text, versions, flags, (CSRC / 'model.h').read_bytes())}.so"
+    handled = [file.read_bytes() for file in (CSRC / "model.h", Path(__file__).parent / "generated.py")]
+    name = f"{shape.kind}-{_digest(scheduled.text, versions, flags, *handled)}.so"
 
     def build(folder: Path) -> Path:
         binary, root = verilator()
@@ -337,7 +322,7 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
         _run([*command, str(source)], f"Verilator on {shape}", env=environment)
         generated = sorted(out.glob(f"{top}*.cpp"))
         for file in generated:
-            file.write_text(_without_resets(file.read_text(), scheduled.text))
+            file.write_text(split_bodies(without_resets(file.read_text(), scheduled.text)))
         text = "".join(file.read_text() for file in generated if not file.name.startswith("V__ALL"))
         if direct and ("___ico_sequent" in text or text.count("void V" + shape.kind + "___024root___nba_") != 1):
             raise ToolError(f"Verilator {versions} made more than one clocked function of {shape}")

@@ -28,7 +28,8 @@ from amaranth.hdl import _nir as nir
 from amaranth.hdl._ir import PortDirection, build_netlist
 from amaranth.lib.wiring import In
 
-from .steady import constant, specialise, steady_inputs, steady_registers
+from .generated import FIRST, LAST
+from .steady import LEVELS, constant, settled_inputs, specialise, steady_registers
 
 __all__ = ["Port", "ScheduleError", "Scheduled", "schedule"]
 
@@ -77,11 +78,21 @@ class _Body:
     lines: list[str]
 
 
+@dataclass(frozen=True)
+class _Level:
+    """Flip-flops with steady values, and the register that tells whether they have them all."""
+
+    flag: str
+    registers: dict[int, int]
+
+
 class _Scheduler:
-    def __init__(self, netlist: nir.Netlist, name: str, steady: dict[int, int] | None = None):
+    def __init__(self, netlist: nir.Netlist, name: str, levels: tuple[_Level, ...] = ()):
         self.netlist = netlist
-        self.steady = steady or {}  # flip-flops that are constants in this netlist, which writes are to be noticed
-        self.prefix = "s" if steady else ""  # of local variables
+        # Flip-flops that are constants in this netlist, their values, and the flags that fall when they are written
+        self.steady = {index: value for level in levels for index, value in level.registers.items()}
+        self.flags = {index: level.flag for level in levels for index in level.registers}
+        self.prefix = "".join(level.flag[:2] for level in levels)  # of local variables
         self.cells = netlist.cells
         self.name = name
         self.input_at: dict[int, str] = {}
@@ -232,10 +243,11 @@ class _Scheduler:
         target = self.slice(self.register(index), self.width_of(self.cells[index]), start, start + len(value) - 1)
         if index not in self.steady or tuple(value) == self.own(index)[start : start + len(value)]:
             return f"{target} = {text};"
+        flag = self.flags[index]
         if all(net.is_const for net in value):
-            return f"{target} = {text}; steady = 1'b0;"
+            return f"{target} = {text}; {flag} = 1'b0;"
         wanted = self.expression(self.own(index)[start : start + len(value)])
-        return f"{target} = {text}; if ({target} != {wanted}) steady = 1'b0;"
+        return f"{target} = {text}; if ({target} != {wanted}) {flag} = 1'b0;"
 
     # The work
 
@@ -437,7 +449,7 @@ class _Scheduler:
                 for a in cell.assignments:
                     inner = self.join(where, self.chain(a.cond))
                     target = self.slice(f"{self.prefix}t{index}", width, a.start, a.start + len(a.value) - 1)
-                    add(index, f"{target} = {self.expression(a.value)};", inner, (*a.value, a.cond))
+                    add(index, f"{target} = {self.expression(a.value)};", inner, a.value)
             elif isinstance(cell, nir.Part) and (text := self.selection(cell)):
                 value, select = text
                 locals_.append(f"automatic logic {_range(self.reach(cell))}{self.prefix}p{index};")
@@ -677,8 +689,10 @@ class _Scheduler:
             raise ScheduleError("no division in the cell path")
         return f"{operands[0]} {symbol.lstrip('u')} {operands[1]}"
 
-    def emit(self, whole: _Body, quick: _Body | None, steady: dict[int, int], inputs: tuple[str, ...]) -> Scheduled:
-        """The module: ``quick`` is its block for the clocks in which these registers and inputs are steady."""
+    def emit(self, levels: tuple[_Level, ...], bodies: list[_Body], inputs: tuple[str, ...]) -> Scheduled:
+        """The module. Its block for clocks in which the registers of the levels from the k-th on are steady, and these
+        inputs are 0, is the k-th body; the last one is for all others."""
+        whole = bodies[-1]
         top = self.netlist.top
         ports: list[Port] = []
         head: list[str] = []
@@ -731,14 +745,21 @@ class _Scheduler:
         # Inside the block the same cells are local variables of their own, which hide these.
         resets = [f"{self.register(index)} = {self.initial(self.cells[index])};" for index in whole.resets]
         block = [*whole.lines, *(["if (rst) begin", *(f"  {line}" for line in resets), "end"] if resets else [])]
-        if quick:
-            body.append("reg steady = 1'b0;")
-            kept = [f"({self.register(index)} == {self.constant_of(index, value)})" for index, value in steady.items()]
-            block.append(f"steady = {' & '.join(kept)};")
-            condition = " & ".join(["steady", *(f"~{_port_name(port)}" for port in inputs)])
-            block = [f"if ({condition}) begin", *_indented(quick.lines), "end", "else begin",
-                     *_indented(block), "end"]  # fmt: skip
-        locals_ = [*whole.locals, *(quick.locals if quick else [])]
+        for level in levels:
+            body.append(f"reg {level.flag} = 1'b0;")
+        blocks = [quick.lines for quick in bodies[:-1]] + [block]
+        for k, level in enumerate(levels):
+            kept = [f"({self.register(i)} == {self.constant_of(i, value)})" for i, value in level.registers.items()]
+            for block in blocks[k + 1 :]:
+                block.append(f"{level.flag} = {' & '.join(kept)};")
+        if levels:
+            blocks = [[f'$c("// {FIRST}\\n");', *lines, f'$c("// {LAST}\\n");'] for lines in blocks]
+        block = blocks[-1]
+        for k in reversed(range(len(levels))):
+            flags = [level.flag for level in levels[k:]]
+            condition = " & ".join([*flags, *(f"~{_port_name(port)}" for port in inputs)])
+            block = [f"if ({condition}) begin", *_indented(blocks[k]), "end", "else begin", *_indented(block), "end"]
+        locals_ = [line for each in bodies for line in each.locals]
         body += ["always @(posedge clk) begin : slot", *_indented([*locals_, *block]), "end"]
         lines = [f"module {self.name}(", "  " + ",\n  ".join(head), ");", *body, "endmodule", ""]
         return Scheduled(self.name, "\n".join(lines), tuple(ports))
@@ -820,10 +841,11 @@ def schedule(component, name: str) -> Scheduled:
         ports["__".join(str(part) for part in path)] = (Value.cast(value), direction)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
     netlist = build_netlist(Fragment.get(component, None), ports=ports, name=name)
+    registers, inputs = steady_registers(netlist), settled_inputs(netlist)
+    levels = tuple(_Level(flag, registers[flag]) for flag in LEVELS if registers[flag])
+    bodies = []
+    for k in range(len(levels)):
+        known = {index: value for level in levels[k:] for index, value in level.registers.items()}
+        bodies.append(_Scheduler(specialise(netlist, known, inputs), name, levels[k:]).run())
     scheduler = _Scheduler(netlist, name)
-    whole = scheduler.run()
-    registers, inputs = steady_registers(netlist), steady_inputs(netlist)
-    if not registers:
-        return scheduler.emit(whole, None, {}, ())
-    quick = _Scheduler(specialise(netlist, registers, inputs), name, registers).run()
-    return scheduler.emit(whole, quick, registers, inputs)
+    return scheduler.emit(levels, [*bodies, scheduler.run()], inputs if levels else ())

@@ -1,9 +1,9 @@
 """A netlist as it is in most clocks: with what rarely changes taken as constant.
 
-RTL marks registers that have one value nearly always, and inputs that do (:func:`bentpipe_hdl.steady.steady`). The
-scheduler makes two bodies of a clocked block: the whole one, and one for clocks at whose beginning all marked
-registers have their steady values. For that, :func:`specialise` replaces them in the netlist by constants and folds
-what follows: conditions that can't hold take their work with them.
+RTL marks registers that have one value in most clocks, or for a long time, and there are inputs like that
+(:mod:`bentpipe_hdl.steady`). The scheduler makes more than one body of a clocked block: the whole one, and shorter ones
+for clocks at whose beginning marked registers have their values. For that, :func:`specialise` replaces them in the
+netlist by constants and folds what follows: conditions that can't hold take their work with them.
 """
 
 # The netlist's classes carry no types.
@@ -17,27 +17,30 @@ from collections.abc import Iterable
 
 from amaranth.hdl import _nir as nir
 
-__all__ = ["specialise", "steady_inputs", "steady_registers"]
+__all__ = ["LEVELS", "settled_inputs", "specialise", "steady_registers"]
 
-ATTRIBUTE = "bentpipe_steady"
+LEVELS = ("steady", "settled")
+"""The kinds of marks; what is settled differs least often."""
 
 INPUTS = ("rst", "csr__w_en", "csr__r_en")
-"""Inputs of a node that are nearly always 0."""
+"""Inputs of a node that are settled at 0."""
 
 ZERO, ONE = nir.Net.from_const(0), nir.Net.from_const(1)
 
 
-def steady_registers(netlist: nir.Netlist) -> dict[int, int]:
-    """The flip-flops that are marked, and their steady values."""
-    found = {}
+def steady_registers(netlist: nir.Netlist) -> dict[str, dict[int, int]]:
+    """For each of ``LEVELS`` the flip-flops that are marked so, and their steady values."""
+    found: dict[str, dict[int, int]] = {level: {} for level in LEVELS}
     for index, cell in enumerate(netlist.cells):
-        if isinstance(cell, nir.FlipFlop) and ATTRIBUTE in cell.attributes and len(cell.data):
-            value = cell.attributes[ATTRIBUTE]
-            found[index] = int(getattr(value, "value", value)) & ((1 << len(cell.data)) - 1)
+        if isinstance(cell, nir.FlipFlop) and len(cell.data):
+            for level in LEVELS:
+                if (attribute := f"bentpipe_{level}") in cell.attributes:
+                    value = cell.attributes[attribute]
+                    found[level][index] = int(getattr(value, "value", value)) & ((1 << len(cell.data)) - 1)
     return found
 
 
-def steady_inputs(netlist: nir.Netlist) -> tuple[str, ...]:
+def settled_inputs(netlist: nir.Netlist) -> tuple[str, ...]:
     """The inputs that are nearly always 0."""
     return tuple(port for port in INPUTS if port in netlist.top.ports_i)
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled
 
 __all__ = ["LOF_FRAMES", "LOS_PER_SECOND", "SEF_FRAMES", "Aligner", "los_words"]
 
@@ -90,8 +90,8 @@ class Aligner(wiring.Component):
         m.d.sync += older.eq(window[bits:])
 
         # Data path: `width` + 1 bytes from the shift on, then the shift within bytes.
-        by_bytes = steady(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
-        by_bits = steady(Signal(3))
+        by_bytes = settled(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
+        by_bits = settled(Signal(3))
         span = Signal(8 * (width + 1))
         aligned = Signal(bits)
         two = Cat(window[-2 * bits :])
@@ -122,9 +122,9 @@ class Aligner(wiring.Component):
         last_word = (n + 2) // width
         so_far = Signal()
         match, checking = Signal(), Signal()
-        state = steady(Signal(_State), _State.FRAME.value)
+        state = settled(Signal(_State), _State.FRAME.value)
         for signal in (self.lof, self.los, self.dark):
-            steady(signal)
+            settled(signal)
         bad = Signal(range(SEF_FRAMES))
         once = Signal()  # one good pattern since the last loss
         m.d.comb += [self.in_frame.eq(state == _State.FRAME), self.sef.eq(~self.in_frame)]
@@ -158,7 +158,7 @@ class Aligner(wiring.Component):
                         m.d.sync += state.eq(_State.HUNT)
 
         # Search
-        hits = steady(Signal(bits))
+        hits = settled(Signal(bits))
         with m.If(state == _State.HUNT):
             tail = window[-8 * search_bytes :]
             order = Signal(8 * search_bytes)  # bits as they came
@@ -203,7 +203,7 @@ class Aligner(wiring.Component):
 
         # LOS
         limit = los_words(g)
-        run = steady(Signal(range(limit + 1)))
+        run = settled(Signal(range(limit + 1)))
         dark_words = max(2, DARK_BYTES // width)
         with m.If((self.line == 0) | ~self.signal):
             with m.If(run != limit):

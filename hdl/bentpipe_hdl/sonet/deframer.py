@@ -9,7 +9,7 @@ from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
 from bentpipe_hdl.sonet.pointer import PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tc import CellDemapper, State
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["RECEIVED", "Deframer"]
 
@@ -163,10 +163,11 @@ class Deframer(wiring.Component):
             with m.If(aligner.column >= g.toh_words + words):
                 m.d.sync += self.early.eq(0)
         for signal in (
-            self.early, self.row_strobe, self.parity_strobe, self.pointer_strobe, self.positive, self.negative,
-            self.new_pointer, self.ndf, self.path_strobe, self.b3_strobe,
+            self.early, self.row_strobe, self.parity_strobe, self.pointer_strobe, self.path_strobe, self.b3_strobe,
         ):  # fmt: skip
             steady(signal)
+        for signal in (self.positive, self.negative, self.new_pointer, self.ndf):
+            settled(signal)
         m.d.comb += [
             parity.word.eq(word),
             parity.start.eq((row == 0) & (column == 0)),
@@ -313,7 +314,7 @@ class Deframer(wiring.Component):
                 m.d.sync += [next_column.eq(0), next_row.eq(Mux(next_row == 8, 0, next_row + 1))]
 
         # After a new alignment the SPE's place is known from the next J1 after the next H1 and H2.
-        located, placed = steady(Signal(), 1), steady(Signal(), 1)
+        located, placed = settled(Signal(), 1), settled(Signal(), 1)
         whole = Signal()  # the sum of the SPE's words began with a J1
         regular = Signal()  # the last J1 came where an SPE's length after the one before led to expect it
         with m.If(interpreter.strobe):
@@ -334,7 +335,7 @@ class Deframer(wiring.Component):
         if g.wide:
             hold = Signal(16 * n)
             held = Signal(2)
-            skip = steady(Signal())  # the first unit of the word is stuff
+            skip = settled(Signal())  # the first unit of the word is stuff
             with m.If(interpreter.strobe):
                 m.d.sync += skip.eq(interpreter.positive)
                 # H3 in a negative movement; the interpreter's answer is for this very word

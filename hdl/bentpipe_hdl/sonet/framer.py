@@ -8,7 +8,7 @@ from bentpipe_hdl.sonet.bip import FrameParity, fold
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tc import CellMapper
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["FRAMER_SETTINGS", "Framer", "FramerForce"]
 
@@ -372,7 +372,7 @@ class Framer(wiring.Component):
         into_h3 = Signal()
         first_row = row == 3
         # The new offset's place is met one word ahead: the SPE restarts there.
-        waiting = steady(Signal(init=1))  # for the first SPE, too
+        waiting = settled(Signal(init=1))  # for the first SPE, too
         next_is_spe = Signal()
         place = Signal(10, init=self._pointer)
         next_unit = Signal(10)
@@ -381,7 +381,7 @@ class Framer(wiring.Component):
         if g.wide:
             hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
             held = Signal(2)
-            stuff = steady(Signal())  # the word begins with a unit of stuff
+            stuff = settled(Signal())  # the word begins with a unit of stuff
             with m.If(toh_word):
                 m.d.comb += word.eq(toh)
                 m.d.comb += into_h3.eq(pointer.negative & first_row)

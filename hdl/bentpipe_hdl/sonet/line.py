@@ -9,7 +9,7 @@ from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.link.gap import GAP_BITS, Gap, xorshift
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled
 
 __all__ = ["LineErrors", "SonetLine"]
 
@@ -92,7 +92,7 @@ class LineErrors(wiring.Component):
         left, noise = Signal(GAP_BITS), Signal(64, init=1)
         burst, loss, flipping = Signal(16), Signal(32), Signal()
         at_random, at_place, hit = Signal(), Signal(), Signal()
-        busy, starts = steady(Signal()), Signal()  # something may happen to the line
+        busy, starts = settled(Signal()), Signal()  # something may happen to the line
         m.d.comb += starts.eq(self.burst_start | self.flip_start | self.loss_start)
 
         with m.If(self.enable):
@@ -240,7 +240,7 @@ class SonetLine(wiring.Component):
         due, part, asked = Signal(TIME_BITS), Signal(range(self.WORDS)), Signal(TIME_BITS)
         following = Signal(TIME_BITS)
         tick, now = self.time.tick, self.time.now
-        starting = steady(Signal(range(self.START * geometry.frame_words + 1), init=self.START * geometry.frame_words))
+        starting = settled(Signal(range(self.START * geometry.frame_words + 1), init=self.START * geometry.frame_words))
         with m.If(tick):
             with m.If(due <= now):
                 m.d.comb += word.eq(1)
@@ -353,7 +353,7 @@ class SonetLine(wiring.Component):
     def _registers(self, m, ends, ways):
         """The bus: the node's own map, which is returned, and the terminals' behind their pages."""
         bus = CsrSignature().create()
-        csr = CsrMap(m, bus, steady=True)
+        csr = CsrMap(m, bus, settled=True)
         self.register_map = csr.registers
         page, held = self.csr.addr[12:14], Signal(2)
         with m.If(self.csr.r_en):
@@ -379,7 +379,7 @@ class SonetLine(wiring.Component):
             ):
                 setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
                 if part in ("random", "slip"):
-                    steady(setting)
+                    settled(setting)
                 csr.setting(f"{part.upper()}_{name}", base + addr, setting, what)
                 m.d.comb += getattr(way, part).eq(setting)
             for part, addr, what in (

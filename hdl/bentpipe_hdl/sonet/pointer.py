@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.bip import ones
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled
 
 __all__ = ["D_BITS", "I_BITS", "PointerGenerator", "PointerInterpreter", "PointerState"]
 
@@ -188,7 +188,7 @@ class PointerInterpreter(wiring.Component):
             Signal(name=name) for name in ("ais", "norm", "flag", "inc", "dec", "bad", "other")
         )
         third = Signal()
-        steady(self.state.as_value(), PointerState.NORM.value)
+        settled(self.state.as_value(), PointerState.NORM.value)
         with m.If(self.strobe):
             m.d.comb += [
                 ais.eq(self.word == 0xFFFF),

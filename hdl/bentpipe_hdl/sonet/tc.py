@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.hec import COSET, hec, remainder
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled
 
 __all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State"]
 
@@ -344,9 +344,9 @@ class CellDemapper(wiring.Component):
         width = g.width
         size = CELL - 1 + width
         m.submodules.automaton = automaton = Delineation()
-        steady(automaton.state.as_value(), State.SYNC.value)
+        settled(automaton.state.as_value(), State.SYNC.value)
         for signal in (self.hec_error, self.corrected):
-            steady(signal)
+            settled(signal)
         m.d.comb += [self.state.eq(automaton.state), automaton.lost.eq(self.lost)]
         word, push, short = self.word, self.push, self.short
         if not g.wide:
@@ -406,10 +406,10 @@ class CellDemapper(wiring.Component):
                 m.d.sync += syndrome.eq(_syndrome(cell[:40]))
 
         # HUNT: headers that end in the bytes of the last word; the oldest good one wins.
-        fresh = steady(Signal(range(width + 1)))
+        fresh = settled(Signal(range(width + 1)))
         since = Signal(range(width + 1))
-        hits = steady(Signal(width))
-        skip = steady(Signal())  # the cell whose header was found is not its own confirmation
+        hits = settled(Signal(width))
+        skip = settled(Signal())  # the cell whose header was found is not its own confirmation
         with m.If(hunting):
             m.d.sync += hits.eq(0)
             m.d.sync += [fresh.eq(count), since.eq(count)]

@@ -12,7 +12,7 @@ from bentpipe_hdl.sonet.deframer import RECEIVED, Deframer
 from bentpipe_hdl.sonet.framer import FRAMER_SETTINGS, Framer, FramerForce
 from bentpipe_hdl.sonet.tc import State
 from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["COUNTERS", "REGISTERS", "RegisterInfo", "SonetTerminal", "Termination", "register"]
 
@@ -172,9 +172,10 @@ class Termination(wiring.Component):
         # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes;
         # with narrow words a clock late, so that nothing hangs on the framer and the deframer.
         news, slow = Signal(), Signal()
-        was_sef, was_sync, sync = steady(Signal(init=1)), steady(Signal(), 1), Signal()
-        for signal in (self.poll, self.defects, rx.stop):
-            steady(signal)
+        was_sef, was_sync, sync = settled(Signal(init=1)), settled(Signal(), 1), Signal()
+        steady(self.poll)
+        for signal in (self.defects, rx.stop):
+            settled(signal)
         m.d.comb += [
             sync.eq(rx.state == State.SYNC),
             news.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
@@ -532,9 +533,9 @@ class SonetTerminal(wiring.Component):
         reset = {"c2_expected": 0x13, "auto_rdi": 1, "auto_rei": 1}
         overhead = {name: value for name, (_, value) in FRAMER_SETTINGS.items()}
         s = Signal(Settings, init={"overhead": overhead, **reset})
-        force = steady(Signal(FramerForce))
+        force = settled(Signal(FramerForce))
         m.d.comb += [core.settings.eq(s), core.settings.force.eq(force)]
-        csr = CsrMap(m, self.csr, steady=True)
+        csr = CsrMap(m, self.csr, settled=True)
 
         def entry(name):
             r = register(name)
@@ -550,14 +551,14 @@ class SonetTerminal(wiring.Component):
 
         # Requests wait for the word clock, and pointer movements for their time.
         w_data = self.csr.w_data
-        asked = steady(Signal(3))
+        asked = settled(Signal(3))
         m.d.comb += Cat(core.increment, core.decrement, core.jump).eq(asked)
         with m.If(core.moved), m.If(self.enable):
             m.d.sync += asked.eq(0)
-        latch = steady(Signal())
+        latch = settled(Signal())
         m.d.comb += core.latch.eq(latch)
         table = Signal(18)
-        table_write = steady(Signal())
+        table_write = settled(Signal())
         m.d.comb += [
             core.table_data.eq(table[:8]),
             core.table_address.eq(table[8:14]),

@@ -13,8 +13,9 @@ from amaranth.sim import Simulator
 from bentpipe_hdl.csr import CsrSignature
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.steady import settled, steady
 from bentpipe_sim.build import build_model
+from bentpipe_sim.generated import FIRST, LAST, split_bodies
 from bentpipe_sim.schedule import schedule
 from models.verilated import VerilatedModel
 
@@ -40,8 +41,8 @@ class Machine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         strobe, second = steady(Signal()), steady(Signal())
-        state = steady(Signal(2, init=1), 3)
-        left = steady(Signal(4, init=9))
+        state = settled(Signal(2, init=1), 3)
+        left = settled(Signal(4, init=9))
         word = Signal(100)
         taken, any_, some = Signal(), Signal(), Signal(4)
         m.submodules.memory = memory = Memory(shape=20, depth=8, init=[])
@@ -179,19 +180,55 @@ def test_nodes_without_marks_have_one_body():
             m.d.sync += self.y.eq(self.y + self.x)
             return m
 
-    assert "steady" not in schedule(Plain(), "plain").text
-    assert schedule(Machine(), "machine").text.count("if (steady & ~rst & ~csr_w_en & ~csr_r_en) begin") == 1
+    text = schedule(Plain(), "plain").text
+    assert "steady" not in text and "settled" not in text
+    text = schedule(Machine(), "machine").text
+    for flags in ("steady & settled", "settled"):
+        assert text.count(f"if ({flags} & ~rst & ~csr_w_en & ~csr_r_en) begin") == 1
+
+
+def test_bodies_become_functions_with_their_variables():
+    generated = f"""
+void Vx___024root___nba_sequent__TOP__0(Vx___024root* vlSelf) {{
+    auto& vlSelfRef = std::ref(*vlSelf).get();
+    IData/*31:0*/ x__DOT__slot__DOT__one;
+    VlWide<3>/*71:0*/ x__DOT__slot__DOT__two;
+    CData/*0:0*/ x__DOT__all;
+    VL_ZERO_W(72, x__DOT__slot__DOT__two);
+    x__DOT__all = 0;
+    if (vlSelfRef.steady) {{
+// {FIRST}
+        x__DOT__slot__DOT__one = 1U;
+// {LAST}
+    }} else {{
+// {FIRST}
+        x__DOT__slot__DOT__one = x__DOT__slot__DOT__two[0U];
+// {LAST}
+    }}
+    vlSelfRef.out = x__DOT__all;
+}}
+int after;
+"""
+    split = split_bodies(generated)
+    first, second, whole = split.split("(Vx___024root* vlSelf) {")[1:]
+    assert " one;" in first.replace("x__DOT__slot__DOT__", " ") and "two" not in first and "all" not in first
+    assert "one" in second and second.index("VL_ZERO_W") > second.index("VlWide<3>") > 0
+    assert whole.index("CData") < whole.index("all = 0") < whole.index("body_0(") < whole.index("body_1(")
+    assert "__one" not in whole and "__two" not in whole
+    assert split.endswith("int after;\n")
+    assert split_bodies("int x;\n") == "int x;\n"
 
 
 @pytest.mark.parametrize("value", [0, 3])
-def test_a_register_that_leaves_its_value_ends_the_steady_clocks(value):
+@pytest.mark.parametrize("mark", [steady, settled])
+def test_a_register_that_leaves_its_value_ends_the_steady_clocks(mark, value):
     class Leaves(wiring.Component):
         x: In(2)
         y: Out(2)
 
         def elaborate(self, platform):
             m = Module()
-            register = steady(Signal(2), value)
+            register = mark(Signal(2), value)
             m.d.sync += [register.eq(self.x), self.y.eq(register)]
             return m
 
