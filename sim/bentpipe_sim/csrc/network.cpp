@@ -535,7 +535,10 @@ void bp_send(bp_net* net, int index, uint32_t vc, const uint8_t* head, uint32_t 
     std::memcpy(pdu.octets.data(), head, head_length);
     bp::pattern_fill(pdu.octets.data() + head_length, key, offset, length);
     if (checksum_at >= 0) {
-        const uint32_t sum = ~bp::internet_sum(pdu.octets.data() + checksum_start, pdu.length - uint32_t(checksum_start));
+        const uint32_t octets = pdu.length - uint32_t(checksum_start);
+        uint32_t sum = ~bp::internet_sum(pdu.octets.data() + checksum_start, octets) & 0xFFFF;
+        // Octets 6 and 7 of a transport header are UDP's checksum, where zero says that there is none (RFC 768).
+        if (sum == 0 && checksum_at - checksum_start == 6) sum = 0xFFFF;
         pdu.octets[size_t(checksum_at)] = uint8_t(sum >> 8);
         pdu.octets[size_t(checksum_at) + 1] = uint8_t(sum);
     }

@@ -62,3 +62,12 @@ def test_internet_checksum(wire, octets, length):
     got = wire.sdu(event.handle)
     assert int.from_bytes(got[:2], "big") == ~total & 0xFFFF
     assert got[2:] == sdu[2:]
+
+
+@pytest.mark.parametrize(("place", "wanted"), [(6, b"\xff\xff"), (16, b"\0\0")])
+def test_a_checksum_of_zero_is_all_ones_in_udp(wire, place, wanted):
+    """RFC 768: a transmitted checksum of zero means that there is none. In TCP zero is as good as any."""
+    head = b"head" + b"\xff\xff" + bytes(18)
+    wire.send(0, 0, head, checksum_start=4, checksum_at=4 + place)
+    (event,) = wire.run(wire.now_ps + 10**9)
+    assert wire.sdu(event.handle)[4 + place : 6 + place] == wanted
