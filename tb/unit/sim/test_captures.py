@@ -188,6 +188,28 @@ def test_errors_show_at_the_far_end_only(tmp_path: Path) -> None:
     assert sum(flags & 1 for _, flags, *_ in came) == network.stats()["out"]["cells_out"]
 
 
+def test_cells_with_a_wrong_header_are_marked(tmp_path: Path) -> None:
+    network = Network(seed=5)
+    a, b = network.add_nic("a"), network.add_nic("b")
+    out = network.add_link("out", ber=1e-3)
+    network.connect(a, out)
+    network.connect(out, b)
+    network.connect(b, a)
+    vc = network.add_vc([a, out, b], 0, 100)
+    network.capture(tmp_path / "a", "cells", a)
+    network.capture(tmp_path / "b", "cells", b)
+    for _ in range(60):
+        network.send(a.index, vc, bytes(9180))
+    while network.now_ps < 60 * MS:
+        network.run(60 * MS)
+    network.end_captures()
+    sent, came = cells(tmp_path / "a"), cells(tmp_path / "b")
+    assert {flags for _, flags, *_ in sent} == {4} and len(sent) == 60 * 192
+    marked = sum(flags & 16 == 16 for _, flags, *_ in came)
+    assert len(came) == len(sent) and marked == network.counters()["b"]["drop_hec"] > 0
+    assert {flags for _, flags, *_ in came} == {4 | 1, 4 | 1 | 16}
+
+
 def tshark(path: Path, *arguments: str) -> list[list[str]]:
     program = shutil.which("tshark")
     if program is None:
