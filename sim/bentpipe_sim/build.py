@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import CacheError, ToolError
-from .generated import split_bodies, without_resets
+from .generated import FIRST, split_bodies, with_byte_shifts, without_resets
 
 __all__ = ["DEFAULT_SHAPES", "Shape", "build_all", "build_loop", "build_model", "cache_folder", "compiler", "verilator"]
 
@@ -308,7 +308,9 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
     from .schedule import schedule
 
     scheduled = schedule(shape.component(), shape.kind)
-    handled = [file.read_bytes() for file in (CSRC / "model.h", Path(__file__).parent / "generated.py")]
+    handled = [
+        file.read_bytes() for file in (CSRC / "model.h", CSRC / "shift.hpp", Path(__file__).parent / "generated.py")
+    ]
     name = f"{shape.kind}-{_digest(scheduled.text, versions, flags, *handled)}.so"
 
     def build(folder: Path) -> Path:
@@ -322,18 +324,19 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
         _run([*command, str(source)], f"Verilator on {shape}", env=environment)
         generated = sorted(out.glob(f"{top}*.cpp"))
         for file in generated:
-            file.write_text(split_bodies(without_resets(file.read_text(), scheduled.text)))
+            file.write_text(with_byte_shifts(split_bodies(without_resets(file.read_text()))))
         text = "".join(file.read_text() for file in generated if not file.name.startswith("V__ALL"))
         if direct and ("___ico_sequent" in text or text.count("void V" + shape.kind + "___024root___nba_") != 1):
             raise ToolError(f"Verilator {versions} made more than one clocked function of {shape}")
         whole = out / "whole.cpp"
-        whole.write_text("".join(f'#include "{file.name}"\n' for file in generated) + _wrapper(
+        parts = "".join(f'#include "{name}"\n' for name in ("shift.hpp", *(file.name for file in generated)))
+        whole.write_text(parts + _wrapper(
             shape.kind, scheduled.ports, direct))  # fmt: skip
         made = folder / "model.so"
         include = [f"-I{out}", *_includes(root / "include")]
-        _run(
-            [compiler(), *CXX_FLAGS, *include, str(whole), str(_runtime(cache)), "-o", str(made)], f"compiling {shape}"
-        )
+        # Long blocks of several bodies get nothing from -O3 but more code to fetch.
+        flags = ["-O2" if flag == "-O3" and FIRST in scheduled.text else flag for flag in CXX_FLAGS]
+        _run([compiler(), *flags, *include, str(whole), str(_runtime(cache)), "-o", str(made)], f"compiling {shape}")
         return made
 
     model = cache.make(name, build)

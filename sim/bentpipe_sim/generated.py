@@ -2,27 +2,41 @@
 
 import re
 
-__all__ = ["FIRST", "LAST", "split_bodies", "without_resets"]
+__all__ = ["FIRST", "LAST", "split_bodies", "with_byte_shifts", "without_resets"]
 
 FIRST, LAST = "bentpipe: body", "bentpipe: end"
 """Comments around each body of a scheduled block that has more than one."""
 
 
-def without_resets(text: str, source: str) -> str:
+def without_resets(text: str) -> str:
     """Generated C++ without the zeros that Verilator gives to automatic variables of the scheduled block on entry.
 
     The scheduler writes each before it is read, so they change nothing, but the compiler can't see that through all
-    the guards (a fifth of the time). Verilator writes such a zero as ``= 0;``, assigned constants with a suffix; for
-    wide variables both look alike, so those to which the ``source`` assigns a zero keep theirs.
+    the guards (a fifth of the time).
     """
-    zeroed = set(re.findall(r"\b(\w+) = \d+'[bh]0+;", source))
+    local = r"(\w+__DOT__slot__DOT__\w+)"
+    zero = re.compile(rf" +(?:VL_ZERO\w*_W\(\d+, {local}\)|{local} = 0);\n")
+    any_zero = re.compile(r" +(?:VL_ZERO\w*_W\(\d+, \w+\)|\w+ = 0);\n")
+    lines = []
+    declaring, entering = False, False
+    seen: set[str] = set()
+    for line in text.splitlines(keepends=True):
+        found = zero.fullmatch(line)
+        variable = found and (found[1] or found[2])
+        if line.strip() in ("// Locals", "// Body"):
+            declaring, entering, seen = "Locals" in line, "Body" in line, set()
+        elif variable and (declaring or (entering and variable not in seen)):  # what comes again is an assignment
+            seen.add(variable)
+            continue
+        elif not any_zero.fullmatch(line):
+            entering = False
+        lines.append(line)
+    return "".join(lines)
 
-    def wide(match: re.Match) -> str:
-        return match[0] if match[1] in zeroed else ""
 
-    local = r"\w+__DOT__slot__DOT__"
-    text = re.sub(rf"^ +VL_ZERO\w*_W\(\d+, {local}(\w+)\);\n", wide, text, flags=re.MULTILINE)
-    return re.sub(rf"^ +{local}\w+ = 0;\n", "", text, flags=re.MULTILINE)
+def with_byte_shifts(text: str) -> str:
+    """Generated C++ whose wide shifts to the right are those of ``shift.hpp``: most are by whole octets."""
+    return text.replace("VL_SHIFTR_WWI(", "bentpipe_shiftr(")
 
 
 def split_bodies(text: str) -> str:
