@@ -15,7 +15,6 @@ from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_hdl.steady import settled, steady
 from bentpipe_sim.build import build_model
-from bentpipe_sim.generated import FIRST, LAST, split_bodies
 from bentpipe_sim.schedule import schedule
 from models.verilated import VerilatedModel
 
@@ -185,38 +184,6 @@ def test_nodes_without_marks_have_one_body():
     text = schedule(Machine(), "machine").text
     for flags in ("steady & settled", "settled"):
         assert text.count(f"if ({flags} & ~rst & ~csr_w_en & ~csr_r_en) begin") == 1
-
-
-def test_bodies_become_functions_with_their_variables():
-    generated = f"""
-void Vx___024root___nba_sequent__TOP__0(Vx___024root* vlSelf) {{
-    auto& vlSelfRef = std::ref(*vlSelf).get();
-    IData/*31:0*/ x__DOT__slot__DOT__one;
-    VlWide<3>/*71:0*/ x__DOT__slot__DOT__two;
-    CData/*0:0*/ x__DOT__all;
-    VL_ZERO_W(72, x__DOT__slot__DOT__two);
-    x__DOT__all = 0;
-    if (vlSelfRef.steady) {{
-// {FIRST}
-        x__DOT__slot__DOT__one = 1U;
-// {LAST}
-    }} else {{
-// {FIRST}
-        x__DOT__slot__DOT__one = x__DOT__slot__DOT__two[0U];
-// {LAST}
-    }}
-    vlSelfRef.out = x__DOT__all;
-}}
-int after;
-"""
-    split = split_bodies(generated)
-    first, second, whole = split.split("(Vx___024root* vlSelf) {")[1:]
-    assert " one;" in first.replace("x__DOT__slot__DOT__", " ") and "two" not in first and "all" not in first
-    assert "one" in second and second.index("VL_ZERO_W") > second.index("VlWide<3>") > 0
-    assert whole.index("CData") < whole.index("all = 0") < whole.index("body_0(") < whole.index("body_1(")
-    assert "__one" not in whole and "__two" not in whole
-    assert split.endswith("int after;\n")
-    assert split_bodies("int x;\n") == "int x;\n"
 
 
 @pytest.mark.parametrize("value", [0, 3])
