@@ -227,11 +227,17 @@ def _table(results: list[dict[str, Any]], segment: dict[str, dict[str, Any]]) ->
             f"{r['peak_memory_mb']:.0f} MB",
         )
     nodes = Table(title="\nNanoseconds an evaluated tick", title_justify="left", box=None)
-    for title in ("case", "node", "ns", "evaluations a simulated second"):
+    for title in ("case", "node", "ns", "evaluations a simulated second", "s per s"):
         nodes.add_column(title, justify="right" if title != "case" and title != "node" else "left")
     for r in results:
         for name, node in r.get("nodes", {}).items():
-            nodes.add_row(r["case"], name, f"{node['ns']:.0f}", f"{node['evaluations']:,}")
+            nodes.add_row(
+                r["case"],
+                name,
+                f"{node['ns']:.0f}",
+                f"{node['evaluations']:,}",
+                f"{node['ns'] * node['evaluations'] / 1e9:.3f}",
+            )
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     console.print(nodes)
