@@ -132,9 +132,7 @@ def _measure(case: str, seconds: float) -> dict[str, Any]:
     if kind in ("cells", "sonet"):
         network, names = _cells(flows) if kind == "cells" else _sonet(int(flows))
         network.run(1 * _S)  # the satellite's line is full
-        start = time.process_time()
-        network.run(int((1 + seconds) * _S))
-        result["cpu_s"] = time.process_time() - start
+        spent = _in_tenths(network.run, 1, seconds)
         before = network.stats()
         network.lib.bp_timing(network.handle, 1)
         network.run(int((2 + seconds) * _S))
@@ -158,9 +156,7 @@ def _measure(case: str, seconds: float) -> dict[str, Any]:
         built = add_hosts(experiment, recorder, network, nics, vcs)
         built.engine.run(begin * _S)
         delivered = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
-        start = time.process_time()
-        built.engine.run(int((begin + seconds) * _S))
-        result["cpu_s"] = time.process_time() - start
+        spent = _in_tenths(built.engine.run, begin, seconds)
         more = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
         result["goodput_mbps"] = (sum(more) - sum(delivered)) * 8 / seconds / 1e6
         clocked = _Clocked(network)
@@ -170,10 +166,20 @@ def _measure(case: str, seconds: float) -> dict[str, Any]:
         result["python_share"] = clocked.share_of_rest(time.process_time() - start)
         network.lib = clocked._lib
         built.check()
-    result["simulated_s"] = seconds
-    result["ratio"] = result["cpu_s"] / seconds
+    result["simulated_s"], result["cpu_s"] = seconds, sum(spent)
+    result["ratio"], result["best_ratio"] = sum(spent) / seconds, min(spent) * len(spent) / seconds
     result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return result
+
+
+def _in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
+    """CPU seconds of each tenth of the simulated seconds from ``begin`` on."""
+    spent = []
+    for tenth in range(1, 11):
+        start = time.process_time()
+        run(int((begin + seconds * tenth / 10) * _S))
+        spent.append(time.process_time() - start)
+    return spent
 
 
 def _clock_overhead_ns() -> float:
@@ -211,7 +217,18 @@ def _table(results: list[dict[str, Any]], segment: dict[str, dict[str, Any]]) ->
     from rich.table import Table
 
     table = Table(title="CPU seconds per simulated second, one core", title_justify="left", box=None)
-    for title in ("case", "hosts", "s per s", "asked", "goal", "x real time", "Mb/s", "Python and hosts", "memory"):
+    for title in (
+        "case",
+        "hosts",
+        "s per s",
+        "best tenth",
+        "asked",
+        "goal",
+        "x real time",
+        "Mb/s",
+        "Python and hosts",
+        "memory",
+    ):
         table.add_column(title, justify="left" if title in ("case", "hosts") else "right")
     for r in results:
         asked, goal = GOALS[r["case"]]
@@ -219,6 +236,7 @@ def _table(results: list[dict[str, Any]], segment: dict[str, dict[str, Any]]) ->
             TITLES[r["case"]],
             _short(r["hosts"]) if "python_share" in r else "",
             f"{r['ratio']:.3f}",
+            f"{r['best_ratio']:.3f}",
             f"{asked}" if asked else "",
             f"{goal}" if goal else "",
             f"{1 / r['ratio']:.1f}",
