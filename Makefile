@@ -42,8 +42,9 @@ formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
 	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
 
-bench: $(VENV)/.runtime ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
+bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
 	$(BIN)/python -m bentpipe.bench $(ARGS)
+	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m benches.terminals)
 
 soak: $(VENV)/.test ## a minute of a SONET line with bit errors: no defect that the criteria don't imply (about a minute)
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.sonet $(ARGS)
