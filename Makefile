@@ -44,7 +44,7 @@ synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the com
 
 bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
 	$(BIN)/python -m bentpipe.bench $(ARGS)
-	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m benches.terminals)
+	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m speed.terminals)
 
 soak: $(VENV)/.test ## a minute of a SONET line with bit errors: no defect that the criteria don't imply (about a minute)
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.sonet $(ARGS)

@@ -4,8 +4,8 @@ Verilog as generated for synthesis is a sea of assignments: Verilator evaluates 
 hangs on inputs twice. This scheduler emits the same function as a single ``always @(posedge clk)`` block: every
 combinational value becomes a local variable, assigned in topological order; what is used only where an ``m.If``
 holds is computed only inside that ``if``; registers and memories are written at the end. One call of the compiled
-function is one
-clock, nothing is evaluated twice, and work that is not due costs a branch.
+function is one clock, nothing is evaluated twice, and work that is not due costs a branch. A design that marks
+registers as steady gets shorter bodies of that block beside the whole one (:mod:`bentpipe_sim.steady`).
 
 The input is Amaranth's internal netlist (NIR), which keeps the decision trees of ``m.If``; so Amaranth is pinned to a
 minor version. A test holds the result against Amaranth's own Verilog, cell for cell.

@@ -1,4 +1,4 @@
-"""Two SONET terminals back to back, on one core: ``python -m benches.terminals`` (a part of ``make bench``).
+"""Two SONET terminals back to back, on one core: ``python -m speed.terminals`` (a part of ``make bench``).
 
 A line full of cells both ways, their payload made and checked in C++; no network around it.
 """
