@@ -106,7 +106,9 @@ def add_hosts(
     from bentpipe.hosts.engine import Engine
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
-    hosts = {h.name: engine.add_host(_host_config(h), nics[h.name].index) for h in experiment.network.hosts}
+    hosts = {
+        h.name: engine.add_host(_host_config(h, experiment.seed), nics[h.name].index) for h in experiment.network.hosts
+    }
     flows = _add_flows(experiment, engine, hosts, vcs)
     network.start()  # compiles what is missing: no part of the run
 
@@ -265,13 +267,15 @@ def _vc(
     )
 
 
-def _host_config(host: HostSpec) -> Any:
+def _host_config(host: HostSpec, seed: int) -> Any:
     from bentpipe.hosts.host import HostConfig
 
     return HostConfig(
         name=host.name,
         send_cost_ps=host.send_cost_ps,
         receive_cost_ps=host.receive_cost_ps,
+        cost_spread=host.cost_spread,
+        seed=seed,
         interface_queue=host.interface_queue,
         mtu=host.mtu,
         profile=host.profile,

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from bentpipe.experiment.applications import settings_text
-from bentpipe.experiment.schema import Experiment, GroupSpec
+from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.units import format_rate, format_size, format_time
 from bentpipe.results.tables import figure_text
 
@@ -93,9 +93,7 @@ def describe(console: Console, experiment: Experiment) -> None:
                 h.name,
                 str(h.port),
                 format_rate(h.rate_bps),
-                h.profile
-                if h.send_cost_ps is None and h.profile
-                else f"{format_time(h.send_cost_ps or 0)} sent, {format_time(h.receive_cost_ps or 0)} received",
+                _cost(h),
                 str(h.mtu),
             )
             for h in e.network.hosts
@@ -149,3 +147,11 @@ def describe(console: Console, experiment: Experiment) -> None:
                 for p in e.published
             ],
         )
+
+
+def _cost(host: HostSpec) -> str:
+    if host.send_cost_ps is None and host.profile:
+        text = host.profile
+    else:
+        text = f"{format_time(host.send_cost_ps or 0)} sent, {format_time(host.receive_cost_ps or 0)} received"
+    return f"{text}, within {100 * host.cost_spread:g} %" if host.cost_spread else text

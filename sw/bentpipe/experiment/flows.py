@@ -13,7 +13,7 @@ from bentpipe.experiment.layout import free_vci, shortest_path
 from bentpipe.experiment.schema import FlowSpec, GroupSpec, NetworkSpec, VcSpec
 from bentpipe.experiment.table import Source, Table, nearest
 
-__all__ = ["FLOW_KEYS", "TRAFFIC_KEYS", "host_name", "path_between", "read_flows", "read_traffic"]
+__all__ = ["FLOW_KEYS", "HOST_COMMON", "TRAFFIC_KEYS", "host_name", "path_between", "read_flows", "read_traffic"]
 
 _COMMON: Final = (
     "name",
@@ -33,7 +33,7 @@ _COMMON: Final = (
 FLOW_KEYS: Final = tuple(dict.fromkeys((*_COMMON, *(s.name for kind in APPLICATIONS.values() for s in kind.settings))))
 TRAFFIC_KEYS: Final = ("netspec", "cell_rate")
 PROTOCOLS: Final = ("tcp", "udp")
-_HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
+HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "cost_spread", "mtu", "interface_queue")
 
 
 def host_name(table: Table, key: str, network: NetworkSpec) -> str:
@@ -56,7 +56,7 @@ def path_between(table: Table, network: NetworkSpec, source: str, sink: str) -> 
 
 
 def _hosts_tcp(top: Table) -> tuple[Table, dict[str, Any]]:
-    common = top.sub("hosts", (*_HOST_COMMON, "tcp"))
+    common = top.sub("hosts", (*HOST_COMMON, "tcp"))
     return common, tcp_options.read_options(common.sub("tcp", tcp_options.known_keys()))
 
 

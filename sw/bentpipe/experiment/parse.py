@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.captures import parse_capture
-from bentpipe.experiment.flows import host_name, path_between, read_flows, read_traffic
+from bentpipe.experiment.flows import HOST_COMMON, host_name, path_between, read_flows, read_traffic
 from bentpipe.experiment.layout import clash
 from bentpipe.experiment.losses import LOSS_KEYS, read_losses
 from bentpipe.experiment.schema import (
@@ -56,8 +56,7 @@ _SWITCH: Final = (
 _LINE: Final = ("ends", "rate", "delay", "ber", "line", "ppm")
 _KINDS: Final = ("cell", "sonet")
 _MAX_PPM: Final = 320.0
-_HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "mtu", "interface_queue")
-_HOST: Final = ("port", "rate", "delay", "line", *_HOST_COMMON)
+_HOST: Final = ("port", "rate", "delay", "line", *HOST_COMMON)
 _VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit", "epd_threshold")
 _RECORD: Final = ("interval", "what", "pcap")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
@@ -196,7 +195,7 @@ def _network(top: Table) -> NetworkSpec:
         delay = line.time("delay", 0, high=_MAX_DELAY_PS)
         lines.append(LineSpec(name, faces, rate, delay, _ber(line), kind, ppm))
 
-    common = top.sub("hosts", (*_HOST_COMMON, "tcp"))
+    common = top.sub("hosts", (*HOST_COMMON, "tcp"))
     hosts = []
     for name, host in table.named("hosts", _HOST):
         if name in counts:
@@ -284,6 +283,9 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
                 return None
         return None
 
+    spread = pick("cost_spread").number("cost_spread", 0.0)
+    if not 0 <= spread <= 1:
+        raise pick("cost_spread").error("cost_spread", f"{spread:g} is not between 0 and 1")
     return HostSpec(
         name=name,
         port=face,
@@ -292,6 +294,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
         profile=_profile(pick("profile")),
         send_cost_ps=cost("send_cost"),
         receive_cost_ps=cost("receive_cost"),
+        cost_spread=spread,
         mtu=pick("mtu").integer("mtu", 9180, low=104, high=65527),
         interface_queue=pick("interface_queue").integer("interface_queue", 0),
         line=line,

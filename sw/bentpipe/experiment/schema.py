@@ -97,7 +97,13 @@ class LineSpec:
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """A host with its interface and its processing cost a segment; None takes the profile's."""
+    """A host with its interface and its processing cost a segment; None takes the profile's.
+
+    Members
+    -------
+    cost_spread : float
+        Share of the cost by which a segment's differs from it at most.
+    """
 
     name: str
     port: Face
@@ -106,6 +112,7 @@ class HostSpec:
     profile: str | None
     send_cost_ps: int | None
     receive_cost_ps: int | None
+    cost_spread: float
     mtu: int
     interface_queue: int
     line: str = "cell"

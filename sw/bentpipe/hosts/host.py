@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
@@ -53,6 +54,12 @@ class HostConfig:
     send_cost_ps, receive_cost_ps : int or None
         Processor time per segment sent and received, an ACK and a UDP datagram being segments too. None: the
         profile's, or 0.
+    cost_spread : float
+        Share, 0 to 1, by which the cost of a segment differs from the mean at most: each is drawn evenly between.
+        Where two hosts and a line always take the same times, a run locks into one cycle (Floyd and Jacobson, "On
+        traffic phase effects in packet-switched gateways", 1992).
+    seed : int
+        Seed of these draws; each host has its own sequence, by its name.
     interface_queue : int
         PDUs that wait for the interface at most, 0 for no limit (BSD's IFQ_MAXLEN is 50).
     mtu : int
@@ -66,6 +73,8 @@ class HostConfig:
     name: str
     send_cost_ps: int | None = None
     receive_cost_ps: int | None = None
+    cost_spread: float = 0.0
+    seed: int = 1
     interface_queue: int = 0
     mtu: int = 9180
     profile: str | None = None
@@ -75,6 +84,8 @@ class HostConfig:
         for name, value in (("send_cost_ps", self.send_cost_ps), ("receive_cost_ps", self.receive_cost_ps)):
             if value is not None and value < 0:
                 raise ValueError(f"{name} of host {self.name} must not be negative, not {value!r}")
+        if not 0 <= self.cost_spread <= 1:
+            raise ValueError(f"cost_spread of host {self.name} must be 0..1, not {self.cost_spread!r}")
         if self.interface_queue < 0:
             raise ValueError(f"interface_queue of host {self.name} must not be negative, not {self.interface_queue!r}")
         if not 104 <= self.mtu <= 65527:
@@ -381,6 +392,8 @@ class Host(Timer):
         self.address: int = 10 << 24 | (index + 1)
         self.send_cost: int = costs[0]
         self.receive_cost: int = costs[1]
+        self.cost_spread: float = config.cost_spread
+        self._random: random.Random = random.Random(f"{config.seed} {config.name}")
         self.queue_limit: int = config.interface_queue
         self.endpoints: list[Endpoint] = []
         self.connections: dict[tuple[int, int], Endpoint] = {}
@@ -480,6 +493,8 @@ class Host(Timer):
         else:
             self._doing = _NOTHING
             return
+        if self.cost_spread:
+            cost += int(cost * self.cost_spread * (2.0 * self._random.random() - 1.0))
         self.busy_ps += cost
         scheduler = self.scheduler
         scheduler.at(scheduler.now + cost, self)

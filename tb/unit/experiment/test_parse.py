@@ -104,6 +104,24 @@ def test_a_hosts_own_profile_goes_before_the_common_cost():
     assert (bert.profile, bert.send_cost_ps) == ("dec-alpha-3000-700", 1_000_000_000)
 
 
+def test_a_hosts_own_cost_spread_goes_before_the_common_one():
+    def change(d):
+        d["hosts"]["cost_spread"] = 0.05
+        d["network"]["hosts"]["anna"]["cost_spread"] = 0
+
+    assert [h.cost_spread for h in read().network.hosts] == [0, 0]
+    assert [h.cost_spread for h in read(change).network.hosts] == [0, 0.05]
+
+
+@pytest.mark.parametrize(("value", "what"), [(5, "5 is not between 0 and 1"), ("5 %", "expected a number")])
+def test_cost_spread_is_a_share(value, what):
+    def change(d):
+        d["hosts"]["cost_spread"] = value
+
+    with pytest.raises(ConfigError, match=what):
+        read(change)
+
+
 def test_a_flows_own_tcp_goes_before_the_common_one():
     first, second = read().flows
     assert (first.tcp.variant, first.tcp.send_buffer, first.tcp.receive_buffer) == ("newreno", 2**20, 2**20)

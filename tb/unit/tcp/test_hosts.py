@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from bentpipe.apps.ttcp import Ttcp
@@ -82,6 +83,44 @@ def test_segment_waits_for_the_processor() -> None:
     )
     pair.run(pair.flow(TcpConfig(), 1), 0.01)
     assert [time for time, *_ in pair.network.log or []][:2] == [300 * US, 1600 * US]
+
+
+def left(spread: float, seed: int = 1, segments: int = 2000) -> list[int]:
+    """The times between the segments of a source that takes 800 us for one."""
+    source = HostConfig("source", send_cost_ps=800 * US, cost_spread=spread, seed=seed)
+    pair = Pair(source=source, keep_log=True)
+    pair.run(pair.flow(TcpConfig(initial_cwnd=2 * segments, variant="reno"), segments * 9140), 10)
+    times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.nic]
+    return [b - a for a, b in pairwise(times[2:])]
+
+
+def test_cost_spread_is_even_and_within_its_share() -> None:
+    gaps = left(0.05)
+    assert len(gaps) > 1900
+    assert min(gaps) >= 760 * US and max(gaps) <= 840 * US + 1
+    assert np.mean(gaps) == pytest.approx(800 * US, rel=0.003)
+    assert np.std(gaps) == pytest.approx(40 * US / 3**0.5, rel=0.05)
+    assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 0.1
+
+
+def test_cost_spread_follows_the_seed() -> None:
+    assert left(0.05, segments=50) == left(0.05, segments=50) != left(0.05, seed=2, segments=50)
+    assert set(left(0.0, segments=50)) == {800 * US}
+
+
+def test_hosts_draw_their_own_costs() -> None:
+    one = HostConfig("source", send_cost_ps=100 * US, cost_spread=0.5)
+    other = HostConfig("sink", send_cost_ps=100 * US, cost_spread=0.5)
+    pair = Pair(source=one, sink=other, keep_log=True)
+    pair.run(pair.flow(TcpConfig(), 1), 0.01)
+    (syn, *_), (answer, *_), *_ = pair.network.log or []
+    assert 50 * US <= syn <= 150 * US and 50 * US <= answer - syn <= 150 * US and answer - syn != syn
+
+
+@pytest.mark.parametrize("spread", [-0.1, 1.01])
+def test_cost_spread_out_of_range(spread: float) -> None:
+    with pytest.raises(ValueError, match="cost_spread of host a must be 0"):
+        HostConfig("a", cost_spread=spread)
 
 
 def test_full_interface_queue_drops_and_quenches() -> None:
