@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bentpipe.experiment.applications import settings_text
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
+from bentpipe.experiment.tcp_options import options_text
 from bentpipe.experiment.units import format_rate, format_size, format_time
 from bentpipe.results.tables import figure_text
 
@@ -114,7 +115,7 @@ def describe(console: Console, experiment: Experiment) -> None:
                 f"{f.app} {settings_text(f.app, f.settings)}".strip(),
                 "endless" if f.size is None else format_size(f.size),
                 "-" if f.duration_ps is None else format_time(f.duration_ps),
-                "UDP" if f.tcp is None else f"TCP {f.tcp.variant}",
+                "UDP" if f.tcp is None else f"TCP {options_text(f.tcp)}",
                 "-" if f.tcp is None else format_size(f.tcp.send_buffer),
                 "-" if f.tcp is None else format_size(f.tcp.receive_buffer),
                 format_time(f.start_ps),

@@ -10,11 +10,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.experiment.table import Table
+from bentpipe.experiment.units import format_time
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
 
-__all__ = ["known_keys", "make_config", "read_options"]
+__all__ = ["known_keys", "make_config", "options_text", "read_options"]
 
 _MAX_WINDOW: Final = 2**30 - 1
 _TIME: Final = "_ps"
@@ -67,3 +68,19 @@ def make_config(options: dict[str, Any], mtu: int, table: Table) -> TcpConfig:
     except ValueError as error:
         raise table.error("tcp", str(error)) from None
     return config
+
+
+def options_text(config: TcpConfig) -> str:
+    """Variant, and what else differs from the defaults but the buffers: ``reno, ack_policy immediate, no nagle``."""
+    words = [config.variant]
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if value == field.default or field.name in ("variant", "send_buffer", "receive_buffer"):
+            continue
+        if isinstance(value, bool):
+            words.append(field.name if value else f"no {field.name}")
+        elif field.name.endswith(_TIME):
+            words.append(f"{field.name.removesuffix(_TIME)} {format_time(value)}")
+        else:
+            words.append(f"{field.name} {value}")
+    return ", ".join(words)

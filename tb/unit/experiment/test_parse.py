@@ -9,6 +9,8 @@ from bentpipe.errors import ConfigError
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Face
 from bentpipe.experiment.table import Source
+from bentpipe.experiment.tcp_options import options_text
+from bentpipe.tcp.config import TcpConfig
 
 TEXT = """
 [experiment]
@@ -111,6 +113,14 @@ def test_a_hosts_own_cost_spread_goes_before_the_common_one():
 
     assert [h.cost_spread for h in read().network.hosts] == [0, 0]
     assert [h.cost_spread for h in read(change).network.hosts] == [0, 0.05]
+
+
+def test_options_that_differ_from_the_defaults_are_named():
+    def change(d):
+        d["hosts"]["tcp"] |= {"nagle": False, "habit_quench": True, "timestamps": True, "ack_policy": "immediate"}
+
+    assert options_text(read(change).flows[0].tcp) == "newreno, timestamps, no nagle, ack_policy immediate, rto_min 1 s"
+    assert options_text(TcpConfig()) == "reno"
 
 
 @pytest.mark.parametrize(("value", "what"), [(5, "5 is not between 0 and 1"), ("5 %", "expected a number")])
