@@ -304,7 +304,7 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.load import load
+    from bentpipe.experiment.load import cases_of, load
 
     experiment = load(given.name, given.settings, seed=given.seed, duration_ps=_length(given), quick=given.quick)
     if given.json:
@@ -312,10 +312,11 @@ def _show(given: argparse.Namespace) -> int:
 
         data = asdict(experiment)
         data["configuration"] = data.pop("document")
+        data["cases"] = [asdict(case) for case in cases_of(given.name)]
         return _json(data)
     from bentpipe.experiment.describe import describe
 
-    describe(_console(), experiment)
+    describe(_console(), experiment, cases_of(given.name))
     return 0
 
 

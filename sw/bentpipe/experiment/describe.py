@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bentpipe.experiment.applications import settings_text
+from bentpipe.experiment.cases import Case
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.experiment.units import format_rate, format_size, format_time
@@ -30,8 +33,8 @@ def _order(e: Experiment, group: GroupSpec) -> str:
     return f"{'serial' if group.serial else 'parallel'}{delay} ({', '.join(parts)})"
 
 
-def describe(console: Console, experiment: Experiment) -> None:
-    """Print network, channels, flows, and published figures."""
+def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = ()) -> None:
+    """Print network, channels, flows, cases and published figures."""
     from rich.table import Table
 
     def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -139,6 +142,15 @@ def describe(console: Console, experiment: Experiment) -> None:
                 for loss in e.losses
             ],
         )
+    if cases:
+        table(
+            "Cases",
+            ("case", "changes"),
+            [
+                (case.name, "; ".join(f"{key} = {json.dumps(value)}" for key, value in case.settings.items()) or "-")
+                for case in cases
+            ],
+        )
     if e.published:
         table(
             "Published",
@@ -155,4 +167,4 @@ def _cost(host: HostSpec) -> str:
         text = host.profile
     else:
         text = f"{format_time(host.send_cost_ps or 0)} sent, {format_time(host.receive_cost_ps or 0)} received"
-    return f"{text}, within {100 * host.cost_spread:g} %" if host.cost_spread else text
+    return f"{text}, ± {100 * host.cost_spread:g} %" if host.cost_spread else text

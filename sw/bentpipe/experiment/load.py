@@ -15,7 +15,7 @@ from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.table import Source, nearest
 
-__all__ = ["SHORTHANDS", "apply_settings", "catalogue", "find", "load", "load_cases", "read_document"]
+__all__ = ["SHORTHANDS", "apply_settings", "cases_of", "catalogue", "find", "load", "load_cases", "read_document"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -146,6 +146,13 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
         touched.add(here)
     else:
         _assign(node.setdefault(part, {}), full, rest, value, name, here, touched)
+
+
+def cases_of(name: str) -> list[Case]:
+    """An experiment's cases as its file has them, none if it has none; errors as :func:`load`."""
+    path = find(name)
+    document, text = read_document(path)
+    return read_cases(document, Source(path.name, text))
 
 
 def load_cases(

@@ -285,7 +285,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
 
     spread = pick("cost_spread").number("cost_spread", 0.0)
     if not 0 <= spread <= 1:
-        raise pick("cost_spread").error("cost_spread", f"{spread:g} is not between 0 and 1")
+        raise pick("cost_spread").error("cost_spread", "is a share of the cost, between 0 and 1 (0.05: within 5 %)")
     return HostSpec(
         name=name,
         port=face,

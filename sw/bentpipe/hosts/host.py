@@ -393,7 +393,7 @@ class Host(Timer):
         self.send_cost: int = costs[0]
         self.receive_cost: int = costs[1]
         self.cost_spread: float = config.cost_spread
-        self._random: random.Random = random.Random(f"{config.seed} {config.name}")
+        self._random: random.Random = random.Random(f"{config.seed} host {config.name}")
         self.queue_limit: int = config.interface_queue
         self.endpoints: list[Endpoint] = []
         self.connections: dict[tuple[int, int], Endpoint] = {}

@@ -123,7 +123,9 @@ def test_options_that_differ_from_the_defaults_are_named():
     assert options_text(TcpConfig()) == "reno"
 
 
-@pytest.mark.parametrize(("value", "what"), [(5, "5 is not between 0 and 1"), ("5 %", "expected a number")])
+@pytest.mark.parametrize(
+    ("value", "what"), [(5, "is a share"), (-0.1, "is a share"), (10**400, "is a share"), ("5 %", "expected a number")]
+)
 def test_cost_spread_is_a_share(value, what):
     def change(d):
         d["hosts"]["cost_spread"] = value
