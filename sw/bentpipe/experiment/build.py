@@ -279,4 +279,5 @@ def _host_config(host: HostSpec, seed: int) -> Any:
         interface_queue=host.interface_queue,
         mtu=host.mtu,
         profile=host.profile,
+        timer_phase_ps=host.timer_phase_ps,
     )

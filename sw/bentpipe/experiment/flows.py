@@ -33,7 +33,16 @@ _COMMON: Final = (
 FLOW_KEYS: Final = tuple(dict.fromkeys((*_COMMON, *(s.name for kind in APPLICATIONS.values() for s in kind.settings))))
 TRAFFIC_KEYS: Final = ("netspec", "cell_rate")
 PROTOCOLS: Final = ("tcp", "udp")
-HOST_COMMON: Final = ("profile", "cost", "send_cost", "receive_cost", "cost_spread", "mtu", "interface_queue")
+HOST_COMMON: Final = (
+    "profile",
+    "cost",
+    "send_cost",
+    "receive_cost",
+    "cost_spread",
+    "mtu",
+    "interface_queue",
+    "timer_phase",
+)
 
 
 def host_name(table: Table, key: str, network: NetworkSpec) -> str:

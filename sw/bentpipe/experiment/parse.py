@@ -297,6 +297,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
         cost_spread=spread,
         mtu=pick("mtu").integer("mtu", 9180, low=104, high=65527),
         interface_queue=pick("interface_queue").integer("interface_queue", 0),
+        timer_phase_ps=pick("timer_phase").time("timer_phase", None, high=10**12),
         line=line,
     )
 

@@ -103,6 +103,8 @@ class HostSpec:
     -------
     cost_spread : float
         Share of the cost by which a segment's differs from it at most.
+    timer_phase_ps : int | None
+        When, in each 200 ms and 500 ms, the host's timers tick; None: spread evenly over the hosts.
     """
 
     name: str
@@ -115,6 +117,7 @@ class HostSpec:
     cost_spread: float
     mtu: int
     interface_queue: int
+    timer_phase_ps: int | None = None
     line: str = "cell"
 
     @property

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bentpipe.experiment.build import build_network
+from bentpipe.experiment.build import _host_config, build_network
 from bentpipe.experiment.load import catalogue, load
 from bentpipe_sim.network import Network
 
@@ -52,6 +52,15 @@ def test_vcs_carry_policy_limit_and_pace():
     paced, free = nics["alpha1"].sends[0]["period"], nics["alpha2"].sends[0]["period"]
     assert paced / free == pytest.approx(149.76 / 70, rel=1e-5)
     assert nics["alpha2"].receives[0]["cells"] == (1524 + 8 + 8 + 47) // 48
+
+
+def test_hosts_are_as_the_experiment_says():
+    settings = ["hosts.cost_spread=0.05", "network.hosts.alpha2.timer_phase=50 ms", "network.hosts.alpha2.mtu=1500"]
+    e = load("acts-1flow", settings, seed=11)
+    one, two = (_host_config(host, e.seed) for host in e.network.hosts)
+    assert (one.name, one.cost_spread, one.seed, one.timer_phase_ps, one.mtu) == ("alpha1", 0.05, 11, None, 9180)
+    assert (two.name, two.cost_spread, two.seed, two.timer_phase_ps, two.mtu) == ("alpha2", 0.05, 11, 50 * 10**9, 1500)
+    assert {one.profile, two.profile} == {host.profile for host in e.network.hosts}
 
 
 def test_two_lines_between_the_same_switches_take_turns_by_the_file():

@@ -115,6 +115,14 @@ def test_a_hosts_own_cost_spread_goes_before_the_common_one():
     assert [h.cost_spread for h in read(change).network.hosts] == [0, 0.05]
 
 
+def test_a_hosts_timers_have_a_phase():
+    def change(d):
+        d["network"]["hosts"]["anna"]["timer_phase"] = "50 ms"
+
+    assert [h.timer_phase_ps for h in read().network.hosts] == [None, None]
+    assert [h.timer_phase_ps for h in read(change).network.hosts] == [50 * 10**9, None]
+
+
 def test_options_that_differ_from_the_defaults_are_named():
     def change(d):
         d["hosts"]["tcp"] |= {"nagle": False, "habit_quench": True, "timestamps": True, "ack_policy": "immediate"}
