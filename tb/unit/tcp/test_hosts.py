@@ -85,7 +85,7 @@ def test_segment_waits_for_the_processor() -> None:
     assert [time for time, *_ in pair.network.log or []][:2] == [300 * US, 1600 * US]
 
 
-def left(spread: float, seed: int = 1, segments: int = 2000) -> list[int]:
+def gaps_between_segments(spread: float, seed: int = 1, segments: int = 2000) -> list[int]:
     """The times between the segments of a source that takes 800 us for one."""
     source = HostConfig("source", send_cost_ps=800 * US, cost_spread=spread, seed=seed)
     pair = Pair(source=source, keep_log=True)
@@ -95,7 +95,7 @@ def left(spread: float, seed: int = 1, segments: int = 2000) -> list[int]:
 
 
 def test_cost_spread_is_even_and_within_its_share() -> None:
-    gaps = left(0.05)
+    gaps = gaps_between_segments(0.05)
     assert len(gaps) > 1900
     assert min(gaps) >= 760 * US and max(gaps) <= 840 * US + 1
     assert np.mean(gaps) == pytest.approx(800 * US, rel=0.003)
@@ -104,8 +104,12 @@ def test_cost_spread_is_even_and_within_its_share() -> None:
 
 
 def test_cost_spread_follows_the_seed() -> None:
-    assert left(0.05, segments=50) == left(0.05, segments=50) != left(0.05, seed=2, segments=50)
-    assert set(left(0.0, segments=50)) == {800 * US}
+    assert (
+        gaps_between_segments(0.05, segments=50)
+        == gaps_between_segments(0.05, segments=50)
+        != gaps_between_segments(0.05, seed=2, segments=50)
+    )
+    assert set(gaps_between_segments(0.0, segments=50)) == {800 * US}
 
 
 def test_hosts_draw_their_own_costs() -> None:
