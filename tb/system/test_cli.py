@@ -218,14 +218,19 @@ def test_show(capsys):
 def test_show_names_the_cases(capsys):
     assert main(["show", "magic-mismatch"]) == 0
     out = capsys.readouterr().out
-    for wanted in ("no pacing, Reno of RFC 2001", 'flow.0.cell_rate = "77.292 Mb/s"', "habit_maxseg_eighth", "± 20 %"):
+    for wanted in (
+        "no pacing, Reno of RFC 2001",
+        'flow.0.cell_rate = "77.292 Mb/s"',
+        "habit_maxseg_eighth",
+        "15 us at 1024 Hz",
+    ):
         assert wanted in out
     assert main(["show", "magic-mismatch", "--json"]) == 0
     cases = json.loads(capsys.readouterr().out)["cases"]
     assert cases[3] == {
-        "name": "no pacing, costs within 5 % of 250 us",
+        "name": "no pacing, clock interrupts of 10 us",
         "at": None,
-        "settings": {"hosts.cost_spread": 0.05},
+        "settings": {"hosts.clock_cost": "10 us"},
     }
 
 

@@ -167,4 +167,8 @@ def _cost(host: HostSpec) -> str:
         text = host.profile
     else:
         text = f"{format_time(host.send_cost_ps or 0)} sent, {format_time(host.receive_cost_ps or 0)} received"
-    return f"{text}, ± {100 * host.cost_spread:g} %" if host.cost_spread else text
+    if host.cost_spread:
+        text += f", ± {100 * host.cost_spread:g} %"
+    if host.clock_hz and host.clock_cost_ps:
+        text += f"; {format_time(host.clock_cost_ps)} at {host.clock_hz:g} Hz"
+    return text

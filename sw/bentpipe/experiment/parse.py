@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from bentpipe.experiment.schema import (
     VcSpec,
 )
 from bentpipe.experiment.table import Source, Table, nearest
-from bentpipe.experiment.units import LINE_RATES, SONET_RATES, format_rate, parse_rate
+from bentpipe.experiment.units import LINE_RATES, SONET_RATES, format_rate, format_time, parse_rate
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 
@@ -286,6 +287,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
     spread = pick("cost_spread").number("cost_spread", 0.0)
     if not 0 <= spread <= 1:
         raise pick("cost_spread").error("cost_spread", "is a share of the cost, between 0 and 1 (0.05: within 5 %)")
+    hz, cost_ps, tolerance = _clock(name, pick)
     return HostSpec(
         name=name,
         port=face,
@@ -297,9 +299,36 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
         cost_spread=spread,
         mtu=pick("mtu").integer("mtu", 9180, low=104, high=65527),
         interface_queue=pick("interface_queue").integer("interface_queue", 0),
+        clock_hz=hz,
+        clock_cost_ps=cost_ps,
+        clock_tolerance_ppm=tolerance,
         timer_phase_ps=pick("timer_phase").time("timer_phase", None, high=10**12),
         line=line,
     )
+
+
+def _clock(host: str, pick: Callable[[str], Table]) -> tuple[float, int, float]:
+    """Interrupts a second, processor time of each, tolerance in ppm of a host's clock: its own, or its profile's."""
+    from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM
+    from bentpipe.hosts.profiles import profile
+
+    def number(key: str, default: float, high: float) -> float:
+        value = pick(key).number(key, default)
+        if not 0 <= value <= high:
+            raise pick(key).error(key, f"{value!r} is out of range 0 to {high:g}")
+        return value
+
+    name = _profile(pick("profile"))
+    hz, cost_ps = profile(name).clock if name else (0.0, 0)
+    hz = number("clock_hz", hz, MAX_CLOCK_HZ)
+    cost_ps = pick("clock_cost").time("clock_cost", cost_ps, high=10**12)
+    tolerance = number("clock_tolerance", 0.0, MAX_CLOCK_PPM)
+    if hz * cost_ps * (1 + tolerance * 1e-6) >= 10**12:
+        key = "clock_hz" if "clock_hz" in pick("clock_hz") else "clock_cost"
+        raise pick(key).error(
+            key, f"{hz:g} clock interrupts of {format_time(cost_ps)} a second leave the processor of {host} no time"
+        )
+    return hz, cost_ps, tolerance
 
 
 def _profile(table: Table) -> str | None:

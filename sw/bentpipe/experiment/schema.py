@@ -103,6 +103,10 @@ class HostSpec:
     -------
     cost_spread : float
         Share of the cost by which a segment's differs from it at most.
+    clock_hz, clock_cost_ps : float, int
+        Clock interrupts a second, and the processor time of each; its own, or the profile's.
+    clock_tolerance_ppm : float
+        By which its clock is off at most.
     timer_phase_ps : int | None
         When, in each 200 ms and 500 ms, the host's timers tick; None: spread evenly over the hosts.
     """
@@ -117,6 +121,9 @@ class HostSpec:
     cost_spread: float
     mtu: int
     interface_queue: int
+    clock_hz: float = 0.0
+    clock_cost_ps: int = 0
+    clock_tolerance_ppm: float = 0.0
     timer_phase_ps: int | None = None
     line: str = "cell"
 

@@ -9,7 +9,7 @@ from bentpipe.apps.app import Application
 from bentpipe.apps.ftp import FtpSession
 from bentpipe.hosts.flow import DataStarter, Flow, FlowReport, FtpFlow, Group, Stage
 from bentpipe.hosts.host import Endpoint, Host, HostConfig, Scheduler
-from bentpipe.hosts.profiles import host_costs
+from bentpipe.hosts.profiles import host_clock, host_costs
 from bentpipe.hosts.udp import UdpFlow, UdpReport, UdpSink, UdpSocket, datagram_octets
 from bentpipe.ip.codec import TcpPath
 from bentpipe.ip.udp import UdpPath
@@ -63,7 +63,8 @@ class Engine:
         """A host at this interface of the network."""
         if nic in self._by_nic:
             raise ValueError(f"interface {nic} already belongs to host {self._by_nic[nic].name}")
-        host = Host(self.scheduler, self.network, config, nic, len(self.hosts), host_costs(config))
+        costs, clock = host_costs(config), host_clock(config)
+        host = Host(self.scheduler, self.network, config, nic, len(self.hosts), costs, clock)
         self.hosts.append(host)
         self._by_nic[nic] = host
         if config.interface_queue:

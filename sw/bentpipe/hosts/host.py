@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from bentpipe.apps.app import Application, Socket
 from bentpipe.errors import ExperimentFailed
+from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM, HostClock
 from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER, LLC_SNAP, SNAP_IPV4, TcpPath, decode_options
 from bentpipe.ip.udp import PROTOCOL_UDP, Datagram, decode_datagram
 from bentpipe.tcp.connection import Connection, reset_for
@@ -58,6 +59,13 @@ class HostConfig:
         Share, 0 to 1, by which the cost of a segment differs from the mean at most: each is drawn evenly between.
         Where two hosts and a line always take the same times, a run locks into one cycle (Floyd and Jacobson, "On
         traffic phase effects in packet-switched gateways", 1992).
+    clock_hz : float or None
+        Clock interrupts a second (BSD's ``hz``), 0 for none. None: the profile's, or 0.
+    clock_cost_ps : int or None
+        Time that a clock interrupt takes from the processor; less than lies between two. None: the profile's, or 0.
+    clock_tolerance_ppm : float
+        Parts per million, 0 to 1000, by which the host's clock is off at most: drawn evenly, once a host. It paces the
+        interrupts and BSD's timers.
     seed : int
         Seed of these draws; each host has its own sequence, by its name.
     interface_queue : int
@@ -67,13 +75,17 @@ class HostConfig:
     profile : str or None
         A published host of ``profiles.toml``.
     timer_phase_ps : int or None
-        When, in each 200 ms and 500 ms, the host's ticks come. None: spread evenly over the hosts of an engine.
+        When, in each 200 ms and 500 ms, the host's ticks come; a clock interrupt comes with the first of the slow
+        ones. None: spread evenly over the hosts of an engine.
     """
 
     name: str
     send_cost_ps: int | None = None
     receive_cost_ps: int | None = None
     cost_spread: float = 0.0
+    clock_hz: float | None = None
+    clock_cost_ps: int | None = None
+    clock_tolerance_ppm: float = 0.0
     seed: int = 1
     interface_queue: int = 0
     mtu: int = 9180
@@ -86,6 +98,14 @@ class HostConfig:
                 raise ValueError(f"{name} of host {self.name} must not be negative, not {value!r}")
         if not 0 <= self.cost_spread <= 1:
             raise ValueError(f"cost_spread of host {self.name} must be 0..1, not {self.cost_spread!r}")
+        if self.clock_hz is not None and not 0 <= self.clock_hz <= MAX_CLOCK_HZ:
+            raise ValueError(f"clock_hz of host {self.name} must be 0..{MAX_CLOCK_HZ}, not {self.clock_hz!r}")
+        if self.clock_cost_ps is not None and self.clock_cost_ps < 0:
+            raise ValueError(f"clock_cost_ps of host {self.name} must not be negative, not {self.clock_cost_ps!r}")
+        if not 0 <= self.clock_tolerance_ppm <= MAX_CLOCK_PPM:
+            raise ValueError(
+                f"clock_tolerance_ppm of host {self.name} must be 0..{MAX_CLOCK_PPM}, not {self.clock_tolerance_ppm!r}"
+            )
         if self.interface_queue < 0:
             raise ValueError(f"interface_queue of host {self.name} must not be negative, not {self.interface_queue!r}")
         if not 104 <= self.mtu <= 65527:
@@ -327,7 +347,7 @@ class FastTick(Timer):
 
     def fire(self, now: int) -> None:
         host = self.host
-        host.scheduler.at(now + FAST_TICK_PS, self)
+        host.scheduler.at(now + host.clock.fast_ps, self)
         for endpoint in host.endpoints:
             connection = endpoint.connection
             if connection.delack and not connection.ideal:
@@ -344,7 +364,7 @@ class SlowTick(Timer):
 
     def fire(self, now: int) -> None:
         host = self.host
-        host.scheduler.at(now + SLOW_TICK_PS, self)
+        host.scheduler.at(now + host.clock.slow_ps, self)
         host.ticks += 1
         for endpoint in host.endpoints:
             connection = endpoint.connection
@@ -355,7 +375,8 @@ class SlowTick(Timer):
 
 @final
 class Host(Timer):
-    """One processor that takes its time for every segment, shared by all connections of the host.
+    """One processor that takes its time for every segment, shared by all connections of the host, and that its
+    clock interrupts.
 
     A segment that arrives waits for the processor, costs ``receive_cost_ps``, and only then reaches TCP; the
     segments that TCP answers with cost ``send_cost_ps`` each, one after another, before the next arrival's
@@ -372,7 +393,7 @@ class Host(Timer):
     interface_drops : int
         Segments and datagrams that the full interface queue refused.
     busy_ps : int
-        Processor time spent on segments and datagrams.
+        Processor time spent on segments and datagrams, clock interrupts not counted.
     """
 
     def __init__(
@@ -383,6 +404,7 @@ class Host(Timer):
         nic: int,
         index: int,
         costs: tuple[int, int],
+        clock: HostClock,
     ) -> None:
         self.scheduler = scheduler
         self.network = network
@@ -392,6 +414,7 @@ class Host(Timer):
         self.address: int = 10 << 24 | (index + 1)
         self.send_cost: int = costs[0]
         self.receive_cost: int = costs[1]
+        self.clock: HostClock = clock
         self.cost_spread: float = config.cost_spread
         self._random: random.Random = random.Random(f"{config.seed} host {config.name}")
         self.queue_limit: int = config.interface_queue
@@ -420,7 +443,8 @@ class Host(Timer):
         fast = FAST_TICK_PS * share // 1_000_000 if phase is None else phase % FAST_TICK_PS
         slow = SLOW_TICK_PS * share // 1_000_000 if phase is None else phase % SLOW_TICK_PS
         scheduler.at(network.now_ps + (fast or FAST_TICK_PS), FastTick(self))
-        scheduler.at(network.now_ps + (slow or SLOW_TICK_PS), SlowTick(self))
+        clock.origin_ps = network.now_ps + (slow or SLOW_TICK_PS)
+        scheduler.at(clock.origin_ps, SlowTick(self))
 
     def add(self, endpoint: Endpoint, remote: int, local_port: int, remote_port: int) -> None:
         """A connection of this host: segments from ``remote`` with these ports are its own."""
@@ -497,7 +521,7 @@ class Host(Timer):
             cost += int(cost * self.cost_spread * (2.0 * self._random.random() - 1.0))
         self.busy_ps += cost
         scheduler = self.scheduler
-        scheduler.at(scheduler.now + cost, self)
+        scheduler.at(self.clock.after(scheduler.now, cost), self)
 
     def fire(self, now: int) -> None:
         """The processor is done with a segment."""

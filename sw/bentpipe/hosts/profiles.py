@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
+from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.host import HostConfig
 
-__all__ = ["HostProfile", "host_costs", "load_profiles", "profile"]
+__all__ = ["HostProfile", "host_clock", "host_costs", "load_profiles", "profile"]
 
 _PS_PER_US = 1_000_000
 
@@ -27,6 +28,8 @@ class HostProfile:
         Best published TCP throughput as a sender and as a receiver, for comparison; not used by the model.
     source : str
         Where the cost comes from.
+    clock_hz, clock_us : float
+        Clock interrupts a second, and the processor time that each takes.
     """
 
     name: str
@@ -34,8 +37,15 @@ class HostProfile:
     send_us: float
     receive_us: float
     source: str
+    clock_hz: float
+    clock_us: float
     send_limit_mbps: float | None = None
     receive_limit_mbps: float | None = None
+
+    @property
+    def clock(self) -> tuple[float, int]:
+        """Clock interrupts a second, and picoseconds that each takes."""
+        return (self.clock_hz, round(self.clock_us * _PS_PER_US))
 
 
 @lru_cache(maxsize=1)
@@ -66,3 +76,13 @@ def host_costs(config: HostConfig) -> tuple[int, int]:
     if config.receive_cost_ps is not None:
         receive = config.receive_cost_ps
     return (send, receive)
+
+
+def host_clock(config: HostConfig) -> HostClock:
+    """The clock of a host: as configured, else as the profile says; ValueError where its interrupts leave no time."""
+    hz, cost = profile(config.profile).clock if config.profile is not None else (0.0, 0)
+    if config.clock_hz is not None:
+        hz = config.clock_hz
+    if config.clock_cost_ps is not None:
+        cost = config.clock_cost_ps
+    return HostClock(hz, cost, config.clock_tolerance_ppm, f"{config.seed} clock {config.name}")

@@ -115,6 +115,38 @@ def test_a_hosts_own_cost_spread_goes_before_the_common_one():
     assert [h.cost_spread for h in read(change).network.hosts] == [0, 0.05]
 
 
+def test_a_hosts_clock_is_its_own_the_common_one_or_its_profiles():
+    def change(d):
+        d["hosts"] |= {"clock_cost": "20 us", "clock_tolerance": 50}
+        d["network"]["hosts"]["anna"] |= {"profile": "dec-3000-axp", "clock_tolerance": 0}
+        d["network"]["hosts"]["bert"]["clock_hz"] = 100
+
+    def clocks(network):
+        return [(h.clock_hz, h.clock_cost_ps, h.clock_tolerance_ppm) for h in network.hosts]
+
+    assert clocks(read().network) == [(0, 0, 0), (0, 0, 0)]
+    assert clocks(read(change).network) == [(1024, 20_000_000, 0), (100, 20_000_000, 50)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"clock_hz": -1}, "clock_hz: -1 is out of range 0 to 100000"),
+        ({"clock_hz": "1 kHz"}, "clock_hz: expected a number"),
+        ({"clock_tolerance": 1001}, "clock_tolerance: 1001 is out of range 0 to 1000"),
+        ({"clock_hz": 1000, "clock_cost": "1 ms"}, "clock_hz: 1000 clock interrupts of 1 ms a second leave"),
+        ({"profile": "dec-3000-axp", "clock_cost": "1 ms"}, "clock_cost: 1024 clock interrupts of 1 ms a second leave"),
+        ({"clock_hz": 1000, "clock_cost": "999.9 us", "clock_tolerance": 500}, "leave the processor of anna no time"),
+    ],
+)
+def test_a_clock_out_of_range(settings, what):
+    def change(d):
+        d["hosts"] |= settings
+
+    with pytest.raises(ConfigError, match=what):
+        read(change)
+
+
 def test_a_hosts_timers_have_a_phase():
     def change(d):
         d["network"]["hosts"]["anna"]["timer_phase"] = "50 ms"

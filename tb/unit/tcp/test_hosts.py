@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,33 @@ def test_hosts_draw_their_own_costs() -> None:
     pair.run(pair.flow(TcpConfig(), 1), 0.01)
     (syn, *_), (answer, *_), *_ = pair.network.log or []
     assert 50 * US <= syn <= 150 * US and 50 * US <= answer - syn <= 150 * US and answer - syn != syn
+
+
+def gaps_of_an_interrupted_source(**clock: Any) -> list[int]:
+    """The times between the segments of a source that takes 800 us for one, beside its clock."""
+    source = HostConfig("source", send_cost_ps=800 * US, receive_cost_ps=0, **clock)
+    pair = Pair(source=source, keep_log=True)
+    pair.run(pair.flow(TcpConfig(initial_cwnd=2000), 1000 * 9140), 10)
+    times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.nic]
+    return [b - a for a, b in pairwise(times[2:])]
+
+
+def test_clock_interrupts_take_the_processor() -> None:
+    """At 1000 Hz, 100 us each: a segment of 800 us takes as much longer as interrupts come while it is worked on."""
+    gaps = gaps_of_an_interrupted_source(clock_hz=1000, clock_cost_ps=100 * US)
+    assert set(gaps) == {800 * US, 900 * US}
+    assert np.mean(gaps) == pytest.approx(800 * US / (1 - 0.1), rel=0.001)
+    assert set(gaps_of_an_interrupted_source(clock_hz=1000)) == {800 * US}
+    assert set(gaps_of_an_interrupted_source(clock_cost_ps=100 * US)) == {800 * US}
+    assert set(gaps_of_an_interrupted_source(profile="dec-3000-axp", clock_hz=0)) == {800 * US}
+    axp = gaps_of_an_interrupted_source(profile="dec-3000-axp")
+    assert np.mean(axp) == pytest.approx(800 * US / (1 - 1024 * 15e-6), rel=0.001)
+
+
+@pytest.mark.parametrize("wrong", [{"clock_hz": -1}, {"clock_cost_ps": -1}, {"clock_tolerance_ppm": 1001}])
+def test_clock_out_of_range(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} of host a must"):
+        HostConfig("a", **wrong)
 
 
 @pytest.mark.parametrize("spread", [-0.1, 1.01])
@@ -293,6 +321,8 @@ def test_profiles() -> None:
     assert host_costs(HostConfig("a", profile="sparc-5")) == (700 * US, 700 * US)
     assert host_costs(HostConfig("a", profile="sparc-5", send_cost_ps=1)) == (1, 700 * US)
     assert host_costs(HostConfig("a")) == (0, 0)
+    assert profile("dec-alpha-3000-700").clock == (1024, 15 * US)
+    assert all(entry.clock_hz in (100, 1024) and entry.clock_us > 0 for entry in profiles.values())
 
 
 @pytest.mark.parametrize("name", ["sparc-10-51", "dec-alpha-3000-400"])
