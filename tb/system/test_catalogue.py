@@ -46,6 +46,12 @@ def test_pacing_and_timers_on_a_line_that_gets_slower():
     assert sum(paced.summary["drops"]["east"].values()) == 0
 
 
+def test_time_outs_leave_as_much_as_was_measured():
+    """The whole run of magic-mismatch without pacing: 1.26 Mb/s were measured, 1.22 predicted."""
+    (blast,) = load_cases("magic-mismatch", only=["no pacing"])
+    assert run_experiment(blast).summary["metrics"]["goodput"] / 1e6 == pytest.approx(1.26, rel=0.25)
+
+
 def test_the_rate_follows_the_window_up_to_the_line():
     cases = load_cases("magic-window", duration_ps=3 * PS, only=["32 kB", "64 kB", "192 kB"])
     results = [run_experiment(case) for case in cases]
