@@ -1,5 +1,7 @@
 """What experiments of the catalogue must show, on the Verilated network."""
 
+from statistics import fmean
+
 import pytest
 
 from bentpipe.experiment.load import load, load_cases
@@ -47,9 +49,9 @@ def test_pacing_and_timers_on_a_line_that_gets_slower():
 
 
 def test_time_outs_leave_as_much_as_was_measured():
-    """The whole run of magic-mismatch without pacing: 1.26 Mb/s were measured, 1.22 predicted."""
-    (blast,) = load_cases("magic-mismatch", only=["no pacing"])
-    assert run_experiment(blast).summary["metrics"]["goodput"] / 1e6 == pytest.approx(1.26, rel=0.25)
+    """Whole runs of magic-mismatch without pacing: 1.26 Mb/s were measured, 1.22 predicted. Single runs scatter."""
+    runs = [run_experiment(*load_cases("magic-mismatch", seed=seed, only=["no pacing"])) for seed in range(1, 5)]
+    assert fmean(r.summary["metrics"]["goodput"] for r in runs) / 1e6 == pytest.approx(1.26, rel=0.25)
 
 
 def test_the_rate_follows_the_window_up_to_the_line():

@@ -218,13 +218,11 @@ def test_show(capsys):
 def test_show_names_the_cases(capsys):
     assert main(["show", "magic-mismatch"]) == 0
     out = capsys.readouterr().out
-    for wanted in (
-        "no pacing, Reno of RFC 2001",
-        'flow.0.cell_rate = "77.292 Mb/s"',
-        "habit_maxseg_eighth",
-        "15 us at 1024 Hz",
-    ):
+    for wanted in ("no pacing, Reno of RFC 2001", 'flow.0.cell_rate = "77.292 Mb/s"', "habit_maxseg_eighth"):
         assert wanted in out
+    assert "dec-3000-axp    1024 Hz x 15 us, ± 50 ppm" in out
+    assert main(["show", "magic-mismatch", "--set", "hosts.clock_hz=0", "--set", "hosts.cost_spread=0.2"]) == 0
+    assert "dec-3000-axp, ± 20 %  ± 50 ppm" in capsys.readouterr().out
     assert main(["show", "magic-mismatch", "--json"]) == 0
     cases = json.loads(capsys.readouterr().out)["cases"]
     assert cases[3] == {

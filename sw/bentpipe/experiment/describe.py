@@ -91,13 +91,14 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = (
     )
     table(
         "Hosts",
-        ("host", "port", "cells", "cost a segment", "MTU"),
+        ("host", "port", "cells", "cost a segment", "clock", "MTU"),
         [
             (
                 h.name,
                 str(h.port),
                 format_rate(h.rate_bps),
                 _cost(h),
+                _clock(h),
                 str(h.mtu),
             )
             for h in e.network.hosts
@@ -169,6 +170,11 @@ def _cost(host: HostSpec) -> str:
         text = f"{format_time(host.send_cost_ps or 0)} sent, {format_time(host.receive_cost_ps or 0)} received"
     if host.cost_spread:
         text += f", ± {100 * host.cost_spread:g} %"
-    if host.clock_hz and host.clock_cost_ps:
-        text += f"; {format_time(host.clock_cost_ps)} at {host.clock_hz:g} Hz"
     return text
+
+
+def _clock(host: HostSpec) -> str:
+    text = f"{host.clock_hz:g} Hz x {format_time(host.clock_cost_ps)}" if host.clock_hz else ""
+    if host.clock_tolerance_ppm:
+        text += f"{', ' if text else ''}± {host.clock_tolerance_ppm:g} ppm"
+    return text or "-"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +41,7 @@ _DEFAULT_METRIC: Final = {
     "share of 134.5 Mb/s": "share",
 }
 
+_CLOCK: Final = ("clock_hz", "clock_cost", "clock_tolerance")
 _TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "traffic", "loss", "record", "published")
 _EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed", "axis")
 _NETWORK: Final = ("line", "switches", "lines", "hosts")
@@ -271,6 +271,8 @@ def _ppm(line: Table, kind: str) -> float:
 
 
 def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str) -> HostSpec:
+    """A host: what its own table says, what its own profile says, then the same of [hosts]."""
+
     def pick(key: str) -> Table:
         return own if key in own else common
 
@@ -287,7 +289,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
     spread = pick("cost_spread").number("cost_spread", 0.0)
     if not 0 <= spread <= 1:
         raise pick("cost_spread").error("cost_spread", "is a share of the cost, between 0 and 1 (0.05: within 5 %)")
-    hz, cost_ps, tolerance = _clock(name, pick)
+    clock_hz, clock_cost_ps, clock_ppm = _clock(name, own, common)
     return HostSpec(
         name=name,
         port=face,
@@ -299,36 +301,45 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
         cost_spread=spread,
         mtu=pick("mtu").integer("mtu", 9180, low=104, high=65527),
         interface_queue=pick("interface_queue").integer("interface_queue", 0),
-        clock_hz=hz,
-        clock_cost_ps=cost_ps,
-        clock_tolerance_ppm=tolerance,
+        clock_hz=clock_hz,
+        clock_cost_ps=clock_cost_ps,
+        clock_tolerance_ppm=clock_ppm,
         timer_phase_ps=pick("timer_phase").time("timer_phase", None, high=10**12),
         line=line,
     )
 
 
-def _clock(host: str, pick: Callable[[str], Table]) -> tuple[float, int, float]:
-    """Interrupts a second, processor time of each, tolerance in ppm of a host's clock: its own, or its profile's."""
-    from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM
-    from bentpipe.hosts.profiles import profile
+def _clock(host: str, own: Table, common: Table) -> tuple[float, int, float]:
+    """Interrupts a second, processor time of each, tolerance in ppm of a host's clock."""
+    from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM, clock_period_ps
+    from bentpipe.hosts.profiles import HostProfile, profile
 
-    def number(key: str, default: float, high: float) -> float:
-        value = pick(key).number(key, default)
-        if not 0 <= value <= high:
-            raise pick(key).error(key, f"{value!r} is out of range 0 to {high:g}")
-        return value
+    def place(key: str) -> tuple[Table, HostProfile | None]:
+        """Where a key is given, or else where the profile is that decides, and that profile."""
+        for table in (own, common):
+            if key in table:
+                return table, None
+            if "profile" in table:
+                return table, profile(_profile(table) or "")
+        return common, None
 
-    name = _profile(pick("profile"))
-    hz, cost_ps = profile(name).clock if name else (0.0, 0)
-    hz = number("clock_hz", hz, MAX_CLOCK_HZ)
-    cost_ps = pick("clock_cost").time("clock_cost", cost_ps, high=10**12)
-    tolerance = number("clock_tolerance", 0.0, MAX_CLOCK_PPM)
-    if hz * cost_ps * (1 + tolerance * 1e-6) >= 10**12:
-        key = "clock_hz" if "clock_hz" in pick("clock_hz") else "clock_cost"
-        raise pick(key).error(
-            key, f"{hz:g} clock interrupts of {format_time(cost_ps)} a second leave the processor of {host} no time"
-        )
-    return hz, cost_ps, tolerance
+    (hz_place, by_hz), (cost_place, by_cost), (ppm_place, by_ppm) = map(place, _CLOCK)
+    hz = hz_place.number("clock_hz", by_hz.clock_hz if by_hz else 0.0)
+    if hz and not 1 <= hz <= MAX_CLOCK_HZ:
+        raise hz_place.error("clock_hz", f"{hz!r} is neither 0 nor in the range 1 to {MAX_CLOCK_HZ}")
+    cost_ps = cost_place.time("clock_cost", by_cost.clock_cost_ps if by_cost else 0, high=10**12)
+    ppm = ppm_place.number("clock_tolerance", by_ppm.clock_ppm if by_ppm else 0.0)
+    if not 0 <= ppm <= MAX_CLOCK_PPM:
+        raise ppm_place.error("clock_tolerance", f"{ppm!r} ppm is out of range 0 to {MAX_CLOCK_PPM}")
+    if cost_ps and not hz and "clock_hz" not in hz_place:
+        raise cost_place.error("clock_cost", "needs clock_hz: how many clock interrupts there are a second")
+    if hz and not cost_ps and "clock_cost" not in cost_place:
+        raise hz_place.error("clock_hz", "needs clock_cost: how long each of the interrupts takes")
+    if hz and cost_ps >= clock_period_ps(hz, -ppm):
+        period = format_time(clock_period_ps(hz, 0.0))
+        what = f"an interrupt of {format_time(cost_ps)} each {period} leaves the processor of {host} no time"
+        raise cost_place.error("clock_cost", what) if "clock_cost" in cost_place else hz_place.error("clock_hz", what)
+    return hz, cost_ps, ppm
 
 
 def _profile(table: Table) -> str | None:

@@ -104,7 +104,7 @@ class HostSpec:
     cost_spread : float
         Share of the cost by which a segment's differs from it at most.
     clock_hz, clock_cost_ps : float, int
-        Clock interrupts a second, and the processor time of each; its own, or the profile's.
+        Clock interrupts a second, and the processor time of each.
     clock_tolerance_ppm : float
         By which its clock is off at most.
     timer_phase_ps : int | None

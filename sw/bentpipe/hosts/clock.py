@@ -7,19 +7,25 @@ from typing import Final, final
 
 from bentpipe.tcp.constants import FAST_TICK_PS, SLOW_TICK_PS
 
-__all__ = ["MAX_CLOCK_HZ", "MAX_CLOCK_PPM", "HostClock"]
+__all__ = ["MAX_CLOCK_HZ", "MAX_CLOCK_PPM", "HostClock", "clock_period_ps"]
 
 MAX_CLOCK_HZ: Final = 100_000
 MAX_CLOCK_PPM: Final = 1000
 _PS_PER_S: Final = 10**12
 
 
+def clock_period_ps(hz: float, ppm: float) -> int:
+    """Between two interrupts of a clock that ticks ``hz`` times a second, each ``ppm`` millionths late."""
+    return round(_PS_PER_S / hz * (1.0 + ppm * 1e-6))
+
+
 @final
 class HostClock:
     """Interrupts at a steady rate, from a quartz that is a little off.
 
-    BSD's hardclock comes ``hz`` times a second, whatever else the processor does, and goes first. Its softclock drives
-    TCP's timers, so a slow tick comes with an interrupt.
+    BSD's hardclock comes ``hz`` times a second; work on a segment stops while it runs. TCP's timers keep the time of
+    the same quartz. The first slow tick comes with an interrupt (softclock runs there), and so does each later one
+    where ``hz`` is even.
 
     Parameters
     ----------
@@ -37,18 +43,18 @@ class HostClock:
     fast_ps, slow_ps : int
         Between two of BSD's fast and slow ticks.
     origin_ps : int
-        The time of any of the interrupts.
+        When one of the interrupts starts; :class:`bentpipe.hosts.host.Host` sets it to its first slow tick.
     """
 
     def __init__(self, hz: float, cost_ps: int, tolerance_ppm: float, seed: str) -> None:
-        error = tolerance_ppm * (2.0 * random.Random(seed).random() - 1.0) * 1e-6
-        self.fast_ps: int = FAST_TICK_PS + round(FAST_TICK_PS * error)
-        self.slow_ps: int = SLOW_TICK_PS + round(SLOW_TICK_PS * error)
+        ppm = tolerance_ppm * (2.0 * random.Random(seed).random() - 1.0)
+        self.fast_ps: int = FAST_TICK_PS + round(FAST_TICK_PS * ppm * 1e-6)
+        self.slow_ps: int = SLOW_TICK_PS + round(SLOW_TICK_PS * ppm * 1e-6)
         self.origin_ps: int = 0
         self._cost: int = cost_ps if hz else 0
-        self._period: int = round(_PS_PER_S / hz * (1.0 + error)) if hz else 0
+        self._period: int = clock_period_ps(hz, ppm) if hz else 0
         if self._cost and self._cost >= self._period:
-            raise ValueError(f"a clock interrupt takes {self._cost} ps, and comes each {self._period} ps")
+            raise ValueError(f"a clock interrupt takes {self._cost} ps, and one comes each {self._period} ps")
 
     def after(self, now: int, work: int) -> int:
         """When the processor, set to it now, has done ``work`` picoseconds of work."""

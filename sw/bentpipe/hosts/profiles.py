@@ -28,8 +28,8 @@ class HostProfile:
         Best published TCP throughput as a sender and as a receiver, for comparison; not used by the model.
     source : str
         Where the cost comes from.
-    clock_hz, clock_us : float
-        Clock interrupts a second, and the processor time that each takes.
+    clock_hz, clock_us, clock_ppm : float
+        Clock interrupts a second, the processor time that each takes, and by how much the clock is off at most.
     """
 
     name: str
@@ -39,13 +39,14 @@ class HostProfile:
     source: str
     clock_hz: float
     clock_us: float
+    clock_ppm: float
     send_limit_mbps: float | None = None
     receive_limit_mbps: float | None = None
 
     @property
-    def clock(self) -> tuple[float, int]:
-        """Clock interrupts a second, and picoseconds that each takes."""
-        return (self.clock_hz, round(self.clock_us * _PS_PER_US))
+    def clock_cost_ps(self) -> int:
+        """Processor time of a clock interrupt."""
+        return round(self.clock_us * _PS_PER_US)
 
 
 @lru_cache(maxsize=1)
@@ -80,9 +81,15 @@ def host_costs(config: HostConfig) -> tuple[int, int]:
 
 def host_clock(config: HostConfig) -> HostClock:
     """The clock of a host: as configured, else as the profile says; ValueError where its interrupts leave no time."""
-    hz, cost = profile(config.profile).clock if config.profile is not None else (0.0, 0)
-    if config.clock_hz is not None:
-        hz = config.clock_hz
-    if config.clock_cost_ps is not None:
-        cost = config.clock_cost_ps
-    return HostClock(hz, cost, config.clock_tolerance_ppm, f"{config.seed} clock {config.name}")
+    hz, cost_ps, ppm = config.clock_hz, config.clock_cost_ps, config.clock_tolerance_ppm
+    published = profile(config.profile) if config.profile is not None else None
+    if hz is None:
+        hz = published.clock_hz if published else 0.0
+    if cost_ps is None:
+        cost_ps = published.clock_cost_ps if published else 0
+    if ppm is None:
+        ppm = published.clock_ppm if published else 0.0
+    try:
+        return HostClock(hz, cost_ps, ppm, f"{config.seed} clock {config.name}")
+    except ValueError as error:
+        raise ValueError(f"host {config.name}: {error}") from None

@@ -61,9 +61,14 @@ def test_hosts_are_as_the_experiment_says():
     assert (one.name, one.cost_spread, one.seed, one.timer_phase_ps, one.mtu) == ("alpha1", 0.05, 11, None, 9180)
     assert (two.name, two.cost_spread, two.seed, two.timer_phase_ps, two.mtu) == ("alpha2", 0.05, 11, 50 * 10**9, 1500)
     assert {one.profile, two.profile} == {host.profile for host in e.network.hosts}
-    clock = ["hosts.clock_hz=100", "hosts.clock_cost=20 us", "network.hosts.alpha2.clock_tolerance=50"]
+    clock = [
+        "hosts.clock_hz=100",
+        "hosts.clock_cost=20 us",
+        "hosts.clock_tolerance=20",
+        "network.hosts.alpha2.clock_tolerance=50",
+    ]
     one, two = (_host_config(host, 1) for host in load("acts-1flow", clock).network.hosts)
-    assert (one.clock_hz, one.clock_cost_ps, one.clock_tolerance_ppm) == (100, 20_000_000, 0)
+    assert (one.clock_hz, one.clock_cost_ps, one.clock_tolerance_ppm) == (100, 20_000_000, 20)
     assert (two.clock_hz, two.clock_cost_ps, two.clock_tolerance_ppm) == (100, 20_000_000, 50)
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.build import _host_config
 from bentpipe.experiment.load import apply_settings, catalogue, find, load
+from bentpipe.hosts.profiles import host_costs
 
 NAMES = ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows")
 
@@ -49,7 +51,7 @@ def test_the_single_flow_is_as_published():
     assert flow.size == 10**9
     assert flow.tcp.variant == "reno"
     assert flow.tcp.receive_buffer * 8 / 0.534 / 1e6 == pytest.approx(157.088, rel=1e-4)
-    assert {h.send_cost_ps for h in e.network.hosts} == {h.receive_cost_ps for h in e.network.hosts} == {62_000_000}
+    assert {host_costs(_host_config(h, 1)) for h in e.network.hosts} == {(62_000_000, 62_000_000)}
     assert e.network.lines[0].ber == (1e-11, 1e-13)
     assert {(s.buffer_cells, s.policy) for s in e.network.switches} == {(8192, "epd")}
 

@@ -117,26 +117,41 @@ def test_a_hosts_own_cost_spread_goes_before_the_common_one():
 
 def test_a_hosts_clock_is_its_own_the_common_one_or_its_profiles():
     def change(d):
-        d["hosts"] |= {"clock_cost": "20 us", "clock_tolerance": 50}
-        d["network"]["hosts"]["anna"] |= {"profile": "dec-3000-axp", "clock_tolerance": 0}
+        d["hosts"] |= {"clock_hz": 1000, "clock_cost": "20 us", "clock_tolerance": 20}
         d["network"]["hosts"]["bert"]["clock_hz"] = 100
+
+    def profiles(d):
+        change(d)
+        d["network"]["hosts"]["anna"] |= {"profile": "dec-3000-axp", "clock_tolerance": 0}
+        d["hosts"]["profile"] = "sparc-5"
+
+    def only_the_common_profile(d):
+        d["hosts"]["profile"] = "sparc-5"
+        d["network"]["hosts"]["bert"]["clock_cost"] = "1 us"
 
     def clocks(network):
         return [(h.clock_hz, h.clock_cost_ps, h.clock_tolerance_ppm) for h in network.hosts]
 
     assert clocks(read().network) == [(0, 0, 0), (0, 0, 0)]
-    assert clocks(read(change).network) == [(1024, 20_000_000, 0), (100, 20_000_000, 50)]
+    assert clocks(read(change).network) == [(1000, 20_000_000, 20), (100, 20_000_000, 20)]
+    assert clocks(read(profiles).network) == [(1024, 15_000_000, 0), (100, 20_000_000, 20)]
+    assert clocks(read(only_the_common_profile).network) == [(100, 15_000_000, 50), (100, 1_000_000, 50)]
 
 
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
-        ({"clock_hz": -1}, "clock_hz: -1 is out of range 0 to 100000"),
+        ({"clock_hz": -1, "clock_cost": "1 us"}, "clock_hz: -1 is neither 0 nor in the range 1 to 100000"),
+        ({"clock_hz": 1e-300, "clock_cost": "1 us"}, "clock_hz: 1e-300 is neither 0 nor"),
+        ({"clock_hz": float("nan"), "clock_cost": "1 us"}, "clock_hz: expected a number"),
         ({"clock_hz": "1 kHz"}, "clock_hz: expected a number"),
-        ({"clock_tolerance": 1001}, "clock_tolerance: 1001 is out of range 0 to 1000"),
-        ({"clock_hz": 1000, "clock_cost": "1 ms"}, "clock_hz: 1000 clock interrupts of 1 ms a second leave"),
-        ({"profile": "dec-3000-axp", "clock_cost": "1 ms"}, "clock_cost: 1024 clock interrupts of 1 ms a second leave"),
-        ({"clock_hz": 1000, "clock_cost": "999.9 us", "clock_tolerance": 500}, "leave the processor of anna no time"),
+        ({"clock_tolerance": 1001}, "clock_tolerance: 1001 ppm is out of range 0 to 1000"),
+        ({"clock_hz": 1000, "clock_cost": "1 ms"}, "clock_cost: an interrupt of 1 ms each 1 ms leaves"),
+        ({"profile": "dec-3000-axp", "clock_hz": 90000}, "clock_hz: an interrupt of 15 us each 11.1111 us leaves"),
+        ({"clock_hz": 1000, "clock_cost": "999.9 us", "clock_tolerance": 500}, "leaves the processor of anna no time"),
+        ({"clock_hz": 99999.99999, "clock_cost": "10 us"}, "leaves the processor of anna no time"),
+        ({"clock_cost": "1 us"}, "clock_cost: needs clock_hz"),
+        ({"clock_hz": 1000}, "clock_hz: needs clock_cost"),
     ],
 )
 def test_a_clock_out_of_range(settings, what):
@@ -145,6 +160,11 @@ def test_a_clock_out_of_range(settings, what):
 
     with pytest.raises(ConfigError, match=what):
         read(change)
+
+
+def test_a_clock_without_interrupts():
+    for settings in ({"clock_hz": 0, "clock_cost": "1 us"}, {"clock_hz": 0}, {"clock_hz": 100, "clock_cost": 0}):
+        assert read(lambda d, settings=settings: d["hosts"].update(settings)).network.hosts[0].clock_tolerance_ppm == 0
 
 
 def test_a_hosts_timers_have_a_phase():

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.host import HostConfig
+from bentpipe.tcp.config import TcpConfig
+from models.pair import Pair
 from models.wire import WireNetwork
 
 S = 10**12
@@ -52,7 +54,7 @@ def test_tolerance_paces_interrupts_and_timers() -> None:
 
 
 def test_no_time_left() -> None:
-    with pytest.raises(ValueError, match="a clock interrupt takes 1000000000 ps, and comes each 1000000000 ps"):
+    with pytest.raises(ValueError, match="a clock interrupt takes 1000000000 ps, and one comes each 1000000000 ps"):
         HostClock(1000, 10**9, 0, "")
 
 
@@ -67,6 +69,19 @@ def test_hosts_have_clocks_of_their_own_by_the_seed() -> None:
 
     assert ticks(1) == ticks(1) != ticks(2)
     assert len(set(ticks(1))) == 3
+    network = WireNetwork()
+    published = Engine(network).add_host(HostConfig("a", profile="sparc-5"), network.add_nic())
+    assert 0 < abs(published.clock.slow_ps / (S / 2) - 1) < 50e-6
+    with pytest.raises(ValueError, match="host b: a clock interrupt takes"):
+        Engine(network).add_host(HostConfig("b", clock_hz=1000, clock_cost_ps=S), network.add_nic())
+
+
+def test_segments_that_cost_nothing_do_not_wait() -> None:
+    """The processor is not asked for them, as without a clock."""
+    source = HostConfig("source", clock_hz=1000, clock_cost_ps=S // 2000)
+    pair = Pair(delay_ps=10**9, source=source, keep_log=True)
+    pair.run(pair.flow(TcpConfig(), 1), 0.01)
+    assert [time for time, *_ in pair.network.log or []][:2] == [0, 10**9]
 
 
 def test_timers_keep_the_hosts_time() -> None:

@@ -139,11 +139,14 @@ def test_clock_interrupts_take_the_processor() -> None:
     assert set(gaps_of_an_interrupted_source(clock_hz=1000)) == {800 * US}
     assert set(gaps_of_an_interrupted_source(clock_cost_ps=100 * US)) == {800 * US}
     assert set(gaps_of_an_interrupted_source(profile="dec-3000-axp", clock_hz=0)) == {800 * US}
+    assert set(gaps_of_an_interrupted_source(profile="dec-3000-axp", clock_cost_ps=0)) == {800 * US}
     axp = gaps_of_an_interrupted_source(profile="dec-3000-axp")
     assert np.mean(axp) == pytest.approx(800 * US / (1 - 1024 * 15e-6), rel=0.001)
 
 
-@pytest.mark.parametrize("wrong", [{"clock_hz": -1}, {"clock_cost_ps": -1}, {"clock_tolerance_ppm": 1001}])
+@pytest.mark.parametrize(
+    "wrong", [{"clock_hz": -1}, {"clock_hz": 0.1}, {"clock_cost_ps": -1}, {"clock_tolerance_ppm": 1001}]
+)
 def test_clock_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} of host a must"):
         HostConfig("a", **wrong)
@@ -321,8 +324,8 @@ def test_profiles() -> None:
     assert host_costs(HostConfig("a", profile="sparc-5")) == (700 * US, 700 * US)
     assert host_costs(HostConfig("a", profile="sparc-5", send_cost_ps=1)) == (1, 700 * US)
     assert host_costs(HostConfig("a")) == (0, 0)
-    assert profile("dec-alpha-3000-700").clock == (1024, 15 * US)
-    assert all(entry.clock_hz in (100, 1024) and entry.clock_us > 0 for entry in profiles.values())
+    assert profile("dec-alpha-3000-700").clock_hz == 1024 and profile("dec-alpha-3000-700").clock_cost_ps == 15 * US
+    assert all(e.clock_hz in (100, 1024) and e.clock_us > 0 and e.clock_ppm > 0 for e in profiles.values())
 
 
 @pytest.mark.parametrize("name", ["sparc-10-51", "dec-alpha-3000-400"])

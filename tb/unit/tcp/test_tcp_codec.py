@@ -13,6 +13,7 @@ logging.getLogger("scapy").setLevel(logging.ERROR)
 from scapy.layers.inet import IP, TCP  # noqa: E402
 from scapy.layers.l2 import LLC, SNAP  # noqa: E402
 
+from bentpipe.hosts.clock import HostClock  # noqa: E402
 from bentpipe.hosts.host import Host, HostConfig, Scheduler  # noqa: E402
 from bentpipe.ip.codec import (  # noqa: E402
     CHECKSUM_AT,
@@ -131,7 +132,7 @@ def receive(octets: bytes) -> Host:
     """A host that got this SDU."""
     network = WireNetwork()
     nic = network.add_nic()
-    host = Host(Scheduler(), network, HostConfig("host"), nic, 1, (0, 0))
+    host = Host(Scheduler(), network, HostConfig("host"), nic, 1, (0, 0), HostClock(0, 0, 0, ""))
     network._sdus[7] = octets
     host.event(PduEvent(0, nic, 0, 0, len(octets), octets[:128], 7))
     return host
