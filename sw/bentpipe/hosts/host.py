@@ -376,8 +376,8 @@ class SlowTick(Timer):
 
 @final
 class Host(Timer):
-    """One processor that takes its time for every segment, shared by all connections of the host, and that its
-    clock interrupts.
+    """One processor that takes its time for every segment, shared by all connections of the host. The host's clock
+    interrupts it.
 
     A segment that arrives waits for the processor, costs ``receive_cost_ps``, and only then reaches TCP; the
     segments that TCP answers with cost ``send_cost_ps`` each, one after another, before the next arrival's

@@ -76,8 +76,8 @@ class TcpConfig:
         ``rfc3517``: pipe from the scoreboard. ``fall-floyd``: the counter of Fall and Floyd, "Simulation-based
         comparisons of Tahoe, Reno and SACK TCP" (1996): less one a duplicate ACK, less two a partial ACK.
     habit_maxseg_eighth : bool
-        Congestion avoidance adds a further MSS/8 per ACK (4.3BSD-Reno to 4.4BSD-Lite ``tcp_input``;
-        Lite2 dropped it).
+        Congestion avoidance adds a further MSS/8 per ACK (Net/2 to 4.4BSD-Lite ``tcp_input``; Lite2 dropped it; a known
+        problem by RFC 2525, 2.6).
     habit_deflation_bug : bool
         Fast recovery left at exactly three duplicate ACKs keeps its inflated window, as the test is ``> 3``
         (4.3BSD-Reno to 4.4BSD-Lite2 ``tcp_input``; later releases test ``>= 3``).
