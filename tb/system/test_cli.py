@@ -59,7 +59,7 @@ def test_run_writes_a_folder_and_prints_the_tables(capsys, tmp_path, plots):
         "flow3 (source3 to sink3)",
         "54.105",
         "west",
-        "A shortened run",
+        "Shortened:",
         "report.html",
     ):
         assert wanted in captured.out

@@ -69,7 +69,9 @@ def path_between(table: Table, network: NetworkSpec, source: str, sink: str) -> 
 
 def _hosts_tcp(top: Table) -> tuple[Table, dict[str, Any]]:
     common = top.sub("hosts", (*HOST_COMMON, "tcp"))
-    return common, tcp_options.read_options(common.sub("tcp", tcp_options.known_keys()))
+    tcp = common.sub("tcp", tcp_options.known_keys())
+    tcp_options.note_defaults(tcp)
+    return common, tcp_options.read_options(tcp)
 
 
 def read_flows(top: Table, network: NetworkSpec, vcs: list[VcSpec], names: dict[str, int]) -> list[FlowSpec]:

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.cases import Case, read_cases
+from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.table import Source, nearest
+from bentpipe.experiment.units import format_time
 
 __all__ = ["SHORTHANDS", "apply_settings", "cases_of", "catalogue", "find", "load", "load_cases", "read_document"]
 
@@ -196,14 +198,40 @@ def _with_case(
     document: dict[str, Any], text: str, path: Path, case: Case, settings: Sequence[str], **options: Any
 ) -> Experiment:
     own = [(f"case {case.name!r}, {key}", SHORTHANDS.get(key, key), value) for key, value in case.settings.items()]
-    changed, first = _assign_all({k: v for k, v in document.items() if k != "case"}, own, path.name)
-    changed, second = apply_settings(changed, settings, path.name)
+    document, touched = _assign_all({k: v for k, v in document.items() if k != "case"}, own, path.name)
     try:
-        made = parse_experiment(changed, Source(path.name, text, first | second), **options)
+        made = _changed(document, Source(path.name, text, touched), settings, **options)
     except ConfigError as error:
         raise ConfigError(f"case {case.name!r}: {error}") from None
     rows = tuple(row for row in made.published if row.case == case.name)
     return dataclasses.replace(made, case=case.name, at=case.at, published=rows)
+
+
+def _changed(
+    document: dict[str, Any],
+    source: Source,
+    settings: Sequence[str],
+    *,
+    seed: int | None,
+    duration_ps: int | None,
+    quick: bool,
+    folder: Path,
+) -> Experiment:
+    """The experiment of a document with settings in it, and how it differs from that of the document alone."""
+    after, touched = apply_settings(document, settings, source.name)
+    whole = Source(source.name, source.text, source.overrides | touched)
+    made = parse_experiment(after, whole, seed=seed, duration_ps=duration_ps, quick=quick, folder=folder)
+    changes: list[Change] = []
+    try:
+        plain = parse_experiment(document, source, folder=folder)
+    except BentpipeError:  # it needs the settings to be an experiment at all
+        plain = dataclasses.replace(made, duration_ps=made.full_ps)
+    if made.seed != plain.seed:
+        changes.append(Change("experiment.seed", plain.seed, made.seed))
+    if made.duration_ps > plain.duration_ps:
+        changes.append(Change("experiment.duration", format_time(plain.duration_ps), format_time(made.duration_ps)))
+    changes += changes_between(document, after, source.defaults)
+    return dataclasses.replace(made, full_ps=plain.duration_ps, changes=tuple(changes))
 
 
 def load(
@@ -218,8 +246,7 @@ def load(
     :func:`parse_experiment`."""
     path = find(name)
     document, text = read_document(path)
-    read_cases(document, Source(path.name, text))
+    source = Source(path.name, text)
+    read_cases(document, source)
     document.pop("case", None)
-    document, touched = apply_settings(document, settings, path.name)
-    source = Source(path.name, text, touched)
-    return parse_experiment(document, source, seed=seed, duration_ps=duration_ps, quick=quick, folder=path.parent)
+    return _changed(document, source, settings, seed=seed, duration_ps=duration_ps, quick=quick, folder=path.parent)

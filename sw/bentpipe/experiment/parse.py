@@ -123,7 +123,7 @@ def parse_experiment(
         description=head.text("description", "").strip(),
         duration_ps=run_ps,
         quick_ps=quick_ps,
-        shortened=run_ps < full_ps,
+        full_ps=full_ps,
         seed=seed if seed is not None else head.integer("seed", 1, high=2**32 - 1),
         network=network,
         vcs=tuple(vcs),
@@ -212,7 +212,7 @@ def _network(top: Table) -> NetworkSpec:
 
 
 def _ports(switch: Table) -> list[int | None]:
-    value = switch.data.get("ports", 4)
+    value = switch.value("ports", 4)
     if not isinstance(value, list):
         return [None] * switch.integer("ports", 4, low=1, high=16)
     if not 1 <= len(value) <= 16:
@@ -238,7 +238,7 @@ def _switch(name: str, table: Table, rates: list[int]) -> SwitchSpec:
 
 
 def _ber(line: Table) -> tuple[float, float]:
-    value = line.data.get("ber", 0)
+    value = line.value("ber", 0)
     both = value if isinstance(value, list) else [value, value]
     if len(both) != 2:
         raise line.error("ber", "give one error ratio, or two: from the first end to the second, and back")

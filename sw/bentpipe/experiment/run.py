@@ -218,6 +218,14 @@ def _sum_up(
     reason = _failure(built, flows)
     found = metrics(flows)
     rows = [dataclasses.asdict(row) for row in experiment.published]
+    shortened = stopped or (experiment.shortened and now >= experiment.duration_ps)
+    states = {
+        "failed": reason is not None,
+        "shortened": shortened,
+        "changed": bool(experiment.changes),
+        "connections broke": any(flow.get("error") for flow in flows),
+    }
+    remarks = [remark for remark, holds in states.items() if holds]
     summary = {
         "schema": SCHEMA_VERSION,
         "id": experiment.id,
@@ -227,9 +235,11 @@ def _sum_up(
         "description": experiment.description,
         "status": "failed" if reason else "interrupted" if stopped else "done",
         "reason": reason,
-        "shortened": experiment.shortened or stopped,
+        "shortened": shortened,
+        "changes": [dataclasses.asdict(change) for change in experiment.changes],
         "time": {
             "simulated_s": now / _PS,
+            "full_s": experiment.full_ps / _PS,
             "limit_s": experiment.duration_ps / _PS,
             "wall_s": wall_s,
             "wall_per_simulated": wall_s * _PS / now if now else None,
@@ -243,7 +253,7 @@ def _sum_up(
         "flows": flows,
         "drops": built.drops(True),
         "counters": built.counters(),
-        "published": compare(rows, found),
+        "published": compare(rows, found, remarks),
         "configuration": experiment.document,
         "resolved": _resolved(experiment),
     }
@@ -260,7 +270,7 @@ def _flow(report: Any) -> dict[str, Any]:
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = dataclasses.asdict(experiment)
-    del data["document"], data["published"], data["description"]
+    del data["document"], data["published"], data["description"], data["changes"]
     return data
 
 

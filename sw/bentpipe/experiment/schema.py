@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
+    from bentpipe.experiment.changes import Change
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [
@@ -264,6 +265,7 @@ class Experiment:
     """A whole experiment. ``document`` is the TOML document it was read from, settings included.
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``.
+    ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as there.
     """
 
     id: str
@@ -273,7 +275,7 @@ class Experiment:
     description: str
     duration_ps: int
     quick_ps: int | None
-    shortened: bool
+    full_ps: int
     seed: int
     network: NetworkSpec
     vcs: tuple[VcSpec, ...]
@@ -288,6 +290,12 @@ class Experiment:
     axis: str = ""
     case: str = ""
     at: float | None = None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def shortened(self) -> bool:
+        """Less time than the file gives."""
+        return self.duration_ps < self.full_ps
 
     def host(self, name: str) -> HostSpec:
         return next(h for h in self.network.hosts if h.name == name)

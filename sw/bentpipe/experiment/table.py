@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.units import (
+    format_rate,
     format_size,
     format_time,
     parse_rate,
@@ -44,11 +45,14 @@ class Source:
         Its text, from which line numbers are found.
     overrides : frozenset[str]
         Dotted keys that came from ``--set`` and not from the file.
+    defaults : dict
+        What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
     """
 
     name: str
     text: str = ""
     overrides: frozenset[str] = field(default_factory=frozenset)
+    defaults: dict[str, Any] = field(default_factory=dict)
 
     def error(self, key: str, what: str) -> ConfigError:
         if any(key == o or o.startswith(f"{key}.") for o in self.overrides):
@@ -122,15 +126,21 @@ class Table:
     def __contains__(self, name: str) -> bool:
         return name in self.data
 
-    def _get(self, name: str, default: object) -> Any:
+    def _get(self, name: str, default: object, shown: Callable[[Any], str] | None = None) -> Any:
         if name in self.data:
             return self.data[name]
         if default is _REQUIRED:
             raise self.error("", f"the key {name!r} is missing")
+        self.note(name, default, shown)
         return default
 
-    def _parse(self, name: str, default: Any, parse: Callable[[object], T]) -> T:
-        value = self._get(name, default)
+    def note(self, name: str, default: object, shown: Callable[[Any], str] | None = None) -> None:
+        """Note the default of a key; ``shown`` makes a text of a value in base units."""
+        if default is not None:
+            self.source.defaults[self.key(name)] = shown(default) if shown else default
+
+    def _parse(self, name: str, default: Any, parse: Callable[[object], T], shown: Callable[[Any], str]) -> T:
+        value = self._get(name, default, shown)
         if name not in self.data:
             return value
         try:
@@ -173,19 +183,19 @@ class Table:
         return value
 
     def time(self, name: str, default: Any = _REQUIRED, low: int = 0, high: int = 10**17) -> int:
-        value = self._parse(name, default, parse_time)
+        value = self._parse(name, default, parse_time, format_time)
         if name in self.data and not low <= value <= high:
             raise self.error(name, f"{self.data[name]!r} is out of range {format_time(low)} to {format_time(high)}")
         return value
 
     def size(self, name: str, default: Any = _REQUIRED, low: int = 1, high: int = 2**50) -> int:
-        value = self._parse(name, default, parse_size)
+        value = self._parse(name, default, parse_size, format_size)
         if name in self.data and not low <= value <= high:
             raise self.error(name, f"{self.data[name]!r} is out of range {format_size(low)} to {format_size(high)}")
         return value
 
     def rate(self, name: str, default: Any = _REQUIRED) -> int:
-        return self._parse(name, default, parse_rate)
+        return self._parse(name, default, parse_rate, format_rate)
 
     def bounds(self, name: str, read: Callable[[Table], int]) -> tuple[int, int]:
         """Two bounds, or one value that is both; ``read`` takes each from a table of its own."""
@@ -197,6 +207,10 @@ class Table:
         if high < low:
             raise self.error(name, "the bounds are the wrong way round")
         return low, high
+
+    def value(self, name: str, default: Any = _REQUIRED) -> Any:
+        """Whatever stands there; the caller looks at its type."""
+        return self._get(name, default)
 
     def items(self, name: str, default: Any = _REQUIRED) -> list[Any]:
         value = self._get(name, default)

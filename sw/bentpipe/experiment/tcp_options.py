@@ -15,7 +15,7 @@ from bentpipe.experiment.units import format_time
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
 
-__all__ = ["known_keys", "make_config", "options_text", "read_options"]
+__all__ = ["known_keys", "make_config", "note_defaults", "options_text", "read_options"]
 
 _MAX_WINDOW: Final = 2**30 - 1
 _TIME: Final = "_ps"
@@ -56,6 +56,17 @@ def read_options(table: Table) -> dict[str, Any]:
         else:
             options[name] = table.size(key, low=0)
     return options
+
+
+def note_defaults(table: Table) -> None:
+    """Note TcpConfig's own defaults of what a ``tcp`` table, below which there is no other, doesn't give."""
+    from bentpipe.tcp.config import TcpConfig
+
+    fields = {f.name: f for f in dataclasses.fields(TcpConfig) if f.init}
+    for key, (name, _) in _members().items():
+        default = fields[name].default
+        if key not in table and default is not dataclasses.MISSING:
+            table.note(key, default, format_time if name.endswith(_TIME) else None)
 
 
 def make_config(options: dict[str, Any], mtu: int, table: Table) -> TcpConfig:

@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.results.report import STYLE, html_table
+from bentpipe.experiment.changes import change_text
+from bentpipe.results.report import STYLE, html_notes, html_table
 from bentpipe.results.schema import SCHEMA_VERSION
-from bentpipe.results.tables import PUBLISHED_COLUMNS, figure_text, print_table, published_rows
+from bentpipe.results.tables import PUBLISHED_COLUMNS, figure_text, print_notes, print_table, published_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from bentpipe.experiment.schema import Experiment
 
-__all__ = ["CASE_COLUMNS", "case_folder", "case_rows", "cases_html", "make_cases_report", "print_cases", "sum_up_cases"]
+__all__ = ["case_folder", "case_table", "cases_html", "make_cases_report", "print_cases", "sum_up_cases"]
 
-CASE_COLUMNS: Final = ("case", "Mb/s", "fairness", "retransmitted", "time-outs", "cells dropped", "simulated", "status")
+_COLUMNS: Final = ("case", "Mb/s", "fairness", "retransmitted", "time-outs", "cells dropped", "simulated", "status")
 
 
 def case_folder(name: str) -> str:
@@ -37,9 +38,13 @@ def sum_up_cases(experiment: Experiment, summaries: Sequence[dict[str, Any]]) ->
         Any of the cases.
     summaries : Sequence[dict]
         Of the runs so far, in the order of the cases.
+
+    ``changes`` of the whole are those that every case has; a case has the rest.
     """
     order = ("failed", "interrupted", "done")
     states = [s["status"] for s in summaries]
+    common = [change for change in summaries[0]["changes"] if all(change in s["changes"] for s in summaries)]
+    outcomes = [_outcome(s) for s in summaries]
     return {
         "schema": SCHEMA_VERSION,
         "kind": "cases",
@@ -52,6 +57,7 @@ def sum_up_cases(experiment: Experiment, summaries: Sequence[dict[str, Any]]) ->
         "reason": next((f"{s['case']['name']}: {s['reason']}" for s in summaries if s["reason"]), None),
         "shortened": any(s["shortened"] for s in summaries),
         "settings": summaries[0]["settings"],
+        "changes": common,
         "seed": experiment.seed,
         "axis": experiment.axis,
         "versions": summaries[0]["versions"],
@@ -60,20 +66,41 @@ def sum_up_cases(experiment: Experiment, summaries: Sequence[dict[str, Any]]) ->
                 **s["case"],
                 "folder": case_folder(s["case"]["name"]),
                 "status": s["status"],
+                "shortened": s["shortened"],
+                "changes": [change for change in s["changes"] if change not in common],
+                "same_as": next((summaries[i]["case"]["name"] for i in range(n) if outcomes[i] == outcomes[n]), None),
                 "time": s["time"],
                 "metrics": s["metrics"],
                 "retransmits": sum(flow.get("retransmits", 0) for flow in s["flows"]),
                 "timeouts": sum(flow.get("timeouts", 0) for flow in s["flows"]),
                 "drops": sum(sum(reasons.values()) for reasons in s["drops"].values()),
             }
-            for s in summaries
+            for n, s in enumerate(summaries)
         ],
         "published": [row for s in summaries for row in s["published"]],
     }
 
 
-def case_rows(summary: dict[str, Any]) -> list[list[str]]:
-    return [
+def _outcome(summary: dict[str, Any]) -> list[Any]:
+    """What tells runs apart: what each flow delivered and what it took, and where cells were dropped."""
+    keys = ("octets_delivered", "goodput_bps", "segments_sent", "retransmits", "timeouts", "datagrams_sent")
+    return [*([flow.get(key) for key in keys] for flow in summary["flows"]), summary["drops"]]
+
+
+def _remark(case: dict[str, Any]) -> str:
+    """What must stand beside a case's figures."""
+    remarks = []
+    if case["shortened"]:
+        remarks.append(f"shortened from {case['time']['full_s']:g} s")
+    remarks += map(change_text, case["changes"])
+    if case["same_as"]:
+        remarks.append(f"no difference from {case['same_as']!r}{' yet' if case['shortened'] else ''}")
+    return "; ".join(remarks)
+
+
+def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Columns and rows: a case a row; a column of remarks if there are any."""
+    rows = [
         [
             case["name"],
             figure_text(case["metrics"]["aggregate_goodput"] / 1e6),
@@ -86,29 +113,21 @@ def case_rows(summary: dict[str, Any]) -> list[list[str]]:
         ]
         for case in summary["cases"]
     ]
-
-
-def _note(summary: dict[str, Any]) -> str | None:
-    if not summary["published"]:
-        return None
-    if summary["shortened"]:
-        return "Shortened runs: start-up weighs more than in the published figures; don't compare them."
-    if summary["settings"]:
-        return f"Settings differ from the published set-up: {', '.join(summary['settings'])}."
-    return None
+    remarks = [_remark(case) for case in summary["cases"]]
+    if not any(remarks):
+        return _COLUMNS, rows
+    return (*_COLUMNS, "remark"), [[*row, remark] for row, remark in zip(rows, remarks, strict=True)]
 
 
 def print_cases(console: Console, summary: dict[str, Any]) -> None:
     """The cases, and the published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
+    print_notes(console, summary)
     console.print()
-    print_table(console, "Cases", CASE_COLUMNS, case_rows(summary), 1)
+    print_table(console, "Cases", *case_table(summary), 1)
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
-        note = _note(summary)
-        if note:
-            console.print(note, style="yellow", highlight=False)
 
 
 def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:
@@ -131,16 +150,14 @@ def cases_html(summary: dict[str, Any], overview_svg: str) -> str:
     ]
     if s["status"] != "done":
         parts.append(f'<p class="bad">{html.escape(s["status"])}: {html.escape(s["reason"] or "Ctrl-C")}</p>')
+    parts += html_notes(s)
     if s["description"]:
         parts.append(f"<p>{html.escape(s['description'])}</p>")
     if s["published"]:
         parts.append("<h2>Published figures and ours</h2>")
-        note = _note(s)
-        if note:
-            parts.append(f'<p class="note">{html.escape(note)}</p>')
         parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
     parts += ["<h2>Cases</h2>", overview_svg[overview_svg.index("<svg") :]]
-    parts.append(html_table(CASE_COLUMNS, case_rows(s), 1))
+    parts.append(html_table(*case_table(s), 1))
     links = ", ".join(f'<a href="{c["folder"]}/report.html">{html.escape(c["name"])}</a>' for c in s["cases"])
     parts.append(f"<p>Each case's own report: {links}.</p>")
     return (

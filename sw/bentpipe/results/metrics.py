@@ -6,10 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["BEST_TCP_BPS", "compare", "fairness", "metrics"]
+__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics"]
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
+
+NOT_COMPARED: Final = frozenset({"failed", "shortened"})
+"""What makes a run's figures none to compare with published ones."""
 
 
 def fairness(rates: Sequence[float]) -> float | None:
@@ -34,15 +37,22 @@ def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     return found
 
 
-def compare(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None]) -> list[dict[str, Any]]:
+def compare(
+    rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], remarks: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """The published rows with ``ours`` in the row's unit and ``ratio`` of ours to the measured figure (to the
-    predicted one where nothing was measured); both None where this run gives no such figure."""
+    predicted one where nothing was measured); both None where this run gives no such figure.
+
+    ``remarks`` say what stands between this run and the published one, and go into each row. Where one of
+    :data:`NOT_COMPARED` is among them there is no ratio.
+    """
     table = []
+    compared = not NOT_COMPARED.intersection(remarks)
     for row in rows:
         ours = found.get(row["metric"]) if row["metric"] else None
         if ours is not None and row["unit"] == "Mb/s":
             ours /= 1e6
         reference = row["measured"] if row["measured"] is not None else row["predicted"]
-        ratio = ours / reference if ours is not None and reference else None
-        table.append({**row, "ours": ours, "ratio": ratio})
+        ratio = ours / reference if compared and ours is not None and reference else None
+        table.append({**row, "ours": ours, "ratio": ratio, "remarks": list(remarks)})
     return table

@@ -12,17 +12,18 @@ from typing import Any, Final
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     PUBLISHED_COLUMNS,
+    TEXTS,
     broken_text,
     drop_rows,
     figure_text,
     flow_tables,
     lines_text,
-    note_text,
+    note_texts,
     published_rows,
     time_text,
 )
 
-__all__ = ["STYLE", "html_table", "make_report", "report_html"]
+__all__ = ["STYLE", "html_notes", "html_table", "make_report", "report_html"]
 
 STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -52,10 +53,10 @@ def make_report(folder: Path, result: RunResult) -> None:
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, strong: str = "") -> str:
-    """A table; its first ``left`` columns and its sources are texts, the column ``strong`` is bold."""
+    """A table; its first ``left`` columns and those of ``TEXTS`` are texts, the column ``strong`` is bold."""
 
     def kind(index: int) -> str:
-        names = ["l"] if index < left or columns[index] == "source" else []
+        names = ["l"] if index < left or columns[index] in TEXTS else []
         return " ".join([*names, *(["ours"] if columns[index] == strong else [])])
 
     head = "".join(f'<th class="{kind(i)}">{html.escape(name)}</th>' for i, name in enumerate(columns))
@@ -64,6 +65,11 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int,
         for row in rows
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def html_notes(summary: dict[str, Any]) -> list[str]:
+    """What must stand beside the figures."""
+    return [f'<p class="note">{html.escape(note)}</p>' for note in note_texts(summary)]
 
 
 def _image(alt: str, svg: bytes) -> str:
@@ -81,13 +87,11 @@ def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | No
         parts.append(f'<p class="bad">The experiment failed: {html.escape(str(s["reason"]))}</p>')
     if s["status"] == "interrupted":
         parts.append('<p class="note">Interrupted; what was there is kept.</p>')
+    parts += html_notes(s)
     if s["description"]:
         parts.append(f"<p>{html.escape(s['description'])}</p>")
     if s["published"]:
         parts.append("<h2>Published figures and ours</h2>")
-        note = note_text(s)
-        if note:
-            parts.append(f'<p class="note">{html.escape(note)}</p>')
         parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
     if sequence_svg is not None:
         parts += ["<h2>Segments over time</h2>", _image("Segments sent and acknowledged over time", sequence_svg)]

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from bentpipe.experiment.changes import change_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
     "PUBLISHED_COLUMNS",
+    "TEXTS",
     "broken_text",
     "drop_rows",
     "figure_text",
     "flow_tables",
     "lines_text",
-    "note_text",
+    "note_texts",
+    "print_notes",
     "print_run",
     "print_table",
     "published_rows",
@@ -23,6 +27,9 @@ __all__ = [
 ]
 
 PUBLISHED_COLUMNS = ("quantity", "case", "unit", "measured", "predicted", "ours", "ours : measured", "source")
+
+TEXTS = frozenset({"source", "remark"})
+"""Columns that are read as texts, wherever they stand."""
 
 
 def figure_text(value: float | None) -> str:
@@ -104,11 +111,14 @@ def _ms(ps: int) -> str:
 
 
 def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """The published figures beside ours; where the run isn't the published one, the ratio says so."""
     table = []
     for row in rows:
-        ratio = "-"
-        if row["ratio"] is not None:
-            ratio = f"{row['ratio']:.3f}" + ("" if row["measured"] is not None else " (predicted)")
+        predicted = ["predicted"] if row["ratio"] is not None and row["measured"] is None else []
+        remarks = ", ".join([*predicted, *(row["remarks"] if row["ours"] is not None else [])])
+        ratio = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
+        if remarks:
+            ratio = remarks if row["ratio"] is None else f"{ratio} ({remarks})"
         figures = [figure_text(row[key]) for key in ("measured", "predicted", "ours")]
         table.append([row["quantity"], row["case"], row["unit"], *figures, ratio, row["source"]])
     return table
@@ -122,21 +132,23 @@ def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
 
 def time_text(summary: dict[str, Any]) -> str:
     time = summary["time"]
-    text = f"{time['simulated_s']:.3f} s simulated in {time['wall_s']:.1f} s"
+    text = f"{time['simulated_s']:.3f} s simulated"
+    if summary["shortened"]:
+        text += f", shortened from {time['full_s']:g} s,"
+    text += f" in {time['wall_s']:.1f} s"
     if time["wall_per_simulated"]:
         text += f" ({1 / time['wall_per_simulated']:.2f} x real time)"
     return text
 
 
-def note_text(summary: dict[str, Any]) -> str | None:
-    """What a reader must know before comparing."""
-    if not summary["published"]:
-        return None
+def note_texts(summary: dict[str, Any]) -> list[str]:
+    """What a reader must know before reading the figures of a run, or of the cases of an experiment."""
+    notes = []
     if summary["shortened"]:
-        return "A shortened run: start-up weighs more than in the published figures; don't compare them."
-    if summary["settings"]:
-        return f"Settings differ from the published set-up: {', '.join(summary['settings'])}."
-    return None
+        notes.append("Shortened: start-up weighs more than in a whole run; no figure compares with a published one.")
+    if summary["changes"]:
+        notes.append(f"Changed from the experiment's file: {'; '.join(map(change_text, summary['changes']))}.")
+    return notes
 
 
 def lines_text(summary: dict[str, Any]) -> str | None:
@@ -156,22 +168,31 @@ def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
-    """A table; its first ``left`` columns and its sources are texts."""
+    """A table; its first ``left`` columns and those of :data:`TEXTS` are texts."""
     from rich.table import Table
 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for index, name in enumerate(columns):
-        last = name == "source"
-        made.add_column(name, justify="left" if index < left or last else "right", overflow="fold")
+        text = index < left or name in TEXTS
+        made.add_column(name, justify="left" if text else "right", overflow="fold")
     for row in rows:
         made.add_row(*row)
     console.print(made)
+
+
+def print_notes(console: Console, summary: dict[str, Any]) -> None:
+    """What must stand beside the figures."""
+    from rich.text import Text
+
+    for note in note_texts(summary):
+        console.print(Text(note, "yellow"))
 
 
 def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> None:
     """Flows, drops, and published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     console.print(f"{time_text(summary)}, seed {summary['seed']}", highlight=False)
+    print_notes(console, summary)
     console.print()
     for title, columns, rows in flow_tables(flows):
         print_table(console, title, columns, rows, 2)
@@ -196,6 +217,4 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
-        note = note_text(summary)
-        if note:
-            console.print(note, style="yellow", highlight=False)
+        print_notes(console, summary)

@@ -1,0 +1,83 @@
+"""What was changed in an experiment, against its file: each key with its old and its new value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Change", "change_text", "changes_between"]
+
+_APART: Final = ("record", "experiment.seed", "experiment.duration", "experiment.quick")
+"""What is recorded changes no figure; seed and duration are compared as they were read, with ``--seed`` and so on."""
+
+_LONGEST: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A dotted key as ``--set`` has it, its value in the file (or else the default), and in the run; None: not given.
+
+    ``*`` in the key stands for every entry of a list or of a table of names, where all were changed alike.
+    """
+
+    key: str
+    old: Any
+    new: Any
+
+
+def changes_between(before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Change]:
+    """How two documents differ in what decides a run's figures.
+
+    Parameters
+    ----------
+    before, after : Mapping
+        As ``tomllib`` gives them: a file (with the values of its case), and the same with ``--set`` in it.
+    defaults : Mapping
+        Values by dotted key of what stands in neither (:class:`bentpipe.experiment.table.Source`).
+    """
+    found = _between("", before, after, defaults)
+    return [c for c in found if not any(f"{c.key}.".startswith(f"{apart}.") for apart in _APART)]
+
+
+def _between(path: str, before: Any, after: Any, defaults: Mapping[str, Any]) -> list[Change]:
+    if before == after and isinstance(before, bool) == isinstance(after, bool):
+        return []
+    one, two = _entries(before), _entries(after)
+    if (one is None and before is not None) or (two is None and after is not None) or one is two is None:
+        return [Change(path, defaults.get(path) if before is None else before, after)]
+    one, two = one or {}, two or {}
+    found: list[Change] = []
+    relative: list[list[Change]] = []
+    for name in dict.fromkeys((*one, *two)):
+        full = f"{path}.{name}" if path else name
+        inside = _between(full, one.get(name), two.get(name), defaults)
+        found += inside
+        relative.append([Change(c.key.removeprefix(full), c.old, c.new) for c in inside])
+    first = relative[0]
+    if path and len(relative) > 1 and all(c.key for c in first) and all(each == first for each in relative):
+        return [Change(f"{path}.*{c.key}", c.old, c.new) for c in first]
+    return found
+
+
+def _entries(value: Any) -> dict[str, Any] | None:
+    """What a table or a list of tables holds, by name or number; None of a value."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        return {str(index): item for index, item in enumerate(value)}
+    return None
+
+
+def change_text(change: Mapping[str, Any]) -> str:
+    """``network.lines.satellite.ber: 0 -> 1e-08``, of a change as ``result.json`` has it."""
+    return f"{change['key']}: {_value(change['old'])} -> {_value(change['new'])}"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
