@@ -47,7 +47,7 @@ def _switch():
         busy = probe["elaborate.ring_read"][p] != probe["elaborate.ring_write"][p]
         soonest = Mux(busy & (tick < soonest), tick, soonest)
     spec.condition("invariant", node.status.due == soonest)
-    pulses = _pulses(spec, node.o.valid)
+    pulses = _pulses(spec, node.o.valid, node.drop)
     return Proof("idle_switch", spec), pulses
 
 
@@ -107,7 +107,7 @@ def _link(delay_cells):
     spec = Spec(probe)
     _quiet(spec, probe)
     spec.condition("invariant", 1)
-    pulses = _pulses(spec, node.o.valid)
+    pulses = _pulses(spec, node.o.valid, node.error)
     return Proof(f"idle_link_{delay_cells}", spec), pulses
 
 

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
@@ -49,6 +49,9 @@ class Link(wiring.Component):
     -------
     i, o, time, status, csr
         The faces of a node. ``i.hec_error`` passes on.
+    error : Out(1)
+        For one clock, at 416 bits together with ``o`` (without delay memory): the cell that came with the tick has bit
+        errors.
 
     Notes
     -----
@@ -61,7 +64,7 @@ class Link(wiring.Component):
         if delay_cells not in [0, *(1 << k for k in range(1, 17))]:
             raise ValueError(f"delay_cells must be 0 or a power of two from 2 to 65536, not {delay_cells!r}")
         self.width, self.delay_cells = width, delay_cells
-        super().__init__({**node_members(width, 1), "csr": In(CsrSignature())})
+        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -80,6 +83,7 @@ class Link(wiring.Component):
             Signal(32, name=n) for n in ("cells", "errored", "corrected", "rejected")
         )
         fixed, bad, hit = hec_error
+        m.d.sync += self.error.eq(taken & hit)
         with m.If(taken):
             m.d.sync += cells.eq(cells + 1)
             with m.If(hit):

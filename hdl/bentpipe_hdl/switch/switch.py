@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from ..cell import (
     FRACTION_BITS,
@@ -100,6 +100,10 @@ class Switch(wiring.Component):
     -------
     i, o : cells in and out
         A cell of tick T comes out in tick T+1 at the earliest. Not ``hec_error``: such cells are dropped here.
+    drop, drop_vc, drop_reason, drop_accepted : Out
+        For one clock, registered as ``o`` is: the cell of this VC that came with the tick was dropped, for the reason
+        (0 to 3, in the order of the counters), after so many of its VC had been accepted (modulo 2**32). So whoever
+        watches knows which cell of the VC it was, and need not look at those that are not dropped.
     time, status, csr
 
     Raises
@@ -126,7 +130,13 @@ class Switch(wiring.Component):
             raise ValueError(f"slot_bits must be from 4 to 12, not {slot_bits!r}")
         self.width, self.vcs, self.cells, self.ports = width, vcs, cells, ports
         self.slot_bits = slot_bits
-        super().__init__({**node_members(width, ports), "csr": In(CsrSignature())})
+        drop = {
+            "drop": Out(1),
+            "drop_vc": Out(range(vcs)),
+            "drop_reason": Out(range(len(REASONS))),
+            "drop_accepted": Out(32),
+        }
+        super().__init__({**node_members(width, ports), "csr": In(CsrSignature()), **drop})
 
     def elaborate(self, platform):
         m = Module()
@@ -436,6 +446,9 @@ class Switch(wiring.Component):
         m.d.comb += drop_index.eq(Cat(reason, vc))
         dropped = drops.read(drop_index)
         drops.write(drop_index, dropped + 1, lost, clear=(clearing, clear, 0))
+        m.d.sync += self.drop.eq(lost)
+        with m.If(lost):
+            m.d.sync += [self.drop_vc.eq(vc), self.drop_reason.eq(reason), self.drop_accepted.eq(a.accepted)]
         strays = Array(Signal(32, name=f"stray{k}") for k in range(2 * ports))
         for p in range(ports):
             with m.If(stray), m.If(in_port == p):

@@ -63,6 +63,27 @@ def test_an_error_at_each_place_of_the_payload(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_cells_with_errors_are_told(width):
+    """For one clock a cell, wherever its error is, and for no other cell."""
+    rng = random.Random(3)
+
+    async def test(bench):
+        await errors_on(bench, 1e-12)
+        told = []
+        bench.after_clock = lambda: told.append(bench.now) if bench.ctx.get(bench.node.error) else None
+        expected = []
+        for _ in range(40):
+            place = rng.choice([0, 39, 40, 423, 424, 500])
+            if place < 424:
+                expected.append(bench.now)
+            await send(bench, random_cell(rng), place)
+            await bench.tick()
+        assert told == expected
+
+    run(Link(width=width), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_header_check_follows_the_automaton(width):
     """Every single-bit error of the header, at random in correction or in detection mode."""
     rng = random.Random(2)

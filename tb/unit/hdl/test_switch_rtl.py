@@ -70,6 +70,14 @@ class Judge:
         self.left = 0
         self.waiting = []
         self.high_water = 0  # at the end of a tick: a cell that leaves makes room for one that comes
+        self.told: list[tuple[int, int, int]] = []  # VC, reason and cells accepted before of each cell told as dropped
+        self.dropped: list[tuple[int, int, int]] = []  # the same by the model
+        bench.after_clock = self._listen
+
+    def _listen(self):
+        ctx, node = self.bench.ctx, self.bench.node
+        if ctx.get(node.drop):
+            self.told.append(tuple(ctx.get(port) for port in (node.drop_vc, node.drop_reason, node.drop_accepted)))
 
     async def tick(self, arrival=None):
         """One tick: the arrival is admitted first, then a cell may leave."""
@@ -89,7 +97,12 @@ class Judge:
             tick, arrival = self.waiting.pop(0)
             if arrival:
                 cell = arrival.cell
+                before = [dict(vc.drops) for vc in self.model.vcs]
                 self.model.arrive(arrival.port, cell.header, arrival.hec_error, cell)
+                for index, vc in enumerate(self.model.vcs):
+                    for k, reason in enumerate(REASONS):
+                        if vc.drops[reason] != before[index].get(reason, 0):
+                            self.dropped.append((index, k, vc.accepted))
             departures = [d for d in self.bench.came_out[self.left :] if d.tick == tick]
             assert len(departures) <= 1
             for departure in departures:
@@ -120,7 +133,7 @@ def random_vcs(rng):
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_random_traffic(width, seed):
     """Frames of eight VCs with all policies into a small buffer, OAM cells, unknown VCs and bad HECs between
-    them: the same cells leave in the same order, and every counter agrees."""
+    them: the same cells leave in the same order, every drop is told with its place, and every counter agrees."""
     rng = random.Random(seed)
     model = Model(
         random_vcs(rng), ports=3, capacity=rng.choice([9, 12]), epd_threshold=6, clp_threshold=8, nni=frozenset({2})
@@ -158,6 +171,7 @@ def test_random_traffic(width, seed):
         await judge.finish()
         assert model.occupancy == 0
         await compare_counters(bench, model, judge.high_water)
+        assert judge.told == judge.dropped
 
     run(small(width), test, seed)
     seen = sum((vc.drops for vc in model.vcs), start=type(model.vcs[0].drops)())

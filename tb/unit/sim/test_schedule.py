@@ -27,7 +27,7 @@ def _setup(shape, rng):
     if shape.kind == "switch":
         writes += [(4, 2), (2, 8), (3, 9)]
         for port in range(2):
-            wide(0x20 + 2 * port, 3 << 16 | 0x8000)
+            wide(0x20 + 2 * port, 7 << 16 | 0x8000)
             for vc in range(4):
                 wide(0x80000 + 2 * lookup_slot(port, 0, vc, slot_bits=4), 1 << 63 | vc << 32 | vc)
         for vc in range(4):
