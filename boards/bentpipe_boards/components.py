@@ -18,13 +18,13 @@ from bentpipe_hdl.cell import NARROW, CellHeader, TimeSignature
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.hec import HecCorrector
 from bentpipe_hdl.link.gap import Gap, xorshift
+from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.switch.lookup import Lookup
 from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
 
 __all__ = ["COMPONENTS", "Entry", "Harness"]
@@ -139,7 +139,7 @@ class _Lookup(wiring.Component):
         m = Module()
         slot = Slot(m, self.time, NARROW)
         csr = CsrMap(m, self.csr)
-        lookup = Lookup(m, slot, csr, addr=0x80000, vcs=self._vcs, ports=self._ports, nni=self.nni)
+        lookup = Lookup(m, slot, csr, vcs=self._vcs, ports=self._ports, nni=self.nni)
         known, vc = lookup.find(self.header, self.port)
         csr.finish()
         m.d.comb += [self.known.eq(known), self.vc.eq(vc)]
@@ -153,7 +153,7 @@ LINE_CARD = 105
 
 COMPONENTS = (
     Entry("nic", lambda: Nic(width=NARROW, vcs=64), "64 VCs", node=True),
-    Entry("nic-1024", lambda: Nic(width=NARROW, vcs=1024, slot_bits=10), "1024 VCs", node=True),
+    Entry("nic-1024", lambda: Nic(width=NARROW, vcs=1024), "1024 VCs", node=True),
     *(
         Entry(
             f"switch-{cells}",
@@ -171,7 +171,7 @@ COMPONENTS = (
     Entry("gap", lambda: Gap(pipelined=True), "a gap a clock"),
     Entry("xorshift", lambda: _Function(xorshift, {"state": 64}, 64), "64 bits a clock"),
     Entry("tournament", lambda: _Tournament(64), "64 VCs"),
-    Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports of 256 slots"),
+    Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports"),
     Entry("sonet-framer-3", lambda: Framer(STS3C), "STS-3c, 8 bits", target_mhz=LINE_CARD),
     Entry("sonet-deframer-3", lambda: Deframer(STS3C), "STS-3c, 8 bits", target_mhz=LINE_CARD),
     Entry("sonet-terminal-3", lambda: SonetTerminal(STS3C), "STS-3c, 8 bits, both ways", target_mhz=LINE_CARD),

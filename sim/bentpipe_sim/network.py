@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 import random
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from cffi import FFI
 from .build import CSRC, Shape, build_loop, build_model
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
-from .units import cell_period, ps_to_ticks, ticks_to_ps
+from .units import MOST_VCS, cell_period, ps_to_ticks, ticks_to_ps
 
 __all__ = ["Link", "Network", "Nic", "Node", "SonetLine", "Switch"]
 
@@ -27,7 +28,7 @@ POLICIES = {"tail": (0, 0), "ppd": (1, 0), "epd": (1, 1)}
 CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 """Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
 
-_SIZES = (64, 256, 1024, 4096)
+_SIZES = (64, 256, 1024, MOST_VCS)
 """Numbers of VCs that nodes are built for: few shapes, so that few are compiled."""
 
 _EVENT = struct.Struct("<QIIIIII128s")
@@ -71,6 +72,13 @@ class Node:
     def read(self, addr: int) -> int:
         return self.network.lib.bp_csr_read(self.network.handle, self.index, addr)
 
+    def write_lookup(self, vcs: int, entries: Mapping[tuple[int, int, int], int]) -> None:
+        """Make the look-up of a node of ``vcs`` VCs find these, given by (port, VPI, VCI) and index."""
+        from bentpipe_hdl.lookup import lookup_table
+
+        for addr, value in lookup_table(vcs, entries).writes():
+            self.write(addr, value)
+
     def _expect(self, what: str, left: int, right: int) -> None:
         if (left - right) % _WORD:
             raise NetworkError(f"{self.name}: cells got lost or doubled: {what} ({left} and {right})")
@@ -89,11 +97,14 @@ class Nic(Node):
         self.receives: dict[int, dict[str, int]] = {}
 
     def shape(self) -> Shape:
-        return Shape.of("nic", vcs=_size(self.name, max([*self.sends, *self.receives, 0]) + 1))
+        return Shape.of("nic", vcs=self.size)
+
+    @property
+    def size(self) -> int:
+        """The number of VCs each way that it is built for."""
+        return _size(self.name, max([*self.sends, *self.receives, 0]) + 1)
 
     def configure(self) -> None:
-        from bentpipe_hdl.switch.lookup import lookup_slot
-
         self.write_wide(0x0010, self.period)
         self.write(0x0012, self.period + 0xFFFF >> 16)
         self.write(0x0005, int(self.nni))
@@ -101,9 +112,8 @@ class Nic(Node):
             self.write(0x10000 + vc, spec["vpi"] << 20 | spec["vci"] << 4)
             self.write_wide(0x20000 + 2 * vc, spec["period"])
         for vc, spec in self.receives.items():
-            slot = lookup_slot(0, spec["vpi"], spec["vci"])
-            self.write_wide(0x80000 + 2 * slot, 1 << 63 | vc << 32 | spec["vpi"] << 16 | spec["vci"])
             self.write(0x40000 + vc, spec["cells"])
+        self.write_lookup(self.size, {(0, spec["vpi"], spec["vci"]): vc for vc, spec in self.receives.items()})
 
     def counters(self) -> dict[str, Any]:
         names = ("pdus_ok", "pdus_crc", "pdus_length", "pdus_lost_last", "pdus_overlength", "pdus_abort")
@@ -146,12 +156,14 @@ class Switch(Node):
         self.vcs: list[dict[str, Any]] = []
 
     def shape(self) -> Shape:
-        vcs = _size(self.name, len(self.vcs))
-        return Shape.of("switch", vcs=vcs, cells=self.settings["buffer_cells"], ports=self.ports)
+        return Shape.of("switch", vcs=self.size, cells=self.settings["buffer_cells"], ports=self.ports)
+
+    @property
+    def size(self) -> int:
+        """The number of VCs that it is built for."""
+        return _size(self.name, len(self.vcs))
 
     def configure(self) -> None:
-        from bentpipe_hdl.switch.lookup import lookup_slot
-
         cells, nni = self.settings["buffer_cells"], self.settings["nni_ports"]
         self.write(0x0001, cells)
         self.write(0x0002, _or(self.settings["epd_threshold"], cells))
@@ -161,13 +173,13 @@ class Switch(Node):
         for port, period in enumerate(self.periods):
             self.write_wide(0x0020 + 2 * port, period)
         for index, vc in enumerate(self.vcs):
-            slot = lookup_slot(vc["in_port"], vc["vpi"], vc["vci"])
-            self.write_wide(0x80000 + 2 * slot, 1 << 63 | index << 32 | vc["vpi"] << 16 | vc["vci"])
             ppd, epd = POLICIES[vc["policy"]]
             own = vc["epd_threshold"] is not None
             word = (vc["limit"] or cells) | (vc["epd_threshold"] or 0) << 16 | vc["out_port"] << 32
             self.write_wide(0x10000 + 2 * index, word | ppd << 36 | epd << 37 | own << 38 | 1 << 39)
             self.write(0x20000 + index, vc["out_vpi"] << 16 | vc["out_vci"])
+        entries = {(vc["in_port"], vc["vpi"], vc["vci"]): index for index, vc in enumerate(self.vcs)}
+        self.write_lookup(self.size, entries)
 
     def counters(self) -> dict[str, Any]:
         vcs, ports = range(len(self.vcs)), range(self.ports)
@@ -226,19 +238,17 @@ class Link(Node):
             raise NetworkError(f"{what}: numbers start at 1, not {numbers[0]}")
         if (vpi, vci) in self.losses:
             raise NetworkError(f"{what}: given twice")
-        for other in self.losses:
-            Network._distinct(what, self.name, 0, (vpi, vci), (0, *other))
         self.losses[vpi, vci] = (bool(by_pdu), numbers)
         entries = sum(len(kept) + 1 for _, kept in self.losses.values())
         if len(self.losses) > VCS or entries > ENTRIES:
             raise NetworkError(f"{what}: a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
 
     def _configure_losses(self) -> None:
-        from bentpipe_hdl.switch.lookup import lookup_slot
+        from bentpipe_hdl.link.losses import VCS
 
         place = 0
-        for index, ((vpi, vci), (by_pdu, numbers)) in enumerate(self.losses.items()):
-            self.write_wide(0x80000 + 2 * lookup_slot(0, vpi, vci), 1 << 63 | index << 32 | vpi << 16 | vci)
+        self.write_lookup(VCS, {(0, vpi, vci): index for index, (vpi, vci) in enumerate(self.losses)})
+        for index, (by_pdu, numbers) in enumerate(self.losses.values()):
             self.write(0x10000 + index, place | by_pdu << 8)
             for number in (*numbers, 0):
                 self.write(0x20000 + place, number)
@@ -578,13 +588,17 @@ class Network:
             for port in (in_port, out_port):
                 if vpi > 255 and port not in switch.settings["nni_ports"]:
                     raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
-            for other in switch.vcs:
-                self._distinct(what, switch.name, in_port, (vpi, vci), (other["in_port"], other["vpi"], other["vci"]))
+            if any((other["in_port"], other["vpi"], other["vci"]) == (in_port, vpi, vci) for other in switch.vcs):
+                raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {in_port} of {switch.name}")
             for what_limit, value in (("limit", limit), ("epd_threshold", epd_threshold)):
                 if value is not None and not 0 <= value <= 65535:
                     raise NetworkError(f"{what}: {what_limit} must be from 0 to 65535 cells, not {value}")
-        for other_vc in sink.receives.values():
-            self._distinct(what, sink.name, 0, (vpi, vci), (0, other_vc["vpi"], other_vc["vci"]))
+            _size(switch.name, len(switch.vcs) + 1)
+        if any((other["vpi"], other["vci"]) == (vpi, vci) for other in sink.receives.values()):
+            raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port 0 of {sink.name}")
+        index = next(k for k in itertools.count() if k not in source.sends and k not in sink.receives)
+        for nic in (source, sink):
+            _size(nic.name, index + 1)
         for switch, in_port, out_port in hops:
             switch.vcs.append(
                 {
@@ -599,22 +613,9 @@ class Network:
                     "epd_threshold": epd_threshold,
                 }
             )
-        index = next(k for k in range(_SIZES[-1]) if k not in source.sends and k not in sink.receives)
         source.sends[index] = {"vpi": vpi, "vci": vci, "period": period}
         sink.receives[index] = {"vpi": vpi, "vci": vci, "cells": (max_sdu + 8 + 47) // 48}
         return index
-
-    @staticmethod
-    def _distinct(what: str, node: str, port: int, new: tuple[int, int], other: tuple[int, int, int]) -> None:
-        if port != other[0]:
-            return
-        if new == other[1:]:
-            raise NetworkError(f"{what}: VPI/VCI {new[0]}/{new[1]} is used twice at port {port} of {node}")
-        if (new[0] ^ new[1] ^ other[1] ^ other[2]) & 0xFF == 0:
-            raise NetworkError(
-                f"{what}: VPI/VCI {new[0]}/{new[1]} and {other[1]}/{other[2]} share a look-up slot at port {port} of "
-                f"{node} (the low 8 bits of VPI xor VCI): choose another VCI"
-            )
 
     def shapes(self) -> list[Shape]:
         """The shapes of this network's nodes, each once."""

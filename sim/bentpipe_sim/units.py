@@ -1,4 +1,4 @@
-"""Ticks, picoseconds, rates.
+"""Ticks, picoseconds, rates; how many VCs a node has.
 
 A tick of the simulated network is a quarter of an OC-12c cell: 424 bits / 599.04 Mb/s / 4 = 53/299520000 s = 176.95 ns.
 So an OC-12c cell takes 4 ticks and an OC-3c cell 16, exactly; other rates are met to 0.5 ppm.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["TICKS_A_SECOND", "TICK_PS", "cell_period", "ps_to_ticks", "ticks_to_ps"]
+__all__ = ["MOST_VCS", "TICKS_A_SECOND", "TICK_PS", "cell_period", "ps_to_ticks", "ticks_to_ps"]
 
 _PS: Final = 53 * 10**12
 _TICKS: Final = 299_520_000
 
 TICKS_A_SECOND: Final = _TICKS / 53
 TICK_PS: Final = _PS / _TICKS
+
+MOST_VCS: Final = 4096
+"""VCs of a node, at most: of a switch, or of a NIC in both directions together."""
 
 
 def ps_to_ticks(ps: int) -> int:

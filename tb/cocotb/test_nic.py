@@ -5,9 +5,9 @@ import pytest
 from benches.run import run
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.nodes import Nic
-from cocotb_nodes.bench_nic import SLOT_BITS, VCS
+from cocotb_nodes.bench_nic import VCS
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_nic(width, tmp_path):
-    run(Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS), "cocotb_nodes.bench_nic", tmp_path)
+    run(Nic(width=width, vcs=VCS), "cocotb_nodes.bench_nic", tmp_path)

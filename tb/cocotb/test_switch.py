@@ -5,10 +5,10 @@ import pytest
 from benches.run import run
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.nodes import Switch
-from cocotb_nodes.bench_switch import CELLS, PORTS, SLOT_BITS, VCS
+from cocotb_nodes.bench_switch import CELLS, PORTS, VCS
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_switch(width, tmp_path):
-    node = Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, slot_bits=SLOT_BITS)
+    node = Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS)
     run(node, "cocotb_nodes.bench_switch", tmp_path)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import cocotb
-from bentpipe_hdl.switch.lookup import lookup_slot
+from bentpipe_hdl.lookup import lookup_table
 from bentpipe_sim.interface import PduStatus
 from cocotb_nodes.environment import Arrival, Environment, Pdu, gaps, wide_write
 from models.aal5 import MAX_SDU, Reassembler, cells_of, cpcs_pdu, segment
@@ -14,14 +14,14 @@ from models.cell import Cell, Header
 from models.crc import crc32_aal5
 from models.gcra import VirtualScheduling
 
-VCS, SLOT_BITS = 64, 8
+VCS = 64
 CORNERS = [1, 2, 39, 40, 41, 44, 47, 48, 49, 87, 88, 89, 95, 96, 97, 136, 137]
 VERDICTS = [status for status in PduStatus if status is not PduStatus.SENT]
 
 
 def vpi_vci(vc):
     vpi = vc * 7 % 256
-    return vpi, vpi ^ vc | (vc + 4) << SLOT_BITS
+    return vpi, vpi ^ vc | vc + 4 << 8
 
 
 def header_of(vc):
@@ -31,17 +31,11 @@ def header_of(vc):
 def settings(line=1, tolerance=0, periods=None, max_sdu=None):
     """The registers of the NIC: every table whole, so that nothing of an earlier test is left."""
     writes = [*wide_write(0x10, int(line * 65536)), (0x12, tolerance), (5, 0)]
-    lookup = dict.fromkeys(range(1 << SLOT_BITS), 0)
     for vc in range(VCS):
         period = (periods or {}).get(vc, line)
-        vpi, vci = vpi_vci(vc)
-        slot = lookup_slot(0, vpi, vci, slot_bits=SLOT_BITS)
-        assert not lookup[slot], "two VCs in a slot"
-        lookup[slot] = 1 << 63 | vc << 32 | vpi << 16 | vci
         writes += [(0x10000 + vc, int(header_of(vc))), (0x40000 + vc, cells_of((max_sdu or {}).get(vc, MAX_SDU)))]
         writes += wide_write(0x20000 + 2 * vc, int(period * 65536))
-    for slot, entry in lookup.items():
-        writes += wide_write(0x80000 + 2 * slot, entry)
+    writes += lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes()
     return writes
 
 
@@ -167,7 +161,7 @@ def incoming(rng, max_sdu, count):
         draw, vc = rng.random(), rng.randrange(VCS)
         vpi, vci = vpi_vci(vc)
         if draw < 0.02:
-            yield Arrival(Cell(Header(vpi, vci ^ 1 << SLOT_BITS, rng.randrange(4)), rng.randbytes(48)))
+            yield Arrival(Cell(Header(vpi, vci ^ 1 << 8, rng.randrange(4)), rng.randbytes(48)))
         elif draw < 0.06:
             yield Arrival(Cell(Header(vpi, vci, rng.randrange(4, 8)), rng.randbytes(48)))
         elif draw < 0.08:

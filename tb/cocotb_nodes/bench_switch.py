@@ -5,14 +5,14 @@ from collections import Counter
 from fractions import Fraction
 
 import cocotb
-from bentpipe_hdl.switch.lookup import lookup_slot
+from bentpipe_hdl.lookup import lookup_table
 from cocotb_nodes.environment import Arrival, Departure, Environment, gaps, wide_write
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
 from models.ports import PortClocks
 from models.switch import Drop, Frame, Switch, Vc
 
-VCS, CELLS, PORTS, SLOT_BITS = 16, 48, 4, 6
+VCS, CELLS, PORTS = 16, 48, 4
 REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP)
 NONE = 0xFFFF
 
@@ -25,18 +25,13 @@ def settings(model, clocks):
     ]  # fmt: skip
     for port, period in enumerate(clocks.periods):
         writes += wide_write(0x20 + 2 * port, int(period * 65536))
-    lookup = dict.fromkeys(range(PORTS << SLOT_BITS), 0)
     for index, vc in enumerate(model.vcs):
-        slot = lookup_slot(vc.in_port, vc.in_vpi, vc.in_vci, slot_bits=SLOT_BITS)
-        assert not lookup[slot], "two VCs in a slot"
-        lookup[slot] = 1 << 63 | index << 32 | vc.in_vpi << 16 | vc.in_vci
         word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
         word |= vc.ppd << 36 | vc.epd << 37 | (vc.epd_threshold is not None) << 38 | 1 << 39
         writes += wide_write(0x10000 + 2 * index, word)
         no_vpi = 0 if vc.out_port in model.nni else index % 16 << 8  # at a UNI the upper bits have no place
         writes += [(0x20000 + index, (vc.out_vpi | no_vpi) << 16 | vc.out_vci)]
-    for slot, entry in lookup.items():
-        writes += wide_write(0x80000 + 2 * slot, entry)
+    writes += lookup_table(VCS, {(vc.in_port, vc.in_vpi, vc.in_vci): k for k, vc in enumerate(model.vcs)}).writes()
     return writes
 
 
@@ -49,7 +44,7 @@ def random_vcs(rng):
         in_port, out_port = k % PORTS, rng.randrange(PORTS)
         in_bits, out_bits = (12 if port % 2 else 8 for port in (in_port, out_port))
         in_vpi = rng.getrandbits(in_bits)
-        in_vci = (in_vpi ^ k // PORTS) & (1 << SLOT_BITS) - 1 | rng.getrandbits(10) << SLOT_BITS
+        in_vci = rng.getrandbits(14) << 2 | k // PORTS
         limit = rng.choice([4, 10, NONE, NONE])
         vcs.append(Vc(in_port, in_vpi, in_vci, out_port, rng.getrandbits(out_bits), rng.getrandbits(16),
                       limit=limit, ppd=bool(ppd), epd=bool(epd), epd_threshold=own))  # fmt: skip
@@ -65,7 +60,7 @@ def traffic(rng, model, count):
         interface = model.interface(vc.in_port)
         gfc = rng.choice([0, 0, 9]) if interface is Interface.UNI else 0
         if draw < 0.03:
-            wrong = rng.choice([(vc.in_vpi ^ 1 << SLOT_BITS, vc.in_vci), (vc.in_vpi, vc.in_vci ^ 1 << 15)])
+            wrong = rng.choice([(vc.in_vpi ^ 1 << 6, vc.in_vci), (vc.in_vpi, vc.in_vci ^ 1 << 15)])
             header = Header(*wrong, rng.randrange(8), gfc=gfc, interface=interface)
             yield Arrival(Cell(header, rng.randbytes(48)), vc.in_port)
         elif draw < 0.05:  # this VC, but of another port

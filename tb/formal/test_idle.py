@@ -37,7 +37,7 @@ def _pulses(spec, *outputs):
 
 
 def _switch():
-    node = Switch(vcs=4, cells=4, ports=2, slot_bits=4)
+    node = Switch(vcs=4, cells=4, ports=2)
     probe = Probe(node)
     spec = Spec(probe)
     _quiet(spec, probe)
@@ -52,7 +52,7 @@ def _switch():
 
 
 def _nic():
-    node = Nic(vcs=4, slot_bits=4)
+    node = Nic(vcs=4)
     crcs = []
 
     def any_crc(tables, octets, name):  # the tables are much logic, and no state: let the CRC be any value

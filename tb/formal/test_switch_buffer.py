@@ -27,7 +27,7 @@ def _union(masks):
 
 
 def _proof(*, vcs, cells, ports):
-    node = Switch(vcs=vcs, cells=cells, ports=ports, slot_bits=4)
+    node = Switch(vcs=vcs, cells=cells, ports=ports)
     probe = Probe(node)
     places = cells + vcs
 

@@ -2,8 +2,10 @@
 
 import pytest
 
-from bentpipe.experiment.load import load
+from bentpipe.experiment.load import find, load, read_document
+from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.table import Source
 
 PS = 10**12
 
@@ -24,6 +26,15 @@ def test_a_transfer_over_the_lan_is_whole():
     assert delivered[0] == 0 and delivered[-1] == 2_000_000
     assert list(times) == sorted(set(times))
     assert "flow1.cwnd" in result.trace.series and "west.queue" in result.trace.series
+
+
+def test_hundreds_of_flows_between_two_hosts():
+    """As many as ran into each other when a look-up was by the low bits of VPI and VCI."""
+    document, text = read_document(find("lan-1flow"))
+    document["flow"] = [{"source": "alpha1", "sink": "alpha2", "size": "10 kB"}] * 129
+    result = run_experiment(parse_experiment(document, Source("many.toml", text)))
+    assert result.summary["status"] == "done"
+    assert [(flow["octets_delivered"], flow["bad_octets"]) for flow in result.flows] == [(10_000, 0)] * 129
 
 
 def test_the_same_twice_and_however_often_it_is_sampled():

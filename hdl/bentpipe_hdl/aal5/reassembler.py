@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum
 
 from ..cell import CellHeader
-from ..switch.lookup import Lookup
+from ..lookup import Lookup
 from .crc32 import INIT, RESIDUE, advance_cell, crc32_word, swapped
 
 __all__ = ["Verdict", "build_reassembler"]
@@ -27,7 +27,7 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     vc_bits = (vcs - 1).bit_length()
     nni = Signal()
     csr.setting("NNI", 0x0005, nni, "the line has NNI headers")
-    lookup = Lookup(m, slot, csr, addr=0x80000, vcs=vcs, ports=1, nni=nni, slot_bits=nic.slot_bits)
+    lookup = Lookup(m, slot, csr, vcs=vcs, ports=1, nni=nni)
     limits = slot.store("rx_limits", 11, vcs)
     limits.write(*csr.table("RX_LIMIT", 0x40000, vcs, 11, "most cells of a VC's PDU"))
     partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1})

@@ -5,8 +5,8 @@ from amaranth.lib import data
 
 from ..cell import CellHeader
 from ..csr import CsrMap
+from ..lookup import Lookup
 from ..slot import Slot
-from ..switch.lookup import Lookup
 
 __all__ = ["ENTRIES", "VCS", "Losses"]
 
@@ -37,7 +37,7 @@ class Losses:
         self.count = Signal(32, name="losses_count")
         csr.setting("LOSS_ENABLE", 0x0005, self.enable, "listed losses on")
         csr.status("DROPPED", 0x0086, self.count, "cells taken out by the lists")
-        self._lookup = Lookup(m, slot, csr, addr=0x80000, vcs=VCS, ports=1, nni=Const(1, 1))
+        self._lookup = Lookup(m, slot, csr, vcs=VCS, ports=1, nni=Const(1, 1))
         place = (ENTRIES - 1).bit_length()
         self._layout = data.StructLayout({"at": place, "pdus": 1, "done": 32})
         self._states = slot.store("loss_states", self._layout, VCS)

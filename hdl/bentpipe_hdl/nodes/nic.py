@@ -34,8 +34,6 @@ class Nic(wiring.Component):
         Datapath, 416 or 32 bits.
     vcs : int
         Number of VCs each way, a power of two, 2 to 4096.
-    slot_bits : int
-        Look-up slots are ``2**slot_bits``, 4 to 12.
 
     Members
     -------
@@ -66,13 +64,11 @@ class Nic(wiring.Component):
     have to wait. Clauses: I.363.5, I.371, I.361.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, slot_bits=8):
+    def __init__(self, *, width=WIDE, vcs=64):
         check_width(width)
         if vcs not in [1 << k for k in range(1, 13)]:
             raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
-        if not 4 <= slot_bits <= 12:
-            raise ValueError(f"slot_bits must be from 4 to 12, not {slot_bits!r}")
-        self.width, self.vcs, self.slot_bits = width, vcs, slot_bits
+        self.width, self.vcs = width, vcs
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),

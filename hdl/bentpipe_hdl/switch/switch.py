@@ -15,8 +15,8 @@ from ..cell import (
     node_members,
 )
 from ..csr import CsrMap, CsrSignature
+from ..lookup import Lookup
 from ..slot import Slot
-from .lookup import Lookup
 
 __all__ = ["Policy", "Switch"]
 
@@ -93,8 +93,6 @@ class Switch(wiring.Component):
         Size of the buffer in cells, 1 to 32768. (``vcs`` more are built: each VC has its next cell's place reserved.)
     ports : int
         Ports in and out, 1 to 16.
-    slot_bits : int
-        Look-up slots a port are ``2**slot_bits``, 4 to 12.
 
     Members
     -------
@@ -118,7 +116,7 @@ class Switch(wiring.Component):
     I.361, TM 4.0 (af-tm-0056) clause 5.8.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4, slot_bits=8):
+    def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4):
         check_width(width)
         if vcs not in [1 << k for k in range(1, 13)]:
             raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
@@ -126,10 +124,7 @@ class Switch(wiring.Component):
             raise ValueError(f"cells must be from 1 to 32768, not {cells!r}")
         if not 1 <= ports <= 16:
             raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
-        if not 4 <= slot_bits <= 12:
-            raise ValueError(f"slot_bits must be from 4 to 12, not {slot_bits!r}")
         self.width, self.vcs, self.cells, self.ports = width, vcs, cells, ports
-        self.slot_bits = slot_bits
         drop = {
             "drop": Out(1),
             "drop_vc": Out(range(vcs)),
@@ -172,7 +167,7 @@ class Switch(wiring.Component):
             csr.wide_setting(f"PERIOD{p}", 0x0020 + 2 * p, period[p], f"ticks a cell of port {p}, 16 fraction bits")
 
         # Tables
-        lookup = Lookup(m, slot, csr, addr=0x80000, vcs=vcs, ports=ports, nni=nni, slot_bits=self.slot_bits)
+        lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
         policies = slot.store("policies", Policy, vcs)
         policies.write(
             *csr.table("VC_POLICY", 0x10000, vcs, 40, "limit, epd_threshold<<16, port<<32, ppd, epd, epd_own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from bentpipe.experiment.schema import (
 )
 from bentpipe.experiment.table import Source, Table, nearest
 from bentpipe.experiment.units import LINE_RATES, SONET_RATES, format_rate, format_time, parse_rate
+from bentpipe_sim.units import MOST_VCS
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 
@@ -115,6 +117,7 @@ def parse_experiment(
         raise top.error("", "there is no flow ([[flow]], or a script in [traffic])")
     _check_names(top, flows)
     _check_policies(top, network, vcs)
+    _check_numbers(top, network, vcs)
     return Experiment(
         id=identifier,
         title=head.text("title"),
@@ -419,6 +422,14 @@ def _check_policies(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None
                     "network.switches",
                     f"{names} differ in {key}, but VC {vc.name!r} passes both; give it its own {instead} in [[vc]]",
                 )
+
+
+def _check_numbers(top: Table, network: NetworkSpec, vcs: list[VcSpec]) -> None:
+    """No host and no switch has more VCs than its node can have."""
+    passing = Counter(node for vc in vcs for node in vc.path)
+    for node in (*network.hosts, *network.switches):
+        if passing[node.name] > MOST_VCS:
+            raise top.error("", f"{node.name} has {passing[node.name]} VCs, a node has {MOST_VCS} at most")
 
 
 def _record(top: Table, run_ps: int, network: NetworkSpec) -> RecordSpec:

@@ -377,6 +377,16 @@ def test_the_same_numbers_the_other_way_are_no_clash():
     assert [vc.vci for vc in e.vcs[:2]] == [50, 50]
 
 
+def test_hundreds_of_flows_have_vcs_of_their_own():
+    e = read(put("flow", [{"source": "anna", "sink": "bert"}] * 300))
+    assert [vc.vci for vc in e.vcs] == list(range(32, 632))
+
+
+def test_more_vcs_than_a_node_has_are_an_error():
+    with pytest.raises(ConfigError, match="anna has 4098 VCs, a node has 4096 at most"):
+        read(put("flow", [{"source": "anna", "sink": "bert"}] * 2049))
+
+
 def test_listed_losses():
     e = read(
         put("loss", [{"line": "wan", "vc": "flow1", "pdus": [9, 3]}, {"line": "wan", "vc": "flow2", "cells": [1]}])

@@ -7,7 +7,8 @@ import pytest
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.link.gap import scale_of
 from bentpipe_hdl.link.link import Link
-from bentpipe_hdl.switch.lookup import lookup_slot
+from bentpipe_hdl.link.losses import VCS
+from bentpipe_hdl.lookup import lookup_table
 from models.cell import Cell, Header
 from models.hec import Outcome, Receiver
 from unit.hdl.bench import WIDTHS, Arrival, run
@@ -218,8 +219,9 @@ def test_listed_losses(width, delay_cells):
         await bench.reset()
         await bench.write(0x0001, 3)
         at = 0
-        for index, ((vpi, vci), (unit, numbers)) in enumerate(lists.items()):
-            await bench.write_wide(0x80000 + 2 * lookup_slot(0, vpi, vci), 1 << 63 | index << 32 | vpi << 16 | vci)
+        for write in lookup_table(VCS, {(0, *vpi_vci): index for index, vpi_vci in enumerate(lists)}).writes():
+            await bench.write(*write)
+        for index, (unit, numbers) in enumerate(lists.values()):
             await bench.write(0x10000 + index, at | (unit == "pdus") << 8)
             await bench.write(0x20000 + at, *numbers, 0)
             at += len(numbers) + 1
@@ -248,7 +250,8 @@ def test_a_listed_loss_moves_no_error(width):
         async def test(bench):
             await errors_on(bench, 1e-3)
             await bench.write_wide(0x0010, 100)
-            await bench.write_wide(0x80000 + 2 * lookup_slot(0, 0, 40), 1 << 63 | 40)
+            for write in lookup_table(VCS, {(0, 0, 40): 0}).writes():
+                await bench.write(*write)
             await bench.write(0x10000, 0)
             await bench.write(0x20000, *lost, 0)
             await bench.write(0x0005, 1)

@@ -6,8 +6,8 @@ from collections import defaultdict
 import pytest
 
 from bentpipe_hdl.cell import NARROW, WIDE
+from bentpipe_hdl.lookup import lookup_table
 from bentpipe_hdl.nodes.nic import Nic
-from bentpipe_hdl.switch.lookup import lookup_slot
 from bentpipe_sim.interface import PduStatus
 from models.aal5 import Reassembler, cells_of, segment
 from models.cell import Cell, Header
@@ -15,7 +15,6 @@ from models.gcra import VirtualScheduling
 from unit.hdl.bench import WIDTHS, Arrival, run
 
 VCS = 4
-SLOT_BITS = 4
 MAX_SDU = 200
 
 
@@ -116,12 +115,12 @@ async def configure(bench, *, line=1.0, periods=(0,) * VCS, tolerance=0, max_sdu
         await bench.write(0x10000 + vc, int(Header(vpi, vci)))
         await bench.write_wide(0x20000 + 2 * vc, round((periods[vc] or line) * 65536))
         await bench.write(0x40000 + vc, cells_of(max_sdu))
-        slot = lookup_slot(0, vpi, vci, slot_bits=SLOT_BITS)
-        await bench.write_wide(0x80000 + 2 * slot, 1 << 63 | vc << 32 | vpi << 16 | vci)
+    for write in lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes():
+        await bench.write(*write)
 
 
 def small(width):
-    return Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS)
+    return Nic(width=width, vcs=VCS)
 
 
 def damaged(cells, rng):

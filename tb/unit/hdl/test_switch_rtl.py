@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.switch.lookup import lookup_slot
+from bentpipe_hdl.lookup import lookup_table
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
@@ -14,13 +14,12 @@ from models.switch import Drop, Vc
 from models.switch import Switch as Model
 from unit.hdl.bench import WIDTHS, Arrival, run
 
-SLOT_BITS = 4
 REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP)
 NONE = 0xFFFF
 
 
 def small(width, cells=12, ports=3, vcs=8):
-    return Switch(width=width, vcs=vcs, cells=cells, ports=ports, slot_bits=SLOT_BITS)
+    return Switch(width=width, vcs=vcs, cells=cells, ports=ports)
 
 
 async def configure(bench, model, periods, delay=1):
@@ -34,13 +33,14 @@ async def configure(bench, model, periods, delay=1):
     for port, period in enumerate(periods):
         await bench.write_wide(0x0020 + 2 * port, round(period * 65536))
     for index, vc in enumerate(model.vcs):
-        slot = lookup_slot(vc.in_port, vc.in_vpi, vc.in_vci, slot_bits=SLOT_BITS)
-        await bench.write_wide(0x80000 + 2 * slot, 1 << 63 | index << 32 | vc.in_vpi << 16 | vc.in_vci)
         own = vc.epd_threshold is not None
         word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
         word |= vc.ppd << 36 | vc.epd << 37 | own << 38 | 1 << 39
         await bench.write_wide(0x10000 + 2 * index, word)
         await bench.write(0x20000 + index, vc.out_vpi << 16 | vc.out_vci)
+    entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(model.vcs)}
+    for write in lookup_table(bench.node.vcs, entries).writes():
+        await bench.write(*write)
 
 
 async def compare_counters(bench, model, high_water):
@@ -258,7 +258,7 @@ def test_high_water_starts_anew_when_written(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_unused_slot_of_the_lookup_is_an_unknown_vc(width):
+def test_a_vpi_vci_that_the_look_up_does_not_have_is_an_unknown_vc(width):
     async def test(bench):
         for header in (Header(0, 33), Header(1, 32), Header(0, 32 + 16)):
             await bench.tick(Arrival(Cell(header, bytes(48))))
@@ -286,7 +286,7 @@ def test_nni_vpi_has_12_bits():
 
 @pytest.mark.parametrize(
     ("parameter", "value"),
-    [("width", 64), ("vcs", 3), ("vcs", 8192), ("cells", 0), ("cells", 32769), ("ports", 17), ("slot_bits", 3)],
+    [("width", 64), ("vcs", 3), ("vcs", 8192), ("cells", 0), ("cells", 32769), ("ports", 17)],
 )
 def test_impossible_shapes(parameter, value):
     with pytest.raises(ValueError, match=f"{parameter} must be .* not {value}"):

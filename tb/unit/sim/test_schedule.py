@@ -6,13 +6,13 @@ import pytest
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.link.gap import scale_of
-from bentpipe_hdl.switch.lookup import lookup_slot
+from bentpipe_hdl.lookup import lookup_table
 from bentpipe_sim.build import Shape, build_model
 from models.verilated import VerilatedModel
 
 SHAPES = [
-    Shape.of("switch", vcs=4, cells=12, ports=2, slot_bits=4),
-    Shape.of("nic", vcs=4, slot_bits=4),
+    Shape.of("switch", vcs=4, cells=12, ports=2),
+    Shape.of("nic", vcs=4),
     Shape.of("link"),
 ]
 
@@ -28,18 +28,17 @@ def _setup(shape, rng):
         writes += [(4, 2), (2, 8), (3, 9)]
         for port in range(2):
             wide(0x20 + 2 * port, 7 << 16 | 0x8000)
-            for vc in range(4):
-                wide(0x80000 + 2 * lookup_slot(port, 0, vc, slot_bits=4), 1 << 63 | vc << 32 | vc)
+        writes += lookup_table(4, {(vc % 2, 0, vc): vc for vc in range(4)}).writes()
         for vc in range(4):
             policy = rng.getrandbits(3)
             wide(0x10000 + 2 * vc, 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36)
             writes.append((0x20000 + vc, 40 + vc))
     elif shape.kind == "nic":
         wide(0x10, 2 << 16)
+        writes += lookup_table(4, {(0, 0, vc): vc for vc in range(4)}).writes()
         for vc in range(4):
             writes += [(0x10000 + vc, vc << 4), (0x40000 + vc, 3 + vc)]
             wide(0x20000 + 2 * vc, rng.randrange(2 << 16, 9 << 16))
-            wide(0x80000 + 2 * lookup_slot(0, 0, vc, slot_bits=4), 1 << 63 | vc << 32 | vc)
     else:
         mantissa, shift = scale_of(1e-3)
         writes += [(3, mantissa), (4, shift)]

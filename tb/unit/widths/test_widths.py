@@ -13,12 +13,11 @@ from benches.compiled import Compiled
 from benches.ticks import Cell, Script, play
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.link.gap import scale_of
+from bentpipe_hdl.lookup import lookup_table
 from bentpipe_hdl.nodes import Link, Nic, Switch
-from bentpipe_hdl.switch.lookup import lookup_slot
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
 
-SLOT_BITS = 4
 VCS = 8
 PORTS = 3
 
@@ -67,8 +66,7 @@ def switch_script(rng, end):
     for k in range(VCS):
         port, vpi, vci = k % PORTS, 16 * (k // PORTS), 32 + k
         vcs.append((port, vpi, vci))
-        slot = lookup_slot(port, vpi, vci, slot_bits=SLOT_BITS)
-        start += wide_write(0x80000 + 2 * slot, 1 << 63 | k << 32 | vpi << 16 | vci)
+    start += lookup_table(VCS, {vc: k for k, vc in enumerate(vcs)}).writes()
     script.writes[1] = start
 
     def policies():
@@ -110,9 +108,7 @@ def switch_script(rng, end):
 def test_switch(seed):
     rng = random.Random(f"switch {seed}")
     script = switch_script(rng, 6000)
-    record = compare(
-        lambda width: Switch(width=width, vcs=VCS, cells=24, ports=PORTS, slot_bits=SLOT_BITS), script, seed
-    )
+    record = compare(lambda width: Switch(width=width, vcs=VCS, cells=24, ports=PORTS), script, seed)
     assert len(record.came_out) > 500
     for reason in range(4):
         assert sum(record.counters[0x50000 + 4 * vc + reason] for vc in range(VCS)) > 10
@@ -132,9 +128,8 @@ def nic_script(rng, end):
     for vc in range(VCS):
         vpi, vci = vpi_vci(vc)
         start.append((0x10000 + vc, int(Header(vpi, vci, clp=vc & 1, gfc=vc))))
-        slot = lookup_slot(0, vpi, vci, slot_bits=SLOT_BITS)
-        start += wide_write(0x80000 + 2 * slot, 1 << 63 | vc << 32 | vpi << 16 | vci)
         start.append((0x40000 + vc, rng.choice([3, 5, 9])))
+    start += lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes()
     script.writes[1] = start
 
     def rates():
@@ -191,7 +186,7 @@ def incoming(rng, end):
 def test_nic(seed):
     rng = random.Random(f"nic {seed}")
     script = nic_script(rng, 6000)
-    record = compare(lambda width: Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS), script, seed)
+    record = compare(lambda width: Nic(width=width, vcs=VCS), script, seed)
     assert len(record.came_out) > 1000
     for verdict in range(6):
         assert sum(record.counters[0x60000 + 8 * vc + verdict] for vc in range(VCS)) > 5
@@ -207,7 +202,7 @@ def test_nic_with_a_pdu_of_every_length_of_its_last_cells():
     script.writes[1] += wide_write(0x20000, 1 << 16) + wide_write(0x20002, 8 << 16)
     script.posts = [(3, 1, 65535, 1, 2)] + [(10 * length, 0, length, 0, 0) for length in range(1, 150)]
     script.reads = [0x14, 0x30000, 0x30001]
-    record = compare(lambda width: Nic(width=width, vcs=VCS, slot_bits=SLOT_BITS), script, 1)
+    record = compare(lambda width: Nic(width=width, vcs=VCS), script, 1)
     assert record.counters == {0x14: 0, 0x30000: sum(map(cells_of, range(1, 150))), 0x30001: cells_of(65535)}
 
 
