@@ -70,6 +70,7 @@ class CongestionControl:
         c.cwnd = c.maxseg
         self.recovering = False
         self.sends = False
+        self.hold_timer = False
         self.recover = c.snd_max
 
     def duplicate(self, c: Connection) -> None:

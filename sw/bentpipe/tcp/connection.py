@@ -425,11 +425,12 @@ class Connection:
             length = segment.length
             if length == 0:
                 if 0 < acked <= self.snd_max - una and self.dupacks == 0 and not self.cc.recovering:
-                    self._acknowledged(una + acked)
+                    self._acknowledged(una + acked, segment.window)
                     return
             elif acked == 0 and not self.reassembly.starts and self.fin_seq < 0:
                 window = self.rcv_hiwat - self.unread
                 if length <= window:
+                    self.snd_wl1 = self.rcv_nxt
                     nxt = self.rcv_nxt + length
                     self.rcv_nxt = nxt
                     self.delivered_ps = now
@@ -449,21 +450,11 @@ class Connection:
                     return
         self._receive_slowly(segment)
 
-    def _acknowledged(self, ack: int) -> None:
+    def _acknowledged(self, ack: int, wire: int) -> None:
         """A pure ACK of new data, the common case."""
-        rtt_seq = self.rtt_seq
-        if rtt_seq < 0:
-            self.rto.failures = 0
-        elif ack > rtt_seq:
-            self._round_trip(False)
         self.cc.grow(self)
-        self.snd_una = ack
-        if ack == self.snd_max:
-            self.rexmt_due = 0
-        elif self.persist_due == 0:
-            self.rexmt_due = self.clock + self.rto.current
-        if self.write_pending:
-            self._fill()
+        self._advance(ack)
+        self._offered(self.rcv_nxt, ack, wire)
         if self.trace is not None:
             self.trace.state(self.now, self.cwnd, self.ssthresh, ack - self.snd_base)
         if self.snd_end > self.snd_nxt or self.ack_now or self.fin_wanted:
@@ -660,19 +651,8 @@ class Connection:
                 self.ack_now = True
 
         # Window
-        if self.snd_wl1 < seq or (
-            self.snd_wl1 == seq
-            and (self.snd_wl2 < ack or (self.snd_wl2 == ack and segment.window << self.snd_shift > self.snd_wnd))
-        ):
-            self.snd_wnd = segment.window << self.snd_shift
-            self.snd_wire = segment.window
-            self.snd_wl1 = seq
-            self.snd_wl2 = ack
-            if self.snd_wnd > self.max_sndwnd:
-                self.max_sndwnd = self.snd_wnd
+        if self._offered(seq, ack, segment.window):
             output = True
-        elif segment.window << self.snd_shift != self.snd_wnd:
-            self.snd_wire = -1
         if acked and self.cc.recovering:
             self.cc.advanced(self, acked)
 
@@ -697,31 +677,36 @@ class Connection:
                 board.add(start, end)
 
     def _new_ack(self, ack: int, stamped: bool, options: Options | None) -> None:
-        una = self.snd_una
         cc = self.cc
         cc.hold_timer = False
         opens = True
         if self.dupacks or cc.recovering:
             opens = cc.new_ack(self, ack)
         self.dupacks = 0
-        acked = ack - una
-        self.rto.failures = 0
-        if self.rtt_seq >= 0 and ack > self.rtt_seq:
-            self._round_trip(False)
         if stamped and options is not None:
             elapsed = (self._timestamp() - options.ts_echo) & MASK32
             if elapsed < _HALF32:
                 self.rto.sample(elapsed * 1_000_000_000 if self.ideal else elapsed + 1)
-        if ack == self.snd_max:
-            self.rexmt_due = 0
-        elif self.persist_due == 0 and not cc.hold_timer:
-            self.rexmt_due = self.clock + self.rto.current
         if opens:
             cc.grow(self)
-        held = self.snd_end - una
-        self.snd_wnd -= acked if acked < held else held
-        if self.snd_wnd < 0:
-            self.snd_wnd = 0
+        self._advance(ack)
+
+    def _advance(self, ack: int) -> None:
+        """``snd_una`` moves on to ``ack``, and with it all that counts from it: the one place, but for the SYN's ACK.
+
+        The window's right edge stays where it was until the segment's own window is taken (:meth:`_offered`).
+        """
+        rtt_seq = self.rtt_seq
+        self.rto.failures = 0
+        if rtt_seq >= 0 and ack > rtt_seq:
+            self._round_trip(False)
+        if ack == self.snd_max:
+            self.rexmt_due = 0
+        elif self.persist_due == 0 and not self.cc.hold_timer:
+            self.rexmt_due = self.clock + self.rto.current
+        una = self.snd_una
+        window = self.snd_wnd - ((ack if ack < self.snd_end else self.snd_end) - una)  # our FIN takes no window
+        self.snd_wnd = window if window > 0 else 0
         self.snd_wire = -1
         self.snd_una = ack
         if self.snd_nxt < ack:
@@ -730,6 +715,26 @@ class Connection:
             self.scoreboard.advance(ack)
         if self.write_pending:
             self._fill()
+
+    def _offered(self, seq: int, ack: int, wire: int) -> bool:
+        """Take a segment's window unless a later segment gave one (RFC 793 page 72); True if it was taken.
+
+        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``).
+        """
+        window = wire << self.snd_shift
+        if seq < self.snd_wl1 or (
+            seq == self.snd_wl1 and (ack < self.snd_wl2 or (ack == self.snd_wl2 and window <= self.snd_wnd))
+        ):
+            if window != self.snd_wnd:
+                self.snd_wire = -1
+            return False
+        self.snd_wnd = window
+        self.snd_wire = wire
+        self.snd_wl1 = seq
+        self.snd_wl2 = ack
+        if window > self.max_sndwnd:
+            self.max_sndwnd = window
+        return True
 
     def _fin_acknowledged(self) -> int:
         state = self.state
