@@ -11,7 +11,7 @@ from bentpipe_sim.build import Shape, build_model
 from models.verilated import VerilatedModel
 
 SHAPES = [
-    Shape.of("switch", vcs=4, cells=12, ports=2),
+    Shape.of("switch", vcs=8, cells=12, ports=2),
     Shape.of("nic", vcs=4),
     Shape.of("link"),
 ]
@@ -27,9 +27,9 @@ def _setup(shape, rng):
     if shape.kind == "switch":
         writes += [(4, 2), (2, 8), (3, 9)]
         for port in range(2):
-            wide(0x20 + 2 * port, 7 << 16 | 0x8000)
-        writes += lookup_table(4, {(vc % 2, 0, vc): vc for vc in range(4)}).writes()
-        for vc in range(4):
+            wide(0x20 + 2 * port, 15 << 16 | 0x8000)
+        writes += lookup_table(8, {(vc % 2, 0, vc // 2): vc for vc in range(8)}).writes()
+        for vc in range(8):
             policy = rng.getrandbits(3)
             wide(0x10000 + 2 * vc, 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36)
             writes.append((0x20000 + vc, 40 + vc))
