@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["applications", "experiments", "netspec", "registers", "write_all"]
+__all__ = ["Parameter", "applications", "experiments", "netspec", "parameters", "registers", "write_all"]
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -20,8 +22,77 @@ def _number(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+_NO_PARAMETERS = ("experiment.id", "experiment.title", "experiment.paper", "experiment.figure",
+                  "experiment.description", "experiment.axis")  # fmt: skip
+"""Keys that say what an experiment is called, and not how it is done; so do names, places on an axis and what was
+published."""
+
+_LINE = re.compile(r"""((?:[^#"']|"(?:[^"\\]|\\.)*"|'[^']*')*)(?:#\s*(.*))?""")
+"""A line of TOML, and the comment behind it."""
+
+
+class Parameter(NamedTuple):
+    """A key of an experiment's file, its value as written there, and the comment that says where it is from: the one
+    behind it, else the lines of comment above it, else the same of its table; "" if there is none. ``name`` is that of
+    the flow or the case."""
+
+    table: str
+    key: str
+    value: str
+    place: str
+    name: str
+
+
+def parameters(text: str) -> Iterator[Parameter]:
+    """The parameters of an experiment's file, in the order of the file."""
+    table, name, of_table, above, counts = "", "", "", "", dict[str, int]()
+    inside = False
+    for raw in text.splitlines():
+        line = raw.strip()
+        if inside:  # a text of several lines
+            inside = '"""' not in line
+            continue
+        if not line or line.startswith("#"):
+            comment = line.removeprefix("#").strip()
+            above = f"{above} {comment}".strip() if comment else ""
+            continue
+        code, comment = _LINE.match(line).groups()
+        behind = comment or ""
+        if line.startswith("["):
+            first, *rest = code.strip().strip("[]").split(".")
+            if line.startswith("[["):
+                counts[first] = counts.get(first, -1) + 1
+            table = ".".join([first, *([str(counts[first])] if first in counts else []), *rest])
+            if not (rest and first in counts):  # what stands in [case.set] belongs to the case above it
+                name, of_table = "", ""
+            of_table = behind or above or of_table
+        else:
+            key, value = (part.strip() for part in code.split("=", 1))
+            if '"""' in line:
+                inside, value = line.count('"""') == 1, "(text)"
+            named = table.split(".")[0] in ("case", "flow") and key in ("name", "at")
+            if named and key == "name":
+                name = value.strip('"')
+            if f"{table}.{key}" not in _NO_PARAMETERS and not named and not table.startswith("published"):
+                yield Parameter(table, key, value, behind or above or of_table, name)
+        above = ""
+
+
+def _parameter_rows(found: Iterable[Parameter]) -> list[tuple[str, str, str]]:
+    """Rows of setting, value and place; keys of a table that follow each other and are from one place share a row."""
+    rows: list[tuple[str, str, str]] = []
+    for (table, place, name), group in groupby(found, key=lambda p: (p.table, p.place, p.name)):
+        members = list(group)
+        after = f" ({name})" if name else ""
+        if len(members) == 1:
+            rows.append((f"`{table}.{members[0].key}`{after}", f"`{members[0].value}`", place))
+        else:
+            rows.append((f"`{table}`{after}", ", ".join(f"`{p.key} = {p.value}`" for p in members), place))
+    return rows
+
+
 def experiments() -> str:
-    """A section for each experiment of the catalogue."""
+    """A section for each experiment of the catalogue: what it is, each parameter with its place, what was published."""
     from bentpipe.experiment.load import catalogue
 
     parts = []
@@ -34,6 +105,7 @@ def experiments() -> str:
             f"## {name}\n\n**{about['title']}**{f' ({source})' if source else ''}. "
             f"Simulates at most {about['duration']}{quick}.\n\n{about.get('description', '').strip()}\n"
         )
+        parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(path.read_text()))))
         rows = [
             (row["quantity"], row.get("case", ""), *(_number(row.get(key)) for key in ("measured", "predicted")),
              row["unit"], row["source"])

@@ -14,12 +14,14 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from bentpipe.compiled import prepare
 from bentpipe.experiment.build import add_hosts, build_network
 from bentpipe.experiment.load import load
 from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.schema import Experiment
 from bentpipe_sim.network import Network
 
 __all__ = ["main"]
@@ -28,6 +30,12 @@ _S = 10**12
 _SDU = 9188
 _ACK = 40
 _CALLS = 100_000
+_LAN = (
+    "network.lines.satellite.delay=40 us",
+    "network.lines.satellite.ber=0",
+    "window=800 kB",
+    "record.interval=50 ms",
+)
 
 TITLES = {
     "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
@@ -35,8 +43,8 @@ TITLES = {
     "cells-overload": "3 flows, a whole line each, two thirds dropped, no hosts",
     "sonet-3": "an OC-3c SONET line full of cells both ways, two NICs included",
     "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
-    "hosts-1flow": "1 flow, everything included (acts-1flow)",
-    "hosts-3flows": "3 flows, everything included (lan-3flows)",
+    "hosts-1flow": "1 flow, everything included, over the satellite",
+    "hosts-3flows": "3 flows, everything included, over a LAN",
 }
 GOALS = {
     "cells-1flow": (0.3, 0.1),
@@ -87,12 +95,17 @@ class _Clocked:
         return getattr(self._lib, name)
 
 
+def _experiment(flows: str, *settings: str) -> Experiment:
+    """The experiment of ``bench-FLOWS.toml`` beside this file."""
+    return load(str(Path(__file__).with_name(f"bench-{flows}.toml")), settings)
+
+
 def _cells(case: str) -> tuple[Network, list[str]]:
     """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of one cell.
 
     Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it.
     """
-    experiment = load("acts-1flow" if case == "1flow" else "acts-3flows")
+    experiment = _experiment("1flow" if case == "1flow" else "3flows")
     network, nics, vcs = build_network(experiment)
     if case != "overload":
         for flow in experiment.flows:
@@ -149,8 +162,8 @@ def _measure(case: str, seconds: float) -> dict[str, Any]:
         network.check_conservation()
     else:
         # One flow: from the end of slow start on. Three: on the LAN, where the line is full from the start.
-        name, begin = ("acts-1flow", 11) if flows == "1flow" else ("lan-3flows", 2)
-        experiment = load(name)
+        begin = 11 if flows == "1flow" else 2
+        experiment = _experiment(flows, *(_LAN if flows == "3flows" else ()))
         recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
         network, nics, vcs = build_network(experiment)
         built = add_hosts(experiment, recorder, network, nics, vcs)

@@ -13,16 +13,16 @@ from bentpipe.captures import CaptureSpec, parse_capture
 from bentpipe.cli import main
 from bentpipe.experiment.load import load
 
-NETWORK = load("acts-3flows").network
+NETWORK = load("lan-3flows").network
 
 
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
         ("ip:source1", CaptureSpec("ip", "source1", "", 0, "source1.ip.pcap")),
-        ("sink2", CaptureSpec("ip", "sink2", "", 0, "sink2.ip.pcap")),
-        ("cells:satellite", CaptureSpec("cells", "", "west", 3, "satellite.cells.pcap")),
-        ("pdus:satellite@east", CaptureSpec("pdus", "", "east", 3, "satellite.east.pdus.pcap")),
+        ("sink", CaptureSpec("ip", "sink", "", 0, "sink.ip.pcap")),
+        ("cells:lan", CaptureSpec("cells", "", "west", 3, "lan.cells.pcap")),
+        ("pdus:lan@east", CaptureSpec("pdus", "", "east", 3, "lan.east.pdus.pcap")),
     ],
 )
 def test_what_is_captured(text: str, spec: CaptureSpec) -> None:
@@ -33,13 +33,13 @@ def test_what_is_captured(text: str, spec: CaptureSpec) -> None:
     ("text", "message"),
     [
         ("frames:satellite", "a capture is ip, pdus or cells, not 'frames'"),
-        ("ip:satelite", "no host and no line 'satelite'; did you mean 'satellite'?"),
-        ("ip:satellite@wset", "line satellite has its ends at west and east; did you mean 'west'?"),
+        ("ip:lam", "no host and no line 'lam'; did you mean 'lan'?"),
+        ("ip:lan@wset", "line lan has its ends at west and east; did you mean 'west'?"),
         ("ip:source1@west", "no host and no line 'source1'"),
     ],
 )
 def test_what_cannot_be_captured(text: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["run", "acts-3flows", "--pcap", text, "--out", str(tmp_path / "out")]) == 2
+    assert main(["run", "lan-3flows", "--pcap", text, "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert message in error and "record.pcap" in error and error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -200,18 +200,18 @@ def test_list(capsys):
     assert any(line.startswith("acts-3flows ") and "ACTS98" in line for line in lines)
     assert main(["list", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows["lan-3flows"]["duration_s"] == 60.0
+    assert rows["lan-3flows"]["duration_s"] == 600.0
 
 
 def test_show(capsys):
     assert main(["show", "acts-3flows", "--set", "variant=newreno"]) == 0
     out = capsys.readouterr().out
-    for wanted in ("267 ms", "0/32", "source1 - west - east - sink1", "newreno", "54.105", "4 x 149.76 Mb/s"):
+    for wanted in ("267 ms", "0/32", "source1 - ku - ku - sink", "newreno", "54.105", "4 x 149.76 Mb/s"):
         assert wanted in out
     assert main(["show", "acts-1flow", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["vcs"][1]["vci"] == 33
-    assert data["configuration"]["flow"][0]["size"] == "1 GB"
+    assert data["configuration"]["flow"][0]["size"] == "1 GiB"
     assert data["cases"] == []
 
 
@@ -237,7 +237,7 @@ def test_report_of_a_folder(capsys, tmp_path):
     (tmp_path / "out" / "report.html").unlink()
     capsys.readouterr()
     assert main(["report", "out"]) == 0
-    assert "flow1 (source1 to sink1)" in capsys.readouterr().out
+    assert "flow1 (source1 to sink)" in capsys.readouterr().out
     assert (tmp_path / "out" / "report.html").is_file()
 
 

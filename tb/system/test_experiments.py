@@ -37,6 +37,16 @@ def test_hundreds_of_flows_between_two_hosts():
     assert [(flow["octets_delivered"], flow["bad_octets"]) for flow in result.flows] == [(10_000, 0)] * 129
 
 
+def test_a_line_in_loop_back_brings_back_what_it_was_sent():
+    """Data and acknowledgements each take one pass of 267 ms."""
+    result = run("acts-3flows", "flow.*.size=60 kB")
+    assert result.summary["status"] == "done"
+    assert [(f["octets_delivered"], f["bad_octets"], f["retransmits"]) for f in result.flows] == [(60_000, 0, 0)] * 3
+    assert all(534e9 < f["rtt_min_ps"] < 536e9 for f in result.flows)
+    counters = result.summary["counters"]["ku"]
+    assert len(counters["departed"]) == 12 and counters["departed"][::2] == counters["departed"][1::2]
+
+
 def test_the_same_twice_and_however_often_it_is_sampled():
     runs = [
         run("lan-3flows", "flow.*.start=1 ms", f"record.interval={interval}", duration_ps=PS // 2)

@@ -225,17 +225,18 @@ def _line(
     links: dict[tuple[str, str], Link],
     between: Between,
 ) -> None:
-    """A link each way; errors and framing are those of the SONET line before them, if it is one: to the cells it is the
-    same whether they are delayed before the receiver or behind it."""
+    """A link each way, one for a line in loop-back; errors and framing are those of the SONET line before them, if it is
+    one: to the cells it is the same whether they are delayed before the receiver or behind it."""
     sonet = None
     if line.sonet:
         sonet = network.add_sonet_line(f"{line.name}.line", SONET_RATES[line.rate_bps], line.ber, line.ppm)
-        for end, face in enumerate(line.ends):
-            network.connect((switches[face.switch], face.port), (sonet, end))
-    for end, way in enumerate(("out", "back")):
+    for end, way in enumerate(("out",) if line.looped else ("out", "back")):
         a, b = line.ends[end], line.ends[1 - end]
         link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=0.0 if sonet else line.ber[end])
-        network.connect((sonet, 1 - end) if sonet else (switches[a.switch], a.port), link)
+        face = (switches[a.switch], a.port)
+        if sonet:
+            network.connect(face, (sonet, end))
+        network.connect((sonet, 1 - end) if sonet else face, link)
         network.connect(link, (switches[b.switch], b.port))
         links.setdefault((a.switch, b.switch), link)
         between.setdefault((a.switch, b.switch), [sonet, link] if sonet else [link])

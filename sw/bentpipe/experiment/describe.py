@@ -81,7 +81,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = (
         [
             (
                 line.name,
-                f"{line.ends[0]} - {line.ends[1]}",
+                f"{line.ends[0]}, in loop-back" if line.looped else f"{line.ends[0]} - {line.ends[1]}",
                 format_rate(line.rate_bps),
                 format_time(line.delay_ps),
                 f"{line.ber[0]:g}, {line.ber[1]:g}",

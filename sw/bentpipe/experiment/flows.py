@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,12 +14,22 @@ from bentpipe.experiment.layout import free_vci, shortest_path
 from bentpipe.experiment.schema import FlowSpec, GroupSpec, NetworkSpec, VcSpec
 from bentpipe.experiment.table import Source, Table, nearest
 
-__all__ = ["FLOW_KEYS", "HOST_COMMON", "TRAFFIC_KEYS", "host_name", "path_between", "read_flows", "read_traffic"]
+__all__ = [
+    "FLOW_KEYS",
+    "HOST_COMMON",
+    "TRAFFIC_KEYS",
+    "given_path",
+    "host_name",
+    "path_between",
+    "read_flows",
+    "read_traffic",
+]
 
 _COMMON: Final = (
     "name",
     "source",
     "sink",
+    "path",
     "protocol",
     "app",
     "size",
@@ -67,6 +78,48 @@ def path_between(table: Table, network: NetworkSpec, source: str, sink: str) -> 
     return path
 
 
+def given_path(table: Table, network: NetworkSpec) -> tuple[str, ...]:
+    """The nodes that ``path`` lists, from a host over switches to another host.
+
+    Raises
+    ------
+    ConfigError
+        No such node, no line from one to the next, or a node is passed twice: only a line in loop-back leads from a
+        switch to itself.
+    """
+    path = table.items("path")
+    hosts = {h.name: h.port.switch for h in network.hosts}
+    joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
+    nodes = [*hosts, *(s.name for s in network.switches)]
+    for node in path:
+        if not isinstance(node, str) or node not in nodes:
+            raise table.error("path", f"there is no node {node!r}{nearest(str(node), nodes)}")
+    if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
+        raise table.error("path", "a path leads from a host over switches to another host")
+    for a, b in itertools.pairwise(path):
+        if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
+            loop = "; no line of it is in loop-back" if a == b else ""
+            raise table.error("path", f"no line joins {a!r} and {b!r}{loop}")
+    # A switch stands twice in a row where the path passes its looped line.
+    passed = [(node, len(list(times))) for node, times in itertools.groupby(path)]
+    if len({node for node, _ in passed}) != len(passed) or any(times > 2 for _, times in passed):
+        raise table.error("path", "a path passes a node once, and a line in loop-back once")
+    return tuple(path)
+
+
+def _flow_path(table: Table, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
+    """The way of a flow's data: its ``path``, or else the shortest."""
+    if "path" not in table:
+        return path_between(table, network, source, sink)
+    path = given_path(table, network)
+    if (path[0], path[-1]) != (source, sink):
+        raise table.error("path", f"leads from {path[0]!r} to {path[-1]!r}, the flow from {source!r} to {sink!r}")
+    for key in ("vc", "return_vc"):
+        if key in table:
+            raise table.error(key, "the VC has its own path; give either 'path' or 'vc' and 'return_vc'")
+    return path
+
+
 def _hosts_tcp(top: Table) -> tuple[Table, dict[str, Any]]:
     common = top.sub("hosts", (*HOST_COMMON, "tcp"))
     tcp = common.sub("tcp", tcp_options.known_keys())
@@ -91,7 +144,7 @@ def read_flows(top: Table, network: NetworkSpec, vcs: list[VcSpec], names: dict[
         if name in [f.name for f in flows]:
             raise table.error("name", f"there is a flow {name!r} already")
         source, sink = (host_name(table, key, network) for key in ("source", "sink"))
-        path = path_between(table, network, source, sink)
+        path = _flow_path(table, network, source, sink)
         ends = []
         for key, way, rate in (
             ("vc", path, table.rate("cell_rate", None)),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.captures import parse_capture
-from bentpipe.experiment.flows import HOST_COMMON, host_name, path_between, read_flows, read_traffic
+from bentpipe.experiment.flows import HOST_COMMON, given_path, host_name, path_between, read_flows, read_traffic
 from bentpipe.experiment.layout import clash
 from bentpipe.experiment.losses import LOSS_KEYS, read_losses
 from bentpipe.experiment.schema import (
@@ -190,14 +189,18 @@ def _network(top: Table) -> NetworkSpec:
             raise line.error("ends", f"a line has two ends, not {len(ends)}")
         faces = (_face(line, "ends", ends[0], counts), _face(line, "ends", ends[1], counts))
         given = line.rate("rate", None)
-        sending = [take(face, line, "ends", given) for face in faces]
+        looped = faces[0] == faces[1]
+        sending = [take(face, line, "ends", given) for face in (faces[:1] if looped else faces)]
         rate = given or max(sending)
         kind = _kind(line, table, rate)
         ppm = _ppm(line, kind)
-        for face, own in zip(faces, sending, strict=True):
+        for face, own in zip(faces, sending, strict=not looped):
             rates[face] = round(own * (1 - abs(ppm) * 1e-6))  # so that a slower payload takes all cells
         delay = line.time("delay", 0, high=_MAX_DELAY_PS)
-        lines.append(LineSpec(name, faces, rate, delay, _ber(line), kind, ppm))
+        ber = _ber(line)
+        if looped and ber[0] != ber[1]:
+            raise line.error("ber", "a line in loop-back has one direction, so one error ratio")
+        lines.append(LineSpec(name, faces, rate, delay, ber, kind, ppm))
 
     common = top.sub("hosts", (*HOST_COMMON, "tcp"))
     hosts = []
@@ -353,23 +356,6 @@ def _profile(table: Table) -> str | None:
     return table.text("profile", choices=tuple(load_profiles()))
 
 
-def _check_path(table: Table, network: NetworkSpec, path: list[Any]) -> tuple[str, ...]:
-    hosts = {h.name: h.port.switch for h in network.hosts}
-    joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
-    nodes = [*hosts, *(s.name for s in network.switches)]
-    for node in path:
-        if not isinstance(node, str) or node not in nodes:
-            raise table.error("path", f"there is no node {node!r}{nearest(str(node), nodes)}")
-    if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
-        raise table.error("path", "a path leads from a host over switches to another host")
-    for a, b in itertools.pairwise(path):
-        if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
-            raise table.error("path", f"no line joins {a!r} and {b!r}")
-    if len(set(path)) != len(path):
-        raise table.error("path", "a path passes a node once")
-    return tuple(path)
-
-
 def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[str, int]]:
     vcs: list[VcSpec] = []
     names: dict[str, int] = {}
@@ -377,7 +363,7 @@ def _explicit_vcs(top: Table, network: NetworkSpec) -> tuple[list[VcSpec], dict[
         if "path" in table:
             if "from" in table or "to" in table:
                 raise table.error("path", "give either 'path' or 'from' and 'to'")
-            path = _check_path(table, network, table.items("path"))
+            path = given_path(table, network)
         else:
             path = path_between(table, network, host_name(table, "from", network), host_name(table, "to", network))
         vc = VcSpec(

@@ -67,7 +67,7 @@ class SwitchSpec:
 
 @dataclass(frozen=True, slots=True)
 class LineSpec:
-    """A line between two switches, both ways.
+    """A line between two switches, both ways; or in loop-back: both ends are the same port, which gets what it sends.
 
     Members
     -------
@@ -94,6 +94,10 @@ class LineSpec:
     @property
     def sonet(self) -> bool:
         return self.line == "sonet"
+
+    @property
+    def looped(self) -> bool:
+        return self.ends[0] == self.ends[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,7 @@ class VcSpec:
     Members
     -------
     path : tuple[str, ...]
-        Host, switches, host.
+        Host, switches, host; a switch twice in a row where it passes a looped line there.
     cell_rate_bps : int | None
         Pacing at the source; None: as fast as the line.
     policy : str | None

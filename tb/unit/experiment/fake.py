@@ -101,12 +101,12 @@ class FakeNetwork:
 
 def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
     network = FakeNetwork(experiment, recorder)
-    first, second = (s.name for s in experiment.network.switches[:2])
+    first, *others = (s.name for s in experiment.network.switches)
     return BuiltExperiment(
         engine=network,
         flows={f.name: f for f in network.flows},
         now_ps=lambda: network.now_ps,
-        queues=lambda: {first: network.queue, second: 0},
+        queues=lambda: {first: network.queue} | dict.fromkeys(others, 0),
         counters=lambda: {first: {"cells_in": 10**6, "drop_epd": [network.dropped, 0]}},
         drops=lambda hosts: {first: {"epd": network.dropped, "full": 0}},
         check=network.check,

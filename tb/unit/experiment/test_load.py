@@ -7,7 +7,7 @@ import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.build import _host_config
-from bentpipe.experiment.load import apply_settings, catalogue, find, load
+from bentpipe.experiment.load import apply_settings, catalogue, find, load, load_cases
 from bentpipe.hosts.profiles import host_costs
 
 NAMES = ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows")
@@ -41,18 +41,39 @@ def test_the_catalogue_has_the_published_figures(name):
 
 
 def test_the_satellites_round_trip_is_534_ms():
-    for name in ("acts-1flow", "acts-3flows"):
+    """ACTS98 table 1: out and back, or two passes of the loop."""
+    for name in ("acts-1flow", "acts-3flows", "acts-variants"):
         assert [2 * line.delay_ps for line in load(name).network.lines] == [534_000_000_000]
+
+
+@pytest.mark.parametrize("name", ["acts-3flows", "acts-variants"])
+def test_three_workstations_send_to_one_through_a_loop(name):
+    """ACTS98 3.2, scenario 3: three on OC-3c, one on OC-12c, all at KU, the OC-3 satellite link in loop-back."""
+    e = load(name)
+    (line,), (switch,) = e.network.lines, e.network.switches
+    assert line.looped and line.rate_bps == 149_760_000
+    assert {(h.rate_bps, h.port.switch) for h in e.network.hosts if h.name != "sink"} == {(149_760_000, switch.name)}
+    assert e.host("sink").rate_bps == 599_040_000 and {f.sink for f in e.flows} == {"sink"}
+    assert {vc.path.count(switch.name) for vc in e.vcs} == {2}  # data and acknowledgements through the loop
+
+
+@pytest.mark.parametrize("name", ["acts-1flow", "acts-3flows", "acts-variants", "lan-1flow", "lan-3flows"])
+def test_the_amount_of_data_ends_a_trial(name):
+    """ACTS98 section 5: 1 GB, 102 windows of 10 MB; the bound on the time is out of reach."""
+    for e in load_cases(name):
+        assert {flow.size for flow in e.flows} == {2**30} and {flow.duration_ps for flow in e.flows} == {None}
+        assert e.duration_ps > len(e.flows) * 2**30 * 8 * 10**12 // 45_000_000
 
 
 def test_the_single_flow_is_as_published():
     e = load("acts-1flow")
     (flow,) = e.flows
-    assert flow.size == 10**9
+    assert flow.size == 2**30
     assert flow.tcp.variant == "reno"
     assert flow.tcp.receive_buffer * 8 / 0.534 / 1e6 == pytest.approx(157.088, rel=1e-4)
     assert {host_costs(_host_config(h, 1)) for h in e.network.hosts} == {(62_000_000, 62_000_000)}
-    assert e.network.lines[0].ber == (1e-11, 1e-13)
+    assert e.network.lines[0].ber == (1e-13, 1e-11)  # data comes down at GSFC, its acknowledgements at TIOC
+    assert [h.rate_bps for h in e.network.hosts] == [149_760_000, 599_040_000]
     assert {(s.buffer_cells, s.policy) for s in e.network.switches} == {(8192, "epd")}
 
 

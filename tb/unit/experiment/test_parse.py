@@ -372,6 +372,46 @@ def test_wrong_vcs(rows, message):
     assert message in str(caught.value)
 
 
+def loop(path, value):
+    """Both hosts at west, whose port 3 is in loop-back; and one change more."""
+
+    def change(d):
+        d["network"]["lines"]["wan"] = {"ends": ["west:3", "west:3"], "delay": "20 ms"}
+        d["network"]["hosts"]["bert"]["port"] = "west:1"
+        put(path, value)(d)
+
+    return change
+
+
+def test_a_flow_takes_the_path_it_names_there_and_back():
+    e = read(loop("flow.0.path", ["anna", "west", "west", "bert"]))
+    assert e.network.lines[0].looped
+    there, back = (e.vcs[k] for k in (e.flows[0].vc, e.flows[0].return_vc))
+    assert there.path == ("anna", "west", "west", "bert") and back.path == ("bert", "west", "west", "anna")
+    assert e.vcs[e.flows[1].vc].path == ("bert", "west", "anna")  # the shortest leaves the loop out
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("network.lines.wan.ber", [1e-9, 0], "wan.ber: a line in loop-back has one direction, so one error ratio"),
+        ("flow.0.path", ["anna", "west", "west", "west", "bert"], "a path passes a node once, and a line in loop-back"),
+        ("flow.0.path", ["anna", "west", "bert", "west", "bert"], "a path passes a node once, and a line in loop-back"),
+        ("flow.0.path", ["bert", "west", "anna"], "leads from 'bert' to 'anna', the flow from 'anna' to 'bert'"),
+        ("network.lines.wan.ends", ["west:3", "east:1"], "no line joins 'west' and 'west'; no line of it is in loop"),
+        ("flow.0.vc", "x", "flow.0.vc: the VC has its own path; give either 'path' or 'vc' and 'return_vc'"),
+    ],
+)
+def test_wrong_paths_and_loops(path, value, message):
+    def change(d):
+        put("flow.0.path", ["anna", "west", "west", "bert"])(d)
+        loop(path, value)(d)
+
+    with pytest.raises(ConfigError) as caught:
+        read(change)
+    assert message in str(caught.value)
+
+
 def test_the_same_numbers_the_other_way_are_no_clash():
     e = read(vcs({"from": "anna", "to": "bert", "vci": 50}, {"from": "bert", "to": "anna", "vci": 50}))
     assert [vc.vci for vc in e.vcs[:2]] == [50, 50]

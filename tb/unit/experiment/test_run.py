@@ -50,14 +50,14 @@ def test_what_is_sampled_at_each_interval():
     result = run(settings=["record.interval=500 ms"], duration_ps=3 * PS, change=lambda n: setattr(n, "dropped", 7))
     series = result.trace.series
     wanted = [i * PS // 2 for i in range(7)]
-    for name in ("flow1.delivered", "flow3.delivered", "west.queue", "east.queue", "west.drops.epd"):
+    for name in ("flow1.delivered", "flow3.delivered", "ku.queue", "ku.drops.epd"):
         assert list(series[name][0]) == wanted, name
     delivered = series["flow2.delivered"][1]
     assert delivered[-1] == result.flows[1]["octets_delivered"] > delivered[1] > delivered[0] == 0
 
 
 def test_drops_are_recorded_from_the_last_sample_without():
-    times, cells = run(duration_ps=20 * PS).trace.series["west.drops.epd"]
+    times, cells = run(duration_ps=20 * PS).trace.series["ku.drops.epd"]
     assert cells[0] == 0 < cells[1]
     assert times[1] - times[0] == PS // 10 and times[0] > 0
     assert times[-1] == 20 * PS
@@ -65,7 +65,7 @@ def test_drops_are_recorded_from_the_last_sample_without():
 
 def test_only_what_is_asked_for_is_recorded():
     result = run(settings=['record.what=["queue"]'], duration_ps=PS)
-    assert set(result.trace.series) == {"west.queue", "east.queue"}
+    assert set(result.trace.series) == {"ku.queue"}
     assert result.trace.events == []
 
 
@@ -85,7 +85,7 @@ def test_ctrl_c_keeps_what_there_is():
     assert result.summary["status"] == "interrupted"
     assert result.summary["time"]["simulated_s"] == 2.05
     assert result.summary["shortened"] is True
-    assert result.trace.series["west.queue"][0][-1] == 205 * PS // 100
+    assert result.trace.series["ku.queue"][0][-1] == 205 * PS // 100
     assert signal.getsignal(signal.SIGINT) is before
 
 
