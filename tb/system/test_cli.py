@@ -56,9 +56,9 @@ def test_run_writes_a_folder_and_prints_the_tables(capsys, tmp_path, plots):
     assert captured.err == ""
     for wanted in (
         "30.000 s simulated",
-        "flow3 (source3 to sink3)",
+        "flow3 (source3 to sink)",
         "54.105",
-        "west",
+        "ku",
         "Shortened:",
         "report.html",
     ):
@@ -74,7 +74,7 @@ def test_run_prints_json(capsys, tmp_path):
     assert summary["settings"] == ["variant=sack"]
     assert summary["flows"][0]["variant"] == "sack"
     assert summary["configuration"]["hosts"]["tcp"]["variant"] == "sack"
-    assert summary["resolved"]["network"]["lines"][0]["delay_ps"] == 40_000_000
+    assert summary["resolved"]["network"]["lines"][0]["delay_ps"] == 38_000_000
     written = json.loads((tmp_path / summary["folder"] / "result.json").read_text())
     assert {**written, "folder": summary["folder"]} == summary
 

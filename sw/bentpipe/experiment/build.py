@@ -225,8 +225,11 @@ def _line(
     links: dict[tuple[str, str], Link],
     between: Between,
 ) -> None:
-    """A link each way, one for a line in loop-back; errors and framing are those of the SONET line before them, if it is
-    one: to the cells it is the same whether they are delayed before the receiver or behind it."""
+    """A link each way, or one in loop-back.
+
+    Errors and framing are those of the SONET line before a link, if it is one: to the cells it is the same whether they
+    are delayed before the receiver or behind it.
+    """
     sonet = None
     if line.sonet:
         sonet = network.add_sonet_line(f"{line.name}.line", SONET_RATES[line.rate_bps], line.ber, line.ppm)
