@@ -350,9 +350,8 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
 def build_loop() -> Path:
     """The shared library of the event loop."""
     cache = _Cache()
-    text = b"".join(
-        (CSRC / name).read_bytes() for name in ("network.cpp", "network.h", "capture.hpp", "model.h", "pattern.hpp")
-    )
+    names = ("network.cpp", "network.h", "capture.hpp", "ledger.hpp", "model.h", "pattern.hpp")
+    text = b"".join((CSRC / name).read_bytes() for name in names)
     name = f"network-{_digest(text, _compiler_version(), *CXX_FLAGS)}.so"
 
     def build(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import random
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from cffi import FFI
 
 from .build import CSRC, Shape, build_loop, build_model
 from .errors import NetworkError, SimulationError
-from .interface import PduEvent
+from .interface import PduEvent, PduStatus
 from .units import MOST_VCS, cell_period, ps_to_ticks, ticks_to_ps
 
-__all__ = ["Link", "Network", "Nic", "Node", "SonetLine", "Switch"]
+__all__ = ["Account", "Link", "Network", "Nic", "Node", "SonetLine", "Switch"]
 
 POLICIES = {"tail": (0, 0), "ppd": (1, 0), "epd": (1, 1)}
 """(ppd, epd) bits of a VC by the name of its policy."""
@@ -31,8 +32,59 @@ CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 _SIZES = (64, 256, 1024, MOST_VCS)
 """Numbers of VCs that nodes are built for: few shapes, so that few are compiled."""
 
+_KINDS = ("nic", "switch", "link", "sonet")
+"""Kinds of nodes in the event loop's ledger."""
+
+_UNDER_WAY, _UNEXPLAINED = "under way", "unexplained"
+_WHY = {
+    1: "full",
+    2: "EPD",
+    3: "PPD",
+    4: "CLP",
+    5: "listed loss",
+    6: "bit error",
+    7: "header error (HEC)",
+    8: "header error (unnoticed)",
+    9: "another VC's cell",
+    10: "cells lost on the line",
+    16 + PduStatus.CRC: "joined (CRC)",
+    16 + PduStatus.LENGTH: "joined (length)",
+    16 + PduStatus.LOST_LAST: "joined (lost last)",
+    16 + PduStatus.OVERLENGTH: "overlength",
+    16 + PduStatus.ABORT: "joined (abort)",
+    32: _UNEXPLAINED,
+    33: _UNDER_WAY,
+}
+"""Reasons of the ledger, as of ``Why`` in ``csrc/ledger.hpp``; those of a NIC are 16 and the status."""
+
 _EVENT = struct.Struct("<QIIIIII128s")
 _WORD = 1 << 32
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of a VC's PDUs.
+
+    Members
+    -------
+    source, sink : str
+        NICs.
+    vc : int
+        Its index at both.
+    sent : int
+        PDUs that the source's NIC was given.
+    delivered : int
+        Of these, received whole.
+    lost : dict
+        All others by where (name of a node) and why; those still under way as ("", "under way").
+    """
+
+    source: str
+    sink: str
+    vc: int
+    sent: int
+    delivered: int
+    lost: dict[tuple[str, str], int]
 
 
 class Node:
@@ -61,6 +113,12 @@ class Node:
     def check(self, cells_in: int, cells_out: int) -> None:
         """Raise NetworkError unless cells in = cells out + dropped + still queued, modulo 2**32."""
         raise NotImplementedError
+
+    def check_told(self) -> None:
+        """Raise NetworkError unless the ledger was told of all cells that the node's counters have as dropped or hit."""
+
+    def _seen(self, what: int) -> int:
+        return self.network.lib.bp_ledger_seen(self.network.handle, self.index, what)
 
     def write(self, addr: int, value: int) -> None:
         self.network.lib.bp_csr_write(self.network.handle, self.index, addr, value)
@@ -202,6 +260,12 @@ class Switch(Node):
         self._expect("queued = sent + still queued", sum(now["accepted"]), sum(now["departed"]) + now["occupancy"])
         self._expect("cells sent = cells out", sum(now["departed"]), cells_out)
 
+    def check_told(self) -> None:
+        for vc in range(len(self.vcs)):
+            for k, reason in enumerate(self.REASONS):
+                place = 4 * vc + k
+                self._expect(f"cells of VC {vc} told as dropped ({reason})", self.read(0x50000 + place), self._seen(place))
+
 
 class Link(Node):
     """One direction of a line."""
@@ -275,6 +339,10 @@ class Link(Node):
         now = self.counters()
         self._expect("cells in = counted", cells_in, now["cells"])
         self._expect("cells in = cells out + lost", cells_in, cells_out + now["drop_lost"] + now["drop_listed"])
+
+    def check_told(self) -> None:
+        self._expect("cells told as hit", self.read(0x0081), self._seen(0))
+        self._expect("cells told as gone", self.read(0x0085) + self.read(0x0086), self._seen(1))
 
 
 class SonetLine(Node):
@@ -441,6 +509,7 @@ class Network:
         self._reporting: set[int] = set()
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
+        self._hops: list[list[tuple[Node, int, int, int, int]]] = []  # of each VC: node, port, number, key, mask
 
     # Building
 
@@ -573,6 +642,7 @@ class Network:
         period = source.period if cell_rate_bps is None else _period(what, cell_rate_bps)
         hops: list[tuple[Switch, int, int]] = []
         arrives: int = 0
+        faces = [-1]  # the port at which the VC comes into each node of the path
         for k, node in enumerate(path[:-1]):
             after = path[k + 1]
             ways = [(port, to) for port, to in node.outputs.items() if to[0] is after]
@@ -584,6 +654,7 @@ class Network:
             elif k and isinstance(node, Nic):
                 raise NetworkError(f"{what}: {node.name} is a NIC and cannot carry a VC on")
             arrives = next_port
+            faces.append(arrives)
         for switch, in_port, out_port in hops:
             for port in (in_port, out_port):
                 if vpi > 255 and port not in switch.settings["nni_ports"]:
@@ -613,9 +684,28 @@ class Network:
                     "epd_threshold": epd_threshold,
                 }
             )
+        self._hops.append(self._ledger_hops(path, faces, index, vpi << 16 | vci))
         source.sends[index] = {"vpi": vpi, "vci": vci, "period": period}
         sink.receives[index] = {"vpi": vpi, "vci": vci, "cells": (max_sdu + 8 + 47) // 48}
         return index
+
+    @staticmethod
+    def _ledger_hops(
+        path: Sequence[Node], faces: Sequence[int], index: int, key: int
+    ) -> list[tuple[Node, int, int, int, int]]:
+        """A VC that was just added to its switches, as the ledger wants it: a line's headers are read as its next
+        switch or NIC reads them."""
+        hops = []
+        nni = False
+        for k in reversed(range(len(path))):
+            node, port, number = path[k], faces[k], index
+            if isinstance(node, Nic):
+                nni = node.nni
+            elif isinstance(node, Switch):
+                nni = port in node.settings["nni_ports"]
+                number = len(node.vcs) - sum(each is node for each in path[k:])
+            hops.append((node, port, number, key, 0xFFFFFFF if nni else 0xFFFFFF))
+        return hops[::-1]
 
     def shapes(self) -> list[Shape]:
         """The shapes of this network's nodes, each once."""
@@ -645,6 +735,9 @@ class Network:
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.lib.bp_connect(self.handle, a.index, a_port, b.index, b_port, held)
+        for hops in self._hops:
+            made = self._ffi.new("bp_hop[]", [(_KINDS.index(n.kind), n.index, *rest) for n, *rest in hops])
+            self.lib.bp_ledger_vc(self.handle, hops[0][0].index, hops[0][2], made, len(hops))
         for path, kind, node, port in self._captures:
             self._start_capture(path, kind, node, port)
 
@@ -797,6 +890,51 @@ class Network:
             fields = ("evaluations", "cells_in", "cells_out", "in_flight", "nanoseconds")
             found[node.name] = {field: int(getattr(stats, field)) for field in fields}
         return found
+
+    def ledger(self) -> list[Account]:
+        """What became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`.
+
+        Raises
+        ------
+        NetworkError
+            The rows of a VC don't sum up to sent minus delivered, or a loss has no cause, or a count of the hardware
+            differs.
+        """
+        if self.handle is None:
+            self.start()
+        for node in self.nodes:
+            node.check_told()
+        return [self._account(place, hops) for place, hops in enumerate(self._hops)]
+
+    def _account(self, place: int, hops: list[tuple[Node, int, int, int, int]]) -> Account:
+        totals, rows = self._ffi.new("bp_account *"), self._ffi.new("bp_loss[]", 256)
+        count = self.lib.bp_ledger(self.handle, place, totals, rows, len(rows))
+        source, sink, key = hops[0][0], hops[-1][0], hops[0][3]
+        lines = [node.name for node, *_ in hops if isinstance(node, SonetLine)]
+        what = f"the ledger of VC {key >> 16}/{key & 0xFFFF} from {source.name} to {sink.name}"
+        lost: dict[tuple[str, str], int] = {}
+        for row in rows[0:count]:
+            where, why = self.nodes[row.node].name if row.node >= 0 else "", _WHY[row.why]
+            if why == _UNEXPLAINED:
+                if not lines:
+                    raise NetworkError(f"{what}: {row.pdus} PDUs were not delivered, and nothing says why")
+                where, why = ", ".join(lines), "SONET line"
+            lost[where, why] = lost.get((where, why), 0) + row.pdus
+        account = Account(source.name, sink.name, hops[0][2], totals.sent, totals.delivered, lost)
+        missing = totals.sent - totals.delivered - sum(lost.values())
+        if missing:
+            raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
+        received = sink.read(0x60000 + 8 * hops[-1][2])
+        if (totals.delivered - received) % _WORD:
+            raise NetworkError(f"{what}: {totals.delivered} PDUs delivered, and the NIC has counted {received}")
+        if lines:  # what garbage a line without its frame makes is anybody's guess
+            return account
+        if totals.astray or not 0 <= totals.ends - totals.ends_there <= totals.queued:
+            raise NetworkError(
+                f"{what}: it expects the ends of {totals.ends} PDUs, and {totals.ends_there} are on their way"
+                f" besides {totals.queued} cells in switches"
+            )
+        return account
 
     def check_conservation(self) -> None:
         """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capture.hpp"
+#include "ledger.hpp"
 #include "model.h"
 #include "network.h"
 #include "pattern.hpp"
@@ -36,6 +37,7 @@ class Wire {
     bool empty() const { return head_ == tail_; }
     Flying& front() { return cells_[head_ & mask_]; }
     void pop() { ++head_; }
+    const Flying& at(uint64_t k) const { return cells_[(head_ + k) & mask_]; }
     uint64_t size() const { return tail_ - head_; }
     Flying& push() {
         if (tail_ - head_ == cells_.size()) grow();
@@ -84,6 +86,11 @@ struct Node {
     uint8_t *o_valid = nullptr, *o_hec_error = nullptr, *o_port = nullptr, *idle = nullptr;
     uint32_t *o_header = nullptr, *o_payload = nullptr;
     uint64_t* due = nullptr;
+    // What the ledger wants to know of: a switch's cell dropped, a link's cell in error; cells in and out of a SONET line
+    const uint8_t* told = nullptr;
+    const bp_port *drop_vc = nullptr, *drop_reason = nullptr;
+    const uint32_t* drop_accepted = nullptr;
+    bool link = false, line = false;
     uint64_t last = NEVER;  // tick of the last evaluation
     uint32_t inputs = 0;              // ports with a wire are below this
     uint64_t first[PORTS];            // tick of the first cell of each wire, NEVER if there is none
@@ -109,6 +116,7 @@ struct TxVc {
     uint64_t cells = 0;        // of all PDUs handed over
     uint32_t source_length = 0, source_key = 0;
     uint64_t source_offset = 0;
+    int ledger = -1;           // its place in the ledger
 };
 
 struct RxVc {
@@ -116,6 +124,7 @@ struct RxVc {
     bool sink = false;
     uint32_t sink_key = 0, reply_vc = 0, reply_length = 0, every = 0;
     uint64_t sink_offset = 0, good = 0, bad = 0;
+    int ledger = -1;
 };
 
 struct Nic {
@@ -149,9 +158,15 @@ uint64_t clock_ns() {
                         .count());
 }
 
+const uint8_t NOTHING = 0;
+
+bool good_of(const Flying& cell, uint32_t key, uint32_t mask) {
+    return !cell.hec_error && ((cell.word[12] >> 4 ^ key) & mask) == 0;
+}
+
 }  // namespace
 
-struct bp_net {
+struct bp_net final : bp::CellCounts {
     std::vector<std::unique_ptr<Node>> nodes;
     std::vector<uint64_t> next;  // a node's next tick with work, beside each other for the search
     std::vector<std::unique_ptr<Nic>> nics;
@@ -161,6 +176,7 @@ struct bp_net {
     std::vector<std::vector<uint8_t>> spare;
     std::vector<void*> libraries;
     std::vector<std::unique_ptr<bp::Capture>> captures;
+    bp::Ledger ledger{*this};
     std::string error;
     uint64_t now = 0;
     bool timing = false;
@@ -193,7 +209,9 @@ struct bp_net {
 
     void enqueue(Nic& nic, uint32_t vc, Pdu&& pdu) {
         TxVc& tx = nic.tx[vc];
-        tx.cells += (uint64_t(pdu.length) + 8 + 47) / 48;
+        const uint64_t cells = (uint64_t(pdu.length) + 8 + 47) / 48;
+        tx.cells += cells;
+        if (tx.ledger >= 0) ledger.enqueue(tx.ledger, pdu.length, cells);
         tx.queue.push_back(std::move(pdu));
         if (!tx.listed) {
             tx.listed = true;
@@ -250,6 +268,7 @@ struct bp_net {
         if (*nic.rx_last) {
             const uint32_t vc = get(nic.rx_vc);
             RxVc& rx = nic.rx[vc];
+            if (rx.ledger >= 0) ledger.ended(rx.ledger, *nic.rx_status, *nic.rx_length);
             if (rx.sink) consume(nic, rx);
             else event(nic, tick, vc, *nic.rx_status, *nic.rx_length, &rx);
         }
@@ -318,6 +337,7 @@ struct bp_net {
             *node.i_hec_error = uint8_t(cell.hec_error);
             if (node.i_port) *node.i_port = uint8_t(port);
             if (__builtin_expect(node.tapped, 0)) tap(node, int(port), tick, cell);
+            if (node.line) ledger.line_in(int(index), int(port), tick, cell.word[12], cell.word, cell.hec_error != 0);
             *node.i_valid = 1;
             from.pop();
             node.first[port] = from.empty() ? NEVER : from.front().tick;
@@ -359,9 +379,41 @@ struct bp_net {
                         next[size_t(face.to)] = to.last == NEVER ? first : std::max(first, to.last + 1);
                 }
             }
+            if (node.line) ledger.line_out(int(index), *node.o_port, *node.o_header, node.o_payload, *node.o_hec_error);
+        } else if (node.link && *node.i_valid) {
+            tell(node, int(index), true);
         }
+        if (__builtin_expect(*node.told, 0)) tell(node, int(index), false);
         if (nic) after(*nic, tick);
         next[index] = next_of(node);
+    }
+
+    // The ledger gets what the node says of the cell that it took in this step.
+    void tell(Node& node, int index, bool gone) {
+        if (ledger.empty()) return;
+        const uint32_t header = *node.i_header;
+        if (!node.link) {
+            const uint32_t vc = get(node.drop_vc), reason = get(node.drop_reason);
+            ledger.seen(index, vc * 4 + reason);
+            ledger.dropped(index, vc, reason, *node.drop_accepted, header);
+            return;
+        }
+        ledger.seen(index, gone);
+        if (gone || *node.o_valid) {  // one that has errors and is gone comes here twice
+            ledger.changed(index, header, *node.i_hec_error, node.i_payload, *node.o_header, *node.o_hec_error,
+                           node.o_payload, gone);
+        }
+    }
+
+    uint32_t sent(int index, uint32_t vc) override {
+        return bp_csr_read(this, index, (nodes[size_t(index)]->nic >= 0 ? 0x30000 : 0x40000) + vc);
+    }
+
+    uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override {
+        const Wire& wire = *nodes[size_t(index)]->in[port];
+        uint64_t found = 0;
+        for (uint64_t k = 0; k < wire.size(); ++k) found += good_of(wire.at(k), key, mask);
+        return found;
     }
 
     void quiet(Node& node) {  // a clock without time passing
@@ -432,6 +484,16 @@ int bp_add_node(bp_net* net, const char* path, int is_nic) {
     node.csr_w_data = u32("csr_w_data");
     node.csr_r_en = u8("csr_r_en");
     node.csr_r_data = u32("csr_r_data");
+    const bp_port* drop = find("drop", false);
+    const bp_port* in_error = find("error", false);
+    const bp_port* told = drop ? drop : in_error;
+    node.told = told ? static_cast<const uint8_t*>(told->data) : &NOTHING;
+    node.link = in_error != nullptr;
+    if (drop) {
+        node.drop_vc = find("drop_vc");
+        node.drop_reason = find("drop_reason");
+        node.drop_accepted = u32("drop_accepted");
+    }
     std::unique_ptr<Nic> nic;
     if (is_nic) {
         nic = std::make_unique<Nic>();
@@ -572,6 +634,44 @@ int bp_run(bp_net* net, uint64_t until, int slice) {
         if (--left == 0 && net->events.empty()) return 0;
     }
 }
+
+void bp_ledger_vc(bp_net* net, int source, uint32_t vc, const bp_hop* hops, int count) {
+    if (net->ledger.empty()) net->ledger.nodes(net->nodes.size());
+    const int index = net->ledger.add(reinterpret_cast<const bp::Ledger::Hop*>(hops), size_t(count));
+    for (int k = 0; k < count; ++k)
+        if (hops[k].kind == bp::Ledger::SONET) net->nodes[size_t(hops[k].node)]->line = true;
+    net->nics[size_t(net->nodes[size_t(source)]->nic)]->tx[vc].ledger = index;
+    net->nics[size_t(net->nodes[size_t(hops[count - 1].node)]->nic)]->rx[vc].ledger = index;
+}
+
+int bp_ledger(bp_net* net, int index, bp_account* account, bp_loss* losses, int most) {
+    net->ledger.look_after(net->now);
+    const bp::Ledger::Counts counts = net->ledger.counts(index);
+    *account = {counts.sent, counts.delivered, net->ledger.ends(index), 0, 0, net->ledger.astray(index)};
+    net->ledger.each_hop(index, [&](const bp::Ledger::Hop& hop) {
+        const Node& node = *net->nodes[size_t(hop.node)];
+        if (hop.port < 0) {
+            account->ends_there += net->nics[size_t(node.nic)]->tx[hop.number].queue.size();
+            return;
+        }
+        const Wire& wire = *node.in[hop.port];
+        for (uint64_t k = 0; k < wire.size(); ++k)
+            account->ends_there += good_of(wire.at(k), hop.key, hop.mask) && bp::CellHead::last(wire.at(k).word[12]);
+        if (hop.kind == bp::Ledger::SWITCH)
+            account->queued += bp_csr_read(net, hop.node, 0x30000 + hop.number) - net->sent(hop.node, hop.number);
+        if (hop.kind == bp::Ledger::SONET)
+            account->ends_there += net->ledger.ends_inside(hop.node, hop.port, hop.key, hop.mask);
+    });
+    int count = 0;
+    for (const auto& [cause, pdus] : counts.lost) {
+        if (count == most) break;
+        losses[count++] = {cause.first, cause.second, pdus};
+    }
+    return count;
+}
+
+uint64_t bp_ledger_seen(bp_net* net, int index, uint32_t what) { return net->ledger.seen_at(index, what); }
+uint64_t bp_ledger_records(bp_net* net) { return net->ledger.records(); }
 
 const bp_event* bp_events(bp_net* net) { return net->events.data(); }
 uint64_t bp_now(bp_net* net) { return net->now; }

@@ -30,6 +30,27 @@ void bp_settle(bp_net*, int node); /* clocks without time passing until the node
 
 void bp_send(bp_net*, int nic, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key, uint64_t offset,
              uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify);
+/* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
+   line), the port at which the VC comes in (-1: the source), its number there, and header >> 4 of its cells there with the
+   bits that count. What became of its PDUs: sent, delivered, and the others by node (-1: none) and reason (`Why` in
+   ledger.hpp). `ends` are the ends of PDUs that are still to come; `ends_there` of them are in queues of NICs and on
+   lines, and the others must be among the `queued` cells in switches. */
+typedef struct {
+    int32_t kind, node, port;
+    uint32_t number, key, mask;
+} bp_hop;
+typedef struct {
+    uint64_t sent, delivered, ends, ends_there, queued, astray;
+} bp_account;
+typedef struct {
+    int32_t node, why;
+    uint64_t pdus;
+} bp_loss;
+void bp_ledger_vc(bp_net*, int source, uint32_t vc, const bp_hop* hops, int count); /* in order of their places */
+int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);          /* number of losses */
+uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see Ledger::seen_at */
+uint64_t bp_ledger_records(bp_net*);                       /* records held now */
+
 int bp_run(bp_net*, uint64_t until, int slice); /* number of events; at most `slice` thousand evaluations if not 0 */
 const bp_event* bp_events(bp_net*);
 uint64_t bp_now(bp_net*);

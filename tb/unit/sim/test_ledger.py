@@ -1,0 +1,277 @@
+"""The loss ledger against what an observer of all wires makes of each PDU's fate."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from scapy.utils import RawPcapReader
+
+from bentpipe_sim.errors import NetworkError
+from bentpipe_sim.network import Link, Network, Nic, Node, Switch
+from models.aal5 import Reassembly, segment
+from models.cell import Cell, Header
+from models.switch import Drop, Vc
+from models.switch import Switch as Model
+
+MS = 10**9
+TICK_NS = 53e9 / 299_520_000
+REASONS = {Drop.FULL: "full", Drop.EPD: "EPD", Drop.PPD: "PPD", Drop.CLP: "CLP"}
+Face = tuple[Node, int]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A cell on a wire, as the node behind it takes it."""
+
+    tick: int
+    header: int
+    payload: bytes
+    bad: bool
+
+    @property
+    def vc(self) -> tuple[int, int]:
+        return self.header >> 20 & 0xFF, self.header >> 4 & 0xFFFF
+
+
+@dataclass
+class Way:
+    """A VC of the test: its place in the ledger, what it carries, and along which nodes."""
+
+    path: list[Node]
+    vci: int
+    index: int
+    policy: str
+    limit: int
+    own_epd: int | None
+    clp: bool
+    sdus: list[bytes]
+
+
+class Observed:
+    """A network whose wires are all recorded."""
+
+    def __init__(self, folder: Path, seed: int, ber: float, switches: int) -> None:
+        self.folder, self.random = folder, random.Random(seed)
+        rng = self.random
+        self.network = network = Network(seed=seed)
+        self.hosts: list[list[Nic]] = []
+        self.chain: list[Switch] = []
+        self.links: dict[tuple[int, int], Link] = {}
+        for k in range(switches):
+            cells = rng.randrange(60, 200)
+            thresholds = {"epd_threshold": cells * 2 // 3, "clp_threshold": cells // 2}
+            switch = network.add_switch(f"s{k}", buffer_cells=cells, **thresholds)
+            self.chain.append(switch)
+            self.hosts.append([network.add_nic(f"h{k}{i}") for i in range(2)])
+            for port, nic in enumerate(self.hosts[k]):
+                network.connect(nic, (switch, port))
+                network.connect((switch, port), nic)
+        for k in range(switches - 1):
+            for a, b in ((k, k + 1), (k + 1, k)):
+                link = network.add_link(f"l{a}{b}", delay_ps=rng.randrange(3 * MS), ber=ber)
+                network.connect((self.chain[a], 3 if b > a else 2), link)
+                network.connect(link, (self.chain[b], 2 if b > a else 3))
+                self.links[a, b] = link
+        self.ways: list[Way] = []
+        for k in range(6):
+            a, b = (0, switches - 1) if k < 3 else rng.sample(range(switches), 2)
+            self._add_way(a, b, 32 + k)
+        losses = rng.sample(range(1, 25), 4)
+        first = self.links[0, 1]
+        first.lose(0, self.ways[0].vci, cells=losses)
+        first.lose(0, self.ways[1].vci, pdus=losses)
+        self.faces: list[Face] = [(nic, 0) for pair in self.hosts for nic in pair]
+        self.faces += [(node, port) for node in self.chain for port in (2, 3) if port in node.outputs]
+        for face in self.faces:
+            network.capture(self._file(face), "cells", face)
+
+    def _add_way(self, a: int, b: int, vci: int) -> None:
+        rng = self.random
+        path: list[Node] = [rng.choice(self.hosts[a]), self.chain[a]]
+        while a != b:
+            step = 1 if b > a else -1
+            path += [self.links[a, a + step], self.chain[a + step]]
+            a += step
+        path.append(rng.choice(self.hosts[b]))
+        policy, limit = rng.choice(["tail", "ppd", "epd"]), rng.choice([40, 90, 1000])
+        own = rng.choice([None, 30])
+        index = self.network.add_vc(path, 0, vci, policy=policy, limit=limit, epd_threshold=own, max_sdu=2000)
+        sdus = [bytes([vci, n]) + rng.randbytes(rng.choice([20, 400, 900, 1800, 1800])) for n in range(50)]
+        self.ways.append(Way(path, vci, index, policy, limit, own, vci % 3 == 0, sdus))
+
+    def _file(self, face: Face) -> Path:
+        return self.folder / f"{face[0].name}-{face[1]}"
+
+    def run(self) -> dict[int, list[int]]:
+        """Send all; the numbers of the PDUs of each VC that arrived whole."""
+        network = self.network
+        network.start()
+        for way in self.ways:
+            if way.clp:
+                way.path[0].write(0x10000 + way.index, way.vci << 4 | 1)
+        arrived = defaultdict(list)
+        at, events = 0, []
+        for n in range(50):
+            for way in self.ways:
+                network.send(way.path[0].index, way.index, way.sdus[n])
+            at += self.random.randrange(MS // 2)
+            while network.now_ps < at:
+                events += network.run(at)
+        while network.now_ps < at + 60 * MS:
+            events += network.run(at + 60 * MS)
+        network.check_conservation()
+        network.end_captures()
+        for event in events:
+            if event.status == 0:
+                vci, number = event.head[:2]
+                assert self.ways[vci - 32].path[-1].index == event.nic
+                arrived[vci].append(number)
+        return arrived
+
+    def wires(self) -> dict[tuple[Face, Face], list[Seen]]:
+        """The cells of each wire, by the output and the input that it joins."""
+        found: dict[tuple[Face, Face], list[Seen]] = {}
+        for node, port in self.faces:
+            forth = ((node, port), node.outputs[port])
+            back = (node.inputs[port], (node, port))
+            with RawPcapReader(str(self._file((node, port)))) as reader:
+                for octets, meta in reader:
+                    record = bytes(octets)
+                    tick = round((meta.sec * 10**9 + meta.usec) / TICK_NS)
+                    header, payload = int.from_bytes(record[16:20], "big"), record[20:68]
+                    wire = back if record[9] & 1 else forth
+                    found.setdefault(wire, []).append(Seen(tick, header, payload, bool(record[9] & 16)))
+        return found
+
+    def reasons(self, switch: Switch, wires: dict[tuple[Face, Face], list[Seen]]) -> dict[tuple[int, bytes], str]:
+        """Why the switch dropped cells, by tick and payload: a model of it gets what came in and gives what left."""
+        vcs = []
+        for way in self.ways:
+            if switch not in way.path:
+                continue
+            k = way.path.index(switch)
+            into = next(port for port, (node, _) in switch.inputs.items() if node is way.path[k - 1])
+            out = next(port for port, (node, _) in switch.outputs.items() if node is way.path[k + 1])
+            ppd, epd = {"tail": (False, False), "ppd": (True, False), "epd": (True, True)}[way.policy]
+            own = way.own_epd
+            vcs.append(Vc(into, 0, way.vci, out, 0, way.vci, limit=way.limit, ppd=ppd, epd=epd, epd_threshold=own))
+        settings = switch.settings
+        model = Model(
+            vcs,
+            ports=4,
+            capacity=settings["buffer_cells"],
+            epd_threshold=settings["epd_threshold"],
+            clp_threshold=settings["clp_threshold"],
+        )
+        happens: list[tuple[int, int, int, Seen]] = []
+        for (source, sink), cells in wires.items():
+            if sink[0] is switch:
+                happens += [(cell.tick, 0, sink[1], cell) for cell in cells]
+            if source[0] is switch:
+                happens += [(cell.tick - 1, 1, source[1], cell) for cell in cells]
+        found = {}
+        for tick, leaves, port, cell in sorted(happens, key=lambda each: each[:3]):
+            if leaves:
+                gone = model.depart(port)
+                assert gone and gone[2] == cell.payload
+                continue
+            _, reason = model.arrive(port, Header.unpack(cell.header.to_bytes(4, "big")), cell.bad, cell.payload)
+            if reason in REASONS:
+                found[tick, cell.payload] = REASONS[reason]
+        assert model.occupancy == 0
+        return found
+
+
+def bits(a: Seen, b: Seen) -> int:
+    """Bits in which two cells differ."""
+    difference = int.from_bytes(a.payload, "big") ^ int.from_bytes(b.payload, "big")
+    return difference.bit_count() + (a.header ^ b.header).bit_count()
+
+
+def fates(observed: Observed) -> list[tuple[list[int], Counter[tuple[str, str]]]]:
+    """For each VC the numbers of the PDUs delivered, and all others by where and why, from the wires alone."""
+    wires = observed.wires()
+    reasons = {switch.name: observed.reasons(switch, wires) for switch in observed.chain}
+    result = []
+    for way in observed.ways:
+        header = Header(vci=way.vci, clp=int(way.clp))
+        expected = [(n, cell.payload) for n, sdu in enumerate(way.sdus) for cell in segment(header, sdu)]
+        ends = Counter(n for n, _ in expected)
+        first: dict[int, tuple[int, int, str, str]] = {}
+
+        def lost(number: int, tick: int, node: Node, why: str, first=first) -> None:
+            first[number] = min(first.get(number, (1 << 62, 0, "", "")), (tick, node.index, node.name, why))
+
+        def wire(k: int, way: Way = way) -> list[Seen]:
+            a, b = way.path[k], way.path[k + 1]
+            faces = next((a, port) for port, (node, _) in a.outputs.items() if node is b)
+            return wires.get((faces, a.outputs[faces[1]]), [])
+
+        start = [cell for cell in wire(0) if cell.vc == (0, way.vci)]
+        assert [cell.payload for cell in start] == [payload for _, payload in expected]
+        here = [(cell, n) for cell, (n, _) in zip(start, expected, strict=True)]
+        for k, node in enumerate(way.path[1:-1], 1):
+            after = {cell.payload: cell for cell in wire(k)}
+            there: list[tuple[Seen, int]] = []
+            before = {cell.payload for cell, _ in here}
+            others = {cell.payload for w, cells in wires.items() if w[1][0] is node for cell in cells}
+            changed = [cell for payload, cell in after.items() if payload not in others]
+            for cell, n in here:
+                out = after.get(cell.payload)
+                if out is None and isinstance(node, Switch):
+                    lost(n, cell.tick, node, reasons[node.name][cell.tick, cell.payload])
+                    continue
+                if out is None:
+                    out = min(changed, key=lambda other, cell=cell: bits(cell, other), default=None)
+                    if out is None or bits(cell, out) > 60:
+                        lost(n, cell.tick, node, "listed loss")
+                        continue
+                assert isinstance(node, Switch) or cell.tick < out.tick
+                if out.bad:
+                    lost(n, cell.tick, node, "header error (HEC)")
+                    continue
+                if out.header != cell.header:
+                    assert out.vc == cell.vc, "choose another seed: a cell went astray"
+                if out.payload != cell.payload:
+                    lost(n, cell.tick, node, "bit error")
+                there.append((out, n))
+            assert len(before) == len(here)
+            here = there
+        reassembly, rows, delivered, verdicts = Reassembly(2000), Counter(), [], {}
+        last = dict(Counter(n for _, n in here))
+        come = Counter()
+        for cell, n in here:
+            come[n] += 1
+            ended = reassembly.receive(Cell(Header.unpack(cell.header.to_bytes(4, "big")), cell.payload))
+            if ended is None:
+                continue
+            assert come[n] == last[n]
+            if ended.status == 0:
+                assert ended.sdu == way.sdus[n] and ends[n] == come[n]
+                delivered.append(n)
+            else:
+                verdicts[n] = ended.status.name.lower().replace("_", " ").replace("crc", "CRC")
+        for n in set(range(len(way.sdus))) - set(delivered):
+            name, why = first[n][2:] if n in first else (way.path[-1].name, f"joined ({verdicts[n]})")
+            rows[name, why.replace("joined (overlength)", "overlength")] += 1
+        result.append((delivered, rows))
+    return result
+
+
+@pytest.mark.parametrize(("seed", "ber", "switches"), [(1, 1e-6, 2), (2, 1e-5, 3), (3, 1e-4, 3), (4, 1e-4, 2)])
+def test_each_row_is_what_the_wires_say(tmp_path: Path, seed: int, ber: float, switches: int) -> None:
+    """Random networks with all policies, bit errors and listed losses: for each VC, who was delivered and every row."""
+    observed = Observed(tmp_path, seed, ber, switches)
+    arrived = observed.run()
+    accounts = observed.network.ledger()
+    for way, account, (delivered, rows) in zip(observed.ways, accounts, fates(observed), strict=True):
+        assert arrived[way.vci] == delivered
+        assert account.sent == len(way.sdus)
+        assert account.delivered == len(delivered)
+        assert account.lost == dict(rows), way
+        assert sum(account.lost.values()) == account.sent - account.delivered
+    assert observed.network.lib.bp_ledger_records(observed.network.handle) < 20
