@@ -115,7 +115,7 @@ class Node:
         raise NotImplementedError
 
     def check_told(self) -> None:
-        """Raise NetworkError unless the ledger was told of all cells that the node's counters have as dropped or hit."""
+        """Raise NetworkError unless the ledger was told of all cells that the node has counted as dropped or hit."""
 
     def _seen(self, what: int) -> int:
         return self.network.lib.bp_ledger_seen(self.network.handle, self.index, what)
@@ -263,8 +263,8 @@ class Switch(Node):
     def check_told(self) -> None:
         for vc in range(len(self.vcs)):
             for k, reason in enumerate(self.REASONS):
-                place = 4 * vc + k
-                self._expect(f"cells of VC {vc} told as dropped ({reason})", self.read(0x50000 + place), self._seen(place))
+                at = 4 * vc + k
+                self._expect(f"cells of VC {vc} told as dropped ({reason})", self.read(0x50000 + at), self._seen(at))
 
 
 class Link(Node):
