@@ -19,14 +19,14 @@ class Store:
     """A memory with combinational reads on the wide datapath and registered ones on the narrow.
 
     Up to two writers may write in the same tick, to different addresses. On the wide datapath each has a port;
-    on the narrow one the second write is held for a clock and takes the same port.
+    on the narrow one the second write is held until the first writer leaves the port free.
     """
 
     def __init__(self, m, wide, name, shape, depth, init=()):
         self._m, self._wide, self._name = m, wide, name
         self._memory = memory.Memory(shape=shape, depth=depth, init=init)
         self._shape = shape
-        self._port = None
+        self._port = self._busy = None
         m.submodules[name] = self._memory
 
     def read(self, addr):
@@ -49,14 +49,16 @@ class Store:
                 with m.If(clear[0]):
                     m.d.comb += [port.addr.eq(clear[1]), port.data.eq(clear[2]), port.en.eq(1)]
             self._port = port
+            self._busy = en if clear is None else en | clear[0]
         else:
             held_en = Signal(name=f"{self._name}_held_en")
             held_addr = Signal.like(self._port.addr, name=f"{self._name}_held_addr")
             held_data = Signal(self._shape, name=f"{self._name}_held_data")
-            m.d.sync += held_en.eq(en)
             with m.If(en):
-                m.d.sync += [held_addr.eq(addr), held_data.eq(value)]
-            with m.If(held_en):
+                m.d.sync += [held_en.eq(1), held_addr.eq(addr), held_data.eq(value)]
+            with m.Elif(~self._busy):
+                m.d.sync += held_en.eq(0)
+            with m.If(held_en & ~self._busy):
                 m.d.comb += [
                     self._port.addr.eq(held_addr),
                     self._port.data.eq(held_data),

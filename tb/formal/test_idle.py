@@ -28,6 +28,9 @@ def _quiet(spec, probe):
         accesses.append(probe["elaborate.s"].restart)
     spec.condition("quiet", *(value == 0 for value in (*arrivals, *accesses)))
     spec.condition("idle", node.status.idle)
+
+
+def _early(spec, node):
     spec.condition("early", node.time.now < node.status.due)
 
 
@@ -41,12 +44,19 @@ def _switch():
     probe = Probe(node)
     spec = Spec(probe)
     _quiet(spec, probe)
-    soonest = Const(NEVER, TIME_BITS)
+    now = node.time.now
+    soonest, found = Const(NEVER, TIME_BITS), Const(0)
+    near = []
     for p in range(node.ports):
         tick = probe["elaborate.next_due"][p][FRACTION_BITS:]
         busy = probe["elaborate.ring_read"][p] != probe["elaborate.ring_write"][p]
-        soonest = Mux(busy & (tick < soonest), tick, soonest)
+        soonest = Mux(busy & (~found | (tick - soonest)[TIME_BITS - 1]), tick, soonest)
+        found = found | busy
+        near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
     spec.condition("invariant", node.status.due == soonest)
+    # Times are compared modulo half their range, and a busy port's next is less than a quarter of it from now
+    spec.condition("near", *near)
+    spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])
     pulses = _pulses(spec, node.o.valid, node.drop)
     return Proof("idle_switch", spec), pulses
 
@@ -65,6 +75,7 @@ def _nic():
     spec.inputs += crcs
     m = spec.m
     _quiet(spec, probe)
+    _early(spec, node)
     now, tick, due = node.time.now, node.time.tick, node.status.due
     line = probe["build_segmenter.line_next"][FRACTION_BITS:]
     root, fetched, sends = (probe[f"build_segmenter.{name}"] for name in ("root", "fetched", "sends"))
@@ -106,6 +117,7 @@ def _link(delay_cells):
     probe = Probe(node)
     spec = Spec(probe)
     _quiet(spec, probe)
+    _early(spec, node)
     spec.condition("invariant", 1)
     pulses = _pulses(spec, node.o.valid, node.error)
     return Proof(f"idle_link_{delay_cells}", spec), pulses
@@ -122,10 +134,10 @@ def _check(proof, pulses, *environment):
 
 def test_switch():
     proof, pulses = _switch()
-    _check(proof, pulses)
+    _check(proof, pulses, "near")
     # The invariant is needed, and so is each of the conditions
-    for missing in ("quiet", "early", "invariant", "idle"):
-        given = {"quiet", "idle", "early", "invariant"} - {missing}
+    for missing in ("quiet", "early", "invariant", "idle", "near"):
+        given = {"quiet", "idle", "early", "invariant", "near"} - {missing}
         assert proof.changes_nothing(*given, but=pulses) is not None, missing
 
 

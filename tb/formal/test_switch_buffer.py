@@ -121,11 +121,12 @@ def _proof(*, vcs, cells, ports):
     spec.condition("admitted", ~enqueue | room)
     spec.condition("served", ~dequeue | queued.bit_select(d_vc, 1))
     spec.condition("full", occupancy == cells)
-    spec.condition("settings", inside("policy").port < ports)  # a VC's port exists
+    policies = [inside("policies").read(Const(v, inside("vc_bits"))) for v in range(vcs)]
+    spec.condition("ports", *(~policy.enabled | (policy.port < ports) for policy in policies))
     return Proof(f"switch_buffer_{vcs}_{cells}_{ports}", spec)
 
 
-INVARIANT = ("occupancy", "places", "rounds", "clearing")
+INVARIANT = ("occupancy", "places", "rounds", "clearing", "ports")
 
 
 @pytest.mark.parametrize(("vcs", "cells", "ports"), [(2, 2, 2), (2, 3, 1), (2, 4, 2)])
@@ -133,6 +134,6 @@ def test_buffer(vcs, cells, ports):
     proof = _proof(vcs=vcs, cells=cells, ports=ports)
     assert proof.possible(*INVARIANT, "running", "full")
     assert proof.holds_at_reset(*INVARIANT) is None
-    assert proof.is_kept(*INVARIANT, given=["settings"]) is None
+    assert proof.is_kept(*INVARIANT) is None
     assert proof.follows("counted", "admitted", "served", given=INVARIANT) is None
     assert proof.is_kept("occupancy") is not None  # not without the rest

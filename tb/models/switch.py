@@ -149,7 +149,7 @@ class Switch:
         vc = self.vcs[index]
         header, cell = vc.queue.popleft()
         if vc.queue:
-            ring.append(index)
+            self.rings[vc.out_port].append(index)
         vc.sent += 1
         self.occupancy -= 1
         return header, index, cell
@@ -160,8 +160,9 @@ class Switch:
             assert vc.accepted == vc.sent + len(vc.queue)
         assert self.occupancy == sum(len(vc.queue) for vc in self.vcs)
         for port, ring in enumerate(self.rings):
-            waiting = [i for i, vc in enumerate(self.vcs) if vc.queue and vc.out_port == port]
-            assert sorted(ring) == waiting
+            assert all(self.vcs[i].queue for i in ring), f"a VC without cells in the round of port {port}"
+        waiting = [i for i, vc in enumerate(self.vcs) if vc.queue]
+        assert sorted(i for ring in self.rings for i in ring) == waiting
 
     def _no_room(self, vc: Vc) -> bool:
         return self.occupancy >= self.capacity or len(vc.queue) >= vc.limit
@@ -179,7 +180,10 @@ class Switch:
     def _policy(self, vc: Vc, header: Header) -> Drop | None:
         """The reason to drop a cell of a known VC, or None; frame state moves on."""
         if not header.user or not (vc.ppd or vc.epd):
-            # OAM and RM cells touch no frame state; a VC without PPD and EPD has none.
+            # OAM and RM cells touch no frame state. Without PPD and EPD no cell's fate depends on its frame, but
+            # where frames begin is known, so that either can be switched on in the middle of one.
+            if header.user:
+                vc.frame = Frame.FIRST if header.last else Frame.PASSING
             if self._no_room(vc):
                 return Drop.FULL
             return Drop.CLP if self._over_clp(header) else None

@@ -40,7 +40,8 @@ class Policy(data.Struct):
     epd_own : 1
         EPD looks at the VC's own queue and threshold.
     enabled : 1
-        Not read by the switch; 0 in entries of VCs that don't exist.
+        The VC is there. While it is 0, cells that arrive for it are unknown, those queued are flushed, and its frame
+        state is that of a new VC. Written as 0 with a ``port`` that the switch doesn't have.
     """
 
     limit: 16
@@ -57,6 +58,14 @@ REASONS = ("full", "epd", "ppd", "clp")
 
 FULL, EPD, PPD, CLP = range(4)
 
+CATCH_UP = 64
+"""Most ticks that a port, held up by the others, is behind its clock and makes up for."""
+
+
+def _before(a, b):
+    """Tick ``a`` is before tick ``b``, as long as they are less than half the range of the time apart."""
+    return (a - b)[TIME_BITS - 1]
+
 
 class Switch(wiring.Component):
     """An output-queued ATM switch module: one cell buffer shared by all VCs, a linked-list queue a VC.
@@ -71,13 +80,21 @@ class Switch(wiring.Component):
     full buffer. Once a later cell is dropped (only *full* does that), PPD drops the rest of the frame but its last
     cell, which is let through if there is room; if even that is lost, the following frame is dropped too up to its
     last cell, so that no receiver joins two half frames to one. OAM and RM cells (PTI 4 to 7) are queued or dropped
-    by ``full`` and ``clp`` alone and touch no frame state (TM 4.0 clause 5.8; Romanow and Floyd 1995).
+    by ``full`` and ``clp`` alone and touch no frame state (TM 4.0 clause 5.8; Romanow and Floyd 1995). Where a VC is in
+    its frame is kept whatever its policy, so that a change of policy takes effect from the next cell on.
 
     **Timing.** A cell may leave its port when ``now >= next``, and then ``next += PERIOD``: the port's rate is exact
     in the long run even if a tick's turn goes to another port. A cell that finds its port idle sets ``next`` to
     ``max(next, now + PROCESSING_DELAY)``; so the delay is what a cell meets in an unloaded switch, and is hidden in the
-    queueing of a loaded one. A tick takes one cell in and gives one out; of several ports due the lowest goes first.
-    A cell leaves at the earliest in the tick after it came in.
+    queueing of a loaded one. A tick takes one cell in and gives one out; of several ports due, the first behind
+    the port that sent last goes first. A port that has to wait makes up for at most ``CATCH_UP`` ticks: whoever sets the
+    periods sees to it that all ports together have no more than a cell a tick. A cell leaves at the earliest in the
+    tick after it came in. Times are compared modulo half their range.
+
+    **Set-up and tear-down.** A VC's queue, counters and frame state start anew when its ``VC_POLICY`` is written with
+    ``enabled`` 0: what it has queued then leaves the buffer in its port's turns, one cell a tick, without going out
+    (``FLUSHED``). A new ``port`` holds for all cells that are queued from then on, and for those queued already from the
+    VC's next turn on.
 
     **Within a tick** the arrival is admitted first, as if the departure had not yet freed its place; if both concern
     the same port's round, the arriving cell's VC joins it first. If the departure is its port's last cell, an arriving
@@ -112,8 +129,8 @@ class Switch(wiring.Component):
     Notes
     -----
     Counters of cells wrap at 2**32. ``HIGH_WATER`` is that of the occupancy at the ends of ticks. After reset the
-    tables are cleared for ``4 * vcs`` clocks (``idle`` is low); cells that arrive meanwhile are lost. Clause:
-    I.361, TM 4.0 (af-tm-0056) clause 5.8.
+    tables are cleared for ``4 * vcs`` clocks (``idle`` is low): no VC is enabled, whatever was in the look-up; cells that
+    arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
     """
 
     def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4):
@@ -169,9 +186,15 @@ class Switch(wiring.Component):
         # Tables
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
         policies = slot.store("policies", Policy, vcs)
-        policies.write(
-            *csr.table("VC_POLICY", 0x10000, vcs, 40, "limit, epd_threshold<<16, port<<32, ppd, epd, epd_own")
+        policy_vc, policy_word, policy_en = csr.table(
+            "VC_POLICY", 0x10000, vcs, 40, "limit, epd_threshold<<16, port<<32, ppd, epd, epd_own, enabled"
         )
+        new_policy = Signal(Policy)
+        m.d.comb += new_policy.eq(policy_word)
+        with m.If(new_policy.port >= ports):
+            m.d.comb += new_policy.enabled.eq(0)
+        ends_vc = Signal()
+        m.d.comb += ends_vc.eq(policy_en & ~new_policy.enabled)
         translations = slot.store("translations", 28, vcs)
         translations.write(*csr.table("VC_HEADER", 0x20000, vcs, 28, "outgoing vpi<<16 | vci"))
 
@@ -182,6 +205,8 @@ class Switch(wiring.Component):
         m.d.comb += [clearing.eq(~clear[-1]), clear_vc.eq(clear)]
         with m.If(clearing):
             m.d.sync += clear.eq(clear + 1)
+
+        policies.write(policy_vc, new_policy, policy_en, clear=(clearing, clear_vc, 0))
 
         # Arrival: look-up and the VC's words
         if wide:
@@ -199,12 +224,12 @@ class Switch(wiring.Component):
                 m.d.sync += arrived.eq(0)
             arrives = arrived & ~clearing
 
-        arrival_layout = data.StructLayout(
-            {"tail": cell_bits, "inside": 1, "refused": 1, "cut": 1, "why": 2, "accepted": 32}
-        )
+        arrival_layout = data.StructLayout({"tail": cell_bits, "accepted": 32})
+        frame_layout = data.StructLayout({"inside": 1, "refused": 1, "cut": 1, "why": 2})
         departure_layout = data.StructLayout({"head": cell_bits, "departed": 32})
         arrival_words = slot.store("arrival_words", arrival_layout, vcs)
         departure_words = slot.store("departure_words", departure_layout, vcs)
+        frames = slot.store("frames", frame_layout, vcs)
 
         take = Signal()
         with m.If(slot.commit), m.If(arrives):
@@ -216,10 +241,12 @@ class Switch(wiring.Component):
         m.d.comb += vc.eq(slot.settle(found_vc, "found_vc"))
         a = Signal(arrival_layout)
         a_departure = Signal(departure_layout)
+        frame = Signal(frame_layout)
         policy = Signal(Policy)
         m.d.comb += [
-            known.eq(found & ~in_hec_error),
+            known.eq(found & ~in_hec_error & policy.enabled),
             a.eq(arrival_words.read(vc)),
+            frame.eq(frames.read(vc)),
             a_departure.eq(departure_words.read(vc)),
             policy.eq(policies.read(vc)),
         ]
@@ -241,14 +268,16 @@ class Switch(wiring.Component):
         # The decision
         drop, reason = Signal(), Signal(2)
         inside, refused, cut, why = Signal(), Signal(), Signal(), Signal(2)
-        m.d.comb += [inside.eq(a.inside), refused.eq(a.refused), cut.eq(a.cut), why.eq(a.why)]
+        m.d.comb += [inside.eq(frame.inside), refused.eq(frame.refused), cut.eq(frame.cut), why.eq(frame.why)]
         with m.If(~framed):
+            with m.If(user):  # no frame is refused or cut, but where the next begins is known
+                m.d.comb += [inside.eq(~last), refused.eq(0), cut.eq(0)]
             with m.If(full):
                 m.d.comb += [drop.eq(1), reason.eq(FULL)]
             with m.Elif(clp_drop):
                 m.d.comb += [drop.eq(1), reason.eq(CLP)]
         with m.Else():
-            with m.If(~a.inside):  # the first cell decides for its frame
+            with m.If(~frame.inside):  # the first cell decides for its frame
                 with m.If(epd_drop):
                     m.d.comb += [drop.eq(1), reason.eq(EPD), why.eq(EPD)]
                 with m.Elif(full):
@@ -260,8 +289,8 @@ class Switch(wiring.Component):
                     refused.eq(drop & ~last & (policy.ppd | (reason != FULL))),
                     cut.eq(0),
                 ]
-            with m.Elif(a.refused):
-                m.d.comb += [drop.eq(1), reason.eq(a.why)]
+            with m.Elif(frame.refused):
+                m.d.comb += [drop.eq(1), reason.eq(frame.why)]
                 with m.If(last):
                     m.d.comb += [inside.eq(0), refused.eq(0)]
             with m.Elif(last):
@@ -269,7 +298,7 @@ class Switch(wiring.Component):
                 m.d.comb += [inside.eq(full & policy.ppd), cut.eq(full & policy.ppd)]
                 with m.If(full):
                     m.d.comb += [drop.eq(1), reason.eq(FULL)]
-            with m.Elif(a.cut):
+            with m.Elif(frame.cut):
                 m.d.comb += [drop.eq(1), reason.eq(PPD)]
             with m.Elif(full):
                 m.d.comb += [drop.eq(1), reason.eq(FULL), cut.eq(policy.ppd)]
@@ -297,16 +326,20 @@ class Switch(wiring.Component):
         for p in range(ports):
             m.d.comb += [
                 busy[p].eq(ring_read[p] != ring_write[p]),
-                ready[p].eq(slot.settle(busy[p] & (next_due[p][FRACTION_BITS:] <= now), f"ready_held{p}")),
+                ready[p].eq(slot.settle(busy[p] & ~_before(now, next_due[p][FRACTION_BITS:]), f"ready_held{p}")),
             ]
+        behind_last = Signal(ports)  # the ports behind the one that sent last
+        first_ready = Signal(ports)
+        m.d.comb += first_ready.eq(Mux((ready & behind_last).any(), ready & behind_last, ready))
         d_port = Signal(range(max(ports, 2)))
         for p in reversed(range(ports)):
-            with m.If(ready[p]):
+            with m.If(first_ready[p]):
                 m.d.comb += d_port.eq(p)
         d_port = slot.settle(d_port, "d_port_held")
         dequeue = Signal()
         with m.If(slot.commit), m.If(ready.any()):
             m.d.comb += dequeue.eq(1)
+            m.d.sync += behind_last.eq((((1 << ports) - 2) << d_port)[:ports])
         d_vc = Signal(vc_bits)
         d = Signal(departure_layout)
         d_arrival = Signal(arrival_layout)
@@ -314,6 +347,14 @@ class Switch(wiring.Component):
             d_vc.eq(rings.read(Cat(ring_read[d_port][:vc_bits], d_port) if ports > 1 else ring_read[0][:vc_bits])),
             d.eq(departure_words.read(d_vc)),
             d_arrival.eq(arrival_words.read(d_vc)),
+        ]
+        d_policy = Signal(Policy)
+        flushes = Signal()  # the departing cell's VC is there no more
+        r_port = Signal.like(d_port)  # where the VC goes on
+        m.d.comb += [
+            d_policy.eq(policies.read(d_vc)),
+            flushes.eq(~d_policy.enabled),
+            r_port.eq(Mux(flushes, d_port, d_policy.port)),
         ]
 
         # The buffer: places linked to queues, one read and one write of a link a tick
@@ -355,15 +396,20 @@ class Switch(wiring.Component):
         new_a = Signal(arrival_layout)
         cleared = Signal(arrival_layout)
         m.d.comb += [
-            new_a.tail.eq(Mux(enqueue, place, a.tail)),
-            new_a.inside.eq(inside),
-            new_a.refused.eq(refused),
-            new_a.cut.eq(cut),
-            new_a.why.eq(why),
-            new_a.accepted.eq(a.accepted + enqueue),
+            new_a.tail.eq(place),
+            new_a.accepted.eq(a.accepted + 1),
             cleared.tail.eq(clear_vc),
         ]
-        arrival_words.write(vc, new_a, seen, clear=(clearing, clear_vc, cleared))
+        arrival_words.write(vc, new_a, enqueue, clear=(clearing, clear_vc, cleared))
+        new_frame = Signal(frame_layout)
+        m.d.comb += [
+            new_frame.inside.eq(inside),
+            new_frame.refused.eq(refused),
+            new_frame.cut.eq(cut),
+            new_frame.why.eq(why),
+        ]
+        frames.write(vc, new_frame, seen & ~(ends_vc & (policy_vc == vc)), clear=(clearing, clear_vc, 0))
+        frames.write(policy_vc, 0, ends_vc)
         new_d = Signal(departure_layout)
         cleared_d = Signal(departure_layout)
         m.d.comb += [
@@ -376,6 +422,7 @@ class Switch(wiring.Component):
         # The rounds: a VC joins its port's when its queue stops being empty, and again after each cell it sends
         joins, rejoins = Signal(), Signal()
         same_vc, same_port = Signal(), Signal()
+        stays = slot.settle(r_port == d_port, "stays_held")
         same = slot.settle(vc == d_vc, "same_held")
         empty = slot.settle(a.tail == a_departure.head, "empty_held")
         more = slot.settle(link.next != d_arrival.tail, "more_held")
@@ -383,28 +430,32 @@ class Switch(wiring.Component):
         with m.If(enqueue):
             m.d.comb += same_vc.eq(same)
             with m.If(empty):
-                m.d.comb += [joins.eq(1), same_port.eq(out_port == d_port)]
+                m.d.comb += [joins.eq(1), same_port.eq(out_port == r_port)]
         with m.If(dequeue):
             m.d.comb += rejoins.eq(more | same_vc)
         rejoin_at = Signal(vc_bits + 1)
-        m.d.comb += rejoin_at.eq(ring_write[d_port] + same_port)
+        m.d.comb += rejoin_at.eq(ring_write[r_port] + same_port)
 
         def in_ring(port, index):
             return Cat(index[:vc_bits], port) if ports > 1 else index[:vc_bits]
 
         rings.write(in_ring(out_port, ring_write[out_port]), vc, joins)
-        rings.write(in_ring(d_port, rejoin_at), d_vc, rejoins)
+        rings.write(in_ring(r_port, rejoin_at), d_vc, rejoins)
         emptied = Signal()  # the departing cell was the last of its port
-        m.d.comb += emptied.eq(dequeue & ~rejoins & only)
+        m.d.comb += emptied.eq(dequeue & ~(rejoins & stays) & only)
         earliest = Signal(TIME_BITS)
         m.d.comb += earliest.eq(slot.settle((now + processing_delay)[:TIME_BITS], "earliest_held"))
         after = Signal(DUE_BITS)  # the departing port's next
-        m.d.comb += after.eq(slot.settle((next_due[d_port] + period[d_port])[:DUE_BITS], "after_held"))
+        late = (now - next_due[d_port][FRACTION_BITS:])[:TIME_BITS] > CATCH_UP  # of a port that is ready
+        latest = Cat(Const(0, FRACTION_BITS), (now - CATCH_UP)[:TIME_BITS])
+        base = slot.settle(Mux(late, latest, next_due[d_port]), "base_held")
+        after_period = slot.settle((base + period[d_port])[:DUE_BITS], "after_held")
+        m.d.comb += after.eq(Mux(flushes, next_due[d_port], after_period))
 
         due = Signal(TIME_BITS, init=NEVER)
         next_values, busy_values = [], []
         for p in range(ports):
-            joins_p, leaves_p = Signal(name=f"joins{p}"), Signal(name=f"leaves{p}")
+            joins_p, leaves_p, rejoins_p = (Signal(name=f"{name}{p}") for name in ("joins", "leaves", "rejoins"))
             next_p = Signal(DUE_BITS, name=f"new_next{p}")
             read_p = Signal(vc_bits + 1, name=f"new_read{p}")
             write_p = Signal(vc_bits + 1, name=f"new_write{p}")
@@ -412,14 +463,18 @@ class Switch(wiring.Component):
             with m.If(dequeue), m.If(d_port == p):
                 m.d.comb += [leaves_p.eq(1), next_p.eq(after), read_p.eq(ring_read[p] + 1)]
             was = Mux(leaves_p if wide else ready.any() & (d_port == p), after, next_due[p])
-            early = slot.settle(was[FRACTION_BITS:] < earliest, f"early{p}")
+            # An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped.
+            ahead = slot.settle((was[FRACTION_BITS:] - now)[:TIME_BITS], f"ahead{p}")
+            early = slot.settle((ahead < processing_delay) | (ahead > period[p][FRACTION_BITS:] + 1), f"early{p}")
+            with m.If(rejoins), m.If(r_port == p):
+                m.d.comb += rejoins_p.eq(1)
             with m.If(joins), m.If(out_port == p):
                 m.d.comb += joins_p.eq(1)
-                with m.If(~busy[p] | (leaves_p & emptied)):
-                    with m.If(early):
-                        m.d.comb += next_p.eq(Cat(Const(0, FRACTION_BITS), earliest))
-            m.d.comb += write_p.eq(ring_write[p] + joins_p + (leaves_p & rejoins))
-            with m.If(slot.commit), m.If(joins_p | leaves_p):
+            with m.If(joins_p | (rejoins_p & ~leaves_p)), m.If(~busy[p] | (leaves_p & emptied)):
+                with m.If(early):
+                    m.d.comb += next_p.eq(Cat(Const(0, FRACTION_BITS), earliest))
+            m.d.comb += write_p.eq(ring_write[p] + joins_p + rejoins_p)
+            with m.If(slot.commit), m.If(joins_p | leaves_p | rejoins_p):
                 m.d.sync += [next_due[p].eq(next_p), ring_read[p].eq(read_p), ring_write[p].eq(write_p)]
             next_values.append(next_p[FRACTION_BITS:])
             busy_values.append(read_p != write_p)
@@ -433,9 +488,14 @@ class Switch(wiring.Component):
                 slot.settle(self._minimum(m, busy[k : k + half], whole[k : k + half]), f"soonest_held{k}")
                 for k in range(0, ports, half)
             ]
-            m.d.sync += due.eq(self._minimum(m, [1] * len(parts), parts))
+            there = [slot.settle(busy[k : k + half].any(), f"busy_held{k}") for k in range(0, ports, half)]
+            m.d.sync += due.eq(self._minimum(m, there, parts))
 
         # Counters
+        flushed = Signal(32)
+        with m.If(dequeue & flushes):
+            m.d.sync += flushed.eq(flushed + 1)
+        csr.status("FLUSHED", 0x0008, flushed, "cells of disabled VCs that left the buffer without being sent")
         drops = slot.store("drops", 32, 4 * vcs)
         drop_index = Signal(vc_bits + 2)
         m.d.comb += drop_index.eq(Cat(reason, vc))
@@ -462,7 +522,7 @@ class Switch(wiring.Component):
         csr.counters(
             "DEPARTED", 0x40000, vcs,
             lambda index: departure_words.read(index).departed,
-            "cells sent, a VC",
+            "cells sent or flushed, a VC",
         )  # fmt: skip
         csr.counters("DROPPED", 0x50000, 4 * vcs, drops.read, "cells dropped, a VC: full, EPD, PPD, CLP")
         csr.finish()
@@ -483,7 +543,7 @@ class Switch(wiring.Component):
             payloads.write(a.tail, self.i.payload, enqueue)
             payload = payloads.read(d.head)
             m.d.sync += self.o.valid.eq(0)
-            with m.If(dequeue):
+            with m.If(dequeue & ~flushes):
                 m.d.sync += [
                     self.o.valid.eq(1),
                     self.o.port.eq(d_port),
@@ -493,21 +553,21 @@ class Switch(wiring.Component):
             m.d.comb += self.status.idle.eq(~clearing)
         else:
             self._narrow_payload(
-                m, slot, tick, places, cell_bits, a.tail, dequeue, d.head, d_port, out_header, clearing
+                m, slot, tick, places, cell_bits, a.tail, dequeue & ~flushes, d.head, d_port, out_header, clearing
             )
         m.d.comb += self.status.due.eq(due)
         return m
 
     @staticmethod
     def _minimum(m, busy, times):
-        """The least of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
-        best = Const(NEVER, TIME_BITS)
+        """The earliest of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
+        best, found = Const(NEVER, TIME_BITS), Const(0)
         for p, (b, t) in enumerate(zip(busy, times, strict=True)):
             chosen = Signal(TIME_BITS, name=f"soonest{p}")
             m.d.comb += chosen.eq(best)
-            with m.If(b & (t < best)):
+            with m.If(b & (~found | _before(t, best))):
                 m.d.comb += chosen.eq(t)
-            best = chosen
+            best, found = chosen, found | b
         return best
 
     def _narrow_payload(self, m, slot, tick, places, cell_bits, tail, dequeue, head, d_port, out_header, clearing):

@@ -58,6 +58,8 @@ class Bench:
         self._start: tuple[int, int, bool] = (0, 0, False)
 
     async def _clock(self) -> None:
+        if not self.wide:  # outputs belong to the clock that ends with this edge
+            self._listen()
         await self.ctx.tick()
         self.after_clock()
 
@@ -152,8 +154,6 @@ class Bench:
             if words and clock == first and arrival:
                 ctx.set(i.port, arrival.port)
                 ctx.set(i.hec_error, arrival.hec_error)
-            # Outputs belong to the clock that ends with this edge.
-            self._listen()
             await self._clock()
         ctx.set(i.valid, 0)
         ctx.set(self.node.time.tick, 0)

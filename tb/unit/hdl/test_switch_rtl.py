@@ -1,5 +1,6 @@
 """The switch in RTL against the cell-level model and the rules of its docstring, on both datapaths."""
 
+import dataclasses
 import random
 from itertools import pairwise
 
@@ -33,14 +34,18 @@ async def configure(bench, model, periods, delay=1):
     for port, period in enumerate(periods):
         await bench.write_wide(0x0020 + 2 * port, round(period * 65536))
     for index, vc in enumerate(model.vcs):
-        own = vc.epd_threshold is not None
-        word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
-        word |= vc.ppd << 36 | vc.epd << 37 | own << 38 | 1 << 39
-        await bench.write_wide(0x10000 + 2 * index, word)
+        await write_policy(bench, index, vc)
         await bench.write(0x20000 + index, vc.out_vpi << 16 | vc.out_vci)
     entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(model.vcs)}
     for write in lookup_table(bench.node.vcs, entries).writes():
         await bench.write(*write)
+
+
+async def write_policy(bench, index, vc, *, enabled=True):
+    own = vc.epd_threshold is not None
+    word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
+    word |= vc.ppd << 36 | vc.epd << 37 | own << 38 | enabled << 39
+    await bench.write_wide(0x10000 + 2 * index, word)
 
 
 async def compare_counters(bench, model, high_water):
@@ -69,6 +74,7 @@ class Judge:
         self.bench, self.model = bench, model
         self.left = 0
         self.waiting = []
+        self.changes = []
         self.high_water = 0  # at the end of a tick: a cell that leaves makes room for one that comes
         self.told: list[tuple[int, int, int]] = []  # VC, reason and cells accepted before of each cell told as dropped
         self.dropped: list[tuple[int, int, int]] = []  # the same by the model
@@ -87,6 +93,12 @@ class Judge:
         # On the narrow datapath a departure is known a tick and some words later.
         self.settle(tick if self.bench.wide else tick - 3)
 
+    async def change(self, index, **policy):
+        """Change a VC's policy from the next tick on."""
+        vc = self.model.vcs[index]
+        self.changes.append((self.bench.now, vc, policy))
+        await write_policy(self.bench, index, dataclasses.replace(vc, **policy))
+
     async def finish(self):
         for _ in range(4):
             await self.tick()
@@ -95,6 +107,10 @@ class Judge:
     def settle(self, until):
         while self.waiting and self.waiting[0][0] <= until:
             tick, arrival = self.waiting.pop(0)
+            while self.changes and self.changes[0][0] <= tick:
+                _, vc, policy = self.changes.pop(0)
+                for name, value in policy.items():
+                    setattr(vc, name, value)
             if arrival:
                 cell = arrival.cell
                 before = [dict(vc.drops) for vc in self.model.vcs]

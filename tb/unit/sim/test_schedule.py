@@ -31,7 +31,7 @@ def _setup(shape, rng):
         writes += lookup_table(8, {(vc % 2, 0, vc // 2): vc for vc in range(8)}).writes()
         for vc in range(8):
             policy = rng.getrandbits(3)
-            wide(0x10000 + 2 * vc, 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36)
+            wide(0x10000 + 2 * vc, 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36 | 1 << 39)
             writes.append((0x20000 + vc, 40 + vc))
     elif shape.kind == "nic":
         wide(0x10, 2 << 16)

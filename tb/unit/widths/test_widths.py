@@ -73,13 +73,12 @@ def switch_script(rng, end):
         writes = [(1, rng.choice([9, 15, 24])), (2, rng.randrange(4, 20)), (3, rng.randrange(4, 20))]
         for k in range(VCS):
             word = rng.choice([2, 3, 6, 0xFFFF]) | rng.randrange(1, 8) << 16 | rng.getrandbits(3) << 36
-            writes += wide_write(0x10000 + 2 * k, word | ports[k] << 32)
+            port, enabled = rng.randrange(PORTS + (rng.random() < 0.05)), rng.random() < 0.95
+            writes += wide_write(0x10000 + 2 * k, word | port << 32 | enabled << 39)
             writes.append((0x20000 + k, rng.getrandbits(28)))
         return writes
 
-    # A VC's port stays: a queue is in one port's round.
-    ports = [rng.randrange(PORTS) for _ in range(VCS)]
-    for tick in (2, *sorted(rng.sample(range(3, end), 8))):
+    for tick in (2, *sorted(rng.sample(range(3, end), 30))):
         script.writes[tick] = policies() + ([(5, rng.getrandbits(3))] if tick > 2 else [])
     frames = [[] for _ in range(VCS)]
     for tick in times(rng, end):
@@ -97,7 +96,7 @@ def switch_script(rng, end):
                 frames[k] = segment(header, rng.randbytes(rng.choice([1, 40, 41, 100, 300])))
             cell = frames[k].pop(0)
             script.cells[tick] = Cell(int(cell.header), cell.payload, port, int(rng.random() < 0.03))
-    script.reads = [6, 7, *range(0x80, 0x80 + 2 * PORTS)]
+    script.reads = [6, 7, 8, *range(0x80, 0x80 + 2 * PORTS)]
     script.reads += [
         base + k for base, count in ((0x30000, VCS), (0x40000, VCS), (0x50000, 4 * VCS)) for k in range(count)
     ]
@@ -107,12 +106,13 @@ def switch_script(rng, end):
 @pytest.mark.parametrize("seed", range(3))
 def test_switch(seed):
     rng = random.Random(f"switch {seed}")
-    script = switch_script(rng, 6000)
+    script = switch_script(rng, 9000)
     record = compare(lambda width: Switch(width=width, vcs=VCS, cells=24, ports=PORTS), script, seed)
     assert len(record.came_out) > 500
     for reason in range(4):
         assert sum(record.counters[0x50000 + 4 * vc + reason] for vc in range(VCS)) > 10
     assert record.counters[6] == 0, "the switch is empty in the end"
+    assert record.counters[8] > 0, "something was flushed"
 
 
 # The NIC
