@@ -101,7 +101,7 @@ class Expected:
         alone = None  # the port that its last cell leaves
         if port is not None:
             header, _, cell = model.depart(port)
-            clocks.sent(port)
+            clocks.sent(port, tick)
             self.departures.append(Departure(tick, port, int(header), cell.payload))
             if sum(len(vc.queue) for vc in model.vcs if vc.out_port == port and vc is not vc_joins) == 0:
                 alone = port

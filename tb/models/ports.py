@@ -9,6 +9,9 @@ from fractions import Fraction
 
 __all__ = ["PortClocks"]
 
+MAKES_UP = 64
+"""Most ticks that a port, held up by the others, makes up for."""
+
 
 class PortClocks:
     """The output ports of a switch.
@@ -24,13 +27,19 @@ class PortClocks:
     def __init__(self, periods: list[Fraction], delay: int) -> None:
         self.periods, self.delay = periods, delay
         self.next = [Fraction(0)] * len(periods)
+        self.first = 0  # the port behind the one that sent last
 
     def chosen(self, now: int, waiting: list[bool]) -> int | None:
-        """The port that sends in tick ``now``, of those with cells ``waiting`` from before: the lowest that is due."""
-        return next((p for p, cells in enumerate(waiting) if cells and int(self.next[p]) <= now), None)
+        """The port that sends in tick ``now``, of those with cells ``waiting`` from before: the first in turn that is
+        due."""
+        turns = [*range(self.first, len(waiting)), *range(self.first)]
+        return next((p for p in turns if waiting[p] and int(self.next[p]) <= now), None)
 
-    def sent(self, port: int) -> None:
+    def sent(self, port: int, now: int) -> None:
         """A cell left."""
+        self.first = port + 1
+        if now - int(self.next[port]) > MAKES_UP:
+            self.next[port] = Fraction(now - MAKES_UP)
         self.next[port] += self.periods[port]
 
     def wakes(self, port: int, now: int) -> None:

@@ -87,14 +87,14 @@ class Switch(wiring.Component):
     in the long run even if a tick's turn goes to another port. A cell that finds its port idle sets ``next`` to
     ``max(next, now + PROCESSING_DELAY)``; so the delay is what a cell meets in an unloaded switch, and is hidden in the
     queueing of a loaded one. A tick takes one cell in and gives one out; of several ports due, the first behind
-    the port that sent last goes first. A port that has to wait makes up for at most ``CATCH_UP`` ticks: whoever sets the
-    periods sees to it that all ports together have no more than a cell a tick. A cell leaves at the earliest in the
-    tick after it came in. Times are compared modulo half their range.
+    the port that sent last goes first. A port that has to wait makes up for at most ``CATCH_UP`` ticks: whoever sets
+    the periods sees to it that all ports together have no more than a cell a tick. A cell leaves at the earliest in
+    the tick after it came in. Times are compared modulo half their range.
 
     **Set-up and tear-down.** A VC's queue, counters and frame state start anew when its ``VC_POLICY`` is written with
     ``enabled`` 0: what it has queued then leaves the buffer in its port's turns, one cell a tick, without going out
-    (``FLUSHED``). A new ``port`` holds for all cells that are queued from then on, and for those queued already from the
-    VC's next turn on.
+    (``FLUSHED``). A new ``port`` holds for all cells that are queued from then on, and for those queued already from
+    the VC's next turn on.
 
     **Within a tick** the arrival is admitted first, as if the departure had not yet freed its place; if both concern
     the same port's round, the arriving cell's VC joins it first. If the departure is its port's last cell, an arriving
@@ -129,8 +129,8 @@ class Switch(wiring.Component):
     Notes
     -----
     Counters of cells wrap at 2**32. ``HIGH_WATER`` is that of the occupancy at the ends of ticks. After reset the
-    tables are cleared for ``4 * vcs`` clocks (``idle`` is low): no VC is enabled, whatever was in the look-up; cells that
-    arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
+    tables are cleared for ``4 * vcs`` clocks (``idle`` is low): no VC is enabled, whatever was in the look-up; cells
+    that arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
     """
 
     def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4):
@@ -189,12 +189,11 @@ class Switch(wiring.Component):
         policy_vc, policy_word, policy_en = csr.table(
             "VC_POLICY", 0x10000, vcs, 40, "limit, epd_threshold<<16, port<<32, ppd, epd, epd_own, enabled"
         )
-        new_policy = Signal(Policy)
-        m.d.comb += new_policy.eq(policy_word)
-        with m.If(new_policy.port >= ports):
-            m.d.comb += new_policy.enabled.eq(0)
+        written = Policy(policy_word)
+        enables = written.enabled & (written.port < ports)
+        new_policy = Cat(policy_word[:-1], enables)
         ends_vc = Signal()
-        m.d.comb += ends_vc.eq(policy_en & ~new_policy.enabled)
+        m.d.comb += ends_vc.eq(policy_en & ~enables)
         translations = slot.store("translations", 28, vcs)
         translations.write(*csr.table("VC_HEADER", 0x20000, vcs, 28, "outgoing vpi<<16 | vci"))
 

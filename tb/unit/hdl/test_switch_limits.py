@@ -1,4 +1,4 @@
-"""The switch at its limits and in reconfiguration: too much for it, VCs set up anew, changed and torn down, time's end."""
+"""The switch at its limits and in reconfiguration: too much for it, VCs set up, changed, torn down, the end of time."""
 
 import random
 from collections import Counter
