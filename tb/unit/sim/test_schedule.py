@@ -53,7 +53,7 @@ def _stimulus(rng, ports, now, clock, setup):
     values = {name: rng.getrandbits(width) for name, width in ports.items()}
     values["time_now"] = now
     values["time_tick"] = int(rng.random() < 0.8)
-    values["i_valid"] = int(rng.random() < 0.5)
+    values["i_valid"] = int(rng.random() < 0.7)
     values["i_hec_error"] = int(rng.random() < 0.05)
     values["i_header"] = rng.randrange(5) << 4 | rng.choice([0, 0, 0, 2, 2, 8]) | rng.getrandbits(1)
     values["csr_w_en"] = values["csr_r_en"] = 0
