@@ -8,22 +8,25 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError, ExperimentFailed
+from bentpipe.signals import exit_code, heeded
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from bentpipe.experiment.schema import Experiment
+    from bentpipe.results.folder import RunFolder
 
-__all__ = ["EXIT_INTERRUPTED", "main"]
+__all__ = ["main"]
 
-EXIT_INTERRUPTED: Final = 130
-"""Ctrl-C, as shells have it. What was simulated until then is kept."""
-
-_EPILOG: Final = "Exit codes: 0 done, 1 the experiment failed, 2 wrong use, 130 interrupted (what was there is kept)."
+_EPILOG: Final = (
+    "Exit codes: 0 done, 1 the experiment failed or could not be written, 2 wrong use, "
+    "130 interrupted (143 by SIGTERM, 129 by SIGHUP); what was there is kept."
+)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,12 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     try:
-        if given.command == "run":
-            _prepare_hosts(sys.stderr.isatty() and not given.json)
-        return given.run(given)
-    except KeyboardInterrupt:
-        print("bentpipe: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        with heeded():
+            if given.command == "run":
+                _prepare_hosts(sys.stderr.isatty() and not given.json)
+            return given.run(given)
+    except KeyboardInterrupt as error:
+        _say("interrupted", error)
+        return exit_code()
     except BrokenPipeError:  # the reader of our output went away
         sys.stderr.close()
         return 0
@@ -132,28 +136,32 @@ def _prepare_hosts(show: bool) -> None:
         print(f"bentpipe: the hosts run as plain Python: {why_plain}", file=sys.stderr)
 
 
+def _say(what: str, error: BaseException) -> None:
+    """A line about an error, with what is to be said beside it; a terminal that has gone away is no further error."""
+    with suppress(OSError):
+        print(f"bentpipe: {'; '.join([what, *getattr(error, '__notes__', ())])}", file=sys.stderr)
+
+
 def _failed(error: Exception, verbose: int) -> int:
     """One line for an error; the traceback with -vv."""
     if verbose >= 2:
         traceback.print_exception(error)
     if isinstance(error, BentpipeError):
-        print(f"bentpipe: {_one_line(error)}", file=sys.stderr)
+        _say(_one_line(error), error)
         for line in error.detail.splitlines():
             print(f"    {line}", file=sys.stderr)
         return error.exit_code
     from bentpipe_sim.errors import SimulationError
 
     if isinstance(error, SimulationError):
-        print(f"bentpipe: {_one_line(error)}", file=sys.stderr)
+        _say(_one_line(error), error)
         return 2
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        print(f"bentpipe: {place}{error.strerror or _one_line(error)}", file=sys.stderr)
+        _say(f"{place}{error.strerror or _one_line(error)}", error)
         return 1
-    print(
-        f"bentpipe: internal error: {type(error).__name__}: {_one_line(error)}; -vv shows where, please report it",
-        file=sys.stderr,
-    )
+    what = f"internal error: {type(error).__name__}: {_one_line(error)}; -vv shows where, please report it"
+    _say(what, error)
     return 1
 
 
@@ -196,17 +204,9 @@ def _length(given: argparse.Namespace) -> int | None:
     return duration
 
 
-def _default_folder(name: str) -> Path:
-    """``runs/NAME-N`` with the lowest N above all that are there."""
-    numbers = [
-        int(tail) for path in Path("runs").glob(f"{name}-*") if (tail := path.name.removeprefix(f"{name}-")).isdigit()
-    ]
-    return Path("runs") / f"{name}-{max(numbers, default=0) + 1}"
-
-
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.experiment.load import load_cases
-    from bentpipe.results.folder import check_target
+    from bentpipe.results.folder import RunFolder
 
     duration = _length(given)
     if given.pcap:
@@ -215,63 +215,69 @@ def _run(given: argparse.Namespace) -> int:
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
     first = experiments[0]
-    folder: Path = given.out or _default_folder(first.id)
-    check_target(folder, given.force)
-    summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
+    claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), first.id)
+    with claimed as folder:
+        summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
     if given.json:
-        _json({**summary, "folder": str(folder)})
+        _json({**summary, "folder": str(folder.path)})
     if summary["status"] == "failed":
-        raise ExperimentFailed(f"{first.id} failed: {summary['reason']} (kept in {folder})")
+        raise ExperimentFailed(f"{first.id} failed: {summary['reason']} (kept in {folder.path})")
     if summary["status"] == "interrupted":
         at = "" if first.case else f" at {summary['time']['simulated_s']:.3f} s"
-        print(f"bentpipe: interrupted{at}; kept in {folder}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        print(f"bentpipe: interrupted{at}; kept in {folder.path}", file=sys.stderr)
+        return exit_code()
     return 0
 
 
-def _run_one(given: argparse.Namespace, experiment: Experiment, folder: Path) -> dict[str, Any]:
+def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolder) -> dict[str, Any]:
     """Run, write the folder, print; the summary."""
-    from bentpipe.captures import folder_for
     from bentpipe.experiment.run import run_beside_cells, run_experiment
-    from bentpipe.results.folder import write_run
     from bentpipe.results.report import make_report
     from bentpipe.results.tables import print_run
 
     show = sys.stderr.isatty() and not given.json
-    with folder_for(folder, experiment.record.pcap) as captures:
-        result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show, capture_folder=captures)
-        if experiment.network.sonet and result.summary["status"] == "done":
-            run_beside_cells(experiment, result, show_progress=show)
-        write_run(folder, result, make_report, given.force, captures)
+    result = run_experiment(experiment, settings=tuple(given.settings), show_progress=show, folder=folder)
+    folder.finish(result)
+    if experiment.network.sonet and result.summary["status"] == "done":
+        run_beside_cells(experiment, result, show_progress=show)
+        folder.put(result.summary)
+    folder.draw(lambda aside: make_report(aside, result))
     if not given.json and not experiment.case:
         console = _console()
         print_run(console, result.summary, result.flows)
-        console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+        console.print(f"\nReport: {folder.path / 'report.html'}", highlight=False, soft_wrap=True)
     return result.summary
 
 
-def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: Path) -> dict[str, Any]:
+def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
     """Run the cases one after the other; after each, what there is so far is written."""
-    from bentpipe.results.cases import case_folder, make_cases_report, print_cases, sum_up_cases
-    from bentpipe.results.folder import clear_target, write_cases
+    from bentpipe.experiment.run import versions
+    from bentpipe.results.cases import case_folder, cases_head, make_cases_report, print_cases, sum_up_cases
 
-    clear_target(folder)
+    head = cases_head(experiments, given.settings, versions())
+    folder.put(head)
     summaries: list[dict[str, Any]] = []
-    whole: dict[str, Any] = {}
-    for index, experiment in enumerate(experiments, 1):
-        if sys.stderr.isatty() and not given.json:
-            print(f"case {index} of {len(experiments)}: {experiment.case}", file=sys.stderr)
-        summaries.append(_run_one(given, experiment, folder / case_folder(experiment.case)))
-        whole = sum_up_cases(experiment, summaries)
-        if whole["status"] == "done" and index < len(experiments):
-            whole["status"], whole["reason"] = "interrupted", "not all cases have run"
-        write_cases(folder, whole, make_cases_report)
-        if summaries[-1]["status"] == "interrupted":
-            break
+    try:
+        for index, experiment in enumerate(experiments, 1):
+            if sys.stderr.isatty() and not given.json:
+                print(f"case {index} of {len(experiments)}: {experiment.case}", file=sys.stderr)
+            with folder.case(case_folder(experiment.case)) as own:
+                summaries.append(_run_one(given, experiment, own))
+            whole = sum_up_cases(head, summaries)
+            if summaries[-1]["status"] == "interrupted":
+                break
+            if index < len(experiments):
+                folder.put({**whole, "status": "running", "reason": None})
+                folder.draw(lambda aside, whole=whole: make_cases_report(aside, whole))
+    finally:
+        whole = sum_up_cases(head, summaries)
+        if folder.begun:
+            folder.put(whole)
+    folder.draw(lambda aside: make_cases_report(aside, whole))
     if not given.json:
         console = _console()
         print_cases(console, whole)
-        console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+        console.print(f"\nReport: {folder.path / 'report.html'}", highlight=False, soft_wrap=True)
     return whole
 
 
@@ -334,30 +340,49 @@ def _build(given: argparse.Namespace) -> int:
 
 
 def _report(given: argparse.Namespace) -> int:
-    from bentpipe.results.cases import make_cases_report, print_cases
-    from bentpipe.results.folder import is_cases, read_cases, read_run, write_cases, write_report
-    from bentpipe.results.report import make_report
+    from bentpipe.results.cases import print_cases
+    from bentpipe.results.folder import RunFolder, is_cases, read_run
     from bentpipe.results.tables import print_run
 
-    folder: Path = given.folder
     console = _console()
-    if is_cases(folder):
-        summary = read_cases(folder)
-        for case in summary["cases"]:
-            write_report(folder / case["folder"], read_run(folder / case["folder"]), make_report)
-        write_cases(folder, summary, make_cases_report)
-        if not given.json:
-            print_cases(console, summary)
-    else:
-        result = read_run(folder)
-        summary = result.summary
-        write_report(folder, result, make_report)
-        if not given.json:
-            print_run(console, summary, result.flows)
+    with RunFolder.reopen(given.folder) as folder:
+        if is_cases(folder.path):
+            summary = _report_cases(folder)
+            if not given.json:
+                print_cases(console, summary)
+        else:
+            summary = _report_one(folder)
+            if not given.json:
+                print_run(console, summary, read_run(folder.path).flows)
     if given.json:
-        return _json({**summary, "folder": str(folder)})
-    console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+        return _json({**summary, "folder": str(folder.path)})
+    console.print(f"\nReport: {folder.path / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
+
+
+def _report_one(folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.results.folder import read_run
+    from bentpipe.results.report import make_report
+
+    result = read_run(folder.path)
+    folder.draw(lambda aside: make_report(aside, result))
+    return result.summary
+
+
+def _report_cases(folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.results.cases import case_folder, make_cases_report, sum_up_cases
+    from bentpipe.results.folder import RunFolder, read_cases
+
+    head = read_cases(folder.path)
+    summaries = []
+    for path in (folder.path / case_folder(name) for name in head["planned"]):
+        if (path / "result.json").is_file():
+            with RunFolder.reopen(path) as case:
+                summaries.append(_report_one(case))
+    whole = sum_up_cases(head, summaries)
+    folder.put(whole)
+    folder.draw(lambda aside: make_cases_report(aside, whole))
+    return whole
 
 
 def _netspec(given: argparse.Namespace) -> int:

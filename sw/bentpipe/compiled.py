@@ -26,7 +26,6 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -34,7 +33,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["build", "describe", "install", "prepare", "why_plain"]
+__all__ = ["build", "describe", "find_spec", "prepare", "why_plain"]
 
 PACKAGES: Final = ("tcp", "ip", "apps", "hosts")
 INTERPRETED: Final = frozenset({"bentpipe.hosts.profiles", "bentpipe.hosts.bench"})
@@ -222,7 +221,7 @@ def _call(command: list[str], what: str, **options: Any) -> None:
 
 
 class _Finder:
-    """Gives the modules of the host side, all compiled or all plain (``sys.meta_path``).
+    """Gives the modules of the host side, all compiled or all plain.
 
     Members
     -------
@@ -238,9 +237,7 @@ class _Finder:
         self.form: dict[str, Path] | None = None
         self.reason = ""
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if not name.startswith("bentpipe.") and not name.startswith("hosts_"):
-            return None
+    def find_spec(self, name: str) -> ModuleSpec | None:
         if not self._decided and name not in _modules():
             return None
         self.decide()
@@ -268,10 +265,9 @@ class _Finder:
 _finder: Final = _Finder()
 
 
-def install() -> None:
-    """Have the modules found; ``bentpipe`` itself does it before any of them can be imported."""
-    if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)
+def find_spec(name: str) -> ModuleSpec | None:
+    """Where a module of the host side is in its compiled form; None: the plain one. Asked at each import."""
+    return _finder.find_spec(name)
 
 
 def prepare(show_progress: bool = False) -> str | None:

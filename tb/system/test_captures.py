@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.utils import RawPcapReader
 
-from bentpipe.captures import CaptureSpec, parse_capture
+from bentpipe.captures import CaptureSpec, cut_to_whole_records, parse_capture
 from bentpipe.cli import main
 from bentpipe.experiment.load import load
 
@@ -63,3 +64,18 @@ def test_a_run_writes_its_captures(tmp_path: Path, capsys: pytest.CaptureFixture
     size = (tmp_path / "out" / "lan.cells.pcap").stat().st_size
     counters = summary["counters"]
     assert size == 24 + 84 * (counters["lan.out"]["cells"] + counters["lan.back"]["cells"])
+
+
+def test_a_capture_that_was_cut_off_keeps_its_whole_records(tmp_path: Path) -> None:
+    """As a process leaves it that is killed."""
+    head = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 101)
+    records = [struct.pack("=IIII", 1, n, n, n) + bytes(n) for n in (3, 0, 5)]
+    file = tmp_path / "x.pcap"
+    whole = head + b"".join(records)
+    for octets in range(len(whole) + 1):
+        file.write_bytes(whole[:octets])
+        kept = [sum(map(len, [head, *records[:n]])) for n in range(4)]
+        assert cut_to_whole_records(file) is (octets >= len(head))
+        if octets >= len(head):
+            assert file.stat().st_size == max(size for size in kept if size <= octets)
+    assert not cut_to_whole_records(tmp_path / "none.pcap")

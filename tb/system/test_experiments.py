@@ -6,12 +6,13 @@ from bentpipe.experiment.load import find, load, read_document
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.run import run_experiment
 from bentpipe.experiment.table import Source
+from bentpipe.results.folder import RunFolder, read_run
 
 PS = 10**12
 
 
-def run(name, *settings, **options):
-    return run_experiment(load(name, settings, **options))
+def run(name, *settings, folder=None, **options):
+    return run_experiment(load(name, settings, **options), folder=folder)
 
 
 def test_a_transfer_over_the_lan_is_whole():
@@ -45,6 +46,25 @@ def test_a_line_in_loop_back_brings_back_what_it_was_sent():
     assert all(534e9 < f["rtt_min_ps"] < 536e9 for f in result.flows)
     counters = result.summary["counters"]["ku"]
     assert len(counters["departed"]) == 12 and counters["departed"][::2] == counters["departed"][1::2]
+
+
+def test_what_a_run_keeps_as_it_goes_does_not_change_it(tmp_path, monkeypatch):
+    """Bit errors and a narrow line, so that queues, timers and random numbers are busy."""
+    settings = (
+        "network.lines.lan.ber=2e-8",
+        "network.switches.*.buffer_cells=512",
+        "network.switches.*.epd_threshold=460",
+    )
+    alone = run("lan-3flows", *settings, duration_ps=PS // 2)
+    monkeypatch.setattr("bentpipe.experiment.run._KEEP_S", 0)
+    monkeypatch.setattr("bentpipe.experiment.run._KEEP_SHARE", 0)
+    with RunFolder.claim(tmp_path / "run") as folder:
+        kept = run("lan-3flows", *settings, duration_ps=PS // 2, folder=folder)
+        folder.finish(kept)
+    for name in ("metrics", "flows", "drops", "counters"):
+        assert kept.summary[name] == alone.summary[name], name
+    assert sum(sum(reasons.values()) for reasons in kept.summary["drops"].values()) > 0
+    assert read_run(tmp_path / "run").trace == alone.trace
 
 
 def test_the_same_twice_and_however_often_it_is_sampled():

@@ -4,7 +4,8 @@ import pytest
 
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
-from bentpipe.results.folder import read_run, write_run
+from bentpipe.results.folder import read_run
+from unit.experiment.fake import write_run
 
 PS = 10**12
 
@@ -47,7 +48,7 @@ def test_stages_follow_one_another(tmp_path):
     assert 19.5e9 < c["delay_min_ps"] <= c["delay_mean_ps"] <= c["delay_max_ps"] < 40e9
     assert d["ftp_mode"] == "get" and d["ftp_login_ps"] == pytest.approx(5 * 39e9, rel=0.05)
     assert result.summary["time"]["simulated_s"] < 10
-    write_run(tmp_path / "run", result, lambda folder, made: None)
+    write_run(tmp_path / "run", result)
     again = read_run(tmp_path / "run").flows
     assert [{k: v for k, v in flow.items() if v is not None} for flow in again] == result.flows
 

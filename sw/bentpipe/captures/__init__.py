@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ from bentpipe.experiment.table import nearest
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import NetworkSpec
 
-__all__ = ["KINDS", "CaptureSpec", "folder_for", "parse_capture"]
+__all__ = ["KINDS", "CaptureSpec", "cut_to_whole_records", "parse_capture"]
 
 KINDS: Final = ("ip", "pdus", "cells")
 
@@ -68,13 +68,18 @@ def parse_capture(text: str, network: NetworkSpec) -> CaptureSpec:
     return CaptureSpec(kind, "", end.switch, end.port, file)
 
 
-@contextmanager
-def folder_for(run_folder: Path, captures: tuple[CaptureSpec, ...]) -> Iterator[Path | None]:
-    """A folder beside a run folder, for the captures until the run folder is written; None if there are none."""
-    if not captures:
-        yield None
-        return
-    above = run_folder.absolute().parent
-    above.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{run_folder.name}.", suffix=".pcap.part", dir=above) as folder:
-        yield Path(folder)
+def cut_to_whole_records(path: Path) -> bool:
+    """Cut off what was not written to its end, as when the process was killed; False if that leaves no pcap file."""
+    with suppress(FileNotFoundError), path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        end = 24
+        while end + 16 <= size:
+            file.seek(end + 8)
+            (length,) = struct.unpack("=I", file.read(4))
+            if end + 16 + length > size:
+                break
+            end += 16 + length
+        if end <= size:
+            file.truncate(end)
+            return True
+    return False

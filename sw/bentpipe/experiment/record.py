@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Collection
 from typing import Final, final
 
+from bentpipe.results.schema import Trace
+
 __all__ = ["Event", "Series", "TraceRecorder"]
 
 Event = tuple[str, int, str, int]
@@ -69,6 +71,8 @@ class TraceRecorder:
         self._skip = _OF_ENGINE - frozenset(what)
         self._keep_events = "events" in what or "segments" in what
         self._of: dict[str, list[Series]] = {}
+        self._told: dict[str, int] = {}
+        self._told_events = 0
 
     def sample(self, series: str, time_ps: int, value: int) -> None:
         known = self.series.get(series)
@@ -96,3 +100,15 @@ class TraceRecorder:
     def finish(self) -> None:
         for known in self.series.values():
             known.flush()
+
+    def news(self) -> Trace:
+        """What has been added since the last call."""
+        series = {}
+        for name, known in self.series.items():
+            begin = self._told.get(name, 0)
+            if begin < len(known.times):
+                series[name] = (known.times[begin:], known.values[begin:])
+                self._told[name] = len(known.times)
+        events = self.events[self._told_events :]
+        self._told_events = len(self.events)
+        return Trace(series, events)

@@ -6,13 +6,12 @@ import dataclasses
 import logging
 import platform
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
@@ -21,33 +20,20 @@ from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+from bentpipe.signals import Interrupted, deferred
 from bentpipe_sim.errors import SimulationError
 
-__all__ = ["run_beside_cells", "run_experiment"]
+if TYPE_CHECKING:
+    from bentpipe.results.folder import RunFolder
+
+__all__ = ["run_beside_cells", "run_experiment", "versions"]
 
 _PS: Final = 10**12
+_KEEP_S: Final = 2.0
+"""Real time between two times that a run keeps what there is."""
+_KEEP_SHARE: Final = 50
+"""It spends at most one part in so many on that."""
 _log = logging.getLogger(__name__)
-
-
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Inside, the first Ctrl-C only makes the given function true; a second one is an ordinary Ctrl-C."""
-    seen = False
-
-    def handler(number: int, frame: Any) -> None:
-        nonlocal seen
-        if seen:
-            raise KeyboardInterrupt
-        seen = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield lambda: seen
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def run_experiment(
@@ -56,6 +42,7 @@ def run_experiment(
     build: Build | None = None,
     settings: tuple[str, ...] = (),
     show_progress: bool = False,
+    folder: RunFolder | None = None,
     capture_folder: Path | None = None,
 ) -> RunResult:
     """Build, run, check and sum up an experiment.
@@ -69,14 +56,16 @@ def run_experiment(
         The ``--set`` arguments, for the record.
     show_progress : bool
         A bar on stderr.
+    folder : RunFolder, optional
+        Where what there is is kept while the run goes on.
     capture_folder : Path, optional
-        Where captures are written; without it there are none.
+        Where captures are written, if not in ``folder``; without either there are none.
 
     Returns
     -------
     RunResult
-        Its ``summary["status"]`` is "done", "interrupted" (Ctrl-C; everything up to then is kept) or "failed"
-        (cells or payload octets don't add up; ``summary["reason"]`` says which).
+        Its ``summary["status"]`` is "done", "interrupted" (a signal; everything up to then is kept) or "failed"
+        (cells or payload octets don't add up); ``summary["reason"]`` says by what and why.
     """
     if build is None:
         from bentpipe.experiment.build import build
@@ -86,20 +75,50 @@ def run_experiment(
         built = build(experiment, recorder)
     _log.info("%s: network and hosts are built", experiment.id)
     try:
-        end_captures = built.capture(capture_folder) if capture_folder else None
-        with _interrupts() as interrupted, Progress(experiment.duration_ps, show_progress) as bar:
+        if folder is not None:
+            folder.begin()
+            capture_folder = folder.work
+        captures = [capture.file for capture in experiment.record.pcap if capture_folder]
+        end_captures = built.capture(capture_folder) if capture_folder and captures else None
+
+        def sum_up(wall_s: float, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
+            return _sum_up(experiment, built, settings, started, wall_s, stopped, over) | {"captures": captures}
+
+        def keep() -> None:
+            if folder is not None:
+                folder.keep(sum_up(time.perf_counter() - begin), recorder.news())
+
+        begin = time.perf_counter()
+        with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
+            keep()
             begin = time.perf_counter()
-            _simulate(experiment, built, recorder, interrupted, bar)
+            _simulate(experiment, built, recorder, stopped, bar, _NowAndThen(keep))
             wall_s = time.perf_counter() - begin
-            stopped = interrupted()
         recorder.finish()
         if end_captures:
             end_captures()
-        result = _sum_up(experiment, built, recorder, settings, started, wall_s, stopped)
-        result.summary["captures"] = [capture.file for capture in experiment.record.pcap if capture_folder]
-        return result
+        summary = sum_up(wall_s, stopped(), True)
+        if folder is not None:
+            folder.keep(summary, recorder.news())
+        trace = Trace({name: (s.times, s.values) for name, s in recorder.series.items()}, recorder.events)
+        return RunResult(summary, summary["flows"], trace)
     finally:
         built.close()
+
+
+class _NowAndThen:
+    """Does something every now and then, by the clock on the wall; it takes a small part of the time at most."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do = do
+        self._due = time.monotonic() + _KEEP_S
+
+    def __call__(self) -> None:
+        begin = time.monotonic()
+        if begin >= self._due:
+            self._do()
+            end = time.monotonic()
+            self._due = end + max(_KEEP_S, _KEEP_SHARE * (end - begin))
 
 
 def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress: bool = False) -> None:
@@ -113,7 +132,10 @@ def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress
     until = round(result.summary["time"]["simulated_s"] * _PS)
     record = dataclasses.replace(experiment.record, pcap=())
     cells = dataclasses.replace(experiment, network=plain, duration_ps=until, record=record)
-    rates = run_experiment(cells, show_progress=show_progress).summary["metrics"]
+    beside = run_experiment(cells, show_progress=show_progress).summary
+    if beside["status"] == "interrupted":
+        raise Interrupted(signal.Signals[beside["reason"]])
+    rates = beside["metrics"]
     ours = result.summary["metrics"]["aggregate_goodput"]
     result.summary["cell_lines"] = {
         "aggregate_goodput": rates["aggregate_goodput"],
@@ -125,8 +147,9 @@ def _simulate(
     experiment: Experiment,
     built: BuiltExperiment,
     recorder: TraceRecorder,
-    interrupted: Callable[[], bool],
+    stopped: Callable[[], int | None],
     bar: Progress,
+    keep: Callable[[], None],
 ) -> None:
     sampler = _Sampler(experiment, built, recorder)
     sampler.take(0)
@@ -134,10 +157,11 @@ def _simulate(
 
     def progress(now_ps: int) -> bool:
         bar.update(now_ps)
-        return not interrupted()
+        keep()
+        return stopped() is None
 
     due = step
-    while not interrupted():
+    while stopped() is None:
         until = min(due, end)
         built.engine.run(until, progress)
         now = built.now_ps()
@@ -204,36 +228,42 @@ def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
 def _sum_up(
     experiment: Experiment,
     built: BuiltExperiment,
-    recorder: TraceRecorder,
     settings: tuple[str, ...],
     started: datetime,
     wall_s: float,
-    stopped: bool,
-) -> RunResult:
+    stopped: int | None,
+    over: bool,
+) -> dict[str, Any]:
+    """The summary as of now. ``stopped`` is the signal that ended the run; ``over``: the run has ended."""
     now = built.now_ps()
     flows = [_flow(flow.report(now)) for flow in built.flows.values()]
     for row, spec in zip(flows, experiment.flows, strict=True):
         row.setdefault("source", spec.source)
         row.setdefault("sink", spec.sink)
-    reason = _failure(built, flows)
+    status = "running"
+    reason = _failure(built, flows) if over else None
+    if over:
+        status = "failed" if reason else "done" if stopped is None else "interrupted"
+    if status == "interrupted":
+        reason = signal.Signals(stopped or 0).name
     found = metrics(flows)
     rows = [dataclasses.asdict(row) for row in experiment.published]
-    shortened = stopped or (experiment.shortened and now >= experiment.duration_ps)
+    shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
     states = {
-        "failed": reason is not None,
+        "failed": status == "failed",
         "shortened": shortened,
         "changed": bool(experiment.changes),
         "connections broke": any(flow.get("error") for flow in flows),
     }
     remarks = [remark for remark, holds in states.items() if holds]
-    summary = {
+    return {
         "schema": SCHEMA_VERSION,
         "id": experiment.id,
         "title": experiment.title,
         "paper": experiment.paper,
         "figure": experiment.figure,
         "description": experiment.description,
-        "status": "failed" if reason else "interrupted" if stopped else "done",
+        "status": status,
         "reason": reason,
         "shortened": shortened,
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
@@ -248,7 +278,7 @@ def _sum_up(
         "seed": experiment.seed,
         "case": {"name": experiment.case, "at": experiment.at} if experiment.case else None,
         "settings": list(settings),
-        "versions": _versions(),
+        "versions": versions(),
         "metrics": found,
         "flows": flows,
         "drops": built.drops(True),
@@ -257,8 +287,6 @@ def _sum_up(
         "configuration": experiment.document,
         "resolved": _resolved(experiment),
     }
-    trace = Trace({name: (s.times, s.values) for name, s in recorder.series.items()}, recorder.events)
-    return RunResult(summary, flows, trace)
 
 
 def _flow(report: Any) -> dict[str, Any]:
@@ -274,7 +302,9 @@ def _resolved(experiment: Experiment) -> dict[str, Any]:
     return data
 
 
-def _versions() -> dict[str, str]:
+@cache
+def versions() -> dict[str, str]:
+    """What made a result: bentpipe, the form of the hosts, Python, the packages whose versions may matter."""
     from importlib.metadata import PackageNotFoundError, version
 
     from bentpipe.compiled import describe

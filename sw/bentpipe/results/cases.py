@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
     from bentpipe.experiment.schema import Experiment
 
-__all__ = ["case_folder", "case_table", "cases_html", "make_cases_report", "print_cases", "sum_up_cases"]
+__all__ = [
+    "case_folder",
+    "case_table",
+    "cases_head",
+    "cases_html",
+    "make_cases_report",
+    "print_cases",
+    "sum_up_cases",
+]
 
 _COLUMNS: Final = ("case", "Mb/s", "fairness", "retransmitted", "time-outs", "cells dropped", "simulated", "status")
 
@@ -29,38 +37,59 @@ def case_folder(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "case"
 
 
-def sum_up_cases(experiment: Experiment, summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What ``result.json`` above the cases' folders says: the cases, each with its figures, and the published rows.
+def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
+    """What ``result.json`` above the cases' folders says before any case has run."""
+    first = experiments[0]
+    return {
+        "schema": SCHEMA_VERSION,
+        "kind": "cases",
+        "id": first.id,
+        "title": first.title,
+        "paper": first.paper,
+        "figure": first.figure,
+        "description": first.description,
+        "status": "running",
+        "reason": None,
+        "shortened": False,
+        "settings": list(settings),
+        "changes": [],
+        "seed": first.seed,
+        "axis": first.axis,
+        "versions": versions,
+        "planned": [experiment.case for experiment in experiments],
+        "cases": [],
+        "published": [],
+    }
+
+
+def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What it says when these cases have run, and no other is going to: the cases, each with its figures, and the
+    published rows.
 
     Parameters
     ----------
-    experiment : Experiment
-        Any of the cases.
+    head : dict
+        As of :func:`cases_head`, or what this function gave before.
     summaries : Sequence[dict]
         Of the runs so far, in the order of the cases.
 
     ``changes`` of the whole are those that every case has; a case has the rest.
     """
     order = ("failed", "interrupted", "done")
-    states = [s["status"] for s in summaries]
-    common = [change for change in summaries[0]["changes"] if all(change in s["changes"] for s in summaries)]
+    common = [c for c in summaries[0]["changes"] if all(c in s["changes"] for s in summaries)] if summaries else []
     outcomes = [_outcome(s) for s in summaries]
+    status = min((s["status"] for s in summaries), key=order.index, default="interrupted")
+    reason = next((f"{s['case']['name']}: {s['reason']}" for s in summaries if s["reason"]), None)
+    if status == "done" and len(summaries) < len(head["planned"]):
+        status = "interrupted"
+    if status == "interrupted" and reason is None:
+        reason = "not all cases have run"
     return {
-        "schema": SCHEMA_VERSION,
-        "kind": "cases",
-        "id": experiment.id,
-        "title": experiment.title,
-        "paper": experiment.paper,
-        "figure": experiment.figure,
-        "description": experiment.description,
-        "status": min(states, key=order.index),
-        "reason": next((f"{s['case']['name']}: {s['reason']}" for s in summaries if s["reason"]), None),
+        **head,
+        "status": status,
+        "reason": reason,
         "shortened": any(s["shortened"] for s in summaries),
-        "settings": summaries[0]["settings"],
         "changes": common,
-        "seed": experiment.seed,
-        "axis": experiment.axis,
-        "versions": summaries[0]["versions"],
         "cases": [
             {
                 **s["case"],
@@ -149,7 +178,7 @@ def cases_html(summary: dict[str, Any], overview_svg: str) -> str:
         f'<p class="sub">{html.escape(line)}</p>',
     ]
     if s["status"] != "done":
-        parts.append(f'<p class="bad">{html.escape(s["status"])}: {html.escape(s["reason"] or "Ctrl-C")}</p>')
+        parts.append(f'<p class="bad">{html.escape(s["status"])}: {html.escape(s["reason"] or "")}</p>')
     parts += html_notes(s)
     if s["description"]:
         parts.append(f"<p>{html.escape(s['description'])}</p>")

@@ -1,130 +1,347 @@
-"""Writing a run folder so that it is either whole or not there, and reading it back."""
+"""The run folder: written as the run goes, by one process at a time, and read back.
+
+``result.json``
+    There from the moment the run begins, and written anew now and then; its ``status`` is "running", then "done",
+    "interrupted" or "failed".
+``.running/``
+    What is not whole yet: the trace so far, captures, files that are about to get their names; and ``lock``, which the
+    process that writes the folder holds (``flock``), so that the lock goes when the process does.
+``flows.parquet``, ``trace.parquet``
+    Written when the run has ended.
+``report.html`` and the plots
+    Come last, and can be made again.
+
+A file outside ``.running`` is whole or not there. The trace so far is a stream of Arrow record batches: one that was
+cut off can be read up to there, which a Parquet file can't, as its index is its end. A folder that says "running" and
+that nobody holds is of a process that was killed: :meth:`RunFolder.reopen` makes an interrupted run of it, which has
+what there was when ``result.json`` was last written.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
-import tempfile
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Final, Self
 
+from bentpipe.captures import cut_to_whole_records
 from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
-__all__ = [
-    "check_target",
-    "clear_target",
-    "is_cases",
-    "read_cases",
-    "read_run",
-    "write_cases",
-    "write_report",
-    "write_run",
-]
+__all__ = ["RunFolder", "is_cases", "read_cases", "read_run"]
+
+_WORK: Final = ".running"
+_STREAM: Final = "trace.arrows"
+_PS: Final = 10**12
 
 
-def check_target(folder: Path, force: bool = False) -> None:
-    """Say before a long run, not after it, that its folder can't be written.
+class RunFolder:
+    """A run folder that this process holds: nobody else writes it until the ``with`` block is left.
 
-    Raises
-    ------
-    BentpipeError
-        If the folder is a file, has something in it that ``force`` doesn't cover, or can't be made.
+    Nothing that was in the folder is touched before the run begins (:meth:`begin`), and a folder that was made for a
+    run that never began is removed.
+
+    Members
+    -------
+    path : Path
+    begun : bool
+        The folder has something of this run.
     """
-    if folder.exists() and not folder.is_dir():
-        raise BentpipeError(f"{folder}: is a file, not a folder")
-    if folder.is_dir() and any(folder.iterdir()):
-        if not force:
-            raise BentpipeError(f"{folder}: not empty; give another --out, or --force to replace a run folder")
-        if not (folder / "result.json").is_file():
-            raise BentpipeError(f"{folder}: not empty and not a run folder; --force replaces run folders only")
-    above = folder.absolute().parent
-    while not above.exists():
-        above = above.parent
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise BentpipeError(f"{folder}: can't be made, {above} is not writable")
+
+    def __init__(self, path: Path, lock: int | None = None, made: bool = False, above: RunFolder | None = None) -> None:
+        self.path = path
+        self.begun = False
+        self._lock = lock
+        self._made = made
+        self._above = above
+        self._stream: _Stream | None = None
+        self._pending: dict[str, Any] | None = None
+        self._own = False  # result.json is this run's
+
+    @classmethod
+    def claim(cls, path: Path, force: bool = False) -> Self:
+        """Take a folder for a run: one that isn't there, an empty one, or with ``force`` a run folder in any state.
+
+        Raises
+        ------
+        BentpipeError
+            The folder is a file, can't be made, has something in it that ``force`` doesn't cover, or is held already.
+        """
+        if path.exists() and not path.is_dir():
+            raise BentpipeError(f"{path}: is a file, not a folder")
+        try:
+            made = _make(path)
+            if not made and _filled(path) and not (path / "result.json").is_file():
+                raise BentpipeError(
+                    f"{path}: not empty and not a run folder; give another --out (--force replaces run folders only)"
+                )
+            held = cls(path, _lock(path), made)
+        except OSError as error:
+            raise BentpipeError(f"{path}: can't be made: {error.strerror or error}") from None
+        if held._lock is None:
+            raise BentpipeError(f"{path}: another run is writing it; give another --out")
+        if _filled(path) and not force:
+            held._release()
+            raise BentpipeError(f"{path}: not empty; give another --out, or --force to replace a run folder")
+        return held
+
+    @classmethod
+    def claim_next(cls, above: Path, name: str) -> Self:
+        """``NAME-N`` in the folder ``above``, with the lowest N above all that are there."""
+        while True:
+            tails = [path.name.removeprefix(f"{name}-") for path in above.glob(f"{name}-*")]
+            path = above / f"{name}-{max((int(tail) for tail in tails if tail.isdecimal()), default=0) + 1}"
+            try:
+                lock = _lock(path) if _make(path) else None  # another run may have taken it meanwhile
+            except OSError as error:
+                raise BentpipeError(f"{path}: can't be made: {error.strerror or error}") from None
+            if lock is not None:
+                return cls(path, lock, True)
+
+    @classmethod
+    def reopen(cls, path: Path) -> Self:
+        """Take the folder of a run that is over; of what a process left that was killed, make a whole run folder.
+
+        Raises
+        ------
+        BentpipeError
+            It is no run folder, it is damaged, or its run isn't over.
+        """
+        if not (path / "result.json").is_file():
+            begun = "its run was ended before it began" if (path / _WORK).is_dir() else "not a run folder"
+            raise BentpipeError(f"{path}: {begun} (no result.json)")
+        try:
+            held = cls(path, _lock(path))
+        except OSError as error:
+            raise BentpipeError(f"{path}: {error.strerror or error}") from None
+        if held._lock is None:
+            raise BentpipeError(f"{path}: its run is not over")
+        held.begun = held._own = True
+        try:
+            held._conclude("interrupted", "killed")
+        except BaseException:
+            held._release()
+            raise
+        return held
+
+    def case(self, name: str) -> RunFolder:
+        """A folder in this one for a case, made when the case begins."""
+        return RunFolder(self.path / name, above=self)
+
+    @property
+    def work(self) -> Path:
+        """Where files lie that are not whole yet."""
+        return self.path / _WORK
+
+    def begin(self) -> None:
+        """The run begins: from now on the folder is this run's."""
+        if self.begun:
+            return
+        if self._above is not None:
+            self._above.begin()
+            self.path.mkdir()
+            self._lock = _lock(self.path)
+        self._clear(())
+        self.begun = True
+        if self._pending is not None:
+            self.put(self._pending)
+
+    def put(self, summary: dict[str, Any]) -> None:
+        """Write ``result.json``, now or when the run begins. What an older run left goes after that, so that there is a
+        run folder at all times."""
+        if not self.begun:
+            self._pending = summary
+            return
+        self._write("result.json", _json(summary))
+        if not self._own:
+            self._own = True
+            for entry in self.path.iterdir():
+                if entry.name not in ("result.json", _WORK):
+                    _remove(entry)
+
+    def keep(self, summary: dict[str, Any], news: Trace) -> None:
+        """Keep what there is by now: the summary, and what the trace has got since the last time."""
+        self.begin()
+        if self._stream is None:
+            self._stream = _Stream(self.work / _STREAM)
+        self._stream.add(news)
+        self.put(summary)
+
+    def finish(self, result: RunResult) -> None:
+        """Write everything but the report of a run that has ended."""
+        self.begin()
+        self.put(result.summary)
+        self._write("flows.parquet", lambda path: _write_flows(path, result.flows))
+        self._write("trace.parquet", lambda path: _write_trace(path, result.trace))
+        for file in result.summary.get("captures", ()):
+            if (self.work / file).is_file():
+                (self.work / file).replace(self.path / file)
+        self._end_stream()
+        (self.work / _STREAM).unlink(missing_ok=True)
+
+    def draw(self, make_report: Callable[[Path], None]) -> None:
+        """Have plots and report made in a folder aside, then put each in its place."""
+        aside = self.work / "report"
+        try:
+            _remove(aside)
+            aside.mkdir()
+            make_report(aside)
+            for path in sorted(aside.iterdir()):
+                path.replace(self.path / path.name)
+        except OSError as error:
+            raise _named(error, self.path / "report.html") from error
+
+    def _conclude(self, status: str, reason: str) -> None:
+        """Write what is missing of a run that is over; ``status`` and ``reason`` if it has none itself."""
+        summary = _summary(self.path)
+        stream = self.work / _STREAM
+        if summary.get("kind") == "cases" or not (stream.is_file() or summary["status"] == "running"):
+            return
+        if summary["status"] == "running":
+            summary |= {"status": status, "reason": reason, "shortened": True}
+        summary["captures"] = [
+            file
+            for file in summary.get("captures", ())
+            if (self.path / file).is_file() or cut_to_whole_records(self.work / file)
+        ]
+        trace = _read_stream(stream, round(summary["time"]["simulated_s"] * _PS))
+        self.finish(RunResult(summary, summary["flows"], trace))
+
+    def _write(self, name: str, data: bytes | Callable[[Path], None]) -> None:
+        """Write a file whole: aside first, then into its place."""
+        part = self.work / f"{name}.part"
+        try:
+            if isinstance(data, bytes):
+                part.write_bytes(data)
+            else:
+                data(part)
+            part.replace(self.path / name)
+        except OSError as error:
+            raise _named(error, self.path / name) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._own:
+            error.__notes__ = [f"what there is is kept, see `bentpipe report {self.path}`"]
+            if isinstance(error, Exception) and not isinstance(error, OSError):  # there is no hurry, and room
+                with suppress(Exception):
+                    self._conclude("failed", str(error))
+        self._release()
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _clear(self, but: tuple[str, ...]) -> None:
+        for entry in self.work.iterdir():
+            if entry.name not in ("lock", *but):
+                _remove(entry)
+
+    def _release(self) -> None:
+        """Let go of the folder. What is under way goes, but not the trace and the captures that are still to be had."""
+        self._end_stream()
+        if self._lock is None:
+            return
+        try:
+            if self.begun and not (self.work / _STREAM).exists():
+                self._clear(())
+            (self.work / "lock").unlink(missing_ok=True)
+            self.work.rmdir()
+            if self._made and not self.begun:
+                self.path.rmdir()
+        except OSError:
+            pass  # something is left in it, or another process has it by now
+        finally:
+            os.close(self._lock)
+            self._lock = None
 
 
-def clear_target(folder: Path) -> None:
-    """Make an empty folder of one that :func:`check_target` has passed."""
+def _named(error: OSError, path: Path) -> OSError:
+    """The error with the file that could not be written."""
+    return OSError(error.errno, error.strerror or str(error), str(path))
+
+
+def _make(path: Path) -> bool:
+    """Make a folder; False if it is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        if folder.is_dir() and any(folder.iterdir()):
-            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".old", dir=folder.absolute().parent))
-            folder.rename(old / folder.name)
-            shutil.rmtree(old, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BentpipeError(f"{folder}: {error.strerror or error}") from error
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole: beside its place first, then into it."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _filled(path: Path) -> bool:
+    return any(entry.name != _WORK for entry in path.iterdir())
 
 
-def write_run(
-    folder: Path,
-    result: RunResult,
-    make_report: Callable[[Path, RunResult], None],
-    force: bool = False,
-    captures: Path | None = None,
-) -> None:
-    """Write the folder beside its place, then rename it into it.
-
-    Parameters
-    ----------
-    folder : Path
-    result : RunResult
-    make_report : Callable
-        Adds plots and the report; gets the folder to write to and the result.
-    force : bool
-        Replace a run folder that is there.
-    captures : Path, optional
-        A folder whose files are moved into it.
-    """
-    check_target(folder, force)
-    folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
-    old: Path | None = None
-    try:
-        temporary.chmod(0o777 & ~_umask())
-        _write(temporary / "result.json", _json(result.summary))
-        _write_flows(temporary / "flows.parquet", result.flows)
-        _write_trace(temporary / "trace.parquet", result.trace)
-        make_report(temporary, result)
-        for file in sorted(captures.iterdir()) if captures else ():
-            file.rename(temporary / file.name)
-        if folder.is_dir() and any(folder.iterdir()):
-            old = temporary.with_suffix(".old")
-            folder.rename(old)
-        temporary.rename(folder)
-    except OSError as error:
-        if old is not None and not folder.exists():
-            old.rename(folder)
-            old = None
-        raise BentpipeError(f"{folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+def _lock(path: Path) -> int | None:
+    """The open lock of a folder; None if it is held already."""
+    file = path / _WORK / "lock"
+    while True:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # who had it is just removing the folder
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(lock), file.stat()):
+                return lock
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)  # who had it has removed it in between
 
 
-def write_cases(folder: Path, summary: dict[str, Any], make_report: Callable[[Path, dict[str, Any]], None]) -> None:
-    """Write what stands above the folders of the cases, which are there; each file is replaced whole."""
-    with tempfile.TemporaryDirectory(prefix=".report.", suffix=".part", dir=folder) as temporary:
-        make_report(Path(temporary), summary)
-        _write(Path(temporary) / "result.json", _json(summary))
-        for path in sorted(Path(temporary).iterdir()):
-            path.replace(folder / path.name)
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class _Stream:
+    """The trace so far, each addition of which can be read from the moment it was written."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        self._path = path
+        self._file = path.open("wb")
+        self._writer = pa.ipc.new_stream(
+            self._file, _stream_schema(), options=pa.ipc.IpcWriteOptions(compression="zstd")
+        )
+
+    def add(self, trace: Trace) -> None:
+        try:
+            self._writer.write_table(_trace_table(trace).cast(_stream_schema()))
+            self._file.flush()
+        except OSError as error:
+            raise _named(error, self._path) from error
+
+    def close(self) -> None:
+        with suppress(OSError):  # whoever wrote has been told
+            self._writer.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 def is_cases(folder: Path) -> bool:
@@ -135,14 +352,6 @@ def is_cases(folder: Path) -> bool:
 def read_cases(folder: Path) -> dict[str, Any]:
     """What stands above the folders of the cases; errors as of :func:`read_run`."""
     return _summary(folder)
-
-
-def write_report(folder: Path, result: RunResult, make_report: Callable[[Path, RunResult], None]) -> None:
-    """Make plots and report of a run folder anew; each file is replaced whole."""
-    with tempfile.TemporaryDirectory(prefix=".report.", suffix=".part", dir=folder) as temporary:
-        make_report(Path(temporary), result)
-        for path in sorted(Path(temporary).iterdir()):
-            path.replace(folder / path.name)
 
 
 def read_run(folder: Path) -> RunResult:
@@ -171,12 +380,6 @@ def _summary(folder: Path) -> dict[str, Any]:
     return summary
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def _json(data: Any) -> bytes:
     return (json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
@@ -186,12 +389,26 @@ def _write_flows(path: Path, flows: list[dict[str, Any]]) -> None:
     import pyarrow.parquet as pq
 
     names = list(dict.fromkeys(name for flow in flows for name in flow))  # not every flow has every column
-    pq.write_table(pa.Table.from_pylist([{name: flow.get(name) for name in names} for flow in flows]), path)
+    table = pa.Table.from_pylist([{name: flow.get(name) for name in names} for flow in flows])
+    with path.open("wb") as file:
+        pq.write_table(table, file)
 
 
 def _write_trace(path: Path, trace: Trace) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    with path.open("wb") as file:
+        pq.write_table(_trace_table(trace), file, compression="zstd")
+
+
+def _stream_schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema({"series": pa.string(), "time_ps": pa.int64(), "value": pa.int64(), "event": pa.string()})
+
+
+def _trace_table(trace: Trace) -> Any:
+    import pyarrow as pa
 
     names = list(dict.fromkeys([*trace.series, *(e[0] for e in trace.events)]))
     number = {name: i for i, name in enumerate(names)}
@@ -206,7 +423,7 @@ def _write_trace(path: Path, trace: Trace) -> None:
         times.append(time_ps)
         values.append(value)
         kinds.append(kind)
-    table = pa.table(
+    return pa.table(
         {
             "series": pa.DictionaryArray.from_arrays(pa.array(series, pa.int32()), pa.array(names, pa.string())),
             "time_ps": pa.array(times, pa.int64()),
@@ -214,7 +431,6 @@ def _write_trace(path: Path, trace: Trace) -> None:
             "event": pa.array(kinds, pa.string()).dictionary_encode(),
         }
     )
-    pq.write_table(table, path, compression="zstd")
 
 
 def _table(path: Path) -> Any:
@@ -234,14 +450,31 @@ def _read_flows(path: Path) -> list[dict[str, Any]]:
 
 
 def _read_trace(path: Path) -> Trace:
-    columns = _table(path).to_pydict()
-    series: dict[str, tuple[array[int], array[int]]] = {}
-    events: list[tuple[str, int, str, int]] = []
     try:
-        rows = zip(columns["series"], columns["time_ps"], columns["value"], columns["event"], strict=True)
+        return _trace_of(_table(path))
     except KeyError as error:
         raise BentpipeError(f"{path}: damaged: no column {error}") from None
+
+
+def _read_stream(path: Path, until_ps: int) -> Trace:
+    """The trace so far, up to a time; what was cut off in the middle is left out."""
+    import pyarrow as pa
+
+    batches = []
+    with suppress(pa.ArrowException, OSError), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+        for batch in reader:
+            batches.append(batch)
+    return _trace_of(pa.Table.from_batches(batches, _stream_schema()), until_ps)
+
+
+def _trace_of(table: Any, until_ps: int = 2**63) -> Trace:
+    columns = table.to_pydict()
+    series: dict[str, tuple[array[int], array[int]]] = {}
+    events: list[tuple[str, int, str, int]] = []
+    rows = zip(columns["series"], columns["time_ps"], columns["value"], columns["event"], strict=True)
     for name, time_ps, value, event in rows:
+        if time_ps > until_ps:
+            continue
         if event is not None:
             events.append((name, time_ps, event, value))
             continue

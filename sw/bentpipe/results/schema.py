@@ -1,10 +1,10 @@
 """What a run folder holds. ``SCHEMA_VERSION`` grows when a reader has to know of a change.
 
 ``result.json``
-    The object :attr:`RunResult.summary`: schema, id, title, status ("done", "interrupted", "failed"), reason, time,
-    seed, changes (key, old and new value of what isn't as in the experiment's file), shortened, versions, metrics,
-    flows, drops, counters, published (with ``ratio``, null in a shortened or failed run, and ``remarks``),
-    configuration (the TOML document with the settings in it), resolved (every value in base units).
+    The object :attr:`RunResult.summary`: schema, id, title, status ("running", "done", "interrupted", "failed"),
+    reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
+    versions, metrics, flows, drops, counters, published (with ``ratio``, null in a shortened or failed run, and
+    ``remarks``), configuration (the TOML document with the settings in it), resolved (every value in base units).
 ``flows.parquet``
     One row a flow: what the flow's report says.
 ``trace.parquet``

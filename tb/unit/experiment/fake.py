@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bentpipe.experiment.build import BuiltExperiment
 from bentpipe.experiment.schema import Experiment
+from bentpipe.results.folder import RunFolder
+from bentpipe.results.schema import RunResult
 
 STEP_PS = 50_000_000_000
 MSS = 9140
@@ -113,3 +117,13 @@ def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         close=network.close,
         capture=lambda folder: network.close,
     )
+
+
+def write_run(
+    path: Path, result: RunResult, make_report: Callable[[Path, RunResult], None] | None = None, force: bool = False
+) -> None:
+    """Write the folder of a run that is over."""
+    with RunFolder.claim(path, force) as folder:
+        folder.finish(result)
+        if make_report is not None:
+            folder.draw(lambda aside: make_report(aside, result))

@@ -1,6 +1,7 @@
 """Thinning of recorded series."""
 
 from bentpipe.experiment.record import TraceRecorder
+from bentpipe.results.schema import Trace
 
 
 def test_a_series_has_one_sample_an_interval_and_its_last_value():
@@ -41,3 +42,21 @@ def test_samples_of_the_run_are_all_kept():
     for t in range(5):
         recorder.put("west.queue", t, t)
     assert list(recorder.series["west.queue"].values) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_new_is_told_once():
+    recorder = TraceRecorder(100, ("cwnd", "events"))
+    recorder.put("west.queue", 0, 7)
+    recorder.event("flow1", 5, "timeout", 1)
+    first = recorder.news()
+    assert {name: [list(column) for column in data] for name, data in first.series.items()} == {
+        "west.queue": [[0], [7]]
+    }
+    assert first.events == [("flow1", 5, "timeout", 1)]
+    recorder.put("west.queue", 10, 8)
+    recorder.put("east.queue", 10, 9)
+    second = recorder.news()
+    assert {name: list(data[1]) for name, data in second.series.items()} == {"west.queue": [8], "east.queue": [9]}
+    assert second.events == []
+    assert recorder.news() == Trace({}, [])
+    assert list(recorder.series["west.queue"].times) == [0, 10]

@@ -1,5 +1,6 @@
-"""Run folders: written whole or not at all, and read back as written."""
+"""Run folders: every file whole or not there, and read back as written."""
 
+import fcntl
 import json
 import re
 from html.parser import HTMLParser
@@ -12,9 +13,9 @@ from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
 from bentpipe.plots.figures import PLOTS, write_plots
 from bentpipe.plots.series import bin_width, increments, rates, thin
-from bentpipe.results.folder import check_target, read_run, write_report, write_run
+from bentpipe.results.folder import RunFolder, read_run
 from bentpipe.results.report import make_report, report_html
-from unit.experiment.fake import fake_build
+from unit.experiment.fake import fake_build, write_run
 
 PS = 10**12
 
@@ -24,16 +25,12 @@ def result():
     return run_experiment(load("acts-3flows", duration_ps=30 * PS), build=fake_build)
 
 
-def no_report(folder, result):
-    pass
-
-
 def everything(folder):
     return sorted(p.name for p in folder.rglob("*"))
 
 
 def test_what_is_written_is_read_back(tmp_path, result):
-    write_run(tmp_path / "run", result, no_report)
+    write_run(tmp_path / "run", result)
     back = read_run(tmp_path / "run")
     assert back.summary == json.loads(json.dumps(result.summary))
     assert back.flows == result.flows
@@ -42,60 +39,125 @@ def test_what_is_written_is_read_back(tmp_path, result):
     assert everything(tmp_path) == ["flows.parquet", "result.json", "run", "trace.parquet"]
 
 
-def test_an_error_while_writing_leaves_nothing(tmp_path, result):
+def test_an_error_while_drawing_leaves_the_data(tmp_path, result):
     def broken(folder, result):
         (folder / "overview.png").write_bytes(b"half")
         raise RuntimeError("no ink")
 
     with pytest.raises(RuntimeError):
         write_run(tmp_path / "run", result, broken)
-    assert everything(tmp_path) == []
-
-
-def test_an_error_while_replacing_leaves_the_old_run(tmp_path, result):
-    write_run(tmp_path / "run", result, no_report)
-
-    def broken(folder, result):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_run(tmp_path / "run", result, broken, force=True)
     assert everything(tmp_path) == ["flows.parquet", "result.json", "run", "trace.parquet"]
-    read_run(tmp_path / "run")
+    assert read_run(tmp_path / "run").summary["status"] == "done"
+
+
+def test_an_error_while_writing_leaves_the_files_before(tmp_path, result, monkeypatch):
+    write_run(tmp_path / "run", result)
+    old = (tmp_path / "run" / "flows.parquet").read_bytes()
+
+    def full(path, flows):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bentpipe.results.folder._write_flows", full)
+    with RunFolder.reopen(tmp_path / "run") as folder, pytest.raises(OSError, match=r"flows\.parquet"):
+        folder.finish(result)
+    assert (tmp_path / "run" / "flows.parquet").read_bytes() == old
+    assert everything(tmp_path) == ["flows.parquet", "result.json", "run", "trace.parquet"]
+
+
+def test_an_error_in_a_run_that_goes_on_makes_it_a_failed_one(tmp_path, result):
+    summary = {**result.summary, "status": "running"}
+    with pytest.raises(ZeroDivisionError) as caught, RunFolder.claim(tmp_path / "run") as folder:
+        folder.keep(summary, result.trace)
+        raise ZeroDivisionError("by zero")
+    assert caught.value.__notes__ == [f"what there is is kept, see `bentpipe report {tmp_path / 'run'}`"]
+    back = read_run(tmp_path / "run")
+    assert (back.summary["status"], back.summary["reason"]) == ("failed", "by zero")
+    assert back.trace == result.trace
+
+
+def test_a_run_that_never_begins_leaves_nothing(tmp_path):
+    with RunFolder.claim(tmp_path / "run"):
+        pass
+    assert everything(tmp_path) == []
 
 
 def test_a_run_folder_is_replaced_only_by_force(tmp_path, result):
     folder = tmp_path / "run"
-    write_run(folder, result, no_report)
+    write_run(folder, result)
     (folder / "old").touch()
     with pytest.raises(BentpipeError, match="not empty; give another --out"):
-        check_target(folder)
-    with pytest.raises(BentpipeError, match="not empty"):
-        write_run(folder, result, no_report)
-    write_run(folder, result, no_report, force=True)
+        RunFolder.claim(folder)
+    write_run(folder, result, force=True)
     assert everything(tmp_path) == ["flows.parquet", "result.json", "run", "trace.parquet"]
+
+
+def test_a_folder_is_claimed_once(tmp_path):
+    with RunFolder.claim(tmp_path / "run"):
+        for force in (False, True):
+            with pytest.raises(BentpipeError, match="another run is writing it"):
+                RunFolder.claim(tmp_path / "run", force)
+    with RunFolder.claim(tmp_path / "run"):
+        pass
+
+
+def test_a_claim_just_when_the_folder_is_let_go_of_is_one(tmp_path, result, monkeypatch):
+    """The lock file that was opened is gone when it is locked: it locks nothing, so another is made."""
+    first = RunFolder.claim(tmp_path / "run")
+    lock = fcntl.flock
+
+    def late(handle, how):
+        monkeypatch.setattr(fcntl, "flock", lock)
+        first.__exit__(None, None, None)
+        lock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with RunFolder.claim(tmp_path / "run"), pytest.raises(BentpipeError, match="another run is writing it"):
+        RunFolder.claim(tmp_path / "run")
+
+
+def test_folders_are_numbered(tmp_path):
+    with RunFolder.claim_next(tmp_path, "x") as one, RunFolder.claim_next(tmp_path, "x") as two:
+        assert (one.path.name, two.path.name) == ("x-1", "x-2")
+    (tmp_path / "x-7").mkdir()
+    (tmp_path / "x-y").mkdir()
+    with RunFolder.claim_next(tmp_path, "x") as next_one:
+        assert next_one.path.name == "x-8"
+
+
+def test_a_number_that_another_run_takes_meanwhile_is_left_to_it(tmp_path, monkeypatch):
+    make = Path.mkdir
+
+    def late(self, *args, **options):
+        if self.name == "x-1":
+            make(self)
+        make(self, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", late)
+    with RunFolder.claim_next(tmp_path, "x") as folder:
+        assert folder.path.name == "x-2"
 
 
 def test_targets_that_cannot_be(tmp_path):
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(BentpipeError, match="is a file, not a folder"):
-        check_target(file)
+        RunFolder.claim(file)
     with pytest.raises(BentpipeError, match="can't be made"):
-        check_target(file / "below")
+        RunFolder.claim(file / "below")
     other = tmp_path / "other"
     other.mkdir()
-    check_target(other)
+    with RunFolder.claim(other):
+        pass
     (other / "photo.jpg").touch()
     with pytest.raises(BentpipeError, match="replaces run folders only"):
-        check_target(other, force=True)
-    check_target(tmp_path / "a" / "b" / "c")
+        RunFolder.claim(other, force=True)
     assert everything(tmp_path) == ["file", "other", "photo.jpg"]
 
 
 def test_an_empty_folder_is_filled(tmp_path, result):
     (tmp_path / "run").mkdir()
-    write_run(tmp_path / "run", result, no_report)
+    write_run(tmp_path / "run", result)
     read_run(tmp_path / "run")
 
 
@@ -113,7 +175,7 @@ def test_an_empty_folder_is_filled(tmp_path, result):
 )
 def test_damaged_run_folders(tmp_path, result, name, data, message):
     folder = tmp_path / "run"
-    write_run(folder, result, no_report)
+    write_run(folder, result)
     if data is None:
         (folder / name).unlink()
     else:
@@ -172,14 +234,15 @@ def test_the_report_names_broken_connections(result):
 
 
 def test_a_report_is_made_anew(tmp_path, result):
-    write_run(tmp_path / "run", result, no_report)
+    write_run(tmp_path / "run", result)
     (tmp_path / "run" / "report.html").write_text("old")
 
     def report(folder, again):
         assert again.summary["id"] == "acts-3flows"
         (folder / "report.html").write_text("new")
 
-    write_report(tmp_path / "run", read_run(tmp_path / "run"), report)
+    with RunFolder.reopen(tmp_path / "run") as folder:
+        folder.draw(lambda aside: report(aside, read_run(folder.path)))
     assert (tmp_path / "run" / "report.html").read_text() == "new"
     assert everything(tmp_path / "run") == ["flows.parquet", "report.html", "result.json", "trace.parquet"]
 
@@ -228,19 +291,3 @@ def test_thinning_keeps_the_peaks():
     assert len(when) <= 1100
     assert max(what) == 1000 and min(what) == -1000
     assert when == sorted(when)
-
-
-def test_a_run_that_cannot_be_moved_into_place_leaves_the_old_run(tmp_path, result, monkeypatch):
-    write_run(tmp_path / "run", result, no_report)
-    (tmp_path / "run" / "mine").touch()
-    rename = Path.rename
-
-    def refuse(self, target):
-        if self.suffix == ".part":
-            raise PermissionError(13, "Permission denied")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(BentpipeError, match="run: Permission denied"):
-        write_run(tmp_path / "run", result, no_report, force=True)
-    assert everything(tmp_path) == ["flows.parquet", "mine", "result.json", "run", "trace.parquet"]
