@@ -11,7 +11,7 @@ after the line before:
 
     1.5 > P. 1:1001(1000) ack 1 win 20000 <sack 1:2>         the connection must send this, now
     1.5 < . 1:1(0) ack 1001 win 20000 <ts 3 2>               the connection receives this
-    1.5 write 5000 | read 100 | close | abort | connect | listen
+    1.5 write 5000 | read 100 | shutdown | close | abort | connect | listen
     1.5 is state=ESTABLISHED cwnd=2000 retransmits=1         attributes of the connection must have these values
 
 Sequence numbers count from the initial ones. What follows the sequence range is optional, and checked only where
@@ -158,6 +158,8 @@ class _Runner:
             c.write(int(rest), self.now)
         elif command == "read":
             c.read(int(rest), self.now)
+        elif command == "shutdown":
+            c.shutdown(self.now)
         elif command == "close":
             c.close(self.now)
         elif command == "abort":

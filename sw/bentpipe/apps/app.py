@@ -27,7 +27,7 @@ class Socket:
         raise NotImplementedError
 
     def close(self, now_ps: int) -> None:
-        """Write no more once what waits is written."""
+        """Write no more once what waits is written, and read no more."""
         raise NotImplementedError
 
     def read(self, octets: int, now_ps: int) -> int:

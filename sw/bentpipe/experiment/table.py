@@ -164,12 +164,16 @@ class Table:
             raise self.error(name, f"expected true or false, not {_kind(value)}")
         return value
 
-    def integer(self, name: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**63 - 1) -> int:
+    def integer(
+        self, name: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**63 - 1, things: str = ""
+    ) -> int:
+        """A whole number without a unit; ``things`` are what it counts, for the message."""
         value = self._get(name, default)
         if name not in self.data:
             return value
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.error(name, f"expected a whole number, not {_kind(value)}")
+            of = f" of {things}" if things else ""
+            raise self.error(name, f"expected a whole number{of}, not {_kind(value)}")
         if not low <= value <= high:
             raise self.error(name, f"{value} is out of range {low}..{high}")
         return value

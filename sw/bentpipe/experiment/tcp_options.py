@@ -1,7 +1,7 @@
 """The ``tcp`` table of an experiment: ``window`` and every member of :class:`bentpipe.tcp.config.TcpConfig`.
 
 The keys are TcpConfig's own members, so a switch added there can be set in an experiment at once. Times lose
-their ``_ps``: ``rto_min = "1 s"``.
+their ``_ps``: ``rto_min = "1 s"``. A number is of octets, but for those that count something else.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = ["known_keys", "make_config", "note_defaults", "options_text", "read_o
 
 _MAX_WINDOW: Final = 2**30 - 1
 _TIME: Final = "_ps"
+_COUNTS: Final = {"initial_cwnd": "segments", "rto_min_ticks": "ticks"}
 
 
 def _members() -> dict[str, tuple[str, str]]:
@@ -53,6 +54,8 @@ def read_options(table: Table) -> dict[str, Any]:
             options[name] = table.text(key)
         elif name.endswith(_TIME):
             options[name] = table.time(key)
+        elif name in _COUNTS:
+            options[name] = table.integer(key, things=_COUNTS[name])
         else:
             options[name] = table.size(key, low=0)
     return options

@@ -52,7 +52,8 @@ class TcpConfig:
         ``bsd``: 200 ms and 500 ms ticks of the host, RTO in whole ticks (4.4BSD ``tcp_timer.c``).
         ``ideal``: exact times, RTO = srtt + max(1 ms, 4 rttvar) after Jacobson's 1988 paper.
     rto_min_ps, rto_max_ps : int
-        Limits of the RTO with ideal timers. BSD's are 2 and 128 ticks.
+        Limits of the RTO with ideal timers; 1 s after RFC 6298 2.4. A floor below ``delayed_ack_ps`` and the round
+        trip times out where nothing is lost. BSD's limits are 2 and 128 ticks.
     rto_min_ticks : int
         Lower limit of BSD's RTO in ticks of 500 ms (TCPTV_MIN).
     msl_ps : int
@@ -96,6 +97,12 @@ class TcpConfig:
         go back to the lost segment as in Fall and Floyd's description and ns.
     habit_keepalive_octet : bool
         Keepalive probes carry one octet, for 4.2BSD peers (``tcp_keepalive`` with TCP_COMPAT_42).
+    habit_reset_below_window : bool
+        A RST whose sequence number is older than the window ends the connection (to 4.4BSD-Lite2: ``tcp_input`` trims
+        it to the left edge before it looks at the flag); otherwise only one in the window (RFC 793 section 3.4).
+    habit_avoid_multiple : bool
+        Tahoe and Reno: no fast retransmission until more is acknowledged than had been sent at the last fast
+        retransmission or time-out (ns's ``bugFix_``; Floyd, "TCP and successive fast retransmits", 1995).
     """
 
     variant: str = "reno"
@@ -111,7 +118,7 @@ class TcpConfig:
     ack_policy: str = "bsd"
     delayed_ack_ps: int = 200_000_000_000
     timers: str = "bsd"
-    rto_min_ps: int = 0
+    rto_min_ps: int = 1_000_000_000_000
     rto_max_ps: int = 64_000_000_000_000
     rto_min_ticks: int = 2
     msl_ps: int = 30_000_000_000_000
@@ -131,6 +138,8 @@ class TcpConfig:
     habit_quench: bool = True
     habit_tahoe_keeps_snd_nxt: bool = False
     habit_keepalive_octet: bool = False
+    habit_reset_below_window: bool = False
+    habit_avoid_multiple: bool = False
 
     def __post_init__(self) -> None:
         _among("variant", self.variant, VARIANTS)

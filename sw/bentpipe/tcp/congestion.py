@@ -36,6 +36,7 @@ class CongestionControl:
         self.sends: bool = False
         self.hold_timer: bool = False
         self.recover: int = 0
+        self.avoid: bool = config.habit_avoid_multiple
         self.eighth: bool = config.habit_maxseg_eighth
         self.deflate_above: int = DUPACK_THRESHOLD if config.habit_deflation_bug else DUPACK_THRESHOLD - 1
 
@@ -63,6 +64,10 @@ class CongestionControl:
         half = (c.snd_max - c.snd_una) // 2
         least = 2 * c.maxseg
         return half if half > least else least
+
+    def repeats(self, c: Connection) -> bool:
+        """A fast retransmission would be a further one for the same window of data, and is to be avoided."""
+        return self.avoid and c.snd_una <= self.recover
 
     def timeout(self, c: Connection) -> None:
         """The retransmission timer ran out."""
@@ -101,7 +106,8 @@ class Tahoe(CongestionControl):
         self.keep: bool = config.habit_tahoe_keeps_snd_nxt
 
     def duplicate(self, c: Connection) -> None:
-        if c.dupacks == DUPACK_THRESHOLD:
+        if c.dupacks == DUPACK_THRESHOLD and not self.repeats(c):
+            self.recover = c.snd_max
             c.ssthresh = self.half_window(c)
             c.cwnd = c.maxseg
             c.fast_retransmit(not self.keep)
@@ -111,17 +117,24 @@ class Tahoe(CongestionControl):
 class Reno(CongestionControl):
     """Fast retransmission and fast recovery of 4.3BSD-Reno: the first ACK of new data ends the recovery."""
 
+    def __init__(self, config: TcpConfig) -> None:
+        super().__init__(config)
+        self.inflates: bool = False  # the third of these duplicates retransmitted
+
     def duplicate(self, c: Connection) -> None:
         if c.dupacks == DUPACK_THRESHOLD:
-            c.ssthresh = self.half_window(c)
-            c.fast_retransmit(False)
-            c.cwnd = c.ssthresh + DUPACK_THRESHOLD * c.maxseg
-        elif c.dupacks > DUPACK_THRESHOLD:
+            self.inflates = not self.repeats(c)
+            if self.inflates:
+                self.recover = c.snd_max
+                c.ssthresh = self.half_window(c)
+                c.fast_retransmit(False)
+                c.cwnd = c.ssthresh + DUPACK_THRESHOLD * c.maxseg
+        elif c.dupacks > DUPACK_THRESHOLD and self.inflates:
             c.cwnd += c.maxseg
             c.send_ready = True
 
     def new_ack(self, c: Connection, ack: int) -> bool:
-        if c.dupacks > self.deflate_above and c.cwnd > c.ssthresh:
+        if self.inflates and c.dupacks > self.deflate_above and c.cwnd > c.ssthresh:
             c.cwnd = c.ssthresh
         return True
 
@@ -137,7 +150,7 @@ class NewReno(CongestionControl):
         super().__init__(config)
         self.impatient: bool = config.newreno_impatient
         self.careful: bool = config.newreno_careful
-        self.avoid: bool = config.newreno_avoid_multiple
+        self.avoid = config.newreno_avoid_multiple
         self.exit_flight: bool = config.newreno_exit_flight
         self.partials: int = 0
 
@@ -146,8 +159,7 @@ class NewReno(CongestionControl):
             c.cwnd += c.maxseg
             c.send_ready = True
         elif c.dupacks == DUPACK_THRESHOLD:
-            una = c.snd_una
-            if self.avoid and (una < self.recover or (self.careful and una == self.recover)):
+            if self.repeats(c) and (self.careful or c.snd_una < self.recover):
                 return
             self.recovering = True
             self.partials = 0
@@ -183,7 +195,10 @@ class NewReno(CongestionControl):
 
 @final
 class Sack(CongestionControl):
-    """Recovery from a scoreboard (RFC 3517), or with Fall and Floyd's pipe (``sack_pipe``)."""
+    """Recovery from a scoreboard (RFC 3517), or with Fall and Floyd's pipe (``sack_pipe``).
+
+    While it is on, the connection's output is :meth:`send`, after each ACK (RFC 3517 section 5, B and C).
+    """
 
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config)
@@ -192,9 +207,7 @@ class Sack(CongestionControl):
 
     def duplicate(self, c: Connection) -> None:
         if self.recovering:
-            if self.counted:
-                self.pipe -= c.maxseg
-            self.send(c)
+            self.pipe -= c.maxseg
         elif c.dupacks == DUPACK_THRESHOLD:
             una = c.snd_una
             if una < self.recover:
@@ -209,7 +222,6 @@ class Sack(CongestionControl):
             # The lost segment stays in Fall and Floyd's pipe for its retransmission (ns-2, tcp-sack1.cc).
             self.pipe = c.snd_max - una - DUPACK_THRESHOLD * c.maxseg
             board.retransmitted(c.fast_retransmit(False))
-            self.send(c)
 
     def new_ack(self, c: Connection, ack: int) -> bool:
         if not self.recovering:
@@ -220,13 +232,10 @@ class Sack(CongestionControl):
         return False
 
     def advanced(self, c: Connection, acked: int) -> None:
-        if self.counted:
-            self.pipe -= 2 * c.maxseg
-        self.send(c)
+        self.pipe -= 2 * c.maxseg
 
     def send(self, c: Connection) -> None:
         board = c.scoreboard
-        size = c.segment_payload
         if self.counted:
             lost = board.highest
             pipe = self.pipe if self.pipe > 0 else 0
@@ -243,9 +252,7 @@ class Sack(CongestionControl):
                     break
                 pipe += sent
             if end:
-                if end > start + size:
-                    end = start + size
-                c.retransmit_range(start, end)
+                end = c.retransmit_range(start, end)
                 board.retransmitted(end)
                 pipe += end - start
         self.pipe = pipe

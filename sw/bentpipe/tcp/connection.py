@@ -48,6 +48,8 @@ ENDLESS = 1 << 60
 """As the number of octets to write: never ends."""
 
 _HALF32 = 1 << 31
+_KEEP_INTERVAL_S = 75
+_MAX_IDLE_S = 8 * _KEEP_INTERVAL_S
 _SIMPLE = SYN | FIN | RST | URG | ACK
 
 
@@ -79,6 +81,8 @@ class Connection:
         Octets.
     unread : int
         Octets received in order that the application hasn't read (``auto_read`` false).
+    receiving : bool
+        The application still takes data: it has not called :meth:`close`.
     auto_read : bool
         The application reads whatever arrives at once, as a sink does.
     error : str
@@ -151,6 +155,7 @@ class Connection:
         self.reassembly: Reassembly = Reassembly()
         self.fin_seq: int = -1
         self.fin_received: bool = False
+        self.receiving: bool = True
         self.ack_now: bool = False
         self.delack: bool = False
         self.ack_every_second: bool = config.ack_policy == "every_second"
@@ -248,7 +253,14 @@ class Connection:
         return taken
 
     def close(self, now: int) -> None:
-        """The application writes no more: a FIN follows the last octet written."""
+        """The application is done, with reading too: new data is answered by a RST (RFC 1122 4.2.2.13)."""
+        self.receiving = False
+        self.shutdown(now)
+        if self.state == FIN_WAIT_2 and self.wait_due == 0:
+            self._await_fin()
+
+    def shutdown(self, now: int) -> None:
+        """The application writes no more: a FIN follows the last octet written. It still reads."""
         self._at(now)
         if self.closing:
             return
@@ -310,7 +322,7 @@ class Connection:
             self._keep_timeout()
         due = self.wait_due
         if due != 0 and due <= tick:
-            self._closed("")
+            self._wait_timeout()
 
     def next_timer(self) -> int:
         """With ideal timers: when :meth:`expire` is to be called (ps), 0 if never."""
@@ -385,22 +397,32 @@ class Connection:
         if self.state < ESTABLISHED:
             self._closed("timed out")
             return
-        if self.state == FIN_WAIT_2 and not self.config.keepalive:
-            self._closed("timed out")
-            return
         if self.config.keepalive and self.state <= CLOSE_WAIT:
             idle = self.clock - self.last_receive
             if idle < 7200 * per_second:
                 self.keep_due = self.last_receive + 7200 * per_second
                 return
-            if idle >= (7200 + 8 * 75) * per_second:
+            if idle >= (7200 + _MAX_IDLE_S) * per_second:
                 self._closed("timed out")
                 return
             self.keepalive_probes += 1
             self._emit(self.snd_una - 1, 1 if self.config.habit_keepalive_octet else 0, ACK)
-            self.keep_due = self.clock + 75 * per_second
+            self.keep_due = self.clock + _KEEP_INTERVAL_S * per_second
         else:
             self.keep_due = 0
+
+    def _await_fin(self) -> None:
+        """FIN_WAIT_2 of an application that is done: the peer's FIN is not waited for for ever (4.4BSD)."""
+        self.wait_due = self.clock + _MAX_IDLE_S * self.per_second
+
+    def _wait_timeout(self) -> None:
+        """TIME_WAIT is over, or the peer may have gone in FIN_WAIT_2 (``tcp_timers``, TCPT_2MSL)."""
+        if self.state == TIME_WAIT:
+            self._closed("")
+        elif self.clock - self.last_receive <= _MAX_IDLE_S * self.per_second:
+            self.wait_due = self.clock + _KEEP_INTERVAL_S * self.per_second
+        else:
+            self._closed("timed out")
 
     # ---- input ----
 
@@ -533,6 +555,16 @@ class Connection:
         ack = self.snd_una + (delta if delta < _HALF32 else delta - (1 << 32))
         length = segment.length
         options = segment.options
+        window = self.rcv_hiwat - self.unread
+        if self.rcv_adv - self.rcv_nxt > window:
+            window = self.rcv_adv - self.rcv_nxt
+        if window < 0:
+            window = 0
+
+        # A RST counts in the window only (RFC 793 section 3.4)
+        inside = seq == self.rcv_nxt or self.rcv_nxt < seq < self.rcv_nxt + window
+        if flags & RST and not inside and not self.config.habit_reset_below_window:
+            return
 
         # PAWS (RFC 1323 section 4)
         stamped = self.timestamps and options is not None and options.has_timestamp
@@ -559,12 +591,13 @@ class Connection:
             seq += todrop
             length -= todrop
 
+        # Data that nobody will read
+        if length and not self.receiving and state > CLOSE_WAIT:
+            self._reset_reply(segment)
+            self._closed("reset: data after the close")
+            return
+
         # Trim what is beyond the window
-        window = self.rcv_hiwat - self.unread
-        if self.rcv_adv - self.rcv_nxt > window:
-            window = self.rcv_adv - self.rcv_nxt
-        if window < 0:
-            window = 0
         todrop = seq + length - (self.rcv_nxt + window)
         if todrop > 0:
             if todrop >= length:
@@ -662,7 +695,7 @@ class Connection:
             state = self.state
             if state == CLOSED:
                 return
-        if output or self.ack_now:
+        if output or self.ack_now or self.cc.sends:
             self._output(False)
         self._traced()
 
@@ -740,7 +773,8 @@ class Connection:
         state = self.state
         if state == FIN_WAIT_1:
             state = FIN_WAIT_2
-            self.keep_due = self.clock + (600 + 75) * self.per_second
+            if not self.receiving:
+                self._await_fin()
         elif state == CLOSING:
             self._time_wait()
             return TIME_WAIT
@@ -950,7 +984,7 @@ class Connection:
         cc = self.cc
         if cc.sends:
             cc.send(self)
-            if self.ack_now:
+            if self.ack_now or self._window_update_due():
                 self._emit(self.snd_max, 0, ACK)
             return
         maxseg = self.maxseg
@@ -1136,6 +1170,7 @@ class Connection:
         return space >> self.rcv_shift
 
     def _payload_room(self) -> int:
+        """Octets of payload that a segment holds beside its options."""
         room = self.segment_payload
         if self.sack_receive and self.reassembly.starts:
             limit = 3 if self.timestamps else 4
@@ -1228,11 +1263,14 @@ class Connection:
 
     def retransmit_first(self) -> int:
         """Retransmit the first unacknowledged segment; the number after it."""
-        return self.retransmit_range(self.snd_una, self.snd_una + self._payload_room())
+        return self.retransmit_range(self.snd_una, self.snd_max)
 
     def retransmit_range(self, start: int, end: int) -> int:
-        """Retransmit start..end-1 (at most a segment) and restart the timer; the number after it."""
+        """Retransmit of start..end-1 what a segment holds, and restart the timer; the number after it."""
         flags = ACK
+        room = self._payload_room()
+        if end > start + room:
+            end = start + room
         if end > self.snd_max:
             end = self.snd_max
         if end >= self.snd_end:
@@ -1261,13 +1299,14 @@ class Connection:
     def send_new(self) -> int:
         """Send a segment of new data if the receiver's window has room; its octets, 0 if none was sent."""
         nxt = self.snd_max
-        end = nxt + self._payload_room()
+        room = self._payload_room()
+        end = nxt + room
         limit = self.snd_una + self.snd_wnd
         if end > limit:
             end = limit
         if end >= self.snd_end:
             end = self.snd_end
-        elif end - nxt < self.segment_payload and 2 * (end - nxt) < self.max_sndwnd:
+        elif end - nxt < room and 2 * (end - nxt) < self.max_sndwnd:
             return 0
         length = end - nxt
         flags = ACK

@@ -1,13 +1,14 @@
-# One TCP transfer over one line, with losses by number: ns fall_floyd.tcl VARIANT DROPS TRACE SECONDS
+# One TCP transfer over one line, with losses by number: ns fall_floyd.tcl VARIANT DROPS TRACE SECONDS BUGFIX
 #
-# VARIANT: Tahoe, Reno, Newreno or Sack1. DROPS: data packets that are lost, from 0, as "14 26 28".
+# VARIANT: Tahoe, Reno, Newreno or Sack1. DROPS: data packets that are lost, from 0, as "14 26 28". BUGFIX: Tahoe's and
+# Reno's bugFix_; false is as in 1996: fast retransmissions after another and after a time-out, too.
 # Prints the times at which ns's nrexmit_ (time-outs) and ack_ (the highest packet acknowledged) change; TRACE gets ns's
 # trace of the packets on the line.
 #
 # The line is that of K. Fall, S. Floyd, "Simulation-based comparisons of Tahoe, Reno and SACK TCP" (1996), section 4:
 # 0.8 Mb/s, 100 ms, 1000 octets a packet, an ACK for each.
 
-foreach {variant drops tracefile seconds} $argv break
+foreach {variant drops tracefile seconds bugfix} $argv break
 
 Agent/TCP set packetSize_ 1000
 Agent/TCP set overhead_ 0
@@ -21,7 +22,7 @@ Agent/TCP set minrto_ 1.0            ;# two ticks of it
 Agent/TCP set maxrto_ 64
 Agent/TCP set rtxcur_init_ 6.0
 Agent/TCP set timestamps_ false
-Agent/TCP set bugFix_ false          ;# as in 1996: fast retransmissions after a time-out, too
+Agent/TCP set bugFix_ $bugfix
 Agent/TCP set slow_start_restart_ false
 Agent/TCP/Newreno set bugFix_ true   ;# RFC 2582 section 5
 Agent/TCP/Newreno set newreno_changes_ 0

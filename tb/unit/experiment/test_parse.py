@@ -45,7 +45,7 @@ receive_cost = "70 us"
 [hosts.tcp]
 variant = "newreno"
 window = "1 MiB"
-rto_min = "1 s"
+rto_min = "2 s"
 
 [[flow]]
 source = "anna"
@@ -179,7 +179,7 @@ def test_options_that_differ_from_the_defaults_are_named():
     def change(d):
         d["hosts"]["tcp"] |= {"nagle": False, "habit_quench": True, "timestamps": True, "ack_policy": "immediate"}
 
-    assert options_text(read(change).flows[0].tcp) == "newreno, timestamps, no nagle, ack_policy immediate, rto_min 1 s"
+    assert options_text(read(change).flows[0].tcp) == "newreno, timestamps, no nagle, ack_policy immediate, rto_min 2 s"
     assert options_text(TcpConfig()) == "reno"
 
 
@@ -198,7 +198,7 @@ def test_a_flows_own_tcp_goes_before_the_common_one():
     first, second = read().flows
     assert (first.tcp.variant, first.tcp.send_buffer, first.tcp.receive_buffer) == ("newreno", 2**20, 2**20)
     assert (second.tcp.variant, second.tcp.send_buffer) == ("sack", 2**20)
-    assert first.tcp.rto_min_ps == 10**12
+    assert first.tcp.rto_min_ps == 2 * 10**12
     assert (first.size, second.size, second.start_ps) == (10**6, None, 2 * 10**12)
 
 
@@ -318,6 +318,9 @@ WRONG = [
     ("hosts.tcp.variant", "vegas", "hosts.tcp.variant: unknown value 'vegas'"),
     ("hosts.tcp.window", 0, "hosts.tcp.window: 0 is out of range 1 B to"),
     ("hosts.tcp.mss", 70000, "hosts.tcp: mss must be 0..65495, not 70000"),
+    ("hosts.tcp.initial_cwnd", "2 kB", "initial_cwnd: expected a whole number of segments, not '2 kB'"),
+    ("hosts.tcp.initial_cwnd", 0, "hosts.tcp: initial_cwnd must be 1..1048576, not 0"),
+    ("hosts.tcp.rto_min_ticks", "1 s", "rto_min_ticks: expected a whole number of ticks, not '1 s'"),
     ("hosts.tcp.nagle", 1, "hosts.tcp.nagle: expected true or false, not 1"),
     ("flow.0.source", "ana", "two.toml:37: flow.0.source: there is no host 'ana'; did you mean 'anna'?"),
     ("flow.1.sink", "bert", "flow.1: source and sink are the same host, 'bert'"),

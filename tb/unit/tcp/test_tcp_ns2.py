@@ -58,13 +58,18 @@ def since(times: list[float], origins: list[float]) -> list[float]:
     return [time - max([origin for origin in origins if origin <= time], default=0.0) for time in times]
 
 
-CASES = [pytest.param(case, id=f"{case['variant']}-{len(case['drops'])}") for case in VECTORS["cases"]]
+CASES = [
+    pytest.param(case, id=f"{case['variant']}-{len(case['drops'])}" + "-avoid" * case["avoid_multiple"])
+    for case in VECTORS["cases"]
+]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_segments_at_the_same_times(case: dict[str, Any]) -> None:
     """Which are sent again, in which order, how many time-outs; times to two packets', 0.1 round trips."""
-    tcp = {"sack_pipe": "fall-floyd"} if case["variant"] == "sack" else {}
+    tcp: dict[str, Any] = {"habit_avoid_multiple": case["avoid_multiple"]}
+    if case["variant"] == "sack":
+        tcp["sack_pipe"] = "fall-floyd"
     run = ours(case["variant"], case["drops"], **tcp)
     assert [number for _, number in run.retransmissions] == [number for _, number in case["retransmissions"]]
     assert len(run.timeouts) == len(case["timeouts"])

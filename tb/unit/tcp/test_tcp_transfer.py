@@ -66,6 +66,7 @@ def assert_window_kept(pair: Pair) -> None:
             "ack_policy": st.sampled_from(("immediate", "every_second")),
             "nagle": st.just(False),
             "habit_tahoe_keeps_snd_nxt": st.just(True),
+            "habit_avoid_multiple": st.just(True),
             "initial_cwnd": st.just(10),
         },
     ),
@@ -140,6 +141,13 @@ def test_sequence_numbers_wrap(variant: str, timestamps: bool) -> None:
     assert (report.finished, report.octets_delivered, report.bad_octets) == (True, 2_000_000, 0)
     assert flow.source.connection.snd_una > 2**32
     assert report.retransmits >= 9
+
+
+def test_ideal_timers_wait_for_a_delayed_ack() -> None:
+    """20 ms there and back, 200 ms for the ACK of a last segment: nothing is lost, nothing times out."""
+    pair = Pair(rate_bps=10_000_000, delay_ps=10 * MS)
+    report = pair.run(pair.flow(TcpConfig(timers="ideal", mss=1000), 101_000), 100)
+    assert (report.finished, report.timeouts, report.retransmits) == (True, 0, 0)
 
 
 def test_same_run_twice() -> None:
