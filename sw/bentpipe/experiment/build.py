@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.experiment.applications import make_application, make_session
+from bentpipe.experiment.ledger import make_ledger
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec, VcSpec
 from bentpipe.experiment.units import LINE_RATES, SONET_RATES
 
@@ -49,6 +50,9 @@ class BuiltExperiment:
         Cells dropped so far, by node and reason; ``True``: the hosts' interfaces too, which takes longer.
     check : Callable
         Raises if cells in, out, dropped and queued don't add up in every node.
+    ledger : Callable
+        What became of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.ledger.make_ledger`); raises if
+        that doesn't add up.
     close : Callable
         Lets go of the network's resources.
     capture : Callable
@@ -62,6 +66,7 @@ class BuiltExperiment:
     counters: Callable[[], dict[str, dict[str, Any]]]
     drops: Callable[[bool], dict[str, dict[str, int]]]
     check: Callable[[], None]
+    ledger: Callable[[], list[dict[str, Any]]]
     close: Callable[[], None]
     capture: Callable[[Path], Callable[[], None]]
 
@@ -130,6 +135,7 @@ def add_hosts(
         counters=network.counters,
         drops=drops,
         check=network.check_conservation,
+        ledger=lambda: make_ledger(experiment, network.ledger(), hosts),
         close=network.close,
         capture=capture,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
+from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.progress import Progress, waiting
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
@@ -215,6 +216,17 @@ class _Sampler:
         self._recorder.put(series, now, cells)
 
 
+def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
+    """What became of every PDU, and why that can't be trusted, or None."""
+    ledger: list[dict[str, Any]] = []
+    try:
+        ledger = built.ledger()
+        check_ledger(ledger)
+    except SimulationError as error:
+        return ledger, f"PDUs don't add up: {error}"
+    return ledger, None
+
+
 def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
     """Why the outcome can't be trusted, or None."""
     try:
@@ -240,8 +252,9 @@ def _sum_up(
     for row, spec in zip(flows, experiment.flows, strict=True):
         row.setdefault("source", spec.source)
         row.setdefault("sink", spec.sink)
+    ledger, unexplained = _ledger(built)
     status = "running"
-    reason = _failure(built, flows) if over else None
+    reason = _failure(built, flows) or unexplained if over else None
     if over:
         status = "failed" if reason else "done" if stopped is None else "interrupted"
     if status == "interrupted":
@@ -282,6 +295,7 @@ def _sum_up(
         "metrics": found,
         "flows": flows,
         "drops": built.drops(True),
+        "ledger": ledger,
         "counters": built.counters(),
         "published": compare(rows, found, remarks),
         "configuration": experiment.document,

@@ -393,6 +393,8 @@ class Host(Timer):
         Segments for no connection, answered by a RST, and datagrams for no port.
     interface_drops : int
         Segments and datagrams that the full interface queue refused.
+    refused, damaged : dict of int to int
+        By VC: segments and datagrams that were lost so, and PDUs dropped for their header or checksum.
     busy_ps : int
         Processor time spent on segments and datagrams, clock interrupts not counted.
     """
@@ -438,6 +440,8 @@ class Host(Timer):
         self.checksum_errors: int = 0
         self.no_connection: int = 0
         self.interface_drops: int = 0
+        self.refused: dict[int, int] = {}
+        self.damaged: dict[int, int] = {}
         # The golden ratio spreads any number of phases evenly: hosts don't tick together.
         phase = config.timer_phase_ps
         share = (index * 618_034 + 381_966) % 1_000_000
@@ -486,6 +490,7 @@ class Host(Timer):
 
     def _put(self, endpoint: Endpoint, segment: Segment) -> None:
         if self.queue_limit and not self.admit():
+            self.refused[endpoint.vc] = self.refused.get(endpoint.vc, 0) + 1
             endpoint.connection.quench()
             return
         self.identification = identification = (self.identification + 1) & 0xFFFF
@@ -565,7 +570,7 @@ class Host(Timer):
             return
         head = event.head
         if len(head) < _HEADER_OCTETS:
-            self.header_errors += 1
+            self._bad_header(event)
             return
         (llc, snap, first, fragment, protocol, source, destination, ports, seq, ack, control, _, _) = _unpack(head)
         total = first & 0xFFFF
@@ -585,13 +590,13 @@ class Host(Timer):
             if (protocol >> 16) & 0xFF == PROTOCOL_UDP:
                 self._datagram(event)
             else:
-                self.header_errors += 1
+                self._bad_header(event)
             return
         network = self.network
         handle = event.handle
         size = total - 20
         if (source + destination + 6 + size + network.checksum(handle, CHECKSUM_START, size)) % 65535:
-            self.checksum_errors += 1
+            self._bad_checksum(event)
             return
         flags = (control >> 16) & 0x3F
         length = size - header
@@ -599,7 +604,7 @@ class Host(Timer):
         if header > 20:
             options = decode_options(head[_HEADER_OCTETS : CHECKSUM_START + header], flags)
             if options is None:
-                self.header_errors += 1
+                self._bad_header(event)
                 return
         segment = Segment(seq, ack, flags, control & 0xFFFF, length, 0, options)
         endpoint = self.connections.get((source, ports))
@@ -630,12 +635,12 @@ class Host(Timer):
     def _datagram(self, event: PduEvent) -> None:
         datagram = decode_datagram(event.head, event.length)
         if datagram is None or datagram.destination != self.address:
-            self.header_errors += 1
+            self._bad_header(event)
             return
         size = datagram.length
         pseudo = datagram.source + datagram.destination + PROTOCOL_UDP + size
         if datagram.checksum and (pseudo + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
-            self.checksum_errors += 1
+            self._bad_checksum(event)
             return
         end = self.datagram_ends.get((datagram.source, datagram.ports))
         if end is None:
@@ -648,6 +653,14 @@ class Host(Timer):
             self._inputs.append((end, None))
             if not self._doing:
                 self._next()
+
+    def _bad_header(self, event: PduEvent) -> None:
+        self.header_errors += 1
+        self.damaged[event.vc] = self.damaged.get(event.vc, 0) + 1
+
+    def _bad_checksum(self, event: PduEvent) -> None:
+        self.checksum_errors += 1
+        self.damaged[event.vc] = self.damaged.get(event.vc, 0) + 1
 
     def count_bad(self, handle: int, start: int, key: int, offset: int, length: int) -> int:
         """Octets of a received SDU that are not the pattern's; at least 1."""

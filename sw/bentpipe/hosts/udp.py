@@ -214,6 +214,7 @@ class UdpSocket(Socket):
             if self.pouring:
                 host.scheduler.at(now + _ENOBUFS_PS, self._retry)
                 return
+            host.refused[self.vc] = host.refused.get(self.vc, 0) + 1
         else:
             host.identification = identification = (host.identification + 1) & 0xFFFF
             head = self.path.encode(size, identification) + _STAMP.pack(self.number, self.offset, self.wrote_ps)

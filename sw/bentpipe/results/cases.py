@@ -29,7 +29,17 @@ __all__ = [
     "sum_up_cases",
 ]
 
-_COLUMNS: Final = ("case", "Mb/s", "fairness", "retransmitted", "time-outs", "cells dropped", "simulated", "status")
+_COLUMNS: Final = (
+    "case",
+    "Mb/s",
+    "fairness",
+    "retransmitted",
+    "time-outs",
+    "PDUs lost",
+    "cells dropped",
+    "simulated",
+    "status",
+)
 
 
 def case_folder(name: str) -> str:
@@ -102,6 +112,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
                 "metrics": s["metrics"],
                 "retransmits": sum(flow.get("retransmits", 0) for flow in s["flows"]),
                 "timeouts": sum(flow.get("timeouts", 0) for flow in s["flows"]),
+                "lost": sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"]),
                 "drops": sum(sum(reasons.values()) for reasons in s["drops"].values()),
             }
             for n, s in enumerate(summaries)
@@ -136,6 +147,7 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
             figure_text(case["metrics"]["fairness"]),
             f"{case['retransmits']:,}",
             f"{case['timeouts']:,}",
+            f"{case['lost']:,}",
             f"{case['drops']:,}",
             f"{case['time']['simulated_s']:.1f} s",
             case["status"],

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
+    DROP_COLUMNS,
+    LOSS_COLUMNS,
     PUBLISHED_COLUMNS,
     TEXTS,
     broken_text,
@@ -18,6 +20,8 @@ from bentpipe.results.tables import (
     figure_text,
     flow_tables,
     lines_text,
+    loss_rows,
+    loss_text,
     note_texts,
     published_rows,
     time_text,
@@ -109,9 +113,11 @@ def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | No
     lines = lines_text(s)
     if lines:
         parts.append(f"<p>{html.escape(lines)}</p>")
-    parts.append("<h2>Cells dropped</h2>")
-    drops = drop_rows(s["drops"])
-    parts.append(html_table(("node", "reason", "cells"), drops, 2) if drops else "<p>None.</p>")
+    lost, drops = loss_rows(s["ledger"]), drop_rows(s["drops"])
+    parts.append("<h2>PDUs lost, cells dropped</h2>")
+    parts += [html_table(LOSS_COLUMNS, lost, 3)] if lost else []
+    parts += [html_table(DROP_COLUMNS, drops, 2)] if drops else []
+    parts += [f"<p>{html.escape(loss_text(s))}</p>"] if loss_text(s) else []
     for title, key in (("Counters of the nodes", "counters"), ("Configuration", "resolved"), ("Versions", "versions")):
         text = html.escape(json.dumps(s[key], indent=1, ensure_ascii=False))
         parts.append(f"<details><summary>{title}</summary><pre>{text}</pre></details>")

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "DROP_COLUMNS",
+    "LOSS_COLUMNS",
     "PUBLISHED_COLUMNS",
     "TEXTS",
     "broken_text",
@@ -18,6 +20,8 @@ __all__ = [
     "figure_text",
     "flow_tables",
     "lines_text",
+    "loss_rows",
+    "loss_text",
     "note_texts",
     "print_notes",
     "print_run",
@@ -124,10 +128,44 @@ def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     return table
 
 
+DROP_COLUMNS = ("node", "reason", "cells")
+
+
 def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
     return [
         [node, reason, f"{cells:,}"] for node, reasons in drops.items() for reason, cells in reasons.items() if cells
     ]
+
+
+LOSS_COLUMNS = ("VC", "where", "why", "PDUs", "of sent")
+
+
+def loss_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """The PDUs sent and not delivered, a row for each VC, place and reason; those under way are no loss."""
+    return [
+        [
+            f"{vc['vc']} ({vc['source']} to {vc['sink']})",
+            loss["where"],
+            loss["why"],
+            f"{loss['pdus']:,}",
+            f"{vc['sent']:,}",
+        ]
+        for vc in ledger
+        for loss in vc["lost"]
+        if loss["where"]
+    ]
+
+
+def loss_text(summary: dict[str, Any]) -> str:
+    """What there is to say below the tables of PDUs lost and cells dropped."""
+    texts = []
+    if not loss_rows(summary["ledger"]):
+        dropped = bool(drop_rows(summary["drops"]))
+        texts.append("No PDU was lost." if dropped else "No cell was dropped, no PDU was lost.")
+    left = sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if not loss["where"])
+    if left:
+        texts.append(f"PDUs under way at the end: {left:,}.")
+    return " ".join(texts)
 
 
 def time_text(summary: dict[str, Any]) -> str:
@@ -209,11 +247,14 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     if broken:
         console.print(broken, style="red", highlight=False)
     console.print()
-    drops = drop_rows(summary["drops"])
+    lost, drops = loss_rows(summary["ledger"]), drop_rows(summary["drops"])
+    if lost:
+        print_table(console, "PDUs lost", LOSS_COLUMNS, lost, 3)
     if drops:
-        print_table(console, "Cells dropped", ("node", "reason", "cells"), drops, 2)
-    else:
-        console.print("No cell was dropped.")
+        print_table(console, "Cells dropped", DROP_COLUMNS, drops, 2)
+    text = loss_text(summary)
+    if text:
+        console.print(text, highlight=False)
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)

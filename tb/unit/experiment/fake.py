@@ -63,6 +63,7 @@ class FakeNetwork:
         self.dropped = 0
         self.balance = 0
         self.closed = False
+        self.ledger: list[dict[str, Any]] = []
         self.at_step: Any = None
 
     def run(self, until_ps: int, progress: Any = None) -> None:
@@ -114,6 +115,7 @@ def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         counters=lambda: {first: {"cells_in": 10**6, "drop_epd": [network.dropped, 0]}},
         drops=lambda hosts: {first: {"epd": network.dropped, "full": 0}},
         check=network.check,
+        ledger=lambda: network.ledger,
         close=network.close,
         capture=lambda folder: network.close,
     )

@@ -104,6 +104,13 @@ def test_missing_cells_fail_the_experiment():
     assert s["reason"] == "cells don't add up: west: 3 cells are missing"
 
 
+def test_pdus_in_no_row_of_the_ledger_fail_the_experiment():
+    row = {"vc": "forth", "sent": 9, "delivered": 4, "lost": [{"where": "ku", "why": "EPD", "pdus": 4}]}
+    s = run(duration_ps=PS, change=lambda network: network.ledger.append(row)).summary
+    assert s["status"] == "failed"
+    assert s["reason"] == "PDUs don't add up: VC forth: 9 PDUs sent, 4 delivered, and 1 are in no row of the ledger"
+
+
 def test_wrong_octets_fail_the_experiment():
     s = run(duration_ps=PS, change=lambda network: setattr(network.flows[1], "bad", 7)).summary
     assert s["status"] == "failed"

@@ -164,6 +164,7 @@ def test_full_interface_queue_drops_and_quenches() -> None:
     report = pair.run(flow, 60)
     assert report.finished and report.bad_octets == 0
     assert pair.source.interface_drops == report.quenches > 0
+    assert list(pair.source.refused.values()) == [report.quenches]
     assert report.retransmits >= report.quenches
 
 
@@ -191,6 +192,7 @@ def test_damaged_payload_is_dropped_by_the_checksum() -> None:
     pair.forth.mangle = damage
     report = pair.run(pair.flow(TcpConfig(send_buffer=50_000, receive_buffer=50_000), 300_000), 60)
     assert (report.finished, report.bad_octets, pair.sink.checksum_errors) == (True, 0, 2)
+    assert list(pair.sink.damaged.values()) == [2]
 
 
 def test_wrong_octets_that_pass_the_checksum_are_counted() -> None:

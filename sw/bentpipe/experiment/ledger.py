@@ -1,0 +1,56 @@
+"""The loss ledger of a run: for each VC every PDU that was sent and not delivered, by where and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.experiment.schema import Experiment
+from bentpipe_sim.errors import SimulationError
+
+if TYPE_CHECKING:
+    from bentpipe.hosts.host import Host
+    from bentpipe_sim.network import Account
+
+__all__ = ["check_ledger", "make_ledger"]
+
+
+def make_ledger(experiment: Experiment, accounts: Sequence[Account], hosts: Mapping[str, Host]) -> list[dict[str, Any]]:
+    """The network's accounts with what hosts dropped before and behind it, one row a VC, as ``result.json`` has it.
+
+    A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
+    as whole, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
+    """
+    ledger = []
+    for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):
+        lost = dict(account.lost)
+        sent, delivered = account.sent, account.delivered
+        refused = hosts[account.source].refused.get(account.vc, 0)
+        if refused:
+            lost[account.source, "interface queue"] = refused
+            sent += refused
+        damaged = hosts[account.sink].damaged.get(account.vc, 0)
+        if damaged:
+            lost[account.sink, "IP or transport checksum"] = damaged
+            delivered -= damaged
+        ledger.append(
+            {
+                "vc": vc.name,
+                "source": account.source,
+                "sink": account.sink,
+                "flows": [f.name for f in experiment.flows if index in (f.vc, f.return_vc)],
+                "sent": sent,
+                "delivered": delivered,
+                "lost": [{"where": where, "why": why, "pdus": pdus} for (where, why), pdus in sorted(lost.items())],
+            }
+        )
+    return ledger
+
+
+def check_ledger(ledger: Sequence[Mapping[str, Any]]) -> None:
+    """Raise SimulationError unless every VC's rows sum up to sent minus delivered."""
+    for row in ledger:
+        missing = row["sent"] - row["delivered"] - sum(loss["pdus"] for loss in row["lost"])
+        if missing:
+            raise SimulationError(f"VC {row['vc']}: {row['sent']} PDUs sent, {row['delivered']} delivered, and "
+                                  f"{missing} are in no row of the ledger")  # fmt: skip
