@@ -22,12 +22,20 @@ def fairness(rates: Sequence[float]) -> float | None:
 
 
 def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread."""
+    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread.
+
+    A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it. The
+    aggregate is their sum and the fairness index is of them, as the papers have both (DaSilva et al. 1997, "Throughput
+    versus offered load"; Charalambous et al. 1999, "Evaluation and fairness"). Where flows end at different times the
+    sum counts rates that were not all there at once; ``overall_goodput`` doesn't: all octets over the time from the
+    first flow's start to the last one's end.
+    """
     rates = [float(flow["goodput_bps"]) for flow in flows]
     mean = sum(rates) / len(rates)
     spread = math.sqrt(sum((x - mean) ** 2 for x in rates) / (len(rates) - 1)) if len(rates) > 1 else None
     found: dict[str, float | None] = {
         "aggregate_goodput": sum(rates),
+        "overall_goodput": _overall(flows),
         "goodput": mean,
         "fairness": fairness(rates),
         "share": sum(rates) / BEST_TCP_BPS,
@@ -35,6 +43,15 @@ def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     }
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(flows, rates, strict=True)}
     return found
+
+
+def _overall(flows: Sequence[Mapping[str, Any]]) -> float:
+    """All octets over the time from the first start to the last end, of the flows that started."""
+    started = [flow for flow in flows if flow["start_ps"] >= 0]
+    if not started:
+        return 0.0
+    time_ps = max(flow["end_ps"] for flow in started) - min(flow["start_ps"] for flow in started)
+    return sum(flow["octets_delivered"] for flow in started) * 8e12 / time_ps if time_ps > 0 else 0.0
 
 
 def compare(

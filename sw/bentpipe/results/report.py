@@ -17,7 +17,6 @@ from bentpipe.results.tables import (
     TEXTS,
     broken_text,
     drop_rows,
-    figure_text,
     flow_tables,
     lines_text,
     loss_rows,
@@ -25,6 +24,7 @@ from bentpipe.results.tables import (
     note_texts,
     published_rows,
     time_text,
+    together_text,
 )
 
 __all__ = ["STYLE", "html_notes", "html_table", "make_report", "report_html"]
@@ -107,9 +107,9 @@ def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | No
     broken = broken_text(result.flows)
     if broken:
         parts.append(f'<p class="bad">{html.escape(broken)}</p>')
-    if len(result.flows) > 1:
-        total, fair = s["metrics"]["aggregate_goodput"] / 1e6, s["metrics"]["fairness"]
-        parts.append(f"<p>Together {figure_text(total)} Mb/s, fairness index {figure_text(fair)}.</p>")
+    together = together_text(s, result.flows)
+    if together:
+        parts.append(f"<p>{html.escape(together[0].upper() + together[1:])}.</p>")
     lines = lines_text(s)
     if lines:
         parts.append(f"<p>{html.escape(lines)}</p>")

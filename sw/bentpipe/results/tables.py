@@ -28,6 +28,7 @@ __all__ = [
     "print_table",
     "published_rows",
     "time_text",
+    "together_text",
 ]
 
 PUBLISHED_COLUMNS = ("quantity", "case", "unit", "measured", "predicted", "ours", "ours : measured", "source")
@@ -199,6 +200,20 @@ def lines_text(summary: dict[str, Any]) -> str | None:
     return f"SONET lines: {ours:.4f} Mb/s; lines of cells: {theirs:.4f} Mb/s; difference {difference:+.4f} Mb/s."
 
 
+def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
+    """Sum and fairness of the flows' rates; what they come to over the whole time where that differs by 1 % or more."""
+    if len(flows) < 2:
+        return None
+    total = summary["metrics"]
+    rate, overall = total["aggregate_goodput"], total.get("overall_goodput")
+    text = f"all {len(flows)}: {figure_text(rate / 1e6)} Mb/s"
+    if total["fairness"] is not None:
+        text += f", fairness {total['fairness']:.3f}"
+    if overall is not None and abs(overall - rate) >= 0.01 * rate > 0:
+        text += f"; over the time from the first start to the last end {figure_text(overall / 1e6)} Mb/s"
+    return text
+
+
 def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
     """Which connections broke, and why."""
     broken = [f"{flow['name']} ({flow['error']})" for flow in flows if flow.get("error")]
@@ -234,12 +249,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     console.print()
     for title, columns, rows in flow_tables(flows):
         print_table(console, title, columns, rows, 2)
-    total = summary["metrics"]
-    if len(flows) > 1:
-        text = f"all {len(flows)}: {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s"
-        if total["fairness"] is not None:
-            text += f", fairness {total['fairness']:.3f}"
-        console.print(text, highlight=False)
+    together = together_text(summary, flows)
+    if together:
+        console.print(together, highlight=False)
     lines = lines_text(summary)
     if lines:
         console.print(lines, highlight=False)

@@ -126,7 +126,8 @@ def test_published_figures_stand_beside_ours():
 
 
 def test_figures_of_a_run():
-    flows = [{"name": "a", "goodput_bps": 30e6}, {"name": "b", "goodput_bps": 10e6}]
+    done = {"start_ps": 0, "end_ps": PS, "octets_delivered": 0}
+    flows = [done | {"name": "a", "goodput_bps": 30e6}, done | {"name": "b", "goodput_bps": 10e6}]
     found = metrics(flows)
     assert found["aggregate_goodput"] == 40e6
     assert found["goodput"] == 20e6
@@ -136,6 +137,20 @@ def test_figures_of_a_run():
     assert found["a.goodput"] == 30e6
     assert pytest.approx(134_513_207.5471698) == BEST_TCP_BPS
     assert fairness([0, 0]) is None
+
+
+def test_flows_that_end_at_different_times():
+    """Each flow's rate is over its own time; all octets over the whole time are fewer a second than the sum says."""
+
+    def flow(name, start_s, end_s, octets):
+        times = {"start_ps": start_s * PS, "end_ps": end_s * PS, "octets_delivered": octets}
+        return {"name": name, **times, "goodput_bps": octets * 8 / (end_s - start_s)}
+
+    waiting = {"name": "c", "start_ps": -1, "end_ps": 9 * PS, "octets_delivered": 0, "goodput_bps": 0.0}
+    found = metrics([flow("a", 1, 3, 2_000_000), flow("b", 1, 5, 2_000_000), waiting])
+    assert found["aggregate_goodput"] == 8e6 + 4e6
+    assert found["overall_goodput"] == 8e6
+    assert found["fairness"] == pytest.approx(12**2 / (3 * (8**2 + 4**2)))
 
 
 def test_comparison_of_rows_without_a_figure():
