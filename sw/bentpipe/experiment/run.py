@@ -265,6 +265,7 @@ def _sum_up(
     states = {
         "failed": status == "failed",
         "shortened": shortened,
+        "unfinished": not shortened and _left(experiment, flows),
         "changed": bool(experiment.changes),
         "connections broke": any(flow.get("error") for flow in flows),
     }
@@ -301,6 +302,12 @@ def _sum_up(
         "configuration": experiment.document,
         "resolved": _resolved(experiment),
     }
+
+
+def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
+    """A flow that was to send so much hadn't when the time was up."""
+    pairs = zip(experiment.flows, flows, strict=True)
+    return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
 
 
 def _flow(report: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ __all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics"]
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
 
-NOT_COMPARED: Final = frozenset({"failed", "shortened"})
+NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 """What makes a run's figures none to compare with published ones."""
 
 

@@ -125,6 +125,13 @@ def test_published_figures_stand_beside_ours():
     assert row["ratio"] == pytest.approx(row["ours"] / 54.105)
 
 
+def test_a_run_whose_bound_cuts_its_flows_is_not_compared():
+    """The published figures are those of whole transfers."""
+    for size, unfinished in (("1000 GB", True), ("1 MB", False)):
+        row = run("lan-1flow", [f"flow.0.size={size}", "record.interval=100 s"]).summary["published"][0]
+        assert ("unfinished" in row["remarks"], row["ratio"] is None) == (unfinished, unfinished)
+
+
 def test_figures_of_a_run():
     done = {"start_ps": 0, "end_ps": PS, "octets_delivered": 0}
     flows = [done | {"name": "a", "goodput_bps": 30e6}, done | {"name": "b", "goodput_bps": 10e6}]
