@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["BLOCKS", "CONNECTIONS", "PARAMETERS", "PROTOCOLS", "TESTS", "Argument", "Test", "Word"]
+__all__ = [
+    "BLOCKS",
+    "CONNECTIONS",
+    "HOST_ARGUMENTS",
+    "PARAMETERS",
+    "PROTOCOLS",
+    "TESTS",
+    "Argument",
+    "Test",
+    "Word",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +68,12 @@ CONNECTIONS: Final = (
 )
 
 PARAMETERS: Final = (
-    Argument("transmit", "host", "the host that sends", also=("own",)),
-    Argument("receive", "host", "the host that receives", also=("peer",)),
+    Argument("transmit", "host", "the host that sends, perhaps with `(xmtbuf = SIZE)`", also=("own", "xmt")),
+    Argument("receive", "host", "the host that receives, perhaps with `(rcvbuf = SIZE)`", also=("peer", "rcv")),
     Argument("control", "host", "the controller's host; takes no part in the simulation"),
-    Argument("report", "host", "the host that reports; takes no part in the simulation"),
+    Argument("xmtcntl", "host", "where the sender is controlled; takes no part in the simulation"),
+    Argument("rcvcntl", "host", "where the receiver is controlled; takes no part in the simulation"),
+    Argument("report", "host", "the host that reports; takes no part in the simulation", also=("rep",)),
     Argument("protocol", "protocol", "`tcp` (unless given) or `udp`, with arguments if need be"),
     Argument("xmtbuf", "size", "send buffer of the transmitting host's socket"),
     Argument("rcvbuf", "size", "receive buffer of the receiving host's socket"),
@@ -90,6 +102,12 @@ PROTOCOLS: Final = {
         Argument("datagram", "size", "octets of payload a datagram, at most; as many as fit the MTU unless given"),
     ),
 }
+
+HOST_ARGUMENTS: Final = {
+    "transmit": (Argument("xmtbuf", "size", "send buffer"),),
+    "receive": (Argument("rcvbuf", "size", "receive buffer"),),
+}
+"""What a host may have in parentheses."""
 
 _SIZE: Final = Argument("size", "size", "how much to send")
 _DURATION: Final = Argument("duration", "time", "as the parameter", "s")

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from bentpipe.experiment.table import nearest
 from bentpipe.experiment.units import format_time, parse_rate, parse_size, parse_time
-from bentpipe.netspec.language import BLOCKS, CONNECTIONS, PARAMETERS, PROTOCOLS, TESTS, Argument, Test
+from bentpipe.netspec.language import (
+    BLOCKS,
+    CONNECTIONS,
+    HOST_ARGUMENTS,
+    PARAMETERS,
+    PROTOCOLS,
+    TESTS,
+    Argument,
+    Test,
+)
 from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantity, Range, Script, Value, Word, parse
 
 __all__ = ["Connection", "Group", "read_script", "summary"]
@@ -255,6 +264,11 @@ class _Reader:
                 self._protocol(value, given)
             elif argument.kind == "test":
                 self._test(value, given)
+            elif argument.name in HOST_ARGUMENTS and isinstance(value, Call):
+                self._put(given, argument.name, value.name.partition(".")[0], parameter.place)
+                for own in value.arguments:
+                    known = self._find(own, HOST_ARGUMENTS[argument.name], f"argument of {argument.name}")
+                    self._put(given, known.name, self._value(known, own.value), own.place)
             else:
                 self._put(given, argument.name, self._value(argument, value), parameter.place)
         return given

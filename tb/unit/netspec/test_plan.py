@@ -72,6 +72,23 @@ def test_the_papers_form() -> None:
     assert (second.delay_ps, second.duration_ps, second.send_buffer) == (0, None, None)
 
 
+def test_the_form_of_netspec_2() -> None:
+    """DaSilva et al. 1997, figure 9, with names for addresses."""
+    given = """
+        xmtcntl = a; rcvcntl = b;
+        xmt = a.atm (xmtbuf = 52428);
+        rcv = b (rcvbuf = 262144);
+        rep = b;
+        protocol = tcp;
+        test = cbr(messagesize = 18600:1, period = 30000);
+        delay = 0 s;
+        duration = 10 s;
+    """
+    (one,) = plan(f"experiment {{ parallel {{ connection {{ {given} }} }} }}").connections()
+    assert (one.transmit, one.receive, one.send_buffer, one.receive_buffer) == ("a", "b", 52428, 262144)
+    assert (one.settings["block"], one.settings["period"], one.delay_ps, one.duration_ps) == (18600, 30 * MS, 0, 10 * S)
+
+
 def test_the_ittc_form() -> None:
     (one,) = plan(CLUSTER).connections()
     assert (one.name, one.transmit, one.receive) == ("source", "a", "b")
