@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from cffi import FFI
 from .build import CSRC, Shape, build_loop, build_model
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent, PduStatus
-from .units import MOST_VCS, cell_period, ps_to_ticks, ticks_to_ps
+from .units import MOST_VCS, TICKS_A_SECOND, cell_period, ps_to_ticks, ticks_to_ps
 
 __all__ = ["Account", "Link", "Network", "Nic", "Node", "SonetLine", "Switch"]
 
@@ -59,6 +60,12 @@ _WHY = {
 
 _EVENT = struct.Struct("<QIIIIII128s")
 _WORD = 1 << 32
+
+INGRESS = 8
+"""Cells that an input of a node holds while the node takes those of other inputs (``network.cpp``)."""
+
+_JITTER = 64
+"""Ticks by which cells may come closer than their line's rate: what a switch's port makes up for."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,10 @@ class Node:
         self.outputs: dict[int, tuple[Node, int]] = {}
 
     def shape(self) -> Shape:
+        raise NotImplementedError
+
+    def spacing(self, port: int) -> int:
+        """Ticks between two cells that leave ``port``, at the least and in the long run, in units of 2**-16."""
         raise NotImplementedError
 
     def configure(self) -> None:
@@ -147,10 +158,10 @@ class Nic(Node):
 
     kind = "nic"
 
-    def __init__(self, network: Network, name: str, rate_bps: float, nni: bool):
+    def __init__(self, network: Network, name: str, rate_bps: float, nni: bool, clock_ppm: float):
         super().__init__(network, name)
-        self.period = _period(f"NIC {name}", rate_bps)
-        self.nni = nni
+        self.period = _period(f"NIC {name}", rate_bps, clock_ppm)
+        self.nni, self.clock_ppm = nni, clock_ppm
         self.sends: dict[int, dict[str, int]] = {}
         self.receives: dict[int, dict[str, int]] = {}
 
@@ -161,6 +172,9 @@ class Nic(Node):
     def size(self) -> int:
         """The number of VCs each way that it is built for."""
         return _size(self.name, max([*self.sends, *self.receives, 0]) + 1)
+
+    def spacing(self, port: int) -> int:
+        return self.period
 
     def configure(self) -> None:
         self.write_wide(0x0010, self.period)
@@ -208,13 +222,38 @@ class Switch(Node):
 
     def __init__(self, network: Network, name: str, **settings: Any):
         super().__init__(network, name)
-        self.periods = [_period(f"switch {name}, port {p}", r) for p, r in enumerate(settings["port_rates_bps"])]
+        rates, ppm = settings["port_rates_bps"], settings["port_clock_ppm"]
+        self.periods = [
+            _period(f"switch {name}, port {p}", rate, offset)
+            for p, (rate, offset) in enumerate(zip(rates, ppm, strict=True))
+        ]
         self.ports = len(self.periods)
         self.settings = settings
         self.vcs: list[dict[str, Any]] = []
 
     def shape(self) -> Shape:
         return Shape.of("switch", vcs=self.size, cells=self.settings["buffer_cells"], ports=self.ports)
+
+    def spacing(self, port: int) -> int:
+        return self.periods[port]
+
+    def check_rates(self) -> None:
+        """Refuse lines that together bring or take more than a cell a tick, which is what a switch moves.
+
+        Raises
+        ------
+        NetworkError
+            They do.
+        """
+        coming = [node.spacing(port) for node, port in self.inputs.values()]
+        going = [self.periods[port] for port in self.outputs]
+        for periods, verb in ((coming, "bring"), (going, "take")):
+            if sum(Fraction(65536, period) for period in periods) > 1:
+                asked = sum(TICKS_A_SECOND * 424 * 65536 / period for period in periods) / 1e6
+                raise NetworkError(
+                    f"switch {self.name}: its lines {verb} up to {asked:.2f} Mb/s of cells together, and it moves "
+                    f"{TICKS_A_SECOND * 424 / 1e6:.2f} Mb/s (a cell a tick): give it fewer lines, or slower ones"
+                )
 
     @property
     def size(self) -> int:
@@ -244,6 +283,7 @@ class Switch(Node):
         found: dict[str, Any] = {
             "occupancy": self.read(0x0006),
             "high_water": self.read(0x0007),
+            "flushed": self.read(0x0008),
             "accepted": [self.read(0x30000 + vc) for vc in vcs],
             "departed": [self.read(0x40000 + vc) for vc in vcs],
             "drop_unknown": [self.read(0x0080 + 2 * p) for p in ports],
@@ -258,7 +298,7 @@ class Switch(Node):
         drops = sum(sum(now[f"drop_{reason}"]) for reason in (*self.REASONS, "unknown", "hec"))
         self._expect("cells in = queued + dropped", cells_in, sum(now["accepted"]) + drops)
         self._expect("queued = sent + still queued", sum(now["accepted"]), sum(now["departed"]) + now["occupancy"])
-        self._expect("cells sent = cells out", sum(now["departed"]), cells_out)
+        self._expect("cells sent or flushed = cells out", sum(now["departed"]), cells_out + now["flushed"])
 
     def check_told(self) -> None:
         for vc in range(len(self.vcs)):
@@ -282,6 +322,12 @@ class Link(Node):
 
     def shape(self) -> Shape:
         return Shape.of("link")
+
+    def spacing(self, port: int) -> int:
+        if not self.inputs:
+            raise NetworkError(f"nothing leads into link {self.name}")
+        node, before = self.inputs[0]
+        return node.spacing(before)
 
     def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
         """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.
@@ -363,6 +409,9 @@ class SonetLine(Node):
 
     def shape(self) -> Shape:
         return Shape.of("sonet", sts=self.sts)
+
+    def spacing(self, port: int) -> int:
+        return cell_period(49_920_000 * self.sts)
 
     def configure(self) -> None:
         from bentpipe_hdl.sonet.terminal import register
@@ -513,9 +562,10 @@ class Network:
 
     # Building
 
-    def add_nic(self, name: str, rate_bps: float = 149_760_000, *, nni: bool = False) -> Nic:
-        """A host's interface with a line of ``rate_bps`` (bits of cells a second)."""
-        return self._add(Nic(self, name, rate_bps, nni))
+    def add_nic(self, name: str, rate_bps: float = 149_760_000, *, nni: bool = False, clock_ppm: float = 0.0) -> Nic:
+        """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
+        take their rates, is ``clock_ppm`` fast, -1000 to 1000."""
+        return self._add(Nic(self, name, rate_bps, nni, clock_ppm))
 
     def add_switch(
         self,
@@ -526,11 +576,12 @@ class Network:
         epd_threshold: int | None = None,
         clp_threshold: int | None = None,
         nni_ports: Sequence[int] = (),
+        port_clock_ppm: Sequence[float] | None = None,
     ) -> Switch:
         """A switch module: a port for each rate (bits of cells a second), one buffer of ``buffer_cells`` for all.
 
         ``epd_threshold`` (for VCs without one of their own) and ``clp_threshold`` are cells in the buffer; None:
-        its size.
+        its size. The clock of each port is ``port_clock_ppm`` fast, -1000 to 1000; None: all are exact.
         """
         if not 1 <= len(port_rates_bps) <= 16:
             raise NetworkError(f"switch {name}: from 1 to 16 ports, not {len(port_rates_bps)}")
@@ -546,7 +597,10 @@ class Network:
             "epd_threshold": epd_threshold,
             "clp_threshold": clp_threshold,
             "nni_ports": tuple(nni_ports),
+            "port_clock_ppm": (0.0,) * len(port_rates_bps) if port_clock_ppm is None else tuple(port_clock_ppm),
         }
+        if len(settings["port_clock_ppm"]) != len(port_rates_bps):
+            raise NetworkError(f"switch {name}: port_clock_ppm has a value for each of {len(port_rates_bps)} ports")
         return self._add(Switch(self, name, **settings))
 
     def add_link(self, name: str, delay_ps: int = 0, ber: float = 0.0) -> Link:
@@ -639,7 +693,7 @@ class Network:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI), VCI from 32 to 65535")
         if not 1 <= max_sdu <= 65535:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
-        period = source.period if cell_rate_bps is None else _period(what, cell_rate_bps)
+        period = source.period if cell_rate_bps is None else _period(what, cell_rate_bps, source.clock_ppm)
         hops: list[tuple[Switch, int, int]] = []
         arrives: int = 0
         faces = [-1]  # the port at which the VC comes into each node of the path
@@ -717,6 +771,9 @@ class Network:
             return
         from .build import build_all
 
+        for node in self.nodes:
+            if isinstance(node, Switch):
+                node.check_rates()
         if self.direct:
             build_all(self.shapes())
         header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
@@ -879,16 +936,23 @@ class Network:
 
     def counters(self) -> dict[str, dict[str, Any]]:
         """All counters of all nodes, by node's name; 32-bit counters of cells wrap."""
-        return {node.name: node.counters() for node in self.nodes}
+        stats = self.stats()
+        found = {}
+        for node in self.nodes:
+            found[node.name] = node.counters()
+            if isinstance(node, Switch):
+                own = stats[node.name]
+                found[node.name] |= {"ingress_most": own["ingress_most"], "drop_ingress": own["ingress_lost"]}
+        return found
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """What the event loop counted: evaluations, cells in and out and in flight towards a node, nanoseconds."""
+        """What the event loop counted: evaluations, cells in and out and in flight towards a node, nanoseconds, most
+        cells that waited at one of its inputs, cells that found no place there."""
         found = {}
         stats = self._ffi.new("bp_node_stats *")
         for node in self.nodes:
             self.lib.bp_stats(self.handle, node.index, stats)
-            fields = ("evaluations", "cells_in", "cells_out", "in_flight", "nanoseconds")
-            found[node.name] = {field: int(getattr(stats, field)) for field in fields}
+            found[node.name] = {field: int(getattr(stats, field)) for field, _ in self._ffi.typeof(stats[0]).fields}
         return found
 
     def ledger(self) -> list[Account]:
@@ -938,20 +1002,31 @@ class Network:
 
     def check_conservation(self) -> None:
         """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
-        or is still under way.
+        or is still under way, and never more than the wire's delay and rate and the places at the node's input can hold.
 
         Raises
         ------
         NetworkError
-            Some cells got lost or doubled.
+            Some cells got lost or doubled, or waited where there is no place for them.
         """
         stats = self.stats()
         for node in self.nodes:
+            lost = stats[node.name]["ingress_lost"]
+            if lost:
+                raise NetworkError(f"{node.name}: {lost} cells found the {INGRESS} places of an input full")
             node.check(stats[node.name]["cells_in"], stats[node.name]["cells_out"])
         out = sum(each["cells_out"] for each in stats.values())
         came = sum(each["cells_in"] + each["in_flight"] for each in stats.values())
         if out != came:
             raise NetworkError(f"the wires: {out} cells went in, {came} came out or are under way")
+        for a, a_port, b, b_port, delay in self._wires:
+            held = delay + (a.delay if isinstance(a, Link) else 1)
+            room = (held + _JITTER) * 65536 // a.spacing(a_port) + 2 + INGRESS
+            most = self.lib.bp_wire_most(self.handle, b.index, b_port)
+            if most > room:
+                raise NetworkError(
+                    f"the wire from {a.name} to {b.name}: {most} cells at once, and its rate and delay take {room}"
+                )
 
 
 def round_ticks(ps: int) -> int:
@@ -963,9 +1038,11 @@ def _or(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
-def _period(what: str, rate_bps: float) -> int:
+def _period(what: str, rate_bps: float, clock_ppm: float) -> int:
+    if not -1000 <= clock_ppm <= 1000:
+        raise NetworkError(f"{what}: a clock is from 1000 ppm slow to 1000 ppm fast, not {clock_ppm:g} ppm")
     try:
-        return cell_period(rate_bps)
+        return cell_period(rate_bps * (1 + clock_ppm * 1e-6))
     except ValueError as error:
         raise NetworkError(f"{what}: {error}") from None
 

@@ -57,7 +57,7 @@ class _Node:
         self.wires = {}  # input port -> cells (tick, header, payload, hec_error)
         self.outputs = {}  # output port -> (node, port, delay)
         self.last, self.next = -1, None
-        self.cells_in = self.cells_out = 0
+        self.cells_in = self.cells_out = self.turn = 0
         self.digests = {}
         self.tx, self.rx, self.to_post, self.posted = {}, {}, deque(), {}
 
@@ -145,10 +145,14 @@ class RtlNetwork:
         for node in busy:
             node.set("time_tick", 1)
             node.set("time_now", tick)
-            ready = [(wire[0][0], port) for port, wire in node.wires.items() if wire and wire[0][0] <= tick]
+            ready = [
+                (wire[0][0], port < node.turn, port) for port, wire in node.wires.items() if wire and wire[0][0] <= tick
+            ]
             node.set("i_valid", bool(ready))
             if ready:
-                _, port = min(ready)
+                *_, port = min(ready)
+                waits = len(ready) > 1 or (len(node.wires[port]) > 1 and node.wires[port][1][0] <= tick)
+                node.turn = port + 1 if waits else node.turn
                 _, header, payload, hec_error = node.wires[port].popleft()
                 node.set("i_header", header)
                 node.set("i_payload", payload)

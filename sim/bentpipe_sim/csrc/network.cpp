@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint64_t NEVER = ~0ull;
 constexpr int PORTS = 16;
+constexpr uint64_t INGRESS = 8;  // cells that an input holds while the node takes those of others
 constexpr uint64_t NEVER_TICK = (1ull << 48) - 1;  // the node's own "never"
 
 // A cell on its way: 64 octets, a cache line. Payload first, then the header, as in the wide datapath.
@@ -30,7 +31,7 @@ struct alignas(64) Flying {
 };
 static_assert(sizeof(Flying) == 64, "a cell on its way is a cache line");
 
-// Cells of one wire in order of arrival; grows as needed.
+// Cells of one wire in order of arrival, and before them those that have arrived and wait at the node's input.
 class Wire {
   public:
     explicit Wire(size_t size = 64) : cells_(size), mask_(size - 1) {}
@@ -39,9 +40,16 @@ class Wire {
     void pop() { ++head_; }
     const Flying& at(uint64_t k) const { return cells_[(head_ + k) & mask_]; }
     uint64_t size() const { return tail_ - head_; }
+    uint64_t most() const { return most_; }  // that there ever were
     Flying& push() {
         if (tail_ - head_ == cells_.size()) grow();
-        return cells_[tail_++ & mask_];
+        Flying& cell = cells_[tail_++ & mask_];
+        most_ = std::max(most_, tail_ - head_);
+        return cell;
+    }
+    void erase(uint64_t k) {
+        for (; k > 0; --k) cells_[(head_ + k) & mask_] = cells_[(head_ + k - 1) & mask_];
+        ++head_;
     }
 
   private:
@@ -55,7 +63,7 @@ class Wire {
     }
     std::vector<Flying> cells_;
     size_t mask_;
-    uint64_t head_ = 0, tail_ = 0;
+    uint64_t head_ = 0, tail_ = 0, most_ = 0;
 };
 
 struct Face {  // an output port
@@ -93,6 +101,7 @@ struct Node {
     bool link = false, line = false;
     uint64_t last = NEVER;  // tick of the last evaluation
     uint32_t inputs = 0;              // ports with a wire are below this
+    uint32_t turn = 0;                // the first of them to be asked
     uint64_t first[PORTS];            // tick of the first cell of each wire, NEVER if there is none
     std::unique_ptr<Wire> in[PORTS];
     std::vector<Tap> taps;
@@ -320,13 +329,20 @@ struct bp_net final : bp::CellCounts {
 
     void step(size_t index, uint64_t tick) {
         Node& node = *nodes[index];
-        uint32_t port = 0;
+        // The cell that came first; of several that came at once, in turn.
+        uint32_t port = 0, ready = 0;
         uint64_t earliest = NEVER;
-        for (uint32_t p = 0; p < node.inputs; ++p)
-            if (node.first[p] < earliest) {
-                earliest = node.first[p];
-                port = p;
+        auto look = [&](uint32_t from, uint32_t to) {
+            for (uint32_t p = from; p < to; ++p) {
+                ready += node.first[p] <= tick;
+                if (node.first[p] < earliest) {
+                    earliest = node.first[p];
+                    port = p;
+                }
             }
+        };
+        look(node.turn, node.inputs);
+        look(0, node.turn);
         *node.now = tick;
         *node.tick = 1;
         if (earliest <= tick) {
@@ -342,6 +358,10 @@ struct bp_net final : bp::CellCounts {
             from.pop();
             node.first[port] = from.empty() ? NEVER : from.front().tick;
             ++node.stats.cells_in;
+            if (ready > 1 || node.first[port] <= tick) {
+                node.turn = port + 1;
+                wait(node, tick);
+            }
         } else {
             *node.i_valid = 0;
         }
@@ -386,6 +406,22 @@ struct bp_net final : bp::CellCounts {
         if (__builtin_expect(*node.told, 0)) tell(node, int(index), false);
         if (nic) after(*nic, tick);
         next[index] = next_of(node);
+    }
+
+    // Cells that have arrived and have to wait: at most INGRESS of them at an input, and one that finds no place is lost.
+    void wait(Node& node, uint64_t tick) {
+        for (uint32_t p = 0; p < node.inputs; ++p) {
+            if (node.first[p] > tick) continue;
+            Wire& wire = *node.in[p];
+            uint64_t count = 0;
+            while (count <= INGRESS && count < wire.size() && wire.at(count).tick <= tick) ++count;
+            if (count > INGRESS) {
+                wire.erase(INGRESS);
+                ++node.stats.ingress_lost;
+                --count;
+            }
+            node.stats.ingress_most = std::max(node.stats.ingress_most, count);
+        }
     }
 
     // The ledger gets what the node says of the cell that it took in this step.
@@ -717,6 +753,8 @@ void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     for (auto& wire : node.in)
         if (wire) stats->in_flight += wire->size();
 }
+
+uint64_t bp_wire_most(bp_net* net, int index, int port) { return net->nodes[size_t(index)]->in[port]->most(); }
 
 void bp_timing(bp_net* net, int on) { net->timing = on != 0; }
 

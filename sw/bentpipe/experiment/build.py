@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.experiment.applications import make_application, make_session
 from bentpipe.experiment.ledger import make_ledger
-from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec, VcSpec
+from bentpipe.experiment.schema import Experiment, Face, GroupSpec, HostSpec, LineSpec, VcSpec
 from bentpipe.experiment.units import LINE_RATES, SONET_RATES
 
 if TYPE_CHECKING:
@@ -198,6 +198,10 @@ def _nodes(
     switches: dict[str, Switch] = {}
     links: dict[tuple[str, str], Link] = {}
     between: Between = {}
+    offsets = {host.port: host.line_clock_ppm[1] for host in experiment.network.hosts}
+    for line in experiment.network.lines:
+        for end, face in enumerate(line.ends[:1] if line.looped else line.ends):
+            offsets[face] = line.clock_ppm[end]
     for spec in experiment.network.switches:
         switches[spec.name] = network.add_switch(
             spec.name,
@@ -206,11 +210,14 @@ def _nodes(
             processing_delay_ps=spec.processing_delay_ps,
             epd_threshold=spec.epd_threshold,
             clp_threshold=spec.clp_threshold or None,
+            port_clock_ppm=[
+                offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
+            ],
         )
     for line in experiment.network.lines:
         _line(network, line, switches, links, between)
     for host in experiment.network.hosts:
-        nic = nics[host.name] = network.add_nic(host.name, rate_bps=host.rate_bps)
+        nic = nics[host.name] = network.add_nic(host.name, rate_bps=host.rate_bps, clock_ppm=host.line_clock_ppm[0])
         face = (switches[host.port.switch], host.port.port)
         if host.sonet:
             sonet = network.add_sonet_line(f"{host.name}.line", SONET_RATES[host.rate_bps])

@@ -77,12 +77,13 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = (
     )
     table(
         "Lines",
-        ("line", "ends", "cells", "delay one way", "bit errors out, back"),
+        ("line", "ends", "cells", "clocks, ppm", "delay one way", "bit errors out, back"),
         [
             (
                 line.name,
                 f"{line.ends[0]}, in loop-back" if line.looped else f"{line.ends[0]} - {line.ends[1]}",
                 format_rate(line.rate_bps),
+                _line_clocks(line.clock_ppm[:1] if line.looped else line.clock_ppm),
                 format_time(line.delay_ps),
                 f"{line.ber[0]:g}, {line.ber[1]:g}",
             )
@@ -91,12 +92,13 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = (
     )
     table(
         "Hosts",
-        ("host", "port", "cells", "cost a segment", "clock", "MTU"),
+        ("host", "port", "cells", "line's clocks, ppm", "cost a segment", "clock", "MTU"),
         [
             (
                 h.name,
                 str(h.port),
                 format_rate(h.rate_bps),
+                _line_clocks(h.line_clock_ppm),
                 _cost(h),
                 _clock(h),
                 str(h.mtu),
@@ -171,6 +173,10 @@ def _cost(host: HostSpec) -> str:
     if host.cost_spread:
         text += f", ± {100 * host.cost_spread:g} %"
     return text
+
+
+def _line_clocks(offsets: Sequence[float]) -> str:
+    return ", ".join(f"{offset:+.1f}" for offset in offsets) if any(offsets) else "exact"
 
 
 def _clock(host: HostSpec) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.captures import parse_capture
+from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM, draw_clocks
 from bentpipe.experiment.flows import HOST_COMMON, given_path, host_name, path_between, read_flows, read_traffic
 from bentpipe.experiment.layout import clash
 from bentpipe.experiment.losses import LOSS_KEYS, read_losses
@@ -24,7 +25,14 @@ from bentpipe.experiment.schema import (
     VcSpec,
 )
 from bentpipe.experiment.table import Source, Table, nearest
-from bentpipe.experiment.units import LINE_RATES, SONET_RATES, format_rate, format_time, parse_rate
+from bentpipe.experiment.units import (
+    LINE_RATES,
+    MAX_RATE_BPS,
+    SONET_RATES,
+    format_rate,
+    format_time,
+    parse_rate,
+)
 from bentpipe_sim.units import MOST_VCS
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
@@ -45,7 +53,7 @@ _DEFAULT_METRIC: Final = {
 _CLOCK: Final = ("clock_hz", "clock_cost", "clock_tolerance")
 _TOP: Final = ("experiment", "network", "hosts", "vc", "flow", "traffic", "loss", "record", "published")
 _EXPERIMENT: Final = ("id", "title", "paper", "figure", "description", "duration", "quick", "seed", "axis")
-_NETWORK: Final = ("line", "switches", "lines", "hosts")
+_NETWORK: Final = ("line", "clock_tolerance", "switches", "lines", "hosts")
 _SWITCH: Final = (
     "ports",
     "buffer_cells",
@@ -55,10 +63,10 @@ _SWITCH: Final = (
     "vc_limit",
     "processing_delay",
 )
-_LINE: Final = ("ends", "rate", "delay", "ber", "line", "ppm")
+_LINE: Final = ("ends", "rate", "delay", "ber", "line", "clock_tolerance", "ppm")
 _KINDS: Final = ("cell", "sonet")
 _MAX_PPM: Final = 320.0
-_HOST: Final = ("port", "rate", "delay", "line", *HOST_COMMON)
+_HOST: Final = ("port", "rate", "delay", "line", "line_clock_tolerance", *HOST_COMMON)
 _VC: Final = ("name", "path", "from", "to", "vpi", "vci", "cell_rate", "policy", "limit", "epd_threshold")
 _RECORD: Final = ("interval", "what", "pcap")
 _PUBLISHED: Final = ("quantity", "case", "measured", "predicted", "unit", "source", "metric")
@@ -107,7 +115,8 @@ def parse_experiment(
     if quick and quick_ps is None:
         raise head.error("", "the experiment declares no 'quick' duration; use --duration")
     run_ps = duration_ps if duration_ps is not None else quick_ps if quick and quick_ps else full_ps
-    network = _network(top)
+    used_seed = seed if seed is not None else head.integer("seed", 1, high=2**32 - 1)
+    network = _network(top, used_seed)
     vcs, names = _explicit_vcs(top, network)
     flows = read_flows(top, network, vcs, names)
     scripted, schedule, script = read_traffic(top, network, vcs, folder, len(flows))
@@ -126,7 +135,7 @@ def parse_experiment(
         duration_ps=run_ps,
         quick_ps=quick_ps,
         full_ps=full_ps,
-        seed=seed if seed is not None else head.integer("seed", 1, high=2**32 - 1),
+        seed=used_seed,
         network=network,
         vcs=tuple(vcs),
         flows=tuple(flows),
@@ -153,7 +162,7 @@ def _face(table: Table, key: str, value: object, ports: dict[str, int]) -> Face:
     return Face(name, port)
 
 
-def _network(top: Table) -> NetworkSpec:
+def _network(top: Table, seed: int) -> NetworkSpec:
     table = top.sub("network", _NETWORK, required=True)
     ports: dict[str, list[int | None]] = {}
     switches = list(table.named("switches", _SWITCH))
@@ -177,6 +186,8 @@ def _network(top: Table) -> NetworkSpec:
         return own or rate or LINE_RATES["OC-3c"]
 
     lines = []
+    coming = dict.fromkeys(counts, 0)  # cells of all lines into a switch, and out of it
+    going = dict.fromkeys(counts, 0)
     rates = dict.fromkeys(
         (Face(name, port) for name, count in counts.items() for port in range(count)), LINE_RATES["OC-3c"]
     )
@@ -200,7 +211,11 @@ def _network(top: Table) -> NetworkSpec:
         ber = _ber(line)
         if looped and ber[0] != ber[1]:
             raise line.error("ber", "a line in loop-back has one direction, so one error ratio")
-        lines.append(LineSpec(name, faces, rate, delay, ber, kind, ppm))
+        for face, far, own in zip(faces, reversed(faces), sending, strict=not looped):
+            going[face.switch] += own
+            coming[far.switch] += own
+        clocks = _clocks(line, "clock_tolerance", table, seed, name)
+        lines.append(LineSpec(name, faces, rate, delay, ber, kind, ppm, clocks))
 
     common = top.sub("hosts", (*HOST_COMMON, "tcp"))
     hosts = []
@@ -210,9 +225,20 @@ def _network(top: Table) -> NetworkSpec:
         face = _face(host, "port", host.text("port"), counts)
         rate = host.rate("rate", LINE_RATES["OC-3c"])
         rates[face] = take(face, host, "port", rate)
-        hosts.append(_host(name, face, rate, host, common, _kind(host, table, rate)))
+        going[face.switch] += rates[face]
+        coming[face.switch] += rate
+        clocks = _clocks(host, "line_clock_tolerance", table, seed, name)
+        hosts.append(_host(name, face, rate, host, common, _kind(host, table, rate), clocks))
     if len(hosts) < 2:
         raise table.error("hosts", "an experiment has two hosts and more ([network.hosts.NAME])")
+    for name, switch in switches:
+        for asked, verb in ((coming[name], "bring"), (going[name], "take")):
+            if asked > MAX_RATE_BPS:
+                raise switch.error(
+                    "ports",
+                    f"its lines {verb} up to {format_rate(asked)} of cells together, and a switch moves "
+                    f"{format_rate(MAX_RATE_BPS)}: give it fewer lines, or slower ones",
+                )
     specs = [_switch(name, switch, [rates[Face(name, p)] for p in range(counts[name])]) for name, switch in switches]
     return NetworkSpec(tuple(specs), tuple(lines), tuple(hosts))
 
@@ -267,6 +293,15 @@ def _kind(own: Table, network: Table, rate: int) -> str:
     return kind
 
 
+def _clocks(own: Table, key: str, network: Table, seed: int, name: str) -> tuple[float, float]:
+    """The offsets of a line's two clocks in ppm, drawn from the seed within its tolerance or the network's."""
+    place, place_key = (own, key) if key in own else (network, "clock_tolerance")
+    tolerance = place.number(place_key, CLOCK_TOLERANCE_PPM)
+    if not 0 <= tolerance <= MAX_CLOCK_TOLERANCE_PPM:
+        raise place.error(place_key, f"{tolerance!r} ppm is out of range 0 to {MAX_CLOCK_TOLERANCE_PPM:g}")
+    return draw_clocks(seed, name, tolerance)
+
+
 def _ppm(line: Table, kind: str) -> float:
     if "ppm" in line and kind != "sonet":
         raise line.error("ppm", 'a clock offset needs line = "sonet"')
@@ -276,7 +311,9 @@ def _ppm(line: Table, kind: str) -> float:
     return float(ppm)
 
 
-def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str) -> HostSpec:
+def _host(
+    name: str, face: Face, rate: int, own: Table, common: Table, line: str, line_clock_ppm: tuple[float, float]
+) -> HostSpec:
     """A host: what its own table says, what its own profile says, then the same of [hosts]."""
 
     def pick(key: str) -> Table:
@@ -312,6 +349,7 @@ def _host(name: str, face: Face, rate: int, own: Table, common: Table, line: str
         clock_tolerance_ppm=clock_ppm,
         timer_phase_ps=pick("timer_phase").time("timer_phase", None, high=10**12),
         line=line,
+        line_clock_ppm=line_clock_ppm,
     )
 
 

@@ -81,6 +81,8 @@ class LineSpec:
         ``"cell"``: the SONET overhead is in the rate; ``"sonet"``: every byte of STS-3c or STS-12c frames.
     ppm : float
         Of a SONET line: how much slower the payload's clock is at the first end, and faster at the second.
+    clock_ppm : tuple[float, float]
+        How much faster than nominal the ports send, at the first end and at the second (of a looped line: the first).
     """
 
     name: str
@@ -90,6 +92,7 @@ class LineSpec:
     ber: tuple[float, float]
     line: str
     ppm: float = 0.0
+    clock_ppm: tuple[float, float] = (0.0, 0.0)
 
     @property
     def sonet(self) -> bool:
@@ -114,6 +117,8 @@ class HostSpec:
         By which its clock is off at most.
     timer_phase_ps : int | None
         When, in each 200 ms and 500 ms, the host's timers tick; None: spread evenly over the hosts.
+    line_clock_ppm : tuple[float, float]
+        How much faster than nominal the host's interface sends, and the switch's port to it.
     """
 
     name: str
@@ -131,6 +136,7 @@ class HostSpec:
     clock_tolerance_ppm: float = 0.0
     timer_phase_ps: int | None = None
     line: str = "cell"
+    line_clock_ppm: tuple[float, float] = (0.0, 0.0)
 
     @property
     def sonet(self) -> bool:

@@ -28,7 +28,7 @@ TICK_PS: Final = Fraction(53 * 10**12, 299_520_000)
 """Picoseconds a tick: a quarter of an OC-12c cell time. No node moves more than one cell a tick."""
 
 MAX_RATE_BPS: Final = 8 * 299_520_000
-"""One cell of 53 octets a tick, 2396.16 Mb/s: more than any line can carry is impossible."""
+"""One cell of 53 octets a tick, 2396.16 Mb/s: the most that a line carries, and that a switch moves in all."""
 
 LINE_RATES: Final = {
     "OC-3c": 149_760_000,
