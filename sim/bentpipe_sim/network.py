@@ -1002,7 +1002,7 @@ class Network:
 
     def check_conservation(self) -> None:
         """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
-        or is still under way, and never more than the wire's delay and rate and the places at the node's input can hold.
+        or is still under way, never more of it than the wire's delay and rate and the places at the node's input take.
 
         Raises
         ------
