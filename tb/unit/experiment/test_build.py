@@ -41,6 +41,7 @@ def test_vcs_carry_policy_limit_and_pace():
         "network.switches.*.policy=ppd",
         "network.switches.*.vc_limit=256",
         "flow.0.cell_rate=70 Mb/s",
+        "network.clock_tolerance=0",
         "mtu=1524",  # 32 cells for IP alone, 33 with LLC/SNAP
     ]
     network, nics, _ = build_network(load("acts-1flow", settings))
