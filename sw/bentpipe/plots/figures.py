@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.plots.series import bin_width, increments, rates, thin
-from bentpipe.plots.style import COLOURS, FEW, MUTED, flow_style, styled
+from bentpipe.plots.layout import WIDTHS, Panel, draw_panels, note, save
+from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
+from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
+from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
 
-__all__ = ["PLOTS", "write_plots"]
+__all__ = ["PLOTS", "figures", "write_plots"]
 
 _MARKS: Final = {
     "timeout": ("time-out", "x", COLOURS[1]),
     "fast_retransmit": ("fast retransmit", "v", COLOURS[6]),
 }
-_EMPTY: Final = "not recorded"
 _BINS: Final = 160
 _REASONS: Final = {
     "full": "buffer full",
@@ -32,34 +33,36 @@ _REASONS: Final = {
     "line": "lost on the line",
     "unknown": "unknown VC",
 }
+_FILLED: Final = "More than the lines carry is data that waited behind a lost segment and was delivered when that came."
+_DASHED: Final[Any] = (0, (5, 3))
 
 
 def write_plots(folder: Path, result: RunResult) -> list[str]:
-    """Draw every plot into a folder; returns the names without suffix, the overview first."""
-    from matplotlib.figure import Figure
+    """Draw every plot into a folder; returns the names without suffix, the overview first if anything was recorded.
 
-    plots: dict[str, tuple[Callable[[Any, RunResult], None], ...]] = dict(PLOTS)
-    if any(flow.get("protocol") == "udp" for flow in result.flows):
-        plots |= UDP_PLOTS
+    The overview and the segments have a narrow form as well, ``overview-narrow.svg``.
+    """
+    made = []
+    with styled():
+        for name, form, figure in figures(result):
+            save(figure, folder, name + form, png=not form)
+            if not form:
+                made.append(name)
+    return made
+
+
+def figures(result: RunResult) -> Iterable[tuple[str, str, Any]]:
+    """Every plot of a run: its name, its form (a key of ``WIDTHS``) and the figure."""
+    plots = dict(PLOTS)
     if "segments" in result.summary["resolved"]["record"]["what"]:
         names = [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
         plots["sequence"] = tuple(partial(_sequence, name=name) for name in names)
-    with styled():
-        for name, panels in plots.items():
-            figure = Figure(figsize=(8.4, 2.35 * len(panels) + 0.5 if len(panels) > 1 else 3.6), layout="constrained")
-            axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-            for axis, panel in zip(axes, panels, strict=True):
-                panel(axis, result)
-            end = result.summary["time"]["simulated_s"]
-            axes[0].set_xlim(0, end or 1)
-            axes[-1].set_xlabel("simulated time (s)")
-            figure.align_ylabels()
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")  # laid out once, not once a file
-            for suffix in ("png", "svg"):
-                metadata: dict[str, Any] = {"Date": None} if suffix == "svg" else {"Software": "bentpipe"}
-                figure.savefig(folder / f"{name}.{suffix}", metadata=metadata)
-    return list(plots)
+    end_s = result.summary["time"]["simulated_s"]
+    for name, makers in plots.items():
+        panels = [panel for make in makers if (panel := make(result)) is not None]
+        for form, width in WIDTHS.items():
+            if panels and (not form or name in _IN_REPORT):
+                yield name, form, draw_panels(panels, end_s, width)
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
@@ -72,71 +75,122 @@ def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]
     return found
 
 
-def _flow_names(result: RunResult) -> list[str]:
-    return [flow["name"] for flow in result.flows]
+def _by_flow(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
+    """Such series of flows, in the flows' order."""
+    found = _of(result, last)
+    return {flow["name"]: found[flow["name"]] for flow in result.flows if len(found.get(flow["name"], ((), ()))[0])}
 
 
-def _nothing(axis: Any) -> None:
-    axis.text(0.5, 0.5, _EMPTY, transform=axis.transAxes, ha="center", va="center", color=MUTED)
+def _throughput(result: RunResult) -> Panel | None:
+    """What arrived at the sinks in order: each of a few flows, and all together."""
+    delivered = _by_flow(result, "delivered")
+    if not delivered:
+        return None
+    curves = {name: rates(*data) for name, data in delivered.items()}
+    first = next(iter(curves.values()))[0]
+    total = [sum(what[i] for _, what in curves.values() if i < len(what)) for i in range(len(first))]
+    resolved = result.summary["resolved"]
+    most = most_deliverable(resolved, list(curves)) / 1e6
+    bounds = {name: most_deliverable(resolved, [name]) / 1e6 for name in curves}
+    slack = 1.05  # samples cut segments in two
+    above = max(total, default=0) > slack * most or any(
+        max(what, default=0) > slack * bounds[name] for name, (_, what) in curves.items()
+    )
+
+    def draw(axis: Any) -> None:
+        axis.set_title("Throughput at the sinks")
+        axis.set_ylabel("Mb/s")
+        if len(curves) <= FEW:
+            for index, (name, (when, what)) in enumerate(curves.items()):
+                axis.plot(when, what, label=name, **flow_style(index))
+        if len(curves) > 1:
+            axis.plot(first, total, color="black", linewidth=0.9, label=f"all {len(curves)}", zorder=1.5)
+        if above or max(total, default=0) > 0.6 * most:
+            label = f"most that the lines carry, {most:.4g} Mb/s"
+            axis.axhline(most, color=MUTED, linewidth=1, linestyle=_DASHED, label=label, zorder=1)
+        if above:
+            note(axis, _FILLED)
+        axis.set_ylim(bottom=0)
+
+    return draw
 
 
-def _legend(axis: Any, columns: int = 0) -> None:
-    """A legend above the panel to the right, clear of the curves."""
-    handles, labels = axis.get_legend_handles_labels()
-    if len(handles) > 0:
-        axis.legend(
-            handles,
-            labels,
-            loc="lower right",
-            bbox_to_anchor=(1.0, 0.985),
-            ncols=columns or len(handles),
-            borderaxespad=0.2,
-            handlelength=2.2,
-            columnspacing=1.3,
+def _each_flow(result: RunResult) -> Panel | None:
+    """Many flows, each a row of a heat map."""
+    delivered = _by_flow(result, "delivered")
+    if len(delivered) <= FEW:
+        return None
+    curves = [rates(*data) for data in delivered.values()]
+    longest = max(len(what) for _, what in curves)
+    rows = [[*([0.0] * (longest - len(what))), *what] for _, what in curves]
+    times = next(iter(delivered.values()))[0]
+
+    def draw(axis: Any) -> None:
+        from matplotlib.colors import PowerNorm
+
+        axis.set_title(f"Throughput of each of the {len(rows)} flows")
+        axis.set_ylabel("flow, as in the table")
+        image = axis.imshow(
+            rows,
+            aspect="auto",
+            interpolation="nearest",
+            cmap="cividis",
+            norm=PowerNorm(0.5, vmin=0),
+            extent=(times[0] / 1e12, times[-1] / 1e12, len(rows) + 0.5, 0.5),
         )
+        axis.grid(visible=False)
+        axis.figure.colorbar(image, ax=axis, label="Mb/s", pad=0.02, aspect=12)
+
+    return draw
 
 
-def _throughput(axis: Any, result: RunResult) -> None:
-    axis.set_title("Throughput at the sinks")
-    axis.set_ylabel("Mb/s")
-    delivered = _of(result, "delivered")
-    names = [n for n in _flow_names(result) if n in delivered]
-    if not names:
-        return _nothing(axis)
-    curves = {name: rates(*delivered[name]) for name in names}
-    for index, (name, (when, what)) in enumerate(curves.items()):
-        label = name if len(names) <= FEW else None
-        axis.plot(when, what, label=label, **flow_style(index, len(names)))
-    if len(names) > 1:
-        first = next(iter(curves.values()))[0]
-        total = [sum(c[1][i] for c in curves.values() if i < len(c[1])) for i in range(len(first))]
-        axis.plot(first, total, color="black", linewidth=0.9, label=f"all {len(names)}", zorder=1.5)
-    axis.set_ylim(bottom=0)
-    _legend(axis)
+def _windows(result: RunResult) -> Panel | None:
+    cwnd, ssthresh = _by_flow(result, "cwnd"), _of(result, "ssthresh")
+    if not cwnd:
+        return None
+    if len(cwnd) > FEW:
+        return partial(_many_windows, result=result, cwnd=cwnd)
+    top = max(max(values) for _, values in cwnd.values()) / 1e3
+
+    def draw(axis: Any) -> None:
+        axis.set_title("Congestion windows")
+        axis.set_ylabel("kB")
+        for index, (name, data) in enumerate(cwnd.items()):
+            when, what = _held(result, data)
+            axis.plot(when, what, label=name, drawstyle="steps-post", **flow_style(index))
+        only = next(iter(cwnd))
+        if len(cwnd) == 1 and only in ssthresh:
+            when, what = _held(result, ssthresh[only])
+            if min(what) <= top:
+                axis.plot(when, what, color=MUTED, linewidth=1, linestyle=":", drawstyle="steps-post", label="ssthresh")
+        _receiver(axis, result, top)
+        _marks(axis, result, cwnd)
+        axis.set_ylim(0, 1.08 * top or 1)
+
+    return draw
 
 
-def _windows(axis: Any, result: RunResult) -> None:
-    axis.set_title("Congestion windows")
-    axis.set_ylabel("kB")
-    cwnd, ssthresh = _of(result, "cwnd"), _of(result, "ssthresh")
-    names = [n for n in _flow_names(result) if n in cwnd and len(cwnd[n][0])]
-    if not names:
-        return _nothing(axis)
-    top = max(max(cwnd[name][1]) for name in names) / 1e3
-    for index, name in enumerate(names):
-        when, what = _held(result, cwnd[name])
-        label = name if len(names) <= FEW else None
-        axis.plot(when, what, label=label, drawstyle="steps-post", **flow_style(index, len(names)))
-    if len(names) == 1 and names[0] in ssthresh:
-        when, what = _held(result, ssthresh[names[0]])
-        if min(what) <= top:
-            axis.plot(when, what, color=MUTED, linewidth=1, linestyle=":", drawstyle="steps-post", label="ssthresh")
+def _receiver(axis: Any, result: RunResult, top: float) -> None:
+    """The receivers' window, if they have the same and a congestion window is above it."""
     windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"] if flow["tcp"]}
     if len(windows) == 1 and top > (window := windows.pop() / 1e3):
-        axis.axhline(window, color=MUTED, linewidth=1, linestyle=(0, (5, 3)), label="receiver's window")
-    _marks(axis, result, names, cwnd)
-    axis.set_ylim(0, 1.08 * top or 1)
-    _legend(axis)
+        axis.axhline(window, color=MUTED, linewidth=1, linestyle=_DASHED, label="receiver's window")
+
+
+def _many_windows(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
+    """How the windows of many flows are spread."""
+    end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
+    edges = [end_ps * i // _BINS for i in range(_BINS + 1)]
+    rows = [[value / 1e3 for value in held(times, values, edges)] for times, values in cwnd.values()]
+    least, tenth, median, ninetieth, greatest = quantiles(rows, (0, 0.1, 0.5, 0.9, 1))
+    when = [edge / 1e12 for edge in edges]
+    axis.set_title(f"Congestion windows of {len(cwnd)} flows")
+    axis.set_ylabel("kB")
+    axis.fill_between(when, least, greatest, color=BAND[0], linewidth=0, label="least to greatest")
+    axis.fill_between(when, tenth, ninetieth, color=BAND[1], linewidth=0, label="10 to 90 % of the flows")
+    axis.plot(when, median, color=COLOURS[0], label="median")
+    _receiver(axis, result, max(greatest))
+    axis.set_ylim(0, 1.08 * max(greatest) or 1)
 
 
 def _held(result: RunResult, data: tuple[array[int], array[int]]) -> tuple[list[float], list[float]]:
@@ -149,14 +203,14 @@ def _held(result: RunResult, data: tuple[array[int], array[int]]) -> tuple[list[
     return when, [value / 1e3 for value in what]
 
 
-def _marks(axis: Any, result: RunResult, names: list[str], cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
+def _marks(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
     """Time-outs and fast retransmits, at the window they struck."""
     from bisect import bisect_left
 
     for kind, (label, marker, colour) in _MARKS.items():
         when, what = [], []
         for series, time_ps, event, _ in result.trace.events:
-            if event == kind and series in names:
+            if event == kind and series in cwnd:
                 times, values = cwnd[series]
                 at = max(0, bisect_left(times, time_ps) - 1)
                 when.append(time_ps / 1e12)
@@ -175,82 +229,95 @@ def _marks(axis: Any, result: RunResult, names: list[str], cwnd: dict[str, tuple
             )
 
 
-def _queues(axis: Any, result: RunResult) -> None:
-    axis.set_title("Cells queued in the switches")
-    axis.set_ylabel("cells")
+def _queues(result: RunResult) -> Panel | None:
     queues = _of(result, "queue")
     if not queues:
-        return _nothing(axis)
-    axis.yaxis.get_major_locator().set_params(integer=True)
+        return None
     switches = {s["name"]: s for s in result.summary["resolved"]["network"]["switches"]}
-    top = max(max(data[1], default=0) for data in queues.values())
-    used = {name: data for name, data in queues.items() if max(data[1], default=0) >= top / 50}
-    for index, (name, data) in enumerate(used.items()):
-        when, what = thin(*data)
-        axis.plot(when, what, label=name, **flow_style(index, len(used)))
-    sizes = {switches[name]["buffer_cells"] for name in used if name in switches}
-    for size in sorted(sizes):
-        if top > size / 4:
-            axis.axhline(size, color=MUTED, linewidth=1, linestyle=(0, (5, 3)), label=f"buffer, {size} cells")
-            top = max(top, size)
-    axis.set_ylim(0, max(1.08 * top, 10))  # one or two cells on their way are no queue
-    _legend(axis)
+
+    def draw(axis: Any) -> None:
+        axis.set_title("Cells queued in the switches")
+        axis.set_ylabel("cells")
+        axis.yaxis.get_major_locator().set_params(integer=True)
+        top = max(max(data[1], default=0) for data in queues.values())
+        used = {name: data for name, data in queues.items() if max(data[1], default=0) >= top / 50}
+        for index, (name, data) in enumerate(used.items()):
+            when, what = thin(*data)
+            axis.plot(when, what, label=name, **flow_style(index))
+        sizes = {switches[name]["buffer_cells"] for name in used if name in switches}
+        for size in sorted(sizes):
+            if top > size / 4:
+                axis.axhline(size, color=MUTED, linewidth=1, linestyle=_DASHED, label=f"buffer, {size} cells")
+                top = max(top, size)
+        axis.set_ylim(0, max(1.08 * top, 10))  # one or two cells on their way are no queue
+
+    return draw
 
 
-def _losses(axis: Any, result: RunResult) -> None:
-    axis.set_title("Datagrams lost, UDP")
-    axis.set_ylabel("datagrams")
+def _losses(result: RunResult) -> Panel | None:
     lost = _of(result, "lost")
     udp = [flow["name"] for flow in result.flows if flow.get("protocol") == "udp"]
-    for index, name in enumerate(udp):
-        times, counts = lost.get(name, (array("q"), array("q")))
-        when, what = thin(times, counts)
-        end = result.summary["time"]["simulated_s"]
-        when, what = [0.0, *when, end], [0.0, *what, what[-1] if what else 0.0]
-        label = name if len(udp) <= FEW else None
-        axis.plot(when, what, label=label, drawstyle="steps-post", **flow_style(index, len(udp)))
-    axis.set_ylim(bottom=0)
-    _legend(axis)
+    if not udp or "lost" not in result.summary["resolved"]["record"]["what"]:
+        return None
+    end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
+
+    def draw(axis: Any) -> None:
+        axis.set_title("Datagrams lost, UDP")
+        axis.set_ylabel("datagrams")
+        axis.yaxis.get_major_locator().set_params(integer=True)
+        nothing = (array("q"), array("q"))
+        if len(udp) <= FEW:
+            for index, name in enumerate(udp):
+                when, what = thin(*lost.get(name, nothing))
+                when, what = [0.0, *when, end_ps / 1e12], [0.0, *what, what[-1] if what else 0.0]
+                axis.plot(when, what, label=name, drawstyle="steps-post", **flow_style(index))
+        else:
+            edges = [end_ps * i // _BINS for i in range(_BINS + 1)]
+            rows = [held(*lost.get(name, nothing), edges) for name in udp]
+            total = [sum(column) for column in zip(*rows, strict=True)]
+            when = [edge / 1e12 for edge in edges]
+            axis.plot(when, total, color="black", drawstyle="steps-post", label=f"all {len(udp)}")
+        axis.set_ylim(0, max(1, axis.get_ylim()[1]))
+
+    return draw
 
 
-def _drops(axis: Any, result: RunResult) -> None:
-    axis.set_title("Cells dropped")
-    axis.set_ylabel("cells")
+def _drops(result: RunResult) -> Panel | None:
     resolved = result.summary["resolved"]
     end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
     step = bin_width(end_ps, resolved["record"]["interval_ps"], _BINS)
     edges = list(range(0, end_ps + step, step))
-    base = [0] * (len(edges) - 1)
-    index = 0
+    growth = {}
     for name, (times, counts) in result.trace.series.items():
         owner, _, reason = name.partition(".drops.")
-        if not reason or not any(counts):
-            continue
-        growth = increments(times, counts, edges)
+        if reason and any(counts):
+            growth[f"{owner}: {_REASONS.get(reason, reason)}"] = increments(times, counts, edges)
+    return partial(_draw_drops, edges=edges, growth=growth) if growth else None
+
+
+def _draw_drops(axis: Any, edges: Sequence[int], growth: dict[str, list[int]]) -> None:
+    step = edges[1] - edges[0]
+    axis.set_title("Cells dropped")
+    axis.set_ylabel(f"cells per {step / 1e12:g} s")
+    axis.yaxis.get_major_locator().set_params(integer=True)
+    base = [0] * (len(edges) - 1)
+    for index, (label, dropped) in enumerate(growth.items()):
         axis.bar(
             [edge / 1e12 for edge in edges[:-1]],
-            growth,
+            dropped,
             step / 1e12,
             bottom=base,
             align="edge",
-            label=f"{owner}: {_REASONS.get(reason, reason)}",
+            label=label,
             color=COLOURS[index % FEW],
             hatch=("", "////", "....", "xxxx")[index % 4],
             edgecolor="white",
             linewidth=0,
         )
-        base = [b + g for b, g in zip(base, growth, strict=True)]
-        index += 1
-    if not index:
-        text = "none" if "drops" in resolved["record"]["what"] else _EMPTY
-        axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=MUTED)
-        axis.set_yticks([])
-        return
-    axis.set_ylabel(f"cells per {step / 1e12:g} s")
-    _legend(axis)
+        base = [b + g for b, g in zip(base, dropped, strict=True)]
 
 
-def _sequence(axis: Any, result: RunResult, name: str) -> None:
+def _sequence(result: RunResult, name: str) -> Panel | None:
     """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
     events = [(t / 1e12, kind, value) for series, t, kind, value in result.trace.events if series == name]
@@ -266,36 +333,37 @@ def _sequence(axis: Any, result: RunResult, name: str) -> None:
             seen.add(value)
             chosen[0].append(when)
             chosen[1].append(value / mss + 1)
-    axis.set_title(f"{name} ({flow['tcp']['variant']})" if name != flow["tcp"]["variant"] else name)
-    axis.set_ylabel("segment")
     if not first[0]:
-        return _nothing(axis)
-    una = _of(result, "una").get(name)
-    if una is not None:
-        times, values = thin(*una)
+        return None
+
+    def draw(axis: Any) -> None:
+        axis.set_title(f"{name} ({flow['tcp']['variant']})" if name != flow["tcp"]["variant"] else name)
+        axis.set_ylabel("segment number")
+        una = _of(result, "una").get(name)
+        if una is not None:
+            when, values = thin(*una)
+            what = [value / mss for value in values]
+            axis.plot(when, what, color=MUTED, linewidth=0.9, drawstyle="steps-post", label="acknowledged")
+        axis.plot(*first, ".", color=COLOURS[0], markersize=3, linestyle="none", label="sent")
         axis.plot(
-            times, [v / mss for v in values], color=MUTED, linewidth=0.9, drawstyle="steps-post", label="acknowledged"
+            *again, "s", color=COLOURS[1], markersize=4, linestyle="none", label="sent again", markerfacecolor="none"
         )
-    axis.plot(*first, ".", color=COLOURS[0], markersize=3, linestyle="none", label="sent")
-    axis.plot(*again, "s", color=COLOURS[1], markersize=4, linestyle="none", label="sent again", markerfacecolor="none")
-    for kind, (label, _, colour) in _MARKS.items():
-        whens = [when for when, event, _ in events if event == kind]
-        for index, when in enumerate(whens):
-            axis.axvline(when, color=colour, linewidth=0.8, linestyle=":", label=None if index else label)
-    axis.set_ylim(bottom=0)
-    _legend(axis)
+        for kind, (label, _, colour) in _MARKS.items():
+            for index, at in enumerate(when for when, event, _ in events if event == kind):
+                axis.axvline(at, color=colour, linewidth=0.8, linestyle=":", label=None if index else label)
+        axis.set_ylim(bottom=0)
+
+    return draw
 
 
-PLOTS: Final[dict[str, tuple[Callable[[Any, RunResult], None], ...]]] = {
-    "overview": (_throughput, _windows, _queues, _drops),
-    "throughput": (_throughput,),
+PLOTS: Final[dict[str, tuple[Callable[[RunResult], Panel | None], ...]]] = {
+    "overview": (_throughput, _each_flow, _windows, _losses, _queues, _drops),
+    "throughput": (_throughput, _each_flow),
     "windows": (_windows,),
+    "losses": (_losses,),
     "queues-drops": (_queues, _drops),
 }
-"""Plots by file name, each with its panels from top to bottom."""
+"""Plots by file name, each with what makes its panels from top to bottom; None where there is nothing to show."""
 
-UDP_PLOTS: Final[dict[str, tuple[Callable[[Any, RunResult], None], ...]]] = {
-    "overview": (_throughput, _windows, _losses, _queues, _drops),
-    "losses": (_losses,),
-}
-"""With UDP among the flows."""
+_IN_REPORT: Final = ("overview", "sequence")
+"""Those that have a narrow form."""

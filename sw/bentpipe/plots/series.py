@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["bin_width", "increments", "rates", "thin"]
+__all__ = ["bin_width", "held", "increments", "quantiles", "rates", "thin"]
 
 _PS: Final = 10**12
 
@@ -44,6 +44,18 @@ def increments(times: Sequence[int], counts: Sequence[int], edges: Sequence[int]
     """How much a count grew between each two edges (ps). The count stands still before and after its samples."""
     at = [counts[max(0, bisect_right(times, edge) - 1)] if times else 0 for edge in edges]
     return [b - a for a, b in itertools.pairwise(at)]
+
+
+def held(times: Sequence[int], values: Sequence[int], at: Sequence[int]) -> list[int]:
+    """What a value was at given times (ps): that of the last sample before, 0 before the first."""
+    found = (bisect_right(times, moment) for moment in at)
+    return [values[index - 1] if index else 0 for index in found]
+
+
+def quantiles(rows: Sequence[Sequence[float]], shares: Sequence[float]) -> list[list[float]]:
+    """For each share the quantile of each column, by the nearest rank: a value that a row has."""
+    columns = [sorted(column) for column in zip(*rows, strict=True)]
+    return [[column[round(share * (len(column) - 1))] for column in columns] for share in shares]
 
 
 def thin(times: Sequence[int], values: Sequence[int], points: int = 3000) -> Points:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-__all__ = ["COLOURS", "FEW", "MUTED", "Style", "flow_style", "styled"]
+__all__ = ["BAND", "COLOURS", "DARK", "FEW", "MUTED", "Style", "flow_style", "styled"]
 
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
 """Okabe and Ito's palette (yellow left out: too pale on white), grey for black."""
@@ -18,11 +18,18 @@ FEW: Final = len(COLOURS)
 
 MUTED: Final = "#7F7F7F"
 
+DARK: Final = "#4D4D4D"
+
+BAND: Final = ("#DCEAF4", "#8FBEDD")
+"""Two shades of the first colour, for what lies around a median."""
+
 Style = dict[str, Any]
 
 _SETTINGS: Final[Any] = {
-    "figure.dpi": 100,
+    "figure.dpi": 150,
     "savefig.dpi": 150,
+    "figure.constrained_layout.w_pad": 0.08,
+    "text.hinting": "none",  # a text is as wide at any resolution, so that SVG and PNG are laid out alike
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "axes.titlesize": 10.5,
@@ -59,10 +66,8 @@ def styled() -> Iterator[None]:
         yield
 
 
-def flow_style(index: int, count: int) -> Style:
-    """Line style of one flow of several: colour and dashes both tell few flows apart; many are thin and pale."""
-    if count > FEW:
-        return {"color": COLOURS[index % FEW], "linewidth": 0.6, "alpha": 0.45}
+def flow_style(index: int) -> Style:
+    """Line style of one of a few flows: colour and dashes both tell them apart."""
     style: Style = {"color": COLOURS[index % FEW], "linestyle": _DASHES[index % len(_DASHES)]}
     if index:
         style["alpha"] = 0.9

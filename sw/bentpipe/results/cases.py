@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.experiment.changes import change_text
-from bentpipe.results.report import STYLE, html_notes, html_table
+from bentpipe.results.report import STYLE, html_notes, html_picture, html_table
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.results.tables import PUBLISHED_COLUMNS, figure_text, print_notes, print_table, published_rows
 
@@ -176,12 +176,12 @@ def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:
     from bentpipe.plots.cases import write_cases_plot
 
     write_cases_plot(folder, summary)
-    picture = (folder / "overview.svg").read_text(encoding="utf-8")
-    (folder / "report.html").write_text(cases_html(summary, picture), encoding="utf-8")
+    pictures = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
+    (folder / "report.html").write_text(cases_html(summary, pictures), encoding="utf-8")
 
 
-def cases_html(summary: dict[str, Any], overview_svg: str) -> str:
-    """The page above the cases' own reports."""
+def cases_html(summary: dict[str, Any], pictures: Mapping[str, bytes]) -> str:
+    """The page above the cases' own reports; ``pictures`` as of :func:`bentpipe.results.report.report_html`."""
     s = summary
     source = ", ".join(filter(None, (s["paper"], s["figure"])))
     line = "; ".join(filter(None, (s["id"], source, f"seed {s['seed']}")))
@@ -197,7 +197,7 @@ def cases_html(summary: dict[str, Any], overview_svg: str) -> str:
     if s["published"]:
         parts.append("<h2>Published figures and ours</h2>")
         parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
-    parts += ["<h2>Cases</h2>", overview_svg[overview_svg.index("<svg") :]]
+    parts += ["<h2>Cases</h2>", html_picture("Throughput of each case", "overview", pictures)]
     parts.append(html_table(*case_table(s), 1))
     links = ", ".join(f'<a href="{c["folder"]}/report.html">{html.escape(c["name"])}</a>' for c in s["cases"])
     parts.append(f"<p>Each case's own report: {links}.</p>")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics"]
+__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics", "most_deliverable"]
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
+
+_ENCAPSULATION: Final = 16
+"""Octets of LLC/SNAP (8) and of the AAL5 trailer (8) beside a packet."""
+
+_HEADERS: Final = {"tcp": 40, "udp": 28}
+"""Octets of IP and transport headers in a packet."""
 
 NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 """What makes a run's figures none to compare with published ones."""
@@ -52,6 +59,57 @@ def _overall(flows: Sequence[Mapping[str, Any]]) -> float:
         return 0.0
     time_ps = max(flow["end_ps"] for flow in started) - min(flow["start_ps"] for flow in started)
     return sum(flow["octets_delivered"] for flow in started) * 8e12 / time_ps if time_ps > 0 else 0.0
+
+
+def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float:
+    """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
+
+    No hop carries more than its rate, and what does not pass it is bounded by its own hops. Data fill the packets,
+    and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an MTU of 9180.
+
+    Parameters
+    ----------
+    resolved : Mapping
+        The experiment with every value in base units (``result.json``).
+    names : Sequence[str]
+        Of the flows; at least one.
+    """
+    hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
+    ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
+    joined: dict[tuple[str, str], int] = {}
+    for line in resolved["network"]["lines"]:
+        one, two = line["ends"]
+        for a, b in {(one["switch"], one["port"]): (one, two), (two["switch"], two["port"]): (two, one)}.values():
+            hop = (a["switch"], b["switch"])
+            joined[hop] = joined.get(hop, 0) + ports[a["switch"]][a["port"]]
+
+    def rate(a: str, b: str) -> float:
+        if a in hosts:
+            return hosts[a]["rate_bps"]
+        if b in hosts:
+            return ports[a][hosts[b]["port"]["port"]]
+        return joined[a, b]
+
+    passing: dict[tuple[str, str], set[str]] = {}
+    own: dict[str, float] = {}
+    share: dict[str, float] = {}
+    for flow in resolved["flows"]:
+        if flow["name"] not in names:
+            continue
+        vc = resolved["vcs"][flow["vc"]]
+        mtu = min(hosts[flow["source"]]["mtu"], hosts[flow["sink"]]["mtu"])
+        cells = -(-(mtu + _ENCAPSULATION) // 48)
+        share[flow["name"]] = 8 * (mtu - _HEADERS[flow["protocol"]]) / (424 * cells)
+        hops = list(itertools.pairwise(vc["path"]))
+        slowest = min(rate(*hop) for hop in hops)
+        own[flow["name"]] = share[flow["name"]] * min(slowest, vc["cell_rate_bps"] or slowest)
+        for hop in hops:
+            passing.setdefault(hop, set()).add(flow["name"])
+    bounds = [
+        rate(*hop) * max(share[name] for name in through) + sum(own[name] for name in own if name not in through)
+        for hop, through in passing.items()
+    ]
+    return min(*bounds, sum(own.values()))
 
 
 def compare(

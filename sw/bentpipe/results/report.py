@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.plots.layout import NARROW
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     DROP_COLUMNS,
@@ -27,23 +28,33 @@ from bentpipe.results.tables import (
     together_text,
 )
 
-__all__ = ["STYLE", "html_notes", "html_table", "make_report", "report_html"]
+__all__ = ["STYLE", "html_notes", "html_picture", "html_table", "make_report", "report_html"]
 
 STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
+  overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .sub { color: #555; margin-top: .2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .wide { overflow-x: auto; }
+table { overflow-wrap: normal; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: right; border-bottom: 1px solid #e3e3e3; vertical-align: top; }
 th { font-weight: 600; border-bottom: 2px solid #999; } .l { text-align: left; }
 td.ours { font-weight: 600; }
 .note { background: #fff6e0; border-left: 4px solid #e69f00; padding: .5rem .8rem; }
 .bad { background: #fdeaea; border-left: 4px solid #c00; padding: .5rem .8rem; }
-img, svg { width: 100%; height: auto; }
+img { width: 100%; height: auto; }
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: 12.5px; line-height: 1.4; }
 summary { cursor: pointer; font-weight: 600; margin: .6rem 0; }
 """
+
+_NARROW_PX: Final = 560
+"""Up to this width a page shows the narrow plots: the wide ones' texts would be smaller than 9 pixels there."""
+
+_PLOTS: Final = (
+    ("Segments over time", "sequence", "Segments sent and acknowledged over time"),
+    ("Over time", "overview", "Throughput, congestion windows, queued cells and dropped cells over time"),
+)
 
 
 def make_report(folder: Path, result: RunResult) -> None:
@@ -51,9 +62,8 @@ def make_report(folder: Path, result: RunResult) -> None:
     from bentpipe.plots.figures import write_plots
 
     write_plots(folder, result)
-    overview = (folder / "overview.svg").read_bytes()
-    sequence = (folder / "sequence.svg").read_bytes() if (folder / "sequence.svg").is_file() else None
-    (folder / "report.html").write_text(report_html(result, overview, sequence), encoding="utf-8")
+    pictures = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
+    (folder / "report.html").write_text(report_html(result, pictures), encoding="utf-8")
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, strong: str = "") -> str:
@@ -76,12 +86,21 @@ def html_notes(summary: dict[str, Any]) -> list[str]:
     return [f'<p class="note">{html.escape(note)}</p>' for note in note_texts(summary)]
 
 
-def _image(alt: str, svg: bytes) -> str:
-    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
+def html_picture(alt: str, name: str, pictures: Mapping[str, bytes]) -> str:
+    """A plot, in its narrow form on narrow screens if it has one."""
+
+    def url(svg: bytes) -> str:
+        return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+    image = f'<img alt="{html.escape(alt)}" src="{url(pictures[name])}">'
+    narrow = pictures.get(name + NARROW)
+    if narrow is None:
+        return image
+    return f'<picture><source media="(max-width: {_NARROW_PX}px)" srcset="{url(narrow)}">{image}</picture>'
 
 
-def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | None = None) -> str:
-    """The page of one run."""
+def report_html(result: RunResult, pictures: Mapping[str, bytes]) -> str:
+    """The page of one run; ``pictures`` are SVG files by their names without suffix."""
     s = result.summary
     parts = [
         f"<h1>{html.escape(s['title'])}</h1>",
@@ -97,10 +116,9 @@ def report_html(result: RunResult, overview_svg: bytes, sequence_svg: bytes | No
     if s["published"]:
         parts.append("<h2>Published figures and ours</h2>")
         parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
-    if sequence_svg is not None:
-        parts += ["<h2>Segments over time</h2>", _image("Segments sent and acknowledged over time", sequence_svg)]
-    alt = "Throughput, congestion windows, queued cells and dropped cells over time"
-    parts += ["<h2>Over time</h2>", _image(alt, overview_svg)]
+    for title, name, alt in _PLOTS:
+        if name in pictures:
+            parts += [f"<h2>{title}</h2>", html_picture(alt, name, pictures)]
     for title, columns, rows in flow_tables(result.flows):
         parts.append(f"<h2>{html.escape(title)}</h2>")
         parts.append(html_table(columns, rows, 2))

@@ -100,7 +100,7 @@ def test_a_run_has_a_folder_for_each_case(write, capsys, tmp_path):
         one = json.loads((tmp_path / "out" / folder / "result.json").read_text())
         assert one["status"] == "done" and one["case"]["name"].lower().replace(" ", "-") == folder
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "fast-line/report.html" in page and "<svg" in page
+    assert "fast-line/report.html" in page and "data:image/svg+xml" in page
     assert main(["report", "out"]) == 0
     assert main(["run", write(), "--out", "out"]) == 2
     assert main(["run", write(), "--out", "out", "--force", "--quick", "--case", "small window", "--json"]) == 0

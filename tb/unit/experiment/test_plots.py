@@ -1,0 +1,348 @@
+"""Plots can be read: no text on another, none cut off, many flows as a band, and nothing that misleads."""
+
+import base64
+import itertools
+import re
+from array import array
+
+import pytest
+from matplotlib.text import Text
+
+from bentpipe.experiment.load import load, load_cases
+from bentpipe.experiment.run import run_experiment
+from bentpipe.plots.cases import case_figures
+from bentpipe.plots.figures import PLOTS, figures, write_plots
+from bentpipe.plots.layout import NARROW
+from bentpipe.plots.series import held, quantiles
+from bentpipe.plots.style import COLOURS, styled
+from bentpipe.results.cases import cases_html, sum_up_cases
+from bentpipe.results.metrics import BEST_TCP_BPS, most_deliverable
+from bentpipe.results.report import STYLE, make_report, report_html
+from bentpipe.results.schema import RunResult, Trace
+from unit.experiment.fake import fake_build
+
+PS = 10**12
+SAMPLES = 61
+SHAPES = ("acts-1flow", "lan-3flows", "fall-floyd-4", "netspec-cbr", "netspec-100")
+CASES = ("magic-mismatch", "magic-window", "acts-variants")
+
+
+@pytest.fixture(autouse=True)
+def no_plots_of_single_panels(monkeypatch):
+    """Their panels are in the overview, too, and drawing takes time."""
+    for name in ("windows", "losses", "queues-drops"):
+        monkeypatch.delitem(PLOTS, name)
+
+
+def made_up(name, *settings, peak=0):
+    """A result of an experiment's shape without a run: every series that it records, and time-outs; ``peak`` octets
+    arrive within one sample."""
+    e = load(name, settings)
+    blank = run_experiment(load("lan-1flow", duration_ps=PS // 10), build=fake_build).summary
+    resolved = {**blank["resolved"], "record": {"what": list(e.record.what), "interval_ps": PS // 10}}
+    resolved |= {
+        "network": {
+            "hosts": [
+                {"name": h.name, "rate_bps": h.rate_bps, "mtu": h.mtu, "port": {"port": h.port.port}}
+                for h in e.network.hosts
+            ],
+            "switches": [
+                {"name": s.name, "port_rates_bps": s.port_rates_bps, "buffer_cells": s.buffer_cells}
+                for s in e.network.switches
+            ],
+            "lines": [
+                {"ends": [{"switch": end.switch, "port": end.port} for end in line.ends]} for line in e.network.lines
+            ],
+        },
+        "vcs": [{"path": vc.path, "cell_rate_bps": vc.cell_rate_bps} for vc in e.vcs],
+        "flows": [
+            {
+                "name": f.name,
+                "source": f.source,
+                "sink": f.sink,
+                "protocol": f.protocol,
+                "vc": f.vc,
+                "tcp": f.tcp and {"variant": f.tcp.variant, "receive_buffer": f.tcp.receive_buffer},
+            }
+            for f in e.flows
+        ],
+    }
+    times = [i * PS // 10 for i in range(SAMPLES)]
+    flows, series, events = [], {}, []
+
+    def put(key, values):
+        if key.rpartition(".")[2] in e.record.what or (".drops." in key and "drops" in e.record.what):
+            series[key] = (array("q", times), array("q", values))
+
+    for number, f in enumerate(e.flows, 1):
+        flows.append(dict(blank["flows"][0], name=f.name, source=f.source, sink=f.sink, protocol=f.protocol))
+        if "goodput" in e.record.what:
+            octets = [(10_000 + 10 * number) * i + (peak if i > 30 else 0) for i in range(SAMPLES)]
+            series[f"{f.name}.delivered"] = (array("q", times), array("q", octets))
+        if f.tcp is None:
+            put(f"{f.name}.lost", [i // 9 * number for i in range(SAMPLES)])
+            continue
+        put(f"{f.name}.cwnd", [9140 * (1 + i * number % 120) for i in range(SAMPLES)])
+        put(f"{f.name}.ssthresh", [9140 * 40] * SAMPLES)
+        put(f"{f.name}.una", [9140 * i for i in range(SAMPLES)])
+        for i in (5, 6, 20, 40):
+            events += [(f.name, times[i], "segment", 9140 * i), (f.name, times[i], "segment", 9140 * (i + 1))]
+        events += [(f.name, times[20], "timeout", 0), (f.name, times[40], "fast_retransmit", 0)]
+    for switch in e.network.switches:
+        put(f"{switch.name}.queue", [i * 130 for i in range(SAMPLES)])
+        for reason in ("epd", "full"):
+            put(f"{switch.name}.drops.{reason}", [i // 7 * 192 for i in range(SAMPLES)])
+    summary = {**blank, "resolved": resolved, "flows": flows}
+    summary["time"] = {**blank["time"], "simulated_s": times[-1] / PS}
+    return RunResult(summary, flows, Trace(series, events))
+
+
+def some_cases(name, whole=True, **options):
+    """What stands above the cases of an experiment, each run with the stand-in; ``whole``: as if not shortened."""
+    runs = [run_experiment(e, build=fake_build).summary for e in load_cases(name, duration_ps=PS // 5, **options)]
+    for summary in runs if whole else ():
+        summary["shortened"] = False
+        for row in summary["published"]:
+            row["remarks"].remove("shortened")
+    return sum_up_cases(load(name), runs)
+
+
+def texts(figure):
+    """Every text that is to be seen, with its place in pixels."""
+    figure.draw_without_rendering()
+    seen = []
+    for axis in figure.axes:
+        seen += [*axis.texts, axis.xaxis.label, axis.yaxis.label]
+        seen += [text for text in axis.findobj(Text) if text.get_text() == axis.get_title(loc="left")]
+        seen += axis.get_legend().get_texts() if axis.get_legend() else []
+        for which, limits in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+            low, high = min(limits), max(limits)
+            inside = [tick for tick in which.get_major_ticks() if low <= tick.get_loc() <= high]
+            seen += [tick.label1 for tick in inside] + [tick.label2 for tick in inside]
+    shown = {id(text): text for text in seen if text.get_visible() and text.get_text().strip()}
+    return [(text.get_text(), text.get_window_extent()) for text in shown.values()]
+
+
+def check(figure):
+    """No text on another or across the figure's edge, and no text in a panel."""
+    placed = texts(figure)
+    assert len(placed) > 5
+    for (one, a), (two, b) in itertools.combinations(placed, 2):
+        across = min(a.x1, b.x1) - max(a.x0, b.x0)
+        along = min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across <= 0.5 or along <= 0.5, f"{one!r} stands on {two!r}"
+    for text, box in placed:
+        edge = figure.bbox
+        assert box.x0 >= edge.x0 - 0.5 and box.x1 <= edge.x1 + 0.5, f"{text!r} is cut off"
+        assert box.y0 >= edge.y0 - 0.5 and box.y1 <= edge.y1 + 0.5, f"{text!r} is cut off"
+        for axis in figure.axes:
+            high = min(box.y1, axis.bbox.y1) - max(box.y0, axis.bbox.y0)
+            wide = min(box.x1, axis.bbox.x1) - max(box.x0, axis.bbox.x0)
+            assert high <= 1 or wide <= 1, f"{text!r} stands in a panel"
+
+
+def drawn(result):
+    with styled():
+        return {name + form: figure for name, form, figure in figures(result)}
+
+
+def titles(figure):
+    return [title for axis in figure.axes if (title := axis.get_title(loc="left"))]
+
+
+def labels(axis):
+    return [text.get_text() for text in axis.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_text_of_a_run_stands_on_another(name):
+    with styled():
+        for figure in drawn(made_up(name, peak=40_000_000)).values():
+            check(figure)
+
+
+@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_no_text_over_the_cases_stands_on_another(name, short):
+    summary = some_cases(name, not short)
+    with styled():
+        for _, figure in case_figures(summary):
+            check(figure)
+
+
+def test_all_axes_have_units():
+    for name in SHAPES:
+        for figure in drawn(made_up(name)).values():
+            panels = [axis for axis in figure.axes if axis.get_title(loc="left")]
+            for axis in panels:
+                assert axis.get_ylabel() in ("Mb/s", "kB", "cells", "datagrams", "segment number") or re.fullmatch(
+                    r"cells per [\d.]+ s|flow, as in the table", axis.get_ylabel()
+                )
+            assert panels[-1].get_xlabel() == "simulated time (s)"
+
+
+def test_what_was_not_recorded_has_no_panel(tmp_path):
+    some = drawn(made_up("fall-floyd-4"))
+    assert titles(some["overview"]) == ["Throughput at the sinks", "Congestion windows"]
+    nothing = made_up("lan-3flows", "record.what=[]")
+    assert drawn(nothing) == {}
+    make_report(tmp_path, nothing)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "<img" not in (tmp_path / "report.html").read_text()
+
+
+def test_no_panel_of_drops_without_drops():
+    result = made_up("lan-3flows")
+    for _, values in (data for key, data in result.trace.series.items() if ".drops." in key):
+        values[:] = array("q", [0] * SAMPLES)
+    assert titles(drawn(result)["overview"])[-1] == "Cells queued in the switches"
+
+
+def test_many_flows_are_a_heat_map_and_a_band():
+    figure = drawn(made_up("netspec-100"))["overview"]
+    assert titles(figure)[:3] == [
+        "Throughput at the sinks",
+        "Throughput of each of the 100 flows",
+        "Congestion windows of 92 flows",
+    ]
+    throughput, each, windows, lost = figure.axes[:4]
+    assert len(throughput.lines) <= 2 and "all 100" in labels(throughput)
+    (image,) = each.images
+    assert image.get_array().shape == (100, SAMPLES - 1)
+    assert image.get_array()[99, 0] == pytest.approx(11_000 * 8 / 0.1 / 1e6)
+    assert len(windows.lines) <= 2 and len(windows.collections) == 2
+    assert labels(lost) == ["all 8"]
+
+
+def test_more_than_the_lines_carry_is_explained_where_it_is_seen():
+    steep = drawn(made_up("lan-3flows", peak=1_000_000))
+    for name in ("overview", "overview" + NARROW, "throughput"):
+        axis = steep[name].axes[0]
+        assert "most that the lines carry, 134.5 Mb/s" in labels(axis)
+        (said,) = axis.texts
+        assert "waited behind a lost segment" in said.get_text().replace("\n", " ")
+        (line,) = [line for line in axis.lines if line.get_label().startswith("most")]
+        assert line.get_ydata()[0] == pytest.approx(134.513, abs=0.001)
+    gentle = drawn(made_up("lan-3flows"))["overview"].axes[0]
+    assert not gentle.texts and "most that the lines carry, 134.5 Mb/s" not in labels(gentle)
+
+
+def network(rates, flows, wan=149_760_000):
+    """Hosts a, b, c at one switch and x, y, z at the other, a line between them."""
+    return {
+        "network": {
+            "hosts": [
+                {"name": n, "rate_bps": rates.get(n, 149_760_000), "mtu": 9180, "port": {"port": i % 3}}
+                for i, n in enumerate("abcxyz")
+            ],
+            "switches": [
+                {"name": "w", "port_rates_bps": [*(rates.get(n, 149_760_000) for n in "abc"), wan]},
+                {"name": "e", "port_rates_bps": [*(rates.get(n, 149_760_000) for n in "xyz"), wan]},
+            ],
+            "lines": [{"ends": [{"switch": "w", "port": 3}, {"switch": "e", "port": 3}]}],
+        },
+        "vcs": [{"path": path, "cell_rate_bps": None} for path in flows],
+        "flows": [
+            {"name": f"f{i}", "source": p[0], "sink": p[-1], "protocol": "tcp", "vc": i} for i, p in enumerate(flows)
+        ],
+    }
+
+
+def test_what_the_lines_carry():
+    def most(rates, *paths, wan=149_760_000):
+        return most_deliverable(network(rates, paths, wan), [f"f{i}" for i in range(len(paths))]) / BEST_TCP_BPS
+
+    assert most({}, "awex", "bwey", "cwez") == pytest.approx(1)  # one line for all
+    assert most({}, "awex", "xewa") == pytest.approx(2)  # each way has its own
+    assert most({"a": 14_976_000, "y": 29_952_000}, "awex", "bwey") == pytest.approx(0.3)
+    assert most({"a": 14_976_000}, "awex", "bwey", wan=74_880_000) == pytest.approx(0.5)
+    assert most({}, "awb", "cwez") == pytest.approx(2)
+
+
+def test_values_held_and_their_quantiles():
+    assert held([10, 20], [5, 6], [0, 10, 15, 20, 99]) == [0, 5, 5, 6, 6]
+    rows = [[float(value), 7.0] for value in range(11)]
+    assert quantiles(rows, (0, 0.1, 0.5, 1)) == [[0, 7], [1, 7], [5, 7], [10, 7]]
+
+
+def test_a_shortened_run_stands_beside_no_published_mark():
+    def drawn_labels(summary):
+        with styled():
+            return [labels(figure.axes[0]) for _, figure in case_figures(summary)]
+
+    full = ["ours", "published, measured", "published, predicted"]
+    assert [sorted(each) for each in drawn_labels(some_cases("magic-mismatch"))] == [full] * 2
+    assert drawn_labels(some_cases("magic-mismatch", False)) == [["ours, shortened"]] * 2
+    changed = drawn_labels(some_cases("magic-mismatch", seed=9))
+    assert "ours, changed" in changed[0] and len(changed[0]) == 3
+
+
+def seen_by(colour, matrix):
+    """A colour as a colour-blind eye has it: linear light through a matrix, then into CIE L*a*b*."""
+    linear = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in linear]
+    r, g, b = (min(1, max(0, sum(m * c for m, c in zip(row, linear, strict=True)))) for row in matrix)
+    x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505
+    y = 0.2126 * r + 0.7152 * g + 0.0722 * b
+    z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089
+    fx, fy, fz = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+# Machado, Oliveira and Fernandes, 2009, severity 1: protanopia, deuteranopia, tritanopia
+EYES = (
+    ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+)
+
+
+@pytest.mark.parametrize("eye", range(3))
+def test_colour_blind_readers_tell_the_first_flows_apart(eye):
+    for one, two in itertools.combinations(COLOURS[:4], 2):
+        a, b = seen_by(one, EYES[eye]), seen_by(two, EYES[eye])
+        assert sum((p - q) ** 2 for p, q in zip(a, b, strict=True)) ** 0.5 > 10, (one, two)
+
+
+def pictures(page):
+    """Of each plot of a page: the narrow SVG, the wide one."""
+    found = re.findall(
+        r'<picture><source media="\(max-width: 560px\)" srcset="([^" ]+)"><img alt="[^"]+" src="(\S+)"', page
+    )
+    return [[base64.b64decode(url.partition(",")[2]).decode() for url in urls] for urls in found]
+
+
+def width_pt(svg):
+    return float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1])
+
+
+def test_a_narrow_screen_gets_narrow_plots_with_texts_as_large(tmp_path):
+    make_report(tmp_path, made_up("fall-floyd-4"))
+    page = (tmp_path / "report.html").read_text()
+    found = pictures(page)
+    assert len(found) == 2  # segments and overview
+    for narrow, wide in found:
+        assert width_pt(narrow) < 400 * 72 / 96 < 560 * 72 / 96 < width_pt(wide)
+        sizes = [set(re.findall(r"scale\((0\.\d+) -0\.\d+\)", svg)) for svg in (narrow, wide)]
+        assert sizes[0] and sizes[0] == sizes[1]
+    summary = some_cases("magic-mismatch", False)
+    assert len(pictures(cases_html(summary, {"overview": b"<svg/>", "overview-narrow": b"<svg/>"}))) == 1
+
+
+def test_nothing_on_a_page_is_wider_than_the_screen_but_what_scrolls():
+    result = made_up("fall-floyd-4")
+    for page in (report_html(result, {}), cases_html(some_cases("magic-mismatch", False), {"overview": b""})):
+        assert page.count("<table>") == page.count('<div class="wide"><table>') > 0
+        assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    rules = dict(re.findall(r"([^{}]+?) *\{([^}]*)\}", re.sub(r"\s+", " ", STYLE)))
+    rules = {key.strip(): value for key, value in rules.items()}
+    assert "overflow-x: auto" in rules[".wide"] and "overflow-x: auto" in rules["pre"]
+    assert "width: 100%" in rules["img"]
+    assert "overflow-wrap: anywhere" in rules["body"]
+
+
+def test_narrow_forms_are_beside_the_wide_ones(tmp_path):
+    assert write_plots(tmp_path, made_up("acts-1flow")) == ["overview", "throughput"]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"overview.png", "overview.svg", "overview-narrow.svg"} <= names
+    assert "throughput-narrow.svg" not in names
