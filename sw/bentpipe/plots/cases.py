@@ -33,7 +33,9 @@ def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
 
 
 def case_figures(summary: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """The plot in each form (a key of ``WIDTHS``)."""
+    """The plot in each form (a key of ``WIDTHS``); none if no case has run."""
+    if not summary["cases"]:
+        return ()
     draw = _by_name if summary["cases"][0]["at"] is None else _over_axis
     return ((form, draw(summary, width, form == NARROW)) for form, width in WIDTHS.items())
 

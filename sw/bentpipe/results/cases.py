@@ -197,7 +197,9 @@ def cases_html(summary: dict[str, Any], pictures: Mapping[str, bytes]) -> str:
     if s["published"]:
         parts.append("<h2>Published figures and ours</h2>")
         parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
-    parts += ["<h2>Cases</h2>", html_picture("Throughput of each case", "overview", pictures)]
+    parts.append("<h2>Cases</h2>")
+    if "overview" in pictures:
+        parts.append(html_picture("Throughput of each case", "overview", pictures))
     parts.append(html_table(*case_table(s), 1))
     links = ", ".join(f'<a href="{c["folder"]}/report.html">{html.escape(c["name"])}</a>' for c in s["cases"])
     parts.append(f"<p>Each case's own report: {links}.</p>")

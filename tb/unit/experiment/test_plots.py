@@ -15,7 +15,7 @@ from bentpipe.plots.figures import PLOTS, figures, write_plots
 from bentpipe.plots.layout import NARROW
 from bentpipe.plots.series import held, quantiles
 from bentpipe.plots.style import COLOURS, styled
-from bentpipe.results.cases import cases_html, sum_up_cases
+from bentpipe.results.cases import cases_head, cases_html, sum_up_cases
 from bentpipe.results.metrics import BEST_TCP_BPS, most_deliverable
 from bentpipe.results.report import STYLE, make_report, report_html
 from bentpipe.results.schema import RunResult, Trace
@@ -99,12 +99,13 @@ def made_up(name, *settings, peak=0):
 
 def some_cases(name, whole=True, **options):
     """What stands above the cases of an experiment, each run with the stand-in; ``whole``: as if not shortened."""
-    runs = [run_experiment(e, build=fake_build).summary for e in load_cases(name, duration_ps=PS // 5, **options)]
+    cases = load_cases(name, duration_ps=PS // 5, **options)
+    runs = [run_experiment(e, build=fake_build).summary for e in cases]
     for summary in runs if whole else ():
         summary["shortened"] = False
         for row in summary["published"]:
             row["remarks"].remove("shortened")
-    return sum_up_cases(load(name), runs)
+    return sum_up_cases(cases_head(cases, (), {}), runs)
 
 
 def texts(figure):
@@ -257,6 +258,9 @@ def test_what_the_lines_carry():
     assert most({"a": 14_976_000, "y": 29_952_000}, "awex", "bwey") == pytest.approx(0.3)
     assert most({"a": 14_976_000}, "awex", "bwey", wan=74_880_000) == pytest.approx(0.5)
     assert most({}, "awb", "cwez") == pytest.approx(2)
+    loop = network({}, ["awwb", "cwwb"], 74_880_000)
+    loop["network"]["lines"][0]["ends"] = [{"switch": "w", "port": 3}] * 2
+    assert most_deliverable(loop, ["f0", "f1"]) / BEST_TCP_BPS == pytest.approx(0.5)  # a loop is one line, not two
 
 
 def test_values_held_and_their_quantiles():
@@ -346,3 +350,9 @@ def test_narrow_forms_are_beside_the_wide_ones(tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
     assert {"overview.png", "overview.svg", "overview-narrow.svg"} <= names
     assert "throughput-narrow.svg" not in names
+
+
+def test_a_folder_of_cases_none_of_which_has_run_has_no_plot():
+    cases = load_cases("magic-mismatch")
+    none = sum_up_cases(cases_head(cases, (), {}), [])
+    assert list(case_figures(none)) == [] and "<img" not in cases_html(none, {})
