@@ -39,8 +39,14 @@ ALARMS = (
     Alarm("ais_l", "AIS-L", "K2 bits 6-8 = 111 in 5 frames", "not 111 in 5 frames", "RDI-L, no cells"),
     Alarm("rdi_l", "RDI-L", "K2 bits 6-8 = 110 in 5 frames", "not 110 in 5 frames", ""),
     Alarm("tim_s", "TIM-S", "3 messages in J0 unlike the expected one", "3 like it", ""),
-    Alarm("ais_p", "AIS-P", "H1, H2 all ones in 3 frames", "3 equal valid pointers, or NDF", "RDI-P 101"),
-    Alarm("lop_p", "LOP-P", "8 invalid pointers or 8 NDF in a row", "3 equal valid pointers", "RDI-P 101"),
+    Alarm("ais_p", "AIS-P", "all N STS-1 in AIS: H1, H2 all ones in 3 frames", "an STS-1 not in AIS", "RDI-P 101"),
+    Alarm(
+        "lop_p",
+        "LOP-P",
+        "reset; 8 invalid pointers, 8 NDF or 8 wrong concatenation indications in a row; some STS-1 in AIS",
+        "3 equal valid pointers and 3 concatenation indications, or AIS-P",
+        "RDI-P 101",
+    ),
     Alarm("uneq_p", "UNEQ-P", "C2 = 00 in 5 frames", "not 00 in 5 frames", "RDI-P 110, no cells"),
     Alarm(
         "plm_p",

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.steady import settled
 
-__all__ = ["LOF_FRAMES", "LOS_PER_SECOND", "SEF_FRAMES", "Aligner", "los_words"]
+__all__ = ["LOF_FRAMES", "LOS_PER_SECOND", "SEF_FRAMES", "Aligner", "dark_bytes", "dark_words", "los_words"]
 
 SEF_FRAMES = 4
 """Consecutive errored framing patterns that lead out of frame."""
@@ -19,6 +19,16 @@ LOS_PER_SECOND = 50_000
 
 DARK_BYTES = 8
 """Zero bytes in a row that the scrambler makes impossible in practice (2**-64): cells stop at once."""
+
+
+def dark_words(geometry):
+    """Words of zeros, of at least ``DARK_BYTES`` together, that stop cells."""
+    return -(-DARK_BYTES // geometry.width)
+
+
+def dark_bytes(geometry):
+    """Zero bytes, wherever in a word they begin, that stop cells: 0.9 us at most."""
+    return (dark_words(geometry) + 1) * geometry.width - 1
 
 
 def los_words(geometry):
@@ -52,7 +62,7 @@ class Aligner(wiring.Component):
     in_frame : Out(1), sef : Out(1), lof : Out(1), los : Out(1)
         SEF goes after two good patterns in a row, the first of which may be the one that was found.
     dark : Out(1)
-        Zeros so long that they cannot be data: at the end of a run of 8 bytes.
+        Zeros so long that they cannot be data, from the clock after the last of ``dark_words`` of them on.
     found : Out(1)
         Strobe: a new alignment.
     """
@@ -204,19 +214,16 @@ class Aligner(wiring.Component):
         # LOS
         limit = los_words(g)
         run = settled(Signal(range(limit + 1)))
-        dark_words = max(2, DARK_BYTES // width)
         with m.If((self.line == 0) | ~self.signal):
             with m.If(run != limit):
                 m.d.sync += run.eq(run + 1)
             with m.If((run == limit) | ~self.signal):
                 m.d.sync += [self.los.eq(1), once.eq(0)]
-            m.d.sync += self.dark.eq(run >= dark_words)
+            m.d.sync += self.dark.eq(run >= dark_words(g) - 1)
         with m.Elif(run != 0):
             with m.If(run == limit):
                 m.d.sync += [self.los.eq(1), once.eq(0)]
-            m.d.sync += [run.eq(0), self.dark.eq(run >= dark_words)]
-        with m.Elif(self.dark):
-            m.d.sync += self.dark.eq(0)
+            m.d.sync += [run.eq(0), self.dark.eq(0)]
         return m
 
 

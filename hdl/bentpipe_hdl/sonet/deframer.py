@@ -1,12 +1,12 @@
 """The deframer: words of a line into overhead, alarms and cells."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.align import Aligner
 from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
-from bentpipe_hdl.sonet.pointer import PointerInterpreter, PointerState
+from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tc import CellDemapper, State
 from bentpipe_hdl.steady import settled, steady
@@ -62,7 +62,7 @@ class Deframer(wiring.Component):
     sef, lof, los, in_frame : Out(1)
         As in :class:`Aligner`.
     path_ais, lop : Out(1)
-        The pointer interpreter's state.
+        The path's state, of its pointer and its concatenation indicators.
     positive, negative, new_pointer, ndf : Out(1)
         Strobes of the pointer interpreter.
     pointer : Out(10)
@@ -99,7 +99,7 @@ class Deframer(wiring.Component):
                 "los": Out(1),
                 "in_frame": Out(1),
                 "path_ais": Out(1),
-                "lop": Out(1),
+                "lop": Out(1, init=1),
                 "early": Out(1),
                 "pointer_strobe": Out(1),
                 "positive": Out(1),
@@ -120,6 +120,7 @@ class Deframer(wiring.Component):
         m.submodules.key = key = FrameKey(g)
         m.submodules.parity = parity = FrameParity(g)
         m.submodules.interpreter = interpreter = PointerInterpreter()
+        m.submodules.path = path = PathState(g.n)
         m.submodules.demapper = demapper = CellDemapper(g)
         m.d.comb += [
             aligner.line.eq(self.line),
@@ -135,8 +136,8 @@ class Deframer(wiring.Component):
             self.idle.eq(demapper.idle),
             self.state.eq(demapper.state),
             self.pointer.eq(interpreter.active),
-            self.path_ais.eq(interpreter.state == PointerState.AIS),
-            self.lop.eq(interpreter.state == PointerState.LOP),
+            self.path_ais.eq(path.state == PointerState.AIS),
+            self.lop.eq(path.state == PointerState.LOP),
         ]
 
         # Descrambled words and their place.
@@ -176,8 +177,8 @@ class Deframer(wiring.Component):
         ]
 
         toh = self._transport(m, g, word, row, column, toh_word, parity)
-        self._pointer(m, g, toh, row, column, interpreter)
-        self._path(m, g, toh, word, row, column, toh_word, interpreter, demapper, aligner)
+        self._pointer(m, g, toh, row, column, interpreter, path)
+        self._path(m, g, toh, word, row, column, toh_word, interpreter, path, demapper, aligner)
         return m
 
     def _transport(self, m, g, word, row, column, toh_word, parity):
@@ -244,8 +245,12 @@ class Deframer(wiring.Component):
                 m.d.sync += [self.b1_errors.eq(some[n]), self.b2_errors.eq(total(more)), self.parity_strobe.eq(1)]
         return toh
 
-    def _pointer(self, m, g, toh, row, column, interpreter):
+    def _pointer(self, m, g, toh, row, column, interpreter, path):
         n = g.n
+        indicators = [ConcatenationIndicator() for _ in range(n - 1)]
+        for k, indicator in enumerate(indicators, 1):
+            m.submodules[f"indicator{k}"] = indicator
+            m.d.comb += [indicator.strobe.eq(path.strobe), path.states[k].eq(indicator.following)]
         at = 0 if g.wide else n // g.width  # word that has H2
         strobe = steady(Signal())
         have = strobe if g.wide else Signal()
@@ -253,10 +258,16 @@ class Deframer(wiring.Component):
             m.d.sync += have.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
         m.d.comb += interpreter.strobe.eq(strobe)
         if g.wide:
-            h1, h2 = toh[:8], toh[8 * n : 8 * n + 8]
-            m.d.comb += interpreter.word.eq(Cat(h2, h1))
-            with m.If(self.los | self.lof):
-                m.d.comb += interpreter.word.eq(0xFFFF)
+            m.d.comb += [path.strobe.eq(strobe), path.states[0].eq(interpreter.following)]
+            with m.If(strobe):
+                words = Signal(16 * n)  # all H1, then all H2
+                m.d.comb += words.eq(toh[: 16 * n])
+                with m.If(self.los | self.lof):
+                    m.d.comb += words.eq(~Const(0, 16 * n))
+                pairs = [(words[8 * k : 8 * k + 8], words[8 * (n + k) : 8 * (n + k + 1)]) for k in range(n)]
+                m.d.comb += interpreter.word.eq(Cat(*reversed(pairs[0])))
+                for indicator, pair in zip(indicators, pairs[1:], strict=True):
+                    m.d.comb += Cat(indicator.conc, indicator.ais).eq(Cat(*indicator.classify(*pair)))
         else:  # toh is a shift register: the newest word is on top; its H1 and H2 are kept for a clock
             h2 = toh[-8 * g.width :][:8]
             h1 = toh[-8 * g.width - 8 * n :][:8]
@@ -266,6 +277,21 @@ class Deframer(wiring.Component):
                 m.d.sync += strobe.eq(have)
                 with m.If(have):
                     m.d.sync += kept.eq(Mux(self.los | self.lof, 0xFFFF, Cat(h2, h1)))
+            # When all H2 are there, those of the others: a clock for what they are and one for their states. That is a
+            # clock or more before the SPE goes on.
+            all_there = Signal()
+            pairs = [(toh[8 * (n + k) :][:8], toh[8 * (2 * n + k) :][:8]) for k in range(1, n)]
+            m.d.comb += path.states[0].eq(interpreter.state)
+            with m.If(self.early):
+                m.d.sync += [
+                    all_there.eq((row == 3) & (column == 2 * n // g.width - 1) & (self.in_frame | self.los | self.lof)),
+                    path.strobe.eq(all_there),
+                ]
+                with m.If(all_there):
+                    for indicator, pair in zip(indicators, pairs, strict=True):
+                        conc, ais = indicator.classify(*pair)
+                        no_line = self.los | self.lof
+                        m.d.sync += [indicator.conc.eq(conc & ~no_line), indicator.ais.eq(ais | no_line)]
         with m.If(strobe):
             m.d.sync += [
                 self.pointer_strobe.eq(1),
@@ -283,11 +309,11 @@ class Deframer(wiring.Component):
                 self.ndf.eq(0),
             ]
 
-    def _path(self, m, g, toh, word, row, column, toh_word, interpreter, demapper, aligner):
+    def _path(self, m, g, toh, word, row, column, toh_word, interpreter, path, demapper, aligner):
         """Cut the SPE out of the frame, one word later than the overhead."""
         n, width = g.n, g.width
         bits = 8 * width
-        norm = interpreter.state == PointerState.NORM
+        norm = path.state == PointerState.NORM
         late = Signal(bits)
         late_toh = steady(Signal())
         m.d.sync += [late.eq(word), late_toh.eq(toh_word)]
@@ -317,8 +343,6 @@ class Deframer(wiring.Component):
         located, placed = settled(Signal(), 1), settled(Signal(), 1)
         whole = Signal()  # the sum of the SPE's words began with a J1
         regular = Signal()  # the last J1 came where an SPE's length after the one before led to expect it
-        with m.If(interpreter.strobe):
-            m.d.sync += located.eq(1)
         with m.If(begin | then_begin):
             m.d.sync += [placed.eq(1), next_row.eq(0), next_column.eq(0)]
             first = (next_row == 0) & (next_column == 0)
@@ -326,9 +350,11 @@ class Deframer(wiring.Component):
             m.d.sync += regular.eq(Mux(then_begin & emit, final, first))
             with m.If(begin):
                 m.d.sync += [spe_row.eq(0), spe_column.eq(0), next_column.eq(1)]
-        with m.If(aligner.found):
+        with m.If(self.early), m.If(~norm):  # as of the frame before in the clock of the strobe
             m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0)]
-        with m.If(self.early), m.If(~norm):
+        with m.If(path.strobe):
+            m.d.sync += located.eq(1)
+        with m.If(aligner.found):
             m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0)]
 
         active = interpreter.active

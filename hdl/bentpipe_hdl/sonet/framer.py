@@ -46,6 +46,7 @@ class FramerForce(data.Struct):
     b2: 1
     b3: 1
     pointer: 1  # the NDF bits inverted
+    concatenation: 1  # the other STS-1 have the pointer, too
 
 
 class Framer(wiring.Component):
@@ -77,8 +78,10 @@ class Framer(wiring.Component):
         Sent in K2 (instead of its low bits) and in G1 bits 5 to 7.
     force : In(FramerForce), hec_mask : In(8)
         Errors on purpose.
-    drift, increment, decrement, jump, target
-        As in :class:`PointerGenerator`; ``moved`` (strobe) tells that a request was served.
+    drift, increment, decrement, jump, target, served
+        As in :class:`PointerGenerator`.
+    moved : Out(1)
+        Strobe, after it has decided.
     active : Out(10), positive, negative : Out(1)
         The pointer's offset and what it did in this frame.
     frame : Out(1)
@@ -114,6 +117,7 @@ class Framer(wiring.Component):
                 "decrement": In(1),
                 "jump": In(1),
                 "target": In(10),
+                "served": Out(1),
                 "moved": Out(1),
                 "active": Out(10),
                 "positive": Out(1),
@@ -144,6 +148,7 @@ class Framer(wiring.Component):
             pointer.decrement.eq(self.decrement),
             pointer.jump.eq(self.jump),
             pointer.target.eq(self.target),
+            self.served.eq(pointer.served),
             self.active.eq(pointer.active),
             self.positive.eq(pointer.positive),
             self.negative.eq(pointer.negative),
@@ -214,12 +219,12 @@ class Framer(wiring.Component):
         a2 = Const(int.from_bytes(b"\x28" * n, "little"), 8 * n)
         first_row = int.from_bytes(b"\xf6" * n + b"\x28" * n + bytes(range(1, n + 1)), "little")
         toh = self._toh = Signal(24 * n, init=first_row)
-        concatenated = Signal(8)
+        others = Signal(16)
         k2 = Signal(8)
         word = pointer.word
         ss = o.ss
         m.d.comb += [
-            concatenated.eq(0x93 | (ss << 2)),
+            others.eq(Cat(Const(0x3FF, 10), ss, Const(0b1001, 4))),
             k2.eq(o.k2),
         ]
         with m.If(self.rdi_l | force.rdi_l):
@@ -232,7 +237,7 @@ class Framer(wiring.Component):
             m.d.comb += pointer.step.eq(1)
         with m.If(last):
             with m.If(row == 1):
-                m.d.sync += self.moved.eq(pointer.free)
+                m.d.sync += self.moved.eq(1)
             with m.Switch(row):
                 with m.Case(8):
                     m.d.sync += [toh.eq(Cat(a1, a2, self.j0, ids)), self.j0_sent.eq(1)]
@@ -242,16 +247,11 @@ class Framer(wiring.Component):
                 with m.Case(1):
                     m.d.sync += toh.eq(Cat(*(group(o.dcc1[i : i + 8]) for i in (0, 8, 16))))
                 with m.Case(2):
-                    m.d.sync += toh.eq(
-                        Cat(
-                            word[8:10],
-                            ss,
-                            word[12:] ^ force.pointer.replicate(4),
-                            *[concatenated] * (n - 1),
-                            group(word[:8], 0xFF),
-                            Const(0, 8 * n),
-                        )
-                    )
+                    first = Cat(word[:10], ss, word[12:] ^ force.pointer.replicate(4))
+                    with m.If(force.concatenation):
+                        m.d.comb += others.eq(first)
+                    words = [first, *[others] * (n - 1)]
+                    m.d.sync += toh.eq(Cat(*(w[8:] for w in words), *(w[:8] for w in words), Const(0, 8 * n)))
                 with m.Case(3):
                     b2 = parity.b2 ^ force.b2.replicate(8 * n)
                     m.d.sync += toh.eq(Cat(b2, group(o.k1), group(k2)))

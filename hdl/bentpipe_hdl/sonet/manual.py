@@ -6,6 +6,7 @@
 from amaranth.hdl import Fragment
 
 from bentpipe_hdl.sonet.alarms import ALARMS
+from bentpipe_hdl.sonet.align import dark_bytes
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.line import SonetLine
 from bentpipe_hdl.sonet.terminal import COUNTERS, REGISTERS
@@ -20,7 +21,7 @@ TRANSPORT = (
     ("B1", "2", "BIP-8 over the scrambled frame before", "errors counted"),
     ("E1, F1", "2", "register", "register"),
     ("D1-D3", "3", "register", "register"),
-    ("H1, H2", "4", "pointer, NDF, ss; in the other STS-1 93 FF", "pointer interpreter"),
+    ("H1, H2", "4", "pointer, NDF, ss; in the other STS-1 93 FF", "pointer interpreter, concatenation indicators"),
     ("H3", "4", "a unit of the SPE in a negative movement, else 0", "the same"),
     ("B2", "5", "BIP-8N over line overhead and SPE of the frame before", "errors counted, sent back in M1"),
     ("K1", "5", "register", "register"),
@@ -110,7 +111,20 @@ Path overhead, first column of the SPE:
 
 LOS and LOF clear the line's and section's other alarms; those and AIS-L make the pointer interpreter see all
 ones, and thus AIS-P, which clears the path's alarms. No cells come while LOS, LOF, AIS-L, AIS-P, LOP-P or
-UNEQ-P stands, and none from the first 8 bytes of zeros on. An RDI stays for at least 20 frames.
+UNEQ-P stands, nor from {dark_bytes(Geometry(3, 9))} (STS-3c) or {dark_bytes(Geometry(12, 36))} (STS-12c) bytes of \
+zeros on, that is 0.9 us, with the narrow words
+{dark_bytes(Geometry(3, 1))} and {dark_bytes(Geometry(12, 4))}: a word of zeros of 8 bytes or more is \
+a loss of signal by 2^-64, and cells stop long before LOS may
+be declared (2.3 us). With wide words no cell is delivered that has one of these zeros. An RDI stays for at least 20
+frames.
+
+Each STS-1 has a state. That of the first is its pointer's: NORM, LOP or AIS, LOP after reset. Without NORM no offset is
+known: three equal valid pointers lead to NORM from anywhere, a single NDF from AIS too; 3 words of all ones to AIS; 8
+words in a row that are neither to LOP. The others must have the concatenation indication 1001xx11 11111111: three lead
+to CONC, 3 words of all ones to AISC, 8 words in a row that are neither to LOPC, where they begin (G.783 annex A, EN 300
+417-1-1 annex B). The path is normal if the first is in NORM and the others in CONC, it has AIS-P if all are in AIS and
+AISC, and in any other case LOP-P: so three STS-1 with a pointer each give no cells, and neither do those of which some
+have AIS. An AIS-P that ends with an NDF goes through LOP-P for the two frames until the others are in CONC.
 
 The trace mismatch counts messages, three of them, and the order of consequences for RDI-P is server (101),
 connectivity (110), payload (010), none (001): choices of this implementation.

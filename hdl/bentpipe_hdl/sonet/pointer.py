@@ -1,4 +1,4 @@
-"""Pointer generation and interpretation (GR-253 clause 5.1, G.783 annex C)."""
+"""Pointer generation and interpretation (GR-253 clause 5.1, G.783 annex A, EN 300 417-1-1 annex B)."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
@@ -8,7 +8,15 @@ from bentpipe_hdl.sonet.bip import ones
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
 from bentpipe_hdl.steady import settled
 
-__all__ = ["D_BITS", "I_BITS", "PointerGenerator", "PointerInterpreter", "PointerState"]
+__all__ = [
+    "D_BITS",
+    "I_BITS",
+    "ConcatenationIndicator",
+    "PathState",
+    "PointerGenerator",
+    "PointerInterpreter",
+    "PointerState",
+]
 
 I_BITS = 0x2AA
 D_BITS = 0x155
@@ -44,13 +52,13 @@ class PointerGenerator(wiring.Component):
     drift : In(signed 24)
         Units of N bytes a frame that the path is slower than the line, in 2**-24: 1 ppm is 783e-6 units a frame.
     increment, decrement : In(1)
-        Requests; with ``step``, remembered by whoever asks until ``moved``.
+        Requests; they go before those of the drift, and are remembered by whoever asks until ``served``.
     jump : In(1), target : In(10)
-        Request for a new offset with NDF.
+        Request for a new offset with NDF; it goes before the others.
     word : Out(16)
         H1 and H2, without the ss bits.
-    free : Out(1)
-        A request is served at the next ``step``.
+    served : Out(1)
+        With ``step``, combinational: the requests of this clock are served.
     positive, negative, jumping : Out(1)
         What this frame does.
     active : Out(10)
@@ -71,7 +79,7 @@ class PointerGenerator(wiring.Component):
                 "jump": In(1),
                 "target": In(10),
                 "word": Out(16, init=0x6000 | pointer),
-                "free": Out(1),
+                "served": Out(1),
                 "positive": Out(1),
                 "negative": Out(1),
                 "jumping": Out(1),
@@ -84,11 +92,12 @@ class PointerGenerator(wiring.Component):
         quiet = Signal(2, init=3)  # frames without a movement, up to 3
         debt = Signal(28)  # two's complement, 2**-24 units
         whole = Signal(28)
-        up, down = Signal(), Signal()
+        asked, up, down = Signal(), Signal(), Signal()
         m.d.comb += [
-            self.free.eq(quiet == 3),
-            up.eq(self.increment | (~whole[27] & (whole[24:27] != 0))),
-            down.eq(self.decrement | (whole[27] & (whole[24:27] != 7))),
+            self.served.eq(self.step & (quiet == 3)),
+            asked.eq(self.increment | self.decrement),
+            up.eq(Mux(asked, self.increment, ~whole[27] & (whole[24:27] != 0))),
+            down.eq(Mux(asked, ~self.increment, whole[27] & (whole[24:27] != 7))),
         ]
         with m.If(self.prepare):
             m.d.sync += whole.eq(debt + self.drift.as_signed())
@@ -100,7 +109,7 @@ class PointerGenerator(wiring.Component):
                 self.jumping.eq(0),
                 debt.eq(whole),
             ]
-            with m.If(~self.free):
+            with m.If(quiet != 3):
                 m.d.sync += quiet.eq(quiet + 1)
                 # what cannot be moved in time piles up, but not over its sign
                 with m.If((whole[24:28] == 7) | (whole[24:28] == 8)):
@@ -112,29 +121,29 @@ class PointerGenerator(wiring.Component):
                     self.jumping.eq(1),
                     quiet.eq(0),
                 ]
-            with m.Elif(up & ~down):
+            with m.Elif(up):
                 m.d.sync += [
                     self.word.eq(Cat(self.active ^ I_BITS, Const(0b011000, 6))),
                     self.active.eq(_plus_one(self.active)),
                     self.positive.eq(1),
                     quiet.eq(0),
                 ]
-                with m.If(~self.increment):
+                with m.If(~asked):
                     m.d.sync += debt.eq(whole - (1 << 24))
-            with m.Elif(down & ~up):
+            with m.Elif(down):
                 m.d.sync += [
                     self.word.eq(Cat(self.active ^ D_BITS, Const(0b011000, 6))),
                     self.active.eq(_minus_one(self.active)),
                     self.negative.eq(1),
                     quiet.eq(0),
                 ]
-                with m.If(~self.decrement):
+                with m.If(~asked):
                     m.d.sync += debt.eq(whole + (1 << 24))
         return m
 
 
 class PointerState(enum.Enum, shape=unsigned(2)):
-    """States of the interpreter."""
+    """States of a pointer interpreter, of a concatenation indicator (CONC, LOPC, AISC) and of a path."""
 
     NORM = 0
     LOP = 1
@@ -142,7 +151,9 @@ class PointerState(enum.Enum, shape=unsigned(2)):
 
 
 class PointerInterpreter(wiring.Component):
-    """Follows H1 and H2 of each frame.
+    """Follows H1 and H2 of each frame, those of the first STS-1.
+
+    It begins in LOP. The offset is known in NORM only: in LOP and AIS any offset in range is a new one.
 
     Members
     -------
@@ -156,6 +167,8 @@ class PointerInterpreter(wiring.Component):
         With ``strobe``, combinational: an NDF.
     active : Out(10)
         The offset, from the clock after ``strobe``.
+    following : Out(PointerState)
+        With ``strobe``, combinational: ``state`` from the next clock on.
     state : Out(PointerState)
     """
 
@@ -166,7 +179,8 @@ class PointerInterpreter(wiring.Component):
     jump: Out(1)
     flagged: Out(1)
     active: Out(10, init=522)
-    state: Out(PointerState)
+    following: Out(PointerState)
+    state: Out(PointerState, init=PointerState.LOP)
 
     def __init__(self):
         self.recent = Signal(2)  # frames that must pass before the next movement
@@ -181,7 +195,7 @@ class PointerInterpreter(wiring.Component):
         bad_count, flag_count, ais_count = self.bad_count, self.flag_count, self.ais_count
         offset = self.word[:10]
         ndf = self.word[12:]
-        disabled, enabled, in_range, same = Signal(), Signal(), Signal(), Signal()
+        in_norm, disabled, enabled, in_range, same = Signal(), Signal(), Signal(), Signal(), Signal()
         majority_i, majority_d = Signal(), Signal()
         inverted = Signal(10)
         ais, norm, flag, inc, dec, bad, other = (
@@ -189,8 +203,10 @@ class PointerInterpreter(wiring.Component):
         )
         third = Signal()
         settled(self.state.as_value(), PointerState.NORM.value)
+        m.d.comb += self.following.eq(self.state)
         with m.If(self.strobe):
             m.d.comb += [
+                in_norm.eq(self.state == PointerState.NORM),
                 ais.eq(self.word == 0xFFFF),
                 disabled.eq(Cat(ndf == code for code in DISABLED).any()),
                 enabled.eq(Cat(ndf == code for code in ENABLED).any()),
@@ -199,12 +215,12 @@ class PointerInterpreter(wiring.Component):
                 inverted.eq(offset ^ self.active),
                 majority_i.eq(ones(inverted[1::2]) >= 3),
                 majority_d.eq(ones(inverted[0::2]) >= 3),
-                norm.eq(disabled & same),
+                norm.eq(in_norm & disabled & same),
                 flag.eq(enabled & in_range),
-                inc.eq(disabled & ~same & majority_i & ~majority_d & (recent == 0)),
-                dec.eq(disabled & ~same & ~majority_i & majority_d & (recent == 0)),
+                inc.eq(in_norm & disabled & ~same & majority_i & ~majority_d & (recent == 0)),
+                dec.eq(in_norm & disabled & ~same & ~majority_i & majority_d & (recent == 0)),
                 bad.eq(~ais & ~norm & ~flag & ~inc & ~dec),
-                other.eq(disabled & in_range & (~same | (self.state != PointerState.NORM))),
+                other.eq(disabled & in_range & ~norm),
                 third.eq(other & (equal == 2) & (offset == candidate)),
             ]
             with m.If(recent != 0):
@@ -224,30 +240,118 @@ class PointerInterpreter(wiring.Component):
             with m.If(ais):
                 m.d.sync += ais_count.eq(Mux(ais_count == 2, 2, ais_count + 1))
 
+            m.d.sync += self.state.eq(self.following)
             with m.If(third):
-                m.d.comb += self.jump.eq(1)
+                m.d.comb += [self.jump.eq(1), self.following.eq(PointerState.NORM)]
                 m.d.sync += [
                     self.active.eq(offset),
-                    self.state.eq(PointerState.NORM),
                     bad_count.eq(0),
                     flag_count.eq(0),
                     equal.eq(0),
                 ]
             with m.Elif(ais & (ais_count == 2)):
-                m.d.sync += self.state.eq(PointerState.AIS)
-            with m.Elif(self.state == PointerState.NORM):
-                with m.If((bad & (bad_count == 7)) | (flag & (flag_count == 7))):
-                    m.d.sync += self.state.eq(PointerState.LOP)
-                with m.Elif(inc):
-                    m.d.comb += self.positive.eq(1)
-                    m.d.sync += [self.active.eq(_plus_one(self.active)), recent.eq(3)]
-                with m.Elif(dec):
-                    m.d.comb += self.negative.eq(1)
-                    m.d.sync += [self.active.eq(_minus_one(self.active)), recent.eq(3)]
-                with m.Elif(flag):
-                    m.d.comb += [self.jump.eq(1), self.flagged.eq(1)]
-                    m.d.sync += [self.active.eq(offset), recent.eq(3)]
-            with m.Elif(flag & (self.state == PointerState.AIS)):
-                m.d.comb += [self.jump.eq(1), self.flagged.eq(1)]
-                m.d.sync += [self.active.eq(offset), self.state.eq(PointerState.NORM), recent.eq(3)]
+                m.d.comb += self.following.eq(PointerState.AIS)
+            with m.Elif((bad & (bad_count == 7)) | (flag & (flag_count == 7) & in_norm)):
+                m.d.comb += self.following.eq(PointerState.LOP)
+            with m.Elif(inc):
+                m.d.comb += self.positive.eq(1)
+                m.d.sync += [self.active.eq(_plus_one(self.active)), recent.eq(3)]
+            with m.Elif(dec):
+                m.d.comb += self.negative.eq(1)
+                m.d.sync += [self.active.eq(_minus_one(self.active)), recent.eq(3)]
+            with m.Elif(flag & (self.state != PointerState.LOP)):
+                m.d.comb += [self.jump.eq(1), self.flagged.eq(1), self.following.eq(PointerState.NORM)]
+                m.d.sync += [self.active.eq(offset), recent.eq(3)]
+        return m
+
+
+class ConcatenationIndicator(wiring.Component):
+    """Follows what the second and the further STS-1 of an STS-Nc have for H1 and H2: 1001xx11 11111111.
+
+    The states are CONC (NORM), LOPC and AISC. It begins in LOPC; 3 indications in a row lead to CONC, 3 words of all
+    ones to AISC, 8 words that are neither from CONC and from AISC to LOPC.
+
+    Members
+    -------
+    strobe : In(1), conc : In(1), ais : In(1)
+        The frame's word is the indication; it is all ones (:meth:`classify`).
+    following : Out(PointerState)
+        With ``strobe``, combinational: ``state`` from the next clock on.
+    state : Out(PointerState)
+    """
+
+    strobe: In(1)
+    conc: In(1)
+    ais: In(1)
+    following: Out(PointerState)
+    state: Out(PointerState, init=PointerState.LOP)
+
+    def __init__(self):
+        self.count = Signal(3)  # words of the last one's kind in a row, before that of this clock
+        self.last_conc, self.last_ais = Signal(), Signal()
+        super().__init__()
+
+    @staticmethod
+    def classify(h1, h2):
+        """``(conc, ais)`` of two bytes, as values."""
+        ones = h2.all() & h1[:2].all()
+        return ones & (h1[4:] == 0b1001), ones & h1[2:].all()
+
+    def elaborate(self, platform):
+        m = Module()
+        again, run = Signal(), Signal(3)
+        settled(self.state.as_value(), PointerState.NORM.value)
+        m.d.comb += self.following.eq(self.state)
+        with m.If(self.strobe):
+            m.d.comb += [
+                again.eq((self.conc == self.last_conc) & (self.ais == self.last_ais)),
+                run.eq(Mux(again, self.count, 0)),
+            ]
+            m.d.sync += [
+                self.last_conc.eq(self.conc),
+                self.last_ais.eq(self.ais),
+                self.count.eq(Mux(run == 7, 7, run + 1)),
+                self.state.eq(self.following),
+            ]
+            with m.If(self.conc):
+                with m.If(run >= 2):
+                    m.d.comb += self.following.eq(PointerState.NORM)
+            with m.Elif(self.ais):
+                with m.If(run >= 2):
+                    m.d.comb += self.following.eq(PointerState.AIS)
+            with m.Elif(run == 7):
+                m.d.comb += self.following.eq(PointerState.LOP)
+        return m
+
+
+class PathState(wiring.Component):
+    """The state of an STS-Nc path: NORM if its pointer is in NORM and all N - 1 concatenation indicators are in CONC,
+    AIS if all N are in AIS or AISC, and LOP in any other case.
+
+    Members
+    -------
+    strobe : In(1), states : In(PointerState) * N
+        The pointer's and the indicators' states after this frame.
+    state : Out(PointerState)
+        From the clock after ``strobe``.
+    """
+
+    def __init__(self, n):
+        self._n = n
+        super().__init__(
+            {
+                "strobe": In(1),
+                "states": In(PointerState).array(n),
+                "state": Out(PointerState, init=PointerState.LOP),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        settled(self.state.as_value(), PointerState.NORM.value)
+        with m.If(self.strobe):
+            m.d.sync += self.state.eq(PointerState.LOP)
+            for state in (PointerState.NORM, PointerState.AIS):
+                with m.If(Cat(each == state for each in self.states).all()):
+                    m.d.sync += self.state.eq(state)
         return m

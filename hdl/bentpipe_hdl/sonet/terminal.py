@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, EnableInserter, Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.csr import CsrMap, CsrSignature
@@ -15,6 +15,9 @@ from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
 from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["COUNTERS", "REGISTERS", "RegisterInfo", "SonetTerminal", "Termination", "register"]
+
+AFTER_RESET = {"sef": 1, "lop_p": 1}
+"""Defects that stand after reset: frame and pointer are still to be found."""
 
 RDI_FRAMES = 20
 """An RDI once sent stays for at least so many frames."""
@@ -52,7 +55,6 @@ Settings = data.StructLayout(
         "force": FramerForce,
         "hec_mask": 8,
         "drift": 24,
-        "target": 10,
         "c2_expected": 8,
         "auto_rdi": 1,
         "auto_rei": 1,
@@ -64,6 +66,9 @@ Settings = data.StructLayout(
         "j1_form": TraceForm,
     }
 )
+
+WAITING_MOVES = 16
+"""Pointer requests that can wait: one is served every fourth frame."""
 
 TABLES = ("j0_sent", "j1_sent", "j0_expected", "j1_expected")
 """Trace memories of 64 bytes."""
@@ -87,8 +92,10 @@ class Termination(wiring.Component):
     rx_cell, rx_valid, rx_hec_error, rx_corrected
         Cells received, as in :class:`CellDemapper`.
     settings : In(Settings)
-    increment, decrement, jump : In(1)
-        Pointer requests, held until ``moved``.
+    increment, decrement, jump : In(1), target : In(10)
+        Pointer requests, held until ``served``.
+    served : Out(1)
+        Combinational: the requests of this clock are served.
     latch : In(1)
         Copies the counters into ``counters`` and clears them.
     table : In(2), table_address : In(6), table_data : In(8), table_write : In(1)
@@ -118,13 +125,14 @@ class Termination(wiring.Component):
                 "increment": In(1),
                 "decrement": In(1),
                 "jump": In(1),
-                "moved": Out(1),
+                "target": In(10),
+                "served": Out(1),
                 "latch": In(1),
                 "table": In(2),
                 "table_address": In(6),
                 "table_data": In(8),
                 "table_write": In(1),
-                "defects": Out(Defects, init={"sef": 1}),
+                "defects": Out(Defects, init=AFTER_RESET),
                 "poll": Out(1),
                 "received": Out(data.StructLayout(RECEIVED)),
                 "counters": Out(data.ArrayLayout(32, len(COUNTERS))),
@@ -154,8 +162,8 @@ class Termination(wiring.Component):
             framer.increment.eq(self.increment),
             framer.decrement.eq(self.decrement),
             framer.jump.eq(self.jump),
-            framer.target.eq(s.target),
-            self.moved.eq(framer.moved),
+            framer.target.eq(self.target),
+            self.served.eq(framer.served),
             self.sent_pointer.eq(framer.active),
             rx.line.eq(self.line_in),
             rx.signal.eq(self.signal),
@@ -388,6 +396,7 @@ def _force_fields():
         "b2": "B2 inverted",
         "b3": "B3 inverted",
         "pointer": "NDF bits inverted: in each frame, a new pointer",
+        "concatenation": "H1, H2 of the other STS-1 as those of the first",
     }
     return tuple((k, 1, name, text) for k, (name, text) in enumerate(texts.items()))
 
@@ -448,13 +457,21 @@ REGISTERS = (
         "move",
         0x0D,
         "wo",
-        "One pointer movement.",
+        f"One pointer movement: jump, else increment, else decrement. They wait for their time, up to {WAITING_MOVES} "
+        "of them; what comes then is refused, and counted.",
         (
             (0, 1, "increment", ""),
             (1, 1, "decrement", ""),
             (2, 1, "jump", "to `target`, with NDF"),
             (16, 10, "target", ""),
         ),
+    ),
+    RegisterInfo(
+        "moves",
+        0x0E,
+        "ro",
+        "What became of `move`.",
+        ((0, 5, "waiting", ""), (16, 16, "refused", "wraps")),
     ),
     *(RegisterInfo(f"sent_{name}", address, "rw", f"{name.upper()} to be sent.") for name, address in _SENT.items()),
     *(
@@ -551,10 +568,25 @@ class SonetTerminal(wiring.Component):
 
         # Requests wait for the word clock, and pointer movements for their time.
         w_data = self.csr.w_data
-        asked = settled(Signal(3))
-        m.d.comb += Cat(core.increment, core.decrement, core.jump).eq(asked)
-        with m.If(core.moved), m.If(self.enable):
-            m.d.sync += asked.eq(0)
+        moves = memory.Memory(shape=13, depth=WAITING_MOVES, init=[])
+        m.submodules.moves = moves
+        put_move, next_move = moves.write_port(), moves.read_port(domain="comb")
+        level, refused = settled(Signal(range(WAITING_MOVES + 1))), Signal(16)
+        asks, moved = Signal(), Signal()
+        m.d.comb += [put_move.data.eq(Cat(w_data[:3], w_data[16:26])), core.target.eq(next_move.data[3:])]
+        with m.If(level != 0):
+            m.d.comb += Cat(core.increment, core.decrement, core.jump).eq(next_move.data[:3])
+            m.d.comb += moved.eq(core.served & self.enable)
+        with m.If(moved):
+            m.d.sync += next_move.addr.eq(next_move.addr + 1)
+        with m.If(self.csr.w_en), m.If(self.csr.addr == register("move").address):
+            with m.If(level == WAITING_MOVES):
+                m.d.sync += refused.eq(refused + 1)
+            with m.Else():
+                m.d.comb += [asks.eq(1), put_move.en.eq(1)]
+                m.d.sync += put_move.addr.eq(put_move.addr + 1)
+        with m.If(asks ^ moved):
+            m.d.sync += level.eq(Mux(asks, level + 1, level - 1))
         latch = settled(Signal())
         m.d.comb += core.latch.eq(latch)
         table = Signal(18)
@@ -569,12 +601,10 @@ class SonetTerminal(wiring.Component):
             m.d.sync += [latch.eq(0), table_write.eq(0)]
         with m.If(self.csr.w_en), m.If(self.csr.addr == register("latch").address):
             m.d.sync += latch.eq(1)
-        with m.If(self.csr.w_en), m.If(self.csr.addr == register("move").address):
-            m.d.sync += [asked.eq(w_data[:3]), s.target.eq(w_data[16:26])]
         with m.If(self.csr.w_en), m.If(self.csr.addr == register("trace").address):
             m.d.sync += [table.eq(w_data), table_write.eq(1)]
 
-        before = Signal(len(ALARMS), init=1 << [a.name for a in ALARMS].index("sef"))
+        before = Signal(Defects, init=AFTER_RESET).as_value()
         changed = Signal(len(ALARMS))
         mask = Signal(len(ALARMS))
         defects = core.defects.as_value()
@@ -593,6 +623,7 @@ class SonetTerminal(wiring.Component):
             m.d.sync += look.eq(1)
             with m.If(self.csr.addr == register("changed").address):
                 m.d.sync += [before.eq(before), changed.eq(changed & ~w_data)]  # `look` follows
+        get("moves", Cat(level, Const(0, 16 - len(level)), refused))
         get("defects", defects)
         get("changed", changed)
         put("interrupt_mask", mask)

@@ -1,4 +1,5 @@
-"""Proofs, for all inputs and all times, of the delineator, the header automaton and the pointer interpreter."""
+"""Proofs, for all inputs and all times, of the delineator, the header automaton, the pointer interpreter and the
+concatenation indicators."""
 
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Mux, Signal
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.sonet.pointer import PointerInterpreter, PointerState
+from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.tc import SYNDROMES, Delineation, State, _syndrome
 from models.hec import hec
 
@@ -173,6 +174,7 @@ class PointerSpec(Elaboratable):
         i_count = sum((offset[b] != dut.active[b] for b in (3, 5, 7, 9)), offset[1] != dut.active[1])
         d_count = sum((offset[b] != dut.active[b] for b in (2, 4, 6, 8)), offset[0] != dut.active[0])
         legal = offset <= 782
+        norm = dut.state == PointerState.NORM  # elsewhere there is no offset to compare with
         ais = Signal()
         flag = Signal()
         move_up, move_down, invalid = Signal(), Signal(), Signal()
@@ -180,9 +182,9 @@ class PointerSpec(Elaboratable):
         m.d.comb += [
             ais.eq(self.word == 0xFFFF),
             flag.eq(enabled & legal & ~ais),
-            move_up.eq(disabled & (offset != dut.active) & (i_count >= 3) & (d_count < 3) & (since == 3)),
-            move_down.eq(disabled & (offset != dut.active) & (d_count >= 3) & (i_count < 3) & (since == 3)),
-            invalid.eq(~ais & ~flag & ~move_up & ~move_down & ~(disabled & (offset == dut.active))),
+            move_up.eq(norm & disabled & (offset != dut.active) & (i_count >= 3) & (d_count < 3) & (since == 3)),
+            move_down.eq(norm & disabled & (offset != dut.active) & (d_count >= 3) & (i_count < 3) & (since == 3)),
+            invalid.eq(~ais & ~flag & ~move_up & ~move_down & ~(norm & disabled & (offset == dut.active))),
         ]
         ais_run, flag_run, bad_run, same_run = Signal(2), Signal(4), Signal(4), Signal(2)
         last = Signal(10)
@@ -203,17 +205,16 @@ class PointerSpec(Elaboratable):
             with m.If(dut.positive | dut.negative | dut.flagged):
                 m.d.sync += since.eq(0)
 
-        norm = dut.state == PointerState.NORM
         up = Mux(dut.active == 782, 0, dut.active + 1)
         down = Mux(dut.active == 0, 782, dut.active - 1)
-        lop = norm & ~third & ((invalid & (bad_run == 7)) | (flag & (flag_run == 7)))
+        lop = ~third & ((invalid & (bad_run == 7)) | (norm & flag & (flag_run == 7)))
         takes = ~third & flag & ~lop & (norm | (dut.state == PointerState.AIS))
         expected, next_state = Signal(10), Signal(PointerState)
         m.d.comb += [expected.eq(dut.active), next_state.eq(dut.state)]
         with m.If(self.strobe):
             m.d.comb += [
-                Assert(dut.positive == (norm & move_up & ~third)),
-                Assert(dut.negative == (norm & move_down & ~third)),
+                Assert(dut.positive == (move_up & ~third)),
+                Assert(dut.negative == (move_down & ~third)),
                 Assert(dut.flagged == takes),
                 Assert(dut.jump == (takes | third)),
             ]
@@ -237,7 +238,9 @@ class PointerSpec(Elaboratable):
         with m.If(started):
             m.d.comb += [Assert(dut.active == was), Assert(dut.state == was_state)]
         with m.Else():
-            m.d.comb += [Assert(dut.active == 522), Assert(dut.state == PointerState.NORM)]
+            m.d.comb += Assert(dut.state == PointerState.LOP)
+        with m.If(self.strobe):
+            m.d.comb += Assert(dut.following == next_state)
         # strengthening
         m.d.comb += [
             Assert(dut.active <= 782),
@@ -252,6 +255,81 @@ class PointerSpec(Elaboratable):
         ]
         with m.If(same_run != 0):
             m.d.comb += Assert(dut.candidate == last)
+        return m
+
+
+class ConcatenationSpec(Elaboratable):
+    """The three states, with a shift register of the last 8 words' kinds instead of a count."""
+
+    def __init__(self):
+        self.strobe, self.word = Signal(), Signal(16)
+        self.inputs = [self.strobe, self.word]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = ConcatenationIndicator()
+        conc, ais = dut.classify(self.word[8:], self.word[:8])
+        m.d.comb += [dut.strobe.eq(self.strobe), dut.conc.eq(conc), dut.ais.eq(ais)]
+        is_conc, is_ais = Signal(), Signal()
+        m.d.comb += [is_conc.eq(self.word.matches("1001--1111111111")), is_ais.eq(self.word == 0xFFFF)]
+        concs, aises, bads = (Signal(7, name=name) for name in ("concs", "aises", "bads"))  # the newest lowest
+        new_concs, new_aises, new_bads = (Signal(8, name=f"new_{name}") for name in ("concs", "aises", "bads"))
+        m.d.comb += [
+            new_concs.eq(Cat(is_conc, concs)),
+            new_aises.eq(Cat(is_ais, aises)),
+            new_bads.eq(Cat(~is_conc & ~is_ais, bads)),
+        ]
+        expected, was = Signal(PointerState), Signal(PointerState, init=PointerState.LOP)
+        m.d.comb += expected.eq(dut.state)
+        with m.If(self.strobe):
+            m.d.sync += [concs.eq(new_concs), aises.eq(new_aises), bads.eq(new_bads)]
+            with m.If(new_concs[:3].all()):
+                m.d.comb += expected.eq(PointerState.NORM)
+            with m.Elif(new_aises[:3].all()):
+                m.d.comb += expected.eq(PointerState.AIS)
+            with m.Elif(new_bads.all()):
+                m.d.comb += expected.eq(PointerState.LOP)
+        m.d.sync += was.eq(expected)
+        m.d.comb += [
+            Assert(dut.following == expected),
+            Assert(dut.state == was),
+            Assert(dut.state.as_value() != 3),
+        ]
+        # strengthening: the count is the run of the newest kind
+        for kind, history in ((dut.last_conc, concs), (dut.last_ais, aises), (~dut.last_conc & ~dut.last_ais, bads)):
+            m.d.comb += Assert((dut.count == 0) | (history[0] == kind))
+            for k in range(1, 8):
+                run = history[:k].all() & (1 if k == 7 else ~history[k])
+                with m.If(run):
+                    m.d.comb += Assert(dut.count == k)
+        m.d.comb += Assert(~(dut.last_conc & dut.last_ais))
+        with m.If(dut.count == 0):
+            m.d.comb += Assert(~(concs | aises | bads).any())
+        m.d.comb += [Assert((concs & aises) == 0), Assert((concs & bads) == 0), Assert((aises & bads) == 0)]
+        return m
+
+
+class PathSpec(Elaboratable):
+    """The path's state from three members."""
+
+    def __init__(self):
+        self.strobe, self.states = Signal(), [Signal(PointerState, name=f"state{k}") for k in range(3)]
+        self.inputs = [self.strobe, *(state.as_value() for state in self.states)]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = PathState(3)
+        m.d.comb += dut.strobe.eq(self.strobe)
+        expected, was = Signal(2), Signal(2, init=1)
+        a, b, c = (state.as_value() for state in self.states)
+        for member, state in zip(dut.states, self.states, strict=True):
+            m.d.comb += member.eq(state)
+        m.d.comb += expected.eq(dut.state.as_value())
+        with m.If(self.strobe):
+            m.d.comb += expected.eq(Mux((a == b) & (b == c) & (a != 1), a, 1))
+        m.d.sync += was.eq(expected)
+        m.d.comb += [Assume(state != 3) for state in (a, b, c)]
+        m.d.comb += Assert(dut.state.as_value() == was)
         return m
 
 
@@ -306,6 +384,14 @@ def test_headers():
 
 def test_pointer_interpreter(tmp_path):
     prove(PointerSpec(), tmp_path, 6)
+
+
+def test_concatenation_indicator(tmp_path):
+    prove(ConcatenationSpec(), tmp_path, 6)
+
+
+def test_path_state(tmp_path):
+    prove(PathSpec(), tmp_path, 4)
 
 
 def test_the_runner_finds_a_fault(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
 
-from models.sonet.pointer import LAST, PointerModel
+from models.sonet.pointer import LAST, PathModel
 from models.sonet.tc import CellSink, CellSource
 
 ROWS = 9
@@ -102,8 +102,16 @@ class ModelFramer:
             self._at = (self._at + len(piece)) % (ROWS * 87 * n)
         return bytes(out)
 
-    def frame(self, action: str = "", new_pointer: int = 0, line_ais=False, path_ais=False) -> bytes:
-        """One frame. ``action``: "inc", "dec", "ndf" (to ``new_pointer``) or nothing."""
+    def frame(
+        self,
+        action: str = "",
+        new_pointer: int = 0,
+        line_ais=False,
+        path_ais=False,
+        words: dict[int, int] | None = None,
+    ) -> bytes:
+        """One frame. ``action``: "inc", "dec", "ndf" (to ``new_pointer``) or nothing. ``words``: what some STS-1,
+        counted from 0, have in H1 and H2 instead."""
         n, o = self.n, self.overhead
         z = bytes(n - 1)
         word = 0x6000 | o.ss << 10 | self.pointer
@@ -127,14 +135,16 @@ class ModelFramer:
             elif row == 2:
                 toh = b"".join(bytes([x]) + z for x in d[:3])
             elif row == 3:
-                cat = bytes([0x93 | o.ss << 2])
+                pointers = [word, *[0x93FF | o.ss << 10] * (n - 1)]
+                for k, other in (words or {}).items():
+                    pointers[k] = other
                 if action == "inc":
                     stuff = bytes(n)
                     self.pointer = 0 if self.pointer == LAST else self.pointer + 1
                 if action == "dec":
                     h3 = self._spe(n)
                     self.pointer = LAST if self.pointer == 0 else self.pointer - 1
-                toh = bytes([word >> 8]) + cat * (n - 1) + bytes([word & 0xFF]) + b"\xff" * (n - 1) + h3
+                toh = bytes(w >> 8 for w in pointers) + bytes(w & 0xFF for w in pointers) + h3
                 body = stuff + self._spe(87 * n - len(stuff))
             elif row == 4:
                 toh = self._b2 + bytes([o.k1]) + z + bytes([o.k2]) + z
@@ -188,9 +198,9 @@ class ReceivedFrame:
 class ModelReceiver:
     """Takes line octets at any bit offset: finds the frame, descrambles, checks, interprets, delineates."""
 
-    def __init__(self, n: int, pointer: int = 522):
+    def __init__(self, n: int):
         self.n = n
-        self.pointer = PointerModel(pointer)
+        self.path_state = PathModel(n)
         self.cells = CellSink()
         self.frames: list[ReceivedFrame] = []
         self.b3_errors: list[int] = []
@@ -237,13 +247,16 @@ class ModelReceiver:
         for r, row in enumerate(rows):
             body, first = row[3 * n :], (r - 3) % ROWS * 87
             if r == 3:
-                result.indication, move = self.pointer.step(result.pointer_word)
+                words = [row[k] << 8 | row[n + k] for k in range(n)]
+                result.indication, move = self.path_state.step(words)
+                if self.path_state.state != "NORM":
+                    self._spe = None
                 if move > 0:
                     body, first = body[n:], 1
                 if move < 0:
                     self._take(row[2 * n : 3 * n])
-            at = (self.pointer.active - first) * n
-            if self.pointer.state == "NORM" and 0 <= at < len(body):
+            at = (self.path_state.pointer.active - first) * n
+            if self.path_state.state == "NORM" and 0 <= at < len(body):
                 self._take(body[:at])
                 self._start()
                 self._take(body[at:])

@@ -40,7 +40,7 @@ int distance(const uint32_t* a, const uint32_t* b) {
 
 struct Counts {  // of what one end received
     uint64_t cells, payload_bad, header_bad, lost, repeated, alien, discarded, corrected, errors;
-    uint64_t first_cell, last_bad;  // words
+    uint64_t first_cell, last_bad, last_cell;  // words
 };
 
 struct End {
@@ -53,9 +53,9 @@ struct End {
     // the channel into this end
     double ber;
     uint64_t gap;  // bits to the next error
-    uint64_t zero_from, zero_to;
+    uint64_t zero_from, zero_to;  // bytes
     int shift;
-    uint8_t carry;
+    uint8_t before[48];  // the word before, for the shift
     Counts counts;
     Random random;
 };
@@ -80,10 +80,14 @@ uint64_t draw_gap(End& e) { return e.ber > 0 ? (uint64_t)(log(1.0 - e.random.uni
 void channel(Line* l, End& e, const uint8_t* from) {
     uint8_t* to = e.in;
     int n = l->bytes;
-    if (l->now >= e.zero_from && l->now < e.zero_to) {
+    const uint64_t first = l->now * uint64_t(n);  // byte
+    if (first >= e.zero_from && first + uint64_t(n) <= e.zero_to) {
         memset(to, 0, n);
     } else {
         memcpy(to, from, n);
+        if (first + uint64_t(n) > e.zero_from && first < e.zero_to)
+            for (int k = 0; k < n; ++k)
+                if (first + uint64_t(k) >= e.zero_from && first + uint64_t(k) < e.zero_to) to[k] = 0;
         if (e.ber > 0) {
             uint64_t bits = 8ull * n;
             while (e.gap < bits) {
@@ -95,12 +99,15 @@ void channel(Line* l, End& e, const uint8_t* from) {
             e.gap -= bits;
         }
     }
-    if (e.shift)
-        for (int k = 0; k < n; ++k) {
-            uint8_t b = to[k];
-            to[k] = (uint8_t)(e.carry << (8 - e.shift)) | b >> e.shift;
-            e.carry = b;
-        }
+    if (e.shift) {
+        uint8_t both[96];
+        memcpy(both, e.before, n);
+        memcpy(both + n, to, n);
+        memcpy(e.before, to, n);
+        const uint8_t* late = both + n - e.shift / 8;
+        const int bits = e.shift % 8;
+        for (int k = 0; k < n; ++k) to[k] = bits ? uint8_t(late[k - 1] << (8 - bits) | late[k] >> bits) : late[k];
+    }
 }
 
 void offer(End& e) {
@@ -129,6 +136,7 @@ void take(Line* l, End& e, uint32_t sent_by_other) {
         int d = distance(want, e.rx_cell);
         if (d < 100) {
             if (!c.cells) c.first_cell = l->now;
+            c.last_cell = l->now;
             ++c.cells;
             c.lost += k;
             e.expected += k + 1;
@@ -189,7 +197,7 @@ API void line_seed(void* h, uint64_t seed) {
 
 API void line_load(void* h, int end, double load) { ((Line*)h)->end[end].load = load; }
 
-// The channel into `end`: error rate, zeros between two times (in words), delay in bits (0 to 7).
+// The channel into `end`: error rate, zeros between two times (in bytes), delay in bits (less than a word).
 API void line_channel(void* h, int end, double ber, uint64_t zero_from, uint64_t zero_to, int shift) {
     End& e = ((Line*)h)->end[end];
     e.ber = ber;

@@ -16,7 +16,7 @@ from bentpipe_sim import build
 
 _C = """
 typedef struct { uint64_t cells, payload_bad, header_bad, lost, repeated, alien, discarded, corrected, errors,
-                 first_cell, last_bad; } Counts;
+                 first_cell, last_bad, last_cell; } Counts;
 void* line_open(const char* path, int bytes);
 void line_close(void*);
 void line_seed(void*, uint64_t);
@@ -86,8 +86,11 @@ class NativeLine:
     def load(self, end, load):
         self._lib.line_load(self._handle, end, load)
 
-    def channel(self, end, ber=0.0, zeros=(0, 0), shift=0):
-        self._lib.line_channel(self._handle, end, ber, *zeros, shift)
+    def channel(self, end, ber=0.0, zeros=(0, 0), shift=0, zero_bytes=None):
+        """What happens to the line into ``end``: ``zeros`` between two words, or ``zero_bytes`` between two bytes;
+        after that it is ``shift`` bits late, less than a word."""
+        first, last = zero_bytes or (word * self.geometry.width for word in zeros)
+        self._lib.line_channel(self._handle, end, ber, first, last, shift)
 
     def counts(self, end):
         c = self._ffi.new("Counts*")

@@ -68,24 +68,24 @@ def test_the_model_receives_cells_across_pointer_movements(n, width, first):
     g = Geometry(n, width)
     rng = random.Random(n * width)
     framer = Framer(g, pointer=first)
-    frames = {1: 6, 4: 14}.get(width, 18)
-    cells = user_cells(rng, 44 * n)
+    frames = {1: 10, 4: 18}.get(width, 22)
+    cells = user_cells(rng, 3 * 44 * n)
 
     def each(ctx, k):
-        # requests stay: the generator spaces them by three frames
-        up = k < 9 if first != 1 else k >= 9
-        ctx.set(framer.increment, up)
-        ctx.set(framer.decrement, not up)
+        # requests stay, from when the receiver knows the pointer: the generator spaces them by three frames
+        up = k < 13 if first != 1 else k >= 13
+        ctx.set(framer.increment, k >= 4 and up)
+        ctx.set(framer.decrement, k >= 4 and not up)
 
     out = run(framer, width, frames, g.frame_words, each, cells)
-    receiver = ModelReceiver(n, pointer=first)
+    receiver = ModelReceiver(n)
     receiver.put(out)
     kinds = [f.indication for f in receiver.frames]
     assert (
-        "".join({"inc": "+", "dec": "-", "norm": "."}[kind] for kind in kinds)
-        in (
-            "+...+...+...-...-...",
-            "-...-...-...+...+...",
+        "".join({"inc": "+", "dec": "-", "norm": ".", "new": "n"}[kind] for kind in kinds)
+        == (
+            "nnn.+...+...+...-...-...",
+            "nnn.-...-...-...+...+...",
         )[first == 1][:frames]
     )
     assert sum(f.b1_errors + f.b2_errors for f in receiver.frames) == 0
@@ -109,9 +109,9 @@ def test_new_pointer_with_ndf(width, target):
     out = run(framer, width, frames, g.frame_words, each)
     receiver = ModelReceiver(3)
     receiver.put(out)
-    assert [f.indication for f in receiver.frames] == ["norm"] * 4 + ["ndf"] + ["norm"] * (frames - 5)
+    assert [f.indication for f in receiver.frames] == ["new"] * 3 + ["norm", "ndf"] + ["norm"] * (frames - 5)
     assert sum(f.b1_errors + f.b2_errors for f in receiver.frames) == 0
-    assert receiver.pointer.active == target
+    assert receiver.path_state.pointer.active == target
     assert not any(receiver.b3_errors)
     assert receiver.cells.state == "SYNC"
     assert all(path[2] == 0x13 for path in receiver.path)

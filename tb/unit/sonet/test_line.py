@@ -3,17 +3,17 @@
 import math
 
 import pytest
+from amaranth.lib import data
 
 from bentpipe_hdl.sonet.alarms import ALARMS
-from bentpipe_hdl.sonet.align import los_words
+from bentpipe_hdl.sonet.align import dark_bytes, los_words
+from bentpipe_hdl.sonet.framer import FramerForce
 from bentpipe_hdl.sonet.trace import trace_message
 from models.sonet.native import NativeLine
 
 WORDS = 270
 A, B = 0, 1
-FORCE = {
-    name: 1 << k for k, name in enumerate(["los", "framing", "ais_l", "ais_p", "rdi_l", "b1", "b2", "b3", "pointer"])
-}
+FORCE = {name: 1 << k for k, (name, _) in enumerate(data.Layout.cast(FramerForce))}
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,48 @@ def test_lop_p_after_8_ndf(line):
     edges(line, "lop_p", force(line, "pointer"), 8, 3)
 
 
+def test_lop_p_after_8_wrong_concatenation_indications(line):
+    """Three STS-1 with a pointer each are no STS-3c."""
+    cause = force(line, "concatenation")
+    edges(line, "lop_p", cause, 8, 3)
+    cause(True)
+    line.run(frames=9)
+    line.clear(B)
+    line.run(frames=10)
+    assert line.counts(B)["cells"] == 0
+
+
+@pytest.mark.parametrize("wait", range(0, 4 * WORDS, 83))
+def test_no_pointer_request_is_lost(line, wait):
+    """Two right behind each other, and one just after, wherever they fall; more than 16 are refused and counted."""
+    line.run(words=wait)
+    line.latched(A)
+    for request in (1, 1, 2):
+        line.write(A, "move", request)
+        line.run(words=1)
+    line.run(frames=13)
+    moves = line.latched(A)
+    assert (moves["sent_positive"], moves["sent_negative"]) == (2, 1)
+
+
+def test_a_pointer_request_at_each_word_around_the_framers_decision(line):
+    """The decision is made once a frame: a request in each of the words before and behind it."""
+    for _ in range(WORDS):
+        line.write(A, "move", 1)
+        line.run(frames=4, words=1)
+    assert line.latched(A)["sent_positive"] == WORDS
+    assert line.read(A, "moves") == 0
+
+
+def test_pointer_requests_beyond_16_are_refused_and_counted(line):
+    for _ in range(20):
+        line.write(A, "move", 2)
+    assert line.read(A, "moves") == 16 | 4 << 16
+    line.run(frames=4 * 17)
+    assert line.latched(A)["sent_negative"] == 16
+    assert line.read(A, "moves") == 4 << 16
+
+
 @pytest.mark.parametrize(("c2", "name"), [(0x00, "uneq_p"), (0x16, "plm_p")])
 def test_signal_label_after_5_frames(line, c2, name):
     edges(line, name, lambda on: line.write(A, "sent_c2", c2 if on else 0x13), 5, 5)
@@ -159,6 +201,34 @@ def test_los_after_20_us_of_zeros(line):
     assert "los" in line.defects(B)
     line.run(words=2 * 270 - words + 10)  # two framing patterns
     assert "los" not in line.defects(B)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 36, 71])
+@pytest.mark.parametrize(("n", "width"), [(3, 9), (12, 36), (3, 1), (12, 4)])
+def test_cells_stop_before_a_zero_is_in_one(n, width, shift):
+    """Zeros that begin at any byte, with frames at any bit: the last cell comes within 1 us, and with wide words none
+    has a zero in it."""
+    line = NativeLine(n, width)
+    line.load(A, 1.0)
+    frame = line.geometry.frame_words
+    shift = shift * width // 9
+    line.channel(B, shift=shift)
+    line.run(frames=45)
+    line.clear(B)
+    for k in range(300):
+        line.run(words=-line.now % frame + frame * 9 // 20)  # zeros in rows 5 and 6: no pointer is taken from them
+        start = (line.now + 2) * width + k % width
+        line.channel(B, shift=shift, zero_bytes=(start, start + frame * width // 9))
+        line.run(words=frame // 9)
+        dark = (8 * (start + dark_bytes(line.geometry)) + shift - 1) // (8 * width)  # the word with the last of them
+        assert line.counts(B)["last_cell"] <= dark + (1 if line.geometry.wide else 4), k
+        line.run(words=frame * 2 // 9)
+    c = line.counts(B)
+    assert c["cells"] > 300
+    assert c["header_bad"] == c["alien"] == c["repeated"] == 0
+    if line.geometry.wide:
+        assert c["payload_bad"] == 0
+    assert line.seconds(dark_bytes(line.geometry) / width) < 1e-6
 
 
 def test_far_end_is_told(line):

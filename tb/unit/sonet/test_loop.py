@@ -108,6 +108,59 @@ def test_the_model_sends_at_any_bit_offset_with_pointer_movements(n, width, offs
     assert got == [number(c) for c in sent[: len(got)]]
 
 
+SHAPES = [(3, 9), (12, 36), (3, 1), (12, 4)]
+
+
+@pytest.mark.parametrize(("n", "width"), SHAPES)
+def test_no_payload_before_three_equal_pointers(n, width):
+    """From reset on, at an offset far from that of a chip's default: no cell but those sent, none before NORM."""
+    g = Geometry(n, width)
+    rng = random.Random(n)
+    framer = ModelFramer(n, pointer=100)
+    frames = 8 if width < 9 else 12
+    sent = user_cells(rng, 15 * n * frames)
+    framer.source.queue = list(sent)
+    line = b"".join(framer.frame() for _ in range(frames))
+    states = {}
+
+    def watch(ctx, dut, k):
+        states[k // (810 * n)] = ctx.get(dut.lop)
+
+    result = receive(g, line, watch)
+    assert [states[k] for k in range(5)] == [1, 1, 1, 0, 0]  # found in frame 0, in frame in 1, the third pointer in 3
+    right = {number(cell) for cell in sent}
+    assert len(result.cells) > 20
+    assert not [at for at, cell, bad in result.cells if bad or cell not in right]
+    assert min(at for at, _, _ in result.cells) >= 3
+
+
+@pytest.mark.parametrize(("n", "width"), SHAPES)
+@pytest.mark.parametrize("which", ["all", "last", "ais"])
+def test_concatenation_indications_are_followed(n, width, which):
+    """8 frames without them (or 3 of all ones in one STS-1) are LOP-P, without cells; 3 with them end it."""
+    g = Geometry(n, width)
+    framer = ModelFramer(n, pointer=0)
+    rng = random.Random(n)
+    before, without, after = 5, 10, 6
+    words = dict.fromkeys(range(1, n), 24576) if which == "all" else {n - 1: 0xFFFF if which == "ais" else 0x93FE}
+    framer.source.queue = user_cells(rng, 15 * n * (before + without + after))
+    line = b"".join(framer.frame(words=words if 0 <= k - before < without else None) for k in range(26))
+    line = line[: 810 * n * (before + without + after)]
+    states = {}
+
+    def watch(ctx, dut, k):
+        states[k // (810 * n)] = ctx.get(dut.lop)
+
+    result = receive(g, line, watch)
+    enter = 3 if which == "ais" else 8
+    lops = [1] * 3 + [0] * (before - 3 + enter - 1) + [1] * (without - enter + 1 + 2) + [0] * (after - 2)
+    assert list(states.values()) == lops
+    silent = range(before + enter, before + without + 2)
+    assert not [at for at, _, _ in result.cells if at in silent]
+    assert [at for at, _, _ in result.cells if at == before + enter - 2]
+    assert [at for at, _, _ in result.cells if at == before + without + after - 1]
+
+
 class Loop(wiring.Component):
     """A framer and a deframer with bit errors in between."""
 

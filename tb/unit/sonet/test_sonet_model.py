@@ -66,12 +66,12 @@ def test_cell_scrambler():
 def test_both_ends_with_pointer_movements(n):
     rng = random.Random(n)
     cells = [bytes([0, 0, 6, 0x40]) + rng.randbytes(48) for _ in range(150 * n)]
-    framer, receiver = ModelFramer(n, pointer=780), ModelReceiver(n, pointer=780)
+    framer, receiver = ModelFramer(n, pointer=780), ModelReceiver(n)
     stream = b""
-    for k in range(26):
+    for k in range(30):
         if k == 12:
             framer.source.queue = list(cells)  # the receiver is in SYNC by now
-        stream += framer.frame("inc" if k % 4 == 1 and k < 15 else "dec" if k % 4 == 1 else "")
+        stream += framer.frame("" if k < 4 or k % 4 != 1 else "inc" if k < 19 else "dec")
     offset = 3
     total = int.from_bytes(b"\x55" + stream, "big") << offset
     receiver.put(total.to_bytes(len(stream) + 2, "big"))
