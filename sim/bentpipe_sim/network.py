@@ -53,6 +53,7 @@ _WHY = {
     16 + PduStatus.LOST_LAST: "joined (lost last)",
     16 + PduStatus.OVERLENGTH: "overlength",
     16 + PduStatus.ABORT: "joined (abort)",
+    16 + 6: "reassembly timer",
     32: _UNEXPLAINED,
     33: _UNDER_WAY,
 }

@@ -43,6 +43,32 @@ struct CellCounts {
     ~CellCounts() = default;
 };
 
+// A queue in one block of memory, which grows as needed.
+template <class Item>
+class Ring {
+  public:
+    bool empty() const { return head_ == tail_; }
+    size_t size() const { return tail_ - head_; }
+    Item& operator[](size_t k) { return items_[(head_ + k) & (items_.size() - 1)]; }
+    const Item& operator[](size_t k) const { return items_[(head_ + k) & (items_.size() - 1)]; }
+    Item& front() { return (*this)[0]; }
+    void pop_front() { ++head_; }
+    Item& push_back() {
+        if (size() == items_.size()) {
+            std::vector<Item> larger(items_.size() * 2);
+            for (size_t k = 0; k < items_.size(); ++k) larger[k] = (*this)[k];
+            tail_ -= head_;
+            head_ = 0;
+            items_.swap(larger);
+        }
+        return items_[tail_++ & (items_.size() - 1)];
+    }
+
+  private:
+    std::vector<Item> items_ = std::vector<Item>(64);
+    size_t head_ = 0, tail_ = 0;
+};
+
 class Ledger {
   public:
     enum Kind { NIC, SWITCH, LINK, SONET };
@@ -84,7 +110,8 @@ class Ledger {
         Vc& vc = vcs_[size_t(index)];
         vc.cells += cells;
         ++vc.counts.sent;
-        vc.pdus.push_back({vc.cells, uint16_t(length), uint8_t(1 + vc.early_ends), vc.early_why, vc.early_node, false});
+        vc.pdus.push_back({vc.cells, uint16_t(length), uint8_t(1 + vc.early_ends), vc.early_why, vc.early_node, false,
+                           false});
         vc.early_ends = 0;
         vc.early_why = WHY_NONE;
     }
@@ -93,6 +120,11 @@ class Ledger {
     void ended(int index, uint32_t status, uint32_t length) {
         Vc& vc = vcs_[size_t(index)];
         settle_lost(vc);
+        if (status == TIMEOUT) {  // no end has come: what there is of one or more PDUs is given up
+            vc.joined = false;
+            vc.given_up = true;
+            return;
+        }
         if (vc.pdus.empty()) {
             if (vc.early_ends) --vc.early_ends;
             else vc.astray = true;
@@ -104,12 +136,15 @@ class Ledger {
             pdu.delivered = true;
             vc.astray |= length != pdu.length;
         } else if (pdu.why == WHY_NONE && pdu.ends == 0) {
-            // Whole, but what was left of the PDU before was still there; or longer than the VC's sink takes.
-            const bool known = vc.joined || status == OVERLENGTH;
-            pdu.why = known ? uint8_t(WHY_VERDICT + status) : uint8_t(WHY_UNEXPLAINED);
+            // Whole, but what was left of the PDU before was still there, or its beginning was given up; or longer than
+            // the VC's sink takes.
+            const bool known = vc.joined || vc.given_up || status == OVERLENGTH;
+            const uint32_t verdict = vc.given_up ? TIMEOUT : status;
+            pdu.why = known ? uint8_t(WHY_VERDICT + verdict) : uint8_t(WHY_UNEXPLAINED);
             pdu.node = vc.stages.back().hop.node;
         }
-        vc.joined = false;
+        if (pdu.ends == 0) vc.joined = pdu.cut;
+        vc.given_up = false;
         if (pdu.ends) return;
         const uint64_t end = pdu.end;
         settle(vc);
@@ -143,8 +178,7 @@ class Ledger {
     void line_in(int node, int port, uint64_t tick, uint32_t header, const uint32_t* payload, bool bad) {
         if (bad) return;
         auto& line = lines_[size_t(node)].way[port];
-        line.emplace_back();
-        Inside& cell = line.back();
+        Inside& cell = line.push_back();
         std::memcpy(cell.payload, payload, 48);
         cell.header = header;
         cell.tick = tick;
@@ -196,8 +230,9 @@ class Ledger {
     }
     uint64_t ends_inside(int node, int port, uint32_t key, uint32_t mask) const {
         uint64_t found = 0;
-        for (const Inside& cell : lines_[size_t(node)].way[port])
-            found += CellHead::last(cell.header) && ((cell.header >> 4 ^ key) & mask) == 0;
+        const auto& line = lines_[size_t(node)].way[port];
+        for (size_t k = 0; k < line.size(); ++k)
+            found += CellHead::last(line[k].header) && ((line[k].header >> 4 ^ key) & mask) == 0;
         return found;
     }
 
@@ -224,7 +259,7 @@ class Ledger {
     }
 
   private:
-    static constexpr uint32_t OVERLENGTH = 4;
+    static constexpr uint32_t OVERLENGTH = 4, TIMEOUT = 6;  // verdicts of a NIC
     static constexpr uint64_t NOWHERE = ~0ull;
     static constexpr uint64_t LINE_TICKS = 1413;  // two frames: 16 cells wait for half of one, half a frame is under way
 
@@ -233,8 +268,9 @@ class Ledger {
         uint16_t length;
         uint8_t ends;     // cells that end a PDU at the sink and are still to come
         uint8_t why;
-        int32_t node : 31;
+        int32_t node : 30;
         bool delivered : 1;
+        bool cut : 1;     // its last cell will not end it
     };
 
     // From output ordinal `out` on, a cell's number at the node's input is `shift` more than at its output.
@@ -262,9 +298,11 @@ class Ledger {
     struct Vc {
         std::vector<Stage> stages;
         std::deque<Pdu> pdus;  // not settled
-        uint64_t cells = 0, settled = 0;
+        Pdu* recent = nullptr;
+        uint64_t recent_first = 0, cells = 0, settled = 0;
         Counts counts;
         bool joined = false;  // the last PDU's end did not come: what follows is joined to what came of it
+        bool given_up = false;  // the sink's NIC has given up a PDU that did not end
         bool astray = false;
         uint8_t early_ends = 0, early_why = WHY_NONE;  // what befell a PDU before it was there: foreign cells
         int32_t early_node = 0;
@@ -280,7 +318,7 @@ class Ledger {
         uint64_t tick;
     };
     struct Line {
-        std::deque<Inside> way[2];
+        Ring<Inside> way[2];
     };
 
     static uint64_t place(int node, int port) { return uint64_t(node) << 8 | uint64_t(port); }
@@ -343,11 +381,14 @@ class Ledger {
         return ordinal;
     }
 
-    // The PDU of a cell; of one whose PDU is settled, nullptr.
+    // The PDU of a cell; of one whose PDU is settled, nullptr. Often it is that of the cell asked for before.
     static Pdu* pdu_of(Vc& vc, uint64_t source) {
+        if (vc.recent && source >= vc.recent_first && source < vc.recent->end) return vc.recent;
         if (source < vc.settled || source >= vc.cells) return nullptr;
-        return &*std::upper_bound(vc.pdus.begin(), vc.pdus.end(), source,
-                                  [](uint64_t value, const Pdu& pdu) { return value < pdu.end; });
+        const auto found = std::upper_bound(vc.pdus.begin(), vc.pdus.end(), source,
+                                            [](uint64_t value, const Pdu& pdu) { return value < pdu.end; });
+        vc.recent_first = found == vc.pdus.begin() ? vc.settled : std::prev(found)->end;
+        return vc.recent = &*found;
     }
 
     // One end more, or less, will come to the sink before or with that of the cell's PDU.
@@ -355,6 +396,7 @@ class Ledger {
         Pdu* pdu = source >= vc.cells ? nullptr : pdu_of(vc, std::max(source, vc.settled));
         uint8_t& ends = pdu ? pdu->ends : vc.early_ends;
         ends = uint8_t(ends + more);
+        if (pdu && source + 1 == pdu->end) pdu->cut = more < 0;
         if (more < 0) settle_lost(vc);
     }
 
@@ -432,6 +474,7 @@ class Ledger {
         if (pdu.delivered) ++vc.counts.delivered;
         else ++vc.counts.lost[{pdu.node, pdu.why}];
         vc.settled = pdu.end;
+        vc.recent = nullptr;
         vc.pdus.pop_front();
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapReader
 
+from bentpipe_sim.build import CSRC, compiler
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Link, Network, Nic, Node, Switch
 from models.aal5 import Reassembly, segment
@@ -362,3 +364,22 @@ def test_pdus_that_vanish_are_an_error() -> None:
     delivered_by(network, b, 10 * MS)
     with pytest.raises(NetworkError, match="expects the ends of 1 PDUs, and 0 are on their way"):
         network.ledger()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ledger in a program of its own."""
+    program = tmp_path_factory.mktemp("ledger") / "ledger"
+    source = Path(__file__).parent / "ledger.cpp"
+    subprocess.run([compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", str(source), "-o", str(program)], check=True)
+    return program
+
+
+@pytest.mark.parametrize("often", [0, 0.002, 0.02])
+@pytest.mark.parametrize("seed", range(3))
+def test_everything_at_once_and_counters_that_wrap(alone: Path, seed: int, often: float) -> None:
+    """Cells dropped, hit, led astray into other VCs and lost again there, ends of PDUs made and unmade: each PDU
+    fares as its cells say, across the wrap of 32 bits, and what is kept does not grow."""
+    done = subprocess.run([alone, str(seed), str(often)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert int(done.stdout.split("; ")[1].split()[0]) < 10
