@@ -369,14 +369,32 @@ class Link(Node):
     def configure(self) -> None:
         self.write(0x0001, self.delay)
         self._configure_losses()
-        if not self.ber:
-            return
-        errors = _Errors(self.network.seed, self.name, self.ber)
-        self.write(0x0003, errors.mantissa)
-        self.write(0x0004, errors.shift)
-        self.write_wide(0x0010, errors.gap)
+        errors = _Errors(self.network.seed, self.name)
         self.write_wide(0x0012, errors.state)
-        self.write(0x0002, 1)
+        self._write_rate()
+        if self.ber:
+            self.write_wide(0x0010, errors.gap(self.ber))
+
+    def _write_rate(self) -> None:
+        if self.ber:
+            mantissa, shift = _scale(self.ber)
+            self.write(0x0003, mantissa)
+            self.write(0x0004, shift)
+        self.write(0x0002, int(self.ber > 0))
+
+    def set_ber(self, ber: float) -> None:
+        """From now on the line has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running network the next cell
+        passes unhurt, and behind it the gap to the next error is one of the new ratio.
+
+        Raises
+        ------
+        NetworkError
+            It is out of this range.
+        """
+        _check_ber(f"link {self.name}", ber)
+        self.ber = ber
+        if self.network.handle:
+            self._write_rate()
 
     def counters(self) -> dict[str, Any]:
         names = ("cells", "errored", "corrected", "rejected", "error_bits", "drop_lost", "drop_listed")
@@ -422,14 +440,33 @@ class SonetLine(Node):
             self.write(base + register("drift").address, offset & 0xFFFFFF)
             self.write(base + register("changed").address, 0xFFFFFFFF)
         for way, ratio in enumerate(self.ber):
+            errors = _Errors(self.network.seed, f"{self.name}/{way}")
+            self.write_wide(0x0106 + 0x80 * way, errors.state)
+            self._write_rate(way)
             if ratio:
-                errors = _Errors(self.network.seed, f"{self.name}/{way}", ratio)
-                base = 0x0100 + 0x80 * way
-                self.write(base + 1, errors.mantissa)
-                self.write(base + 2, errors.shift)
-                self.write_wide(base + 4, errors.gap)
-                self.write_wide(base + 6, errors.state)
-                self.write(base, 1)
+                self.write_wide(0x0104 + 0x80 * way, errors.gap(ratio))
+
+    def _write_rate(self, way: int) -> None:
+        base, ratio = 0x0100 + 0x80 * way, self.ber[way]
+        if ratio:
+            mantissa, shift = _scale(ratio)
+            self.write(base + 1, mantissa)
+            self.write(base + 2, shift)
+        self.write(base, int(ratio > 0))
+
+    def set_ber(self, way: int, ber: float) -> None:
+        """From now on the line from end ``way`` has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running
+        network the next word passes unhurt, and behind it the gap to the next error is one of the new ratio.
+
+        Raises
+        ------
+        NetworkError
+            It is out of this range.
+        """
+        _check_ber(f"SONET line {self.name}", ber)
+        self.ber = (ber, self.ber[1]) if way == 0 else (self.ber[0], ber)
+        if self.network.handle:
+            self._write_rate(way)
 
     def counters(self) -> dict[str, Any]:
         """``drop_line`` are cells lost between the ends, without those of the last half frame (62 us)."""
@@ -523,14 +560,20 @@ def _signed(difference: int) -> int:
 class _Errors:
     """Where a line's random errors start, from a seed and a name; the same for any kind of line."""
 
-    def __init__(self, seed: int, name: str, rate: float):
-        from bentpipe_hdl.link.gap import scale_of
-
+    def __init__(self, seed: int, name: str):
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-        draw = random.Random(digest)
-        self.gap = min(int(math.log(1.0 - draw.random()) / math.log1p(-rate)), (1 << 56) - 1)
-        self.mantissa, self.shift = scale_of(rate)
+        self._draw = random.Random(digest)
         self.state = int.from_bytes(digest[:8], "little") or 1
+
+    def gap(self, rate: float) -> int:
+        """Good bits before the first error."""
+        return min(int(math.log(1.0 - self._draw.random()) / math.log1p(-rate)), (1 << 56) - 1)
+
+
+def _scale(rate: float) -> tuple[int, int]:
+    from bentpipe_hdl.link.gap import scale_of
+
+    return scale_of(rate)
 
 
 def _check_ber(what: str, ber: float) -> None:

@@ -19,6 +19,16 @@ ERRORS_A_CELL = 8
 CELL_BITS = 424
 
 
+def _reached(due, now):
+    """Tick ``due`` is there or past, as long as it is less than half the range of the time away."""
+    return ~(now - due)[TIME_BITS - 1]
+
+
+def _due_tick(there, due):
+    """The due tick of a node: ``NEVER`` if nothing is there; a tick early where it has that number."""
+    return Mux(there, Mux(due == NEVER, NEVER - 1, due), NEVER)
+
+
 class Link(wiring.Component):
     """One direction of a line: delay, random bit errors in header and payload alike, and the receiver's HEC check.
 
@@ -26,6 +36,12 @@ class Link(wiring.Component):
     from ``GAP``; where they end, a bit is inverted and the next gap is drawn (:class:`~.gap.Gap`) from a xorshift64
     generator, which ``SEED`` starts. The same seed gives the same errors in the same cells. A first gap written by
     software places an error at will. Only cells are hit, not the idle cells between them.
+
+    **Changes in a run.** A write holds for the cells that come in later ticks. ``GAP`` counts from the next cell. After
+    a write of any other register of the errors the next cell passes unhurt, and its bits do not count: in its time the
+    narrow datapath draws its gaps anew. Behind it the new settings hold. If the rate was written (``ERROR_MANTISSA`` or
+    ``ERROR_SHIFT``), and ``GAP`` was not after it, the gap under way ends with that cell, and another is drawn at the
+    new rate: a geometric gap has no memory. Both datapaths hit the same bits of the same cells.
 
     **Header check** (I.432.1 clause 4.3.2.2). In correction mode a single-bit error is corrected and any other
     passes on as ``hec_error``; after any error the receiver is in detection mode, in which every error passes on as
@@ -36,7 +52,8 @@ class Link(wiring.Component):
     hit the same places of the other cells with and without.
 
     **Delay.** A cell of tick T leaves in tick T + ``DELAY``. With ``delay_cells`` the link has the memory for that;
-    without, its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest.
+    without, its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest. Times
+    are compared modulo half their range.
 
     Parameters
     ----------
@@ -71,9 +88,10 @@ class Link(wiring.Component):
         slot = Slot(m, self.time, self.width, commit=12)
         csr = CsrMap(m, self.csr)
         self.register_map = csr.registers
-        s = _Settings(csr)
+        s = _Settings()
         losses = Losses(m, slot, csr)
         taken, header, hec_error, marks = (self._wide_errors if slot.wide else self._narrow_errors)(m, slot, s)
+        s.registers(m, csr, slot.wide)  # behind what uses them: a write goes before what the same clock's cell does
         if slot.wide:
             gone = losses.decide(CellHeader(self.i.header), self.i.hec_error, taken)
         else:
@@ -111,7 +129,7 @@ class Link(wiring.Component):
         with m.If(slot.commit), m.If(self.i.valid):
             m.d.comb += taken.eq(1)
         hit = Signal()
-        with m.If(taken), m.If(s.enable), m.If(s.gap < CELL_BITS):
+        with m.If(taken), m.If(s.enable), m.If(~s.fresh), m.If(s.gap < CELL_BITS):
             m.d.comb += hit.eq(1)
         flips = Const(0, CELL_BITS)  # bit 423 - k is bit k of the line's order
         first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)
@@ -143,7 +161,7 @@ class Link(wiring.Component):
             count = count + draws
             gap, state = after, after_state
         m.d.comb += bits.eq(count)
-        with m.If(taken), m.If(s.enable):
+        with m.If(taken), m.If(s.enable), m.If(~s.fresh):
             with m.If(hit):
                 m.d.sync += [
                     s.gap.eq(Mux(gap < CELL_BITS, 0, gap - CELL_BITS)),
@@ -152,6 +170,13 @@ class Link(wiring.Component):
                 ]
             with m.Else():
                 m.d.sync += s.gap.eq(s.gap - CELL_BITS)
+        m.submodules.first_gap = unit = Gap()
+        m.d.comb += [unit.mantissa.eq(s.mantissa), unit.shift.eq(s.shift)]
+        with m.If(s.fresh), m.If(taken):
+            m.d.sync += [s.fresh.eq(0), s.redraw.eq(0)]
+            with m.If(s.redraw):
+                m.d.comb += unit.state.eq(xorshift(s.state))
+                m.d.sync += [s.gap.eq(unit.gap), s.state.eq(unit.state)]
 
         # Header and HEC come first on the line, with their upper bits first
         header_flips, hec_flips = flips[392:424], flips[384:392]
@@ -203,7 +228,7 @@ class Link(wiring.Component):
         entry = data.StructLayout({"payload": 384, "header": 32, "hec_error": 1, "due": TIME_BITS})
         cells = slot.store("delayed", entry, self.delay_cells)
         bits = self.delay_cells.bit_length() - 1
-        read, write, due = Signal(bits + 1), Signal(bits + 1), Signal(TIME_BITS, init=NEVER)
+        read, write, due = Signal(bits + 1), Signal(bits + 1), Signal(TIME_BITS)
         used = Signal(bits + 1)
         m.d.comb += used.eq(write - read)
         puts, gives = Signal(), Signal()
@@ -212,7 +237,7 @@ class Link(wiring.Component):
                 m.d.sync += lost.eq(lost + 1)
             with m.Else():
                 m.d.comb += puts.eq(1)
-        with m.If(slot.commit), m.If(due <= self.time.now):
+        with m.If(slot.commit), m.If((used != 0) & _reached(due, self.time.now)):
             m.d.comb += gives.eq(1)
         put = Signal(entry)
         m.d.comb += [
@@ -241,9 +266,7 @@ class Link(wiring.Component):
                 m.d.sync += due.eq(following)
             with m.Elif(puts):
                 m.d.sync += due.eq(put.due)
-            with m.Else():
-                m.d.sync += due.eq(NEVER)
-        m.d.comb += [self.status.idle.eq(1), self.status.due.eq(due)]
+        m.d.comb += [self.status.idle.eq(1), self.status.due.eq(_due_tick(used != 0, due))]
 
     # The narrow datapath: a gap drawn a clock ahead of its use, a bit inverted a clock
 
@@ -268,14 +291,16 @@ class Link(wiring.Component):
         m.submodules.gap_unit = unit = Gap(pipelined=True)
         stages = Gap.LATENCY
         ahead = Signal(64)  # the state from which gaps are drawn; s.state is that of the gaps used
+        enable, mantissa, shift = Signal(), Signal.like(s.mantissa), Signal.like(s.shift)  # as of the tick's start
+        fresh, redraw = Signal(), Signal()
         drawing = Signal(stages)
         draw = Signal()
         m.d.comb += [
             used.eq(tail - head),
-            draw.eq(s.enable & (used < depth - stages - 1) & ~s.restart),
+            draw.eq(used < depth - stages - 1),
             unit.state.eq(ahead),
-            unit.mantissa.eq(s.mantissa),
-            unit.shift.eq(s.shift),
+            unit.mantissa.eq(mantissa),
+            unit.shift.eq(shift),
         ]
         with m.If(draw):
             m.d.sync += ahead.eq(xorshift(ahead))
@@ -283,8 +308,6 @@ class Link(wiring.Component):
         m.d.comb += [push.addr.eq(tail[:4]), push.data.eq(unit.gap), push.en.eq(drawing[-1]), pull.addr.eq(head[:4])]
         with m.If(drawing[-1]):
             m.d.sync += tail.eq(tail + 1)
-        with m.If(s.restart):
-            m.d.sync += [ahead.eq(xorshift(s.state)), head.eq(0), tail.eq(0), drawing.eq(0)]
 
         # Marks: a row of 32 bits for each of the 12 words of payload; header and HEC in registers. There are two
         # banks: while one takes marks, the other goes out with its cell and is wiped, row by row.
@@ -300,7 +323,7 @@ class Link(wiring.Component):
         inside = Signal()
         m.d.comb += [
             place.eq(s.gap),
-            inside.eq(active & s.enable & (s.gap < CELL_BITS) & (left != 0) & (used != 0)),
+            inside.eq(active & enable & ~fresh & (s.gap < CELL_BITS) & (left != 0) & (used != 0)),
         ]
         body = Signal(9)
         m.d.comb += body.eq(place - 40)
@@ -333,11 +356,26 @@ class Link(wiring.Component):
                 m.d.comb += marks.mark.eq(1)
         with m.If(taken):
             m.d.sync += [active.eq(0), bank.eq(~bank)]
-            with m.If(s.enable):
+            with m.If(fresh):
+                m.d.sync += [fresh.eq(0), redraw.eq(0)]
+                with m.If(redraw):  # the first of the new gaps: drawn since the tick's start at the latest
+                    m.d.sync += [s.gap.eq(pull.data), head.eq(head + 1), s.state.eq(xorshift(s.state))]
+            with m.Elif(enable):
                 m.d.sync += s.gap.eq(Mux(s.gap < CELL_BITS, 0, s.gap - CELL_BITS))
+        # What was written since the last tick's start holds from this one's on.
+        state = Signal(64, name="state_now")
+        m.d.comb += state.eq(Mux(s.state_written, s.new_state, s.state))
+        with m.If(self.time.tick):
+            m.d.sync += [s.fresh.eq(0), s.redraw.eq(0), s.gap_written.eq(0), s.state_written.eq(0), s.state.eq(state)]
+            m.d.sync += redraw.eq(s.redraw | (redraw & ~s.gap_written))
+            with m.If(s.gap_written):
+                m.d.sync += s.gap.eq(s.new_gap)
+            with m.If(s.fresh):
+                m.d.sync += [fresh.eq(1), enable.eq(s.enable), mantissa.eq(s.mantissa), shift.eq(s.shift)]
+                m.d.sync += [ahead.eq(xorshift(state)), head.eq(0), tail.eq(0), drawing.eq(0)]
         checked = Signal(CellHeader)
         fixed, bad = self._check(m, s, taken, hit, header_flips, hec_flips, held, checked)
-        self._filling = s.enable & ((used < depth - stages - 1) | drawing.any())
+        self._filling = (used < depth - stages - 1) | drawing.any()
         return taken, checked, (fixed, bad, hit), (marks, bank)
 
     def _narrow_out(self, m, slot, s, taken, gone, header, bad, marks, lost):
@@ -436,7 +474,7 @@ class Link(wiring.Component):
         known = Signal(2)  # the head read belongs to `read`
         m.d.sync += known.eq(Cat(used != 0, known[0]))
         gives, chosen = Signal(), Signal()
-        m.d.comb += gives.eq(slot.commit & known.all() & (get_head.data.due <= self.time.now))
+        m.d.comb += gives.eq(slot.commit & known.all() & _reached(get_head.data.due, self.time.now))
         out_header, out_bad, from_place = Signal(32), Signal(), Signal(bits)
         with m.If(gives):
             m.d.sync += [
@@ -464,7 +502,7 @@ class Link(wiring.Component):
             ]  # fmt: skip
         waits = known.all() & ~chosen & (out_count == 0)
         m.d.comb += [
-            self.status.due.eq(Mux(used == 0, NEVER, get_head.data.due)),
+            self.status.due.eq(_due_tick(used != 0, get_head.data.due)),
             self.status.idle.eq(~working & ((used == 0) | waits) & ~chosen & (out_count == 0)),
         ]
 
@@ -513,21 +551,45 @@ class _Marks:
 
 
 class _Settings:
-    """The registers of a link, and the state that software may write."""
+    """The registers of a link, and the state that software may write.
 
-    def __init__(self, csr):
+    Attributes
+    ----------
+    fresh : Signal
+        The errors' settings were written: the next cell is to pass unhurt.
+    redraw : Signal
+        And the rate was, after the gap.
+    new_gap, gap_written, new_state, state_written : Signal
+        On the narrow datapath, what was written: while a cell is being hit, ``gap`` and ``state`` are its own.
+    """
+
+    def __init__(self):
         self.delay = Signal(32, init=1)
         self.enable = Signal()
         self.mantissa, self.shift = Signal(24), Signal(6)
         self.gap, self.state = Signal(GAP_BITS), Signal(64, init=1)
+        self.fresh, self.redraw = Signal(), Signal()
+        self.new_gap, self.new_state = Signal(GAP_BITS), Signal(64)
+        self.gap_written, self.state_written = Signal(), Signal()
         self.detecting = Signal()
         self.error_bits = Signal(32)
-        self.restart = Signal()
+
+    def registers(self, m, csr, wide):
         csr.status("ID", 0x0000, Const(0x42504C4B, 32), "'BPLK'")
         csr.setting("DELAY", 0x0001, self.delay, "ticks from in to out, 1 and more (2 and more with a delay memory)")
         csr.setting("ERROR_ENABLE", 0x0002, self.enable, "bit errors on")
         csr.setting("ERROR_MANTISSA", 0x0003, self.mantissa, "scale of the gaps, 24 bits")
         csr.setting("ERROR_SHIFT", 0x0004, self.shift, "scale of the gaps, binary places")
-        csr.wide_setting("GAP", 0x0010, self.gap, "good bits before the next error")
-        csr.wide_setting("SEED", 0x0012, self.state, "state of the generator, not 0; write ERROR_ENABLE after it")
-        csr.on_write(0x0013, self.restart)
+        gap, state = (self.gap, self.state) if wide else (self.new_gap, self.new_state)
+        csr.wide_setting("GAP", 0x0010, gap, "good bits before the next error")
+        csr.wide_setting("SEED", 0x0012, state, "state of the generator, not 0")
+        for addr in (0x0002, 0x0003, 0x0004, 0x0013):
+            with csr.written(addr):
+                m.d.sync += self.fresh.eq(1)
+        for addr in (0x0003, 0x0004):
+            with csr.written(addr):
+                m.d.sync += self.redraw.eq(1)
+        with csr.written(0x0011):
+            m.d.sync += [self.redraw.eq(0), self.gap_written.eq(0 if wide else 1)]
+        with csr.written(0x0013):
+            m.d.sync += self.state_written.eq(0 if wide else 1)

@@ -40,6 +40,9 @@ class LineErrors(wiring.Component):
         Which word of the frame ``i`` is.
     random : In(1), mantissa : In(24), shift : In(6)
         Random errors, their rate as of :func:`~bentpipe_hdl.link.gap.scale_of`.
+    rate_start : In(1)
+        The rate was written: one word passes without random errors, then a gap drawn at the new rate begins, unless
+        ``gap_start`` comes before that.
     gap_start, state_start : In(1), gap : In(56), state : In(64)
         Good bits before the next error, and the state of the generator (not 0), are set.
     burst : In(16), burst_start : In(1)
@@ -69,6 +72,7 @@ class LineErrors(wiring.Component):
                 "random": In(1),
                 "mantissa": In(24),
                 "shift": In(6),
+                "rate_start": In(1),
                 "gap": In(GAP_BITS),
                 "gap_start": In(1),
                 "state": In(64),
@@ -93,13 +97,19 @@ class LineErrors(wiring.Component):
         burst, loss, flipping = Signal(16), Signal(32), Signal()
         at_random, at_place, hit = Signal(), Signal(), Signal()
         busy, starts = settled(Signal()), Signal()  # something may happen to the line
+        redraw = settled(Signal())
+        m.submodules.first_gap = first = Gap()
+        m.d.comb += [first.mantissa.eq(self.mantissa), first.shift.eq(self.shift)]
         m.d.comb += starts.eq(self.burst_start | self.flip_start | self.loss_start)
 
         with m.If(self.enable):
             m.d.sync += line.eq(self.i)
             with m.If(self.slip != 0):
                 m.d.sync += before.eq(line)
-            with m.If(self.random):
+            with m.If(redraw):
+                m.d.comb += first.state.eq(xorshift(noise))
+                m.d.sync += [left.eq(first.gap), noise.eq(first.state), redraw.eq(0)]
+            with m.Elif(self.random):
                 with m.If(left < bits):
                     m.d.comb += at_random.eq(1)
                 with m.Else():
@@ -138,8 +148,10 @@ class LineErrors(wiring.Component):
                 m.d.sync += loss.eq(self.loss)
             with m.If(self.flip_start):
                 m.d.sync += flipping.eq(1)
+        with m.If(self.rate_start):
+            m.d.sync += redraw.eq(1)
         with m.If(self.gap_start):
-            m.d.sync += left.eq(self.gap)
+            m.d.sync += [left.eq(self.gap), redraw.eq(0)]
         with m.If(self.state_start):
             m.d.sync += noise.eq(self.state)
         return m
@@ -370,7 +382,7 @@ class SonetLine(wiring.Component):
                     m.d.comb += self.csr.r_data.eq(target.r_data)
         csr.status("ID", 0x0000, Const(0x4250534E, 32), "'BPSN'")
         for k, way in enumerate(ways):
-            base, name = 0x0100 + 0x80 * k, f"{k}{1 - k}"
+            base, name, rates = 0x0100 + 0x80 * k, f"{k}{1 - k}", []
             for part, addr, what in (
                 ("random", 0x00, "random errors on"),
                 ("mantissa", 0x01, "scale of the gaps between errors, 24 bits"),
@@ -380,8 +392,13 @@ class SonetLine(wiring.Component):
                 setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
                 if part in ("random", "slip"):
                     settled(setting)
+                else:
+                    strobe = Signal(name=f"way{k}_{part}_written")
+                    csr.on_write(base + addr, strobe)
+                    rates.append(strobe)
                 csr.setting(f"{part.upper()}_{name}", base + addr, setting, what)
                 m.d.comb += getattr(way, part).eq(setting)
+            m.d.comb += way.rate_start.eq(Cat(rates).any())
             for part, addr, what in (
                 ("gap", 0x04, "good bits before the next error"),
                 ("state", 0x06, "state of the generator, not 0"),

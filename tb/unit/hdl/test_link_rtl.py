@@ -24,6 +24,9 @@ async def errors_on(bench, rate, seed=12345):
     await bench.write_wide(0x0010, NEVER)
     await bench.write_wide(0x0012, seed)
     await bench.write(0x0002, 1)
+    await bench.tick(Arrival(random_cell(random.Random(seed))))  # it passes unhurt
+    await bench.ticks(3)
+    bench.came_out.clear()
 
 
 def random_cell(rng):
@@ -58,7 +61,8 @@ def test_an_error_at_each_place_of_the_payload(width):
             out = await send(bench, cell, 40 + place)
             assert out.payload == flipped(cell.payload, place), place
             assert (out.header, out.hec_error) == (int(cell.header), False)
-        assert await bench.read(0x80) == await bench.read(0x81) == await bench.read(0x84) == len(places)
+        assert await bench.read(0x80) == 1 + len(places)
+        assert await bench.read(0x81) == await bench.read(0x84) == len(places)
 
     run(Link(width=width), test)
 
@@ -145,6 +149,107 @@ def test_both_datapaths_have_the_same_errors_at_the_rate():
 
         run(Link(width=width), test)
     assert results[0] == results[1]
+
+
+def results(script, cells, seed):
+    """What comes out at both widths when ``script[k]`` is written between cell ``k`` and the one behind it; on the
+    narrow datapath at any clock while cell ``k`` is on its way."""
+    found = []
+    for width in WIDTHS:
+
+        async def test(bench):
+            rng = random.Random(seed)
+            waiting = []
+
+            def write():
+                ready = waiting and rng.random() < 0.5
+                bench.ctx.set(bench.node.csr.w_en, bool(ready))
+                if ready:
+                    addr, word = waiting.pop(0)
+                    bench.ctx.set(bench.node.csr.addr, addr)
+                    bench.ctx.set(bench.node.csr.w_data, word)
+
+            await bench.reset()
+            for k, cell in enumerate(cells):
+                if bench.wide:
+                    await bench.tick(Arrival(cell))
+                    for addr, word in script.get(k, []):
+                        await bench.write(addr, word)
+                else:  # no write in the clock in which the tick starts: it would be early at 416 bits
+                    waiting += script.get(k, [])
+                    bench.after_clock = write
+                    await bench.tick(Arrival(cell))
+                    while waiting or bench.ctx.get(bench.node.csr.w_en):
+                        await bench._clock()
+                    bench.after_clock = lambda: None
+                if rng.random() < 0.2:
+                    await bench.tick()
+            await bench.ticks(3)
+            bits = await bench.read(0x84)
+            found.append(([(out.header, out.payload, out.hec_error) for out in bench.came_out], bits))
+
+        run(Link(width=width), test)
+    return found
+
+
+def rate_writes(rate):
+    mantissa, shift = scale_of(rate)
+    return [(3, mantissa), (4, shift)]
+
+
+def test_a_rate_changed_in_a_run_holds_from_the_next_cell_but_one():
+    """From 1e-12 to 1e-3 with cells in flight: the gap of the old rate does not go on."""
+    rng = random.Random(8)
+    cells = [random_cell(rng) for _ in range(300)]
+    start = [*rate_writes(1e-12), (0x12, 99), (0x13, 0), (2, 1)]
+    wide, narrow = results({0: start, 40: rate_writes(1e-3), 240: rate_writes(1e-12)}, cells, 1)
+    assert wide == narrow
+    came_out, bits = wide
+    hit = [k for k, (cell, out) in enumerate(zip(cells, came_out, strict=True)) if cell.payload != out[1]]
+    assert 42 <= hit[0] < 52
+    assert 230 < hit[-1] <= 241
+    assert abs(bits - 199 * 0.424) < 5 * (199 * 0.424) ** 0.5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_writes_at_any_time_hit_the_same_bits_at_both_widths(seed):
+    rng = random.Random(f"writes {seed}")
+    cells = [random_cell(rng) for _ in range(150)]
+    script = {}
+    for k in range(0, 150, 1 if seed == 0 else 7):
+        writes = [*rate_writes(rng.choice([1e-3, 1e-3, 1e-3, 1e-12])), (2, rng.random() < 0.9)]
+        writes += [(0x11, 0), (0x13, rng.getrandbits(32))]  # with the low words as they were written last
+        writes += [(0x10, rng.randrange(900)), (0x12, rng.getrandbits(32))]
+        script[k] = [(addr, int(word)) for addr, word in rng.sample(writes, rng.randrange(1, len(writes) + 1))]
+    wide, narrow = results(script, cells, seed)
+    assert wide == narrow
+    assert wide[1] > 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_delay_across_the_end_of_time(width):
+    """The 48 bits of the time come to their end while cells wait, also one that is due in the very last tick."""
+    rng = random.Random(9)
+
+    async def test(bench):
+        bench.now = (1 << 48) - 19
+        await bench.reset()
+        await bench.write(0x0001, 12)
+        sent = []
+        for k in range(50):
+            bench.now %= 1 << 48
+            if k % 3:
+                cell = random_cell(rng)
+                sent.append(((bench.now + 11) % (1 << 48), cell.payload))
+                await bench.tick(Arrival(cell))
+            else:
+                await bench.tick()
+        for _ in range(14):
+            await bench.tick()
+        assert [(out.tick % (1 << 48), out.payload) for out in bench.came_out] == sent
+        assert {(1 << 48) - 1, 0} <= {tick for tick, _ in sent}
+
+    run(Link(width=width, delay_cells=16), test)
 
 
 @pytest.mark.parametrize("delay", [2, 3, 9])

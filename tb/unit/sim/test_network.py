@@ -68,6 +68,27 @@ def test_the_public_interface_of_verilator_gives_the_same():
     assert run(*satellite()) == run(*satellite(direct=False))
 
 
+def test_a_bit_error_ratio_changed_in_a_run():
+    """None, then 1e-12, then 1e-3, then none: errors come with the third, at once and at its rate."""
+    network, nics, vcs = satellite(ber=0)
+    (out,) = (node for node in network.nodes if node.name == "out")
+    hit = []
+    for k, ber in enumerate((0, 1e-12, 1e-3, 0)):
+        out.set_ber(ber)
+        before = out.counters()
+        network.send(nics[0].index, vcs[0], b"head", key=9, length=60000)
+        network.run((k + 1) * 30 * MS)
+        network.run((k + 1) * 30 * MS)
+        after = out.counters()
+        hit.append(after["error_bits"] - before["error_bits"])
+        assert after["cells"] - before["cells"] == 1251
+    mean = 1250 * 0.424
+    assert hit[:2] == [0, 0] and hit[3] == 0
+    assert abs(hit[2] - mean) < 5 * mean**0.5
+    with pytest.raises(NetworkError, match=r"1e-15 to 1e-3, not 0\.01"):
+        out.set_ber(0.01)
+
+
 def test_data_that_arrives_is_right():
     network, nics, vcs = satellite(ber=0)
     network.send(nics[0].index, vcs[0], b"head", key=9, offset=5, length=9000)

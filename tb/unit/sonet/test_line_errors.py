@@ -56,6 +56,41 @@ def test_random_errors_at_a_rate(n, width):
     assert len({place % bits for place in places}) > 40
 
 
+def test_a_rate_changed_in_a_run_draws_the_next_gap_anew():
+    """From 1e-12, whose gap would last for ever, to 1e-3; a gap that is written behind the rate stays."""
+    dut = LineErrors(Geometry(3, 9))
+
+    async def body(ctx):
+        async def rate(value, then=None):
+            for name, word in zip(("mantissa", "shift"), scale_of(value), strict=True):
+                ctx.set(getattr(dut, name), word)
+            ctx.set(dut.enable, 0)
+            for strobe in ("rate_start", then):
+                if strobe:
+                    ctx.set(getattr(dut, strobe), 1)
+                    await ctx.tick()
+                    ctx.set(getattr(dut, strobe), 0)
+            ctx.set(dut.enable, 1)
+
+        async def words(count):
+            before = ctx.get(dut.errors)
+            await ctx.tick().repeat(count)
+            return ctx.get(dut.errors) - before
+
+        ctx.set(dut.random, 1)
+        ctx.set(dut.gap, 72 * 50 + 3)
+        await rate(1e-12, "gap_start")
+        assert [await words(50), await words(1), await words(500)] == [0, 1, 0]
+        await rate(1e-3)
+        assert await words(1) == 0
+        mean = 2000 * 72 / 1000
+        assert abs(await words(2000) - mean) < 5 * mean**0.5
+        await rate(1e-12)
+        assert await words(500) == 0
+
+    run(body, dut)
+
+
 def in_order(word, bits):
     """Places of the ones of a word, the first transmitted bit is 0."""
     return sorted(at // 8 * 8 + 7 - at % 8 for at in range(bits) if word >> at & 1)

@@ -214,6 +214,8 @@ def link_script(rng, end, delay_cells):
 
     def errors(rate):
         mantissa, shift = scale_of(rate)
+        if rng.random() < 0.3:  # the rate alone, with cells on their way
+            return [(3, mantissa), (4, shift)]
         writes = [(2, 0), (3, mantissa), (4, shift), *wide_write(0x10, rng.randrange(5000))]
         return [*writes, *wide_write(0x12, rng.getrandbits(64) | 1), (2, 1)]
 
