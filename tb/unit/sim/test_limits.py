@@ -79,6 +79,22 @@ def test_sixteen_lines_have_equal_shares():
     network.check_conservation()
 
 
+def test_cells_that_come_at_once_are_taken_in_turn():
+    """Three lines with one exact clock bring a cell each in the same tick: each line's comes first as often."""
+    network = Network()
+    hub = network.add_switch("hub", port_rates_bps=[OC3, OC3, OC3, OC12], processing_delay_ps=0)
+    sources = [network.add_nic(name) for name in "abc"]
+    sink = network.add_nic("sink", OC12)
+    for port, nic in enumerate([*sources, sink]):
+        network.connect(nic, (hub, port))
+        network.connect((hub, port), nic)
+    vcs = [network.add_vc([nic, hub, sink], 0, 32 + k) for k, nic in enumerate(sources)]
+    order = [vcs.index(event.vc) for event in send(network, sources, vcs, 60, length=30)]
+    rounds = [order[k : k + 3] for k in range(0, 180, 3)]
+    assert all(sorted(each) == [0, 1, 2] for each in rounds)
+    assert [sum(each[0] == k for each in rounds) for k in range(3)] == [20, 20, 20]
+
+
 def test_cells_that_find_an_input_full_are_counted_and_fail_the_run(monkeypatch):
     """The refusal left out: the switch falls behind, its inputs fill, what finds no place is counted."""
     monkeypatch.setattr(Switch, "check_rates", lambda self: None)
