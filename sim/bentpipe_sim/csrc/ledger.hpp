@@ -143,9 +143,9 @@ class Ledger {
             pdu.why = known ? uint8_t(WHY_VERDICT + verdict) : uint8_t(WHY_UNEXPLAINED);
             pdu.node = vc.stages.back().hop.node;
         }
-        if (pdu.ends == 0) vc.joined = pdu.cut;
-        vc.given_up = false;
         if (pdu.ends) return;
+        vc.joined = pdu.cut;
+        vc.given_up = false;
         const uint64_t end = pdu.end;
         settle(vc);
         settle_lost(vc);

@@ -154,6 +154,10 @@ int main(int, char** argv) {
             w.buffer.pop_front();
         }
         if (what == 5 && !w.wires[3].empty()) link(3);
+        if (!frame[v].empty() && w.chance(often / 5)) {  // the sink's reassembly timer
+            frame[v].clear();
+            ledger.ended(v, 6, 0);
+        }
         if (!w.wires[4].empty() && w.chance(0.4)) {
             const Cell cell = w.wires[4].front();
             w.wires[4].pop_front();
@@ -180,9 +184,10 @@ int main(int, char** argv) {
             else ++joined;
         }
         Ledger::Counts found = ledger.counts(v);
-        const uint64_t under_way = found.lost[{-1, WHY_UNDER_WAY}], verdicts = found.lost[{SINK, WHY_VERDICT + 1}];
+        const uint64_t under_way = found.lost[{-1, WHY_UNDER_WAY}];
+        const uint64_t verdicts = found.lost[{SINK, WHY_VERDICT + 1}] + found.lost[{SINK, WHY_VERDICT + 6}];
         found.lost.erase({-1, WHY_UNDER_WAY});
-        found.lost.erase({SINK, WHY_VERDICT + 1});
+        for (int verdict : {1, 6}) found.lost.erase({SINK, uint8_t(WHY_VERDICT + verdict)});
         if (ledger.astray(v) || found.sent != fates[v].size() + 1 || found.delivered != expected.delivered + 1 ||
             found.lost != expected.lost || under_way + verdicts != joined) {
             ++wrong;
