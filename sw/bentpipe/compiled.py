@@ -1,10 +1,11 @@
 """The host side as machine code: mypyc compiles TCP, IP, applications and host engine from their own source.
 
 Plain Python is the reference; the compiled form does the same, bit for bit, in a third of the time. It lies in the
-cache of the models (``hosts-HASH``), named by the hash of the sources, mypy's version, Python's ABI, compiler and
-flags: a form of other sources is never found. ``bentpipe run``, ``build`` and ``bench`` make it where it is missing, as
-a folder written beside its place and renamed. A finder in ``sys.meta_path`` gives each of these modules, all of them in
-one form; which one is decided once a process, when the first is imported:
+cache of the models (``hosts-HASH-COMPILER``), named by the hash of the sources, mypy's version, Python's ABI and
+flags, and by the compiler: a form of other sources is never found, and where there is no compiler, that of any will do.
+``bentpipe run``, ``build`` and ``bench`` make it where it is missing, as a folder written beside its place and renamed.
+A finder in ``sys.meta_path`` gives each of these modules, all of them in one form; which one is decided once a process,
+when the first is imported:
 
 ``BENTPIPE_HOSTS`` unset or ``auto``
     compiled if it is in the cache, else plain
@@ -21,12 +22,10 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
@@ -90,20 +89,24 @@ def _compiler() -> str:
         raise _NotMade(str(error)) from None
 
 
-def _name() -> str:
-    """The name of the form that fits these sources and these tools."""
-    cxx = Path(str(shutil.which(_compiler()))).resolve()
+def _stem() -> str:
+    """What the names of all forms begin with that fit these sources."""
     try:
         mypy = version("mypy")
     except PackageNotFoundError:
         raise _NotMade("mypy is missing (pip install 'mypy[mypyc]')") from None
-    about = cxx.stat()
-    parts = [mypy, sys.version, str(sysconfig.get_config_var("EXT_SUFFIX")), str(cxx), str(about.st_size)]
-    parts += [str(about.st_mtime_ns), *_FLAGS]
+    parts = [mypy, sys.version, str(sysconfig.get_config_var("EXT_SUFFIX")), *_FLAGS]
     total = hashlib.sha256(repr(parts).encode())
     for path, content in _sources().items():
         total.update(f"\0{path}\0{len(content)}\0".encode() + content)
     return f"hosts-{total.hexdigest()[:32]}"
+
+
+def _name() -> str:
+    """The name of the form that this compiler makes."""
+    cxx = Path(str(shutil.which(_compiler()))).resolve()
+    about = cxx.stat()
+    return f"{_stem()}-{hashlib.sha256(repr((cxx, about.st_size, about.st_mtime_ns)).encode()).hexdigest()[:8]}"
 
 
 def _whole(folder: Path) -> dict[str, Path] | None:
@@ -121,7 +124,15 @@ def _whole(folder: Path) -> dict[str, Path] | None:
 def _find() -> dict[str, Path] | None:
     from bentpipe_sim.build import cache_folder
 
-    return _whole(cache_folder() / _name())
+    folder = cache_folder()
+    try:
+        return _whole(folder / _name())
+    except _NotMade:
+        found = filter(None, map(_whole, sorted(folder.glob(f"{_stem()}-*"))))
+        form = next(found, None)
+        if form is None:
+            raise
+        return form
 
 
 def build() -> Path:
@@ -202,7 +213,9 @@ def _compile(work: Path, out: Path, group: str) -> None:
     jobs.sort(key=lambda job: -(work / job[0]).stat().st_size)
     entries = {}
     link = [_compiler(), "-shared", *(("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ())]
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    from bentpipe_sim.build import side_by_side
+
+    with side_by_side() as pool:
         for done in [pool.submit(compile_one, job) for job in jobs]:
             done.result()
         for name, made in objects.items():
@@ -213,9 +226,11 @@ def _compile(work: Path, out: Path, group: str) -> None:
 
 
 def _call(command: list[str], what: str, **options: Any) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode:
-        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    from bentpipe_sim.build import call
+
+    code, out, err = call(command, **options)
+    if code:
+        lines = [line.strip() for line in (out + err).splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no message"]
         raise _NotMade(f"{what} failed: {errors[0]}")
 
@@ -250,15 +265,15 @@ class _Finder:
             if self._decided:
                 return
             mode = _mode()
-            if mode == "compiled":
-                self.form = _whole(build())
-            elif mode == "auto":
+            if mode != "plain":
                 try:
                     self.form = _find()
                     if self.form is None:
                         self.reason = "not compiled yet"
                 except _NotMade as why:
                     self.reason = str(why)
+            if mode == "compiled" and self.form is None:
+                self.form, self.reason = _whole(build()), ""
             self._decided = True
 
 

@@ -130,6 +130,12 @@ def test_a_compiler_that_fails(tmp_path: Path) -> None:
     assert "The hosts can't be compiled: " in done.stderr and "out of ideas" in done.stderr
 
 
+@pytest.mark.parametrize("mode", ["auto", "compiled"])
+def test_a_form_that_is_there_needs_no_compiler(form: Path, mode: str) -> None:
+    done = python("from bentpipe import compiled; compiled.prepare(); " + FORMS, BENTPIPE_HOSTS=mode, PATH="", CXX="")
+    assert (done.stderr, done.stdout.splitlines()) == ("", ["compiled|", "{'so'}"])
+
+
 def test_no_compiler(tmp_path: Path) -> None:
     prepare = "from bentpipe import compiled; print(compiled.prepare())"
     done = python(prepare, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(tmp_path), CXX="no-such-compiler")

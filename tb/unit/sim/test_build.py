@@ -2,12 +2,13 @@
 
 import os
 import re
+import signal
 import stat
 
 import pytest
 
 from bentpipe_sim import build
-from bentpipe_sim.build import Shape, build_loop, build_model
+from bentpipe_sim.build import Shape, build_all, build_loop, build_model
 from bentpipe_sim.errors import CacheError, ToolError
 
 SMALL = Shape.of("link")
@@ -40,20 +41,81 @@ def test_a_second_build_runs_no_tool(cache, monkeypatch):
     assert build_loop() == loop
 
 
-def test_a_damaged_model_is_named(cache):
+def _compiler(folder, version):
+    """One that is quick: what it makes is the name of its version, a thousand times."""
+    text = f'if [ "$1" = --version ]; then echo {version}; exit; fi\nwhile [ "$1" != -o ]; do shift; done\n'
+    return str(_tool(folder, version, f'{text}for i in $(seq 1000); do echo {version}; done > "$2"\n'))
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", _compiler(tmp_path / "bin", "first"))
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def other(file):
+    file.write_bytes(file.read_bytes().swapcase())
+
+
+@pytest.mark.parametrize("pattern", ["network-*.so", "network-*.sha256", "index-*.json", "index-*.sha256"])
+@pytest.mark.parametrize("damage", [cut, empty, other, os.unlink])
+def test_what_is_damaged_is_made_again(cache, quick, damage, pattern):
+    loop = build_loop()
+    (file,) = cache.glob(pattern)
+    damage(file)
+    assert build_loop() == loop
+    assert loop.read_text() == "first\n" * 1000
+
+
+def test_a_damaged_model_is_made_again(cache):
     model = build_model(SMALL)
     with model.open("r+b") as file:
         file.seek(1000)
         file.write(b"damage")
-    with pytest.raises(CacheError, match=rf"{model.name} is damaged.*bentpipe build --force"):
+    assert build_model(SMALL) == model
+    assert b"damage" not in model.read_bytes()
+
+
+def test_a_warm_cache_needs_no_tool(cache, monkeypatch):
+    first, loop = build_model(SMALL), build_loop()
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(build, "verilator", lambda: pytest.fail("Verilator was asked for"))
+    assert build_all([SMALL]) == [loop, first]
+    empty(first)
+    with pytest.raises(ToolError, match=re.escape("C++17 compiler is missing: install g++")):
         build_model(SMALL)
 
 
-def test_a_model_without_its_digest_is_damaged(cache):
-    loop = build_loop()
-    loop.with_name(loop.name + ".sha256").unlink()
-    with pytest.raises(CacheError, match="damaged"):
-        build_loop()
+def test_another_compiler_makes_its_own(cache, tmp_path, monkeypatch, quick):
+    first = build_loop()
+    monkeypatch.setenv("CXX", _compiler(tmp_path / "bin", "second"))
+    second = build_loop()
+    assert second.read_text() == "second\n" * 1000
+    monkeypatch.setenv("CXX", str(tmp_path / "bin" / "first"))
+    monkeypatch.setattr(build, "_run", lambda *_, **__: pytest.fail("a tool ran"))
+    assert build_loop() == first
+
+
+def test_an_error_ends_the_tools_that_run_beside(tmp_path):
+    """It comes when one of two has begun that never ends by itself, and others wait their turn."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(ZeroDivisionError), build.side_by_side() as pool:
+        jobs = [pool.submit(build.call, ["sh", "-c", f"echo begun > {fifo}; exec sleep 1000000"])]
+        jobs += [pool.submit(build.call, ["sleep", "1000000"]) for _ in range(3)]
+        assert fifo.read_text() == "begun\n"
+        raise ZeroDivisionError
+    assert jobs[0].result()[0] == -signal.SIGKILL
+    assert all(job.cancelled() or job.result()[0] == -signal.SIGKILL for job in jobs)
+    assert build.call(["true"])[0] == 0
 
 
 def test_force_empties_a_damaged_cache(cache):
