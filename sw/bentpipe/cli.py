@@ -393,7 +393,9 @@ def _netspec(given: argparse.Namespace) -> int:
 
     path: Path = given.file
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise BentpipeError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise BentpipeError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     plan = read_script(Script(text, str(path)))

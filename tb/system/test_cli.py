@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +106,11 @@ WRONG = [
     (["run", "lan-1flow", "--seed", "-1"], "--seed -1: out of range"),
     (["show", "lan-1flo"], "did you mean 'lan-1flow'?"),
     (["report", "nothing"], "not a run folder"),
+    (["netspec", "check", "nofile.ns"], "nofile.ns: No such file or directory"),
+    (
+        ["run", "lan-1flow", "--pcap", "foo"],
+        "write KIND:PLACE, KIND of ip, pdus, cells, PLACE of HOST, LINE, LINE@SWITCH",
+    ),
 ]
 
 
@@ -306,3 +313,18 @@ def test_the_installed_command_imports_nothing_heavy_to_list():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+PAGES = [*sorted((Path(__file__).parents[2] / "docs").glob("*.md")), Path(__file__).parents[2] / "README.md"]
+EXAMPLES = [
+    shlex.split(line, comments=True)[2:]
+    for page in PAGES
+    for line in page.read_text().splitlines()
+    if line.startswith(("$ bentpipe run", "$ bentpipe show", "$ bentpipe list"))
+]
+
+
+@pytest.mark.parametrize("arguments", EXAMPLES, ids=" ".join)
+def test_the_examples_of_the_manual_run(capsys, arguments):
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == ""

@@ -7,6 +7,7 @@ from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.run import run_experiment
 from bentpipe.experiment.table import Source
 from bentpipe.results.folder import RunFolder, read_run
+from bentpipe.results.tables import note_texts
 
 PS = 10**12
 
@@ -65,6 +66,22 @@ def test_what_a_run_keeps_as_it_goes_does_not_change_it(tmp_path, monkeypatch):
         assert kept.summary[name] == alone.summary[name], name
     assert sum(sum(reasons.values()) for reasons in kept.summary["drops"].values()) > 0
     assert read_run(tmp_path / "run").trace == alone.trace
+
+
+@pytest.mark.parametrize(
+    ("settings", "duration_ps", "remark"),
+    [
+        (["flow.0.start=200 ms"], PS // 10, "Flow flow1 did not begin: its start is 200 ms, the end 100 ms."),
+        ([], 30_000_000, "Flow flow1 had not connected by the end."),
+        (["flow.0.size=1 kB", "network.switches.west.buffer_cells=100"], None, "A frame of 192 cells (the MTU's) does "
+         "not fit into the buffer of west, 100 cells: EPD can hardly keep one whole."),
+        (["flow.0.size=1 kB"], None, None),
+    ],
+)  # fmt: skip
+def test_what_was_hardly_meant_so_is_remarked(settings, duration_ps, remark):
+    summary = run("lan-1flow", *settings, duration_ps=duration_ps).summary
+    assert summary["remarks"] == ([remark] if remark else [])
+    assert not remark or remark in note_texts(summary)
 
 
 def test_the_same_twice_and_however_often_it_is_sampled():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "CaptureSpec", "cut_to_whole_records", "parse_capture"]
 
 KINDS: Final = ("ip", "pdus", "cells")
+_FORM: Final = "write KIND:PLACE, KIND of ip, pdus, cells, PLACE of HOST, LINE, LINE@SWITCH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def parse_capture(text: str, network: NetworkSpec) -> CaptureSpec:
         return CaptureSpec(kind, name, "", 0, file)
     lines = {line.name: line for line in network.lines}
     if name not in lines:
-        raise ValueError(f"{text!r}: no host and no line {name!r}{nearest(name, [*hosts, *lines])}")
+        raise ValueError(f"{text!r}: no host and no line {name!r}{nearest(name, [*hosts, *lines])} ({_FORM})")
     ends = {end.switch: end for end in lines[name].ends}
     if at and switch not in ends:
         raise ValueError(f"{text!r}: line {name} has its ends at {' and '.join(ends)}{nearest(switch, list(ends))}")

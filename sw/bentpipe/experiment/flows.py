@@ -358,7 +358,7 @@ def _script(table: Table, folder: Path | None) -> Any:
     given_here = "traffic.netspec" in table.source.overrides
     path = Path(text) if given_here or folder is None else folder / text
     try:
-        return Script(path.read_bytes().decode("utf-8"), path.name)
+        return Script(path.read_bytes().decode("utf-8-sig"), path.name)
     except OSError as error:
         raise table.error("netspec", f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -60,7 +60,7 @@ def find(name: str) -> Path:
 def read_document(path: Path) -> tuple[dict[str, Any], str]:
     """A TOML file, parsed, and its text."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
         return tomllib.loads(text), text
     except OSError as error:
         raise BentpipeError(f"{path}: {error.strerror or error}") from None
@@ -187,7 +187,16 @@ def load_cases(
             raise BentpipeError(f"{path.name}: there is no case {wanted!r}{nearest(wanted, [c.name for c in cases])}")
     return [
         _with_case(
-            document, text, path, case, settings, seed=seed, duration_ps=duration_ps, quick=quick, folder=path.parent
+            document,
+            text,
+            path,
+            case,
+            settings,
+            [case.name for case in cases],
+            seed=seed,
+            duration_ps=duration_ps,
+            quick=quick,
+            folder=path.parent,
         )
         for case in cases
         if not only or case.name in only
@@ -195,7 +204,13 @@ def load_cases(
 
 
 def _with_case(
-    document: dict[str, Any], text: str, path: Path, case: Case, settings: Sequence[str], **options: Any
+    document: dict[str, Any],
+    text: str,
+    path: Path,
+    case: Case,
+    settings: Sequence[str],
+    names: Sequence[str],
+    **options: Any,
 ) -> Experiment:
     own = [(f"case {case.name!r}, {key}", SHORTHANDS.get(key, key), value) for key, value in case.settings.items()]
     document, touched = _assign_all({k: v for k, v in document.items() if k != "case"}, own, path.name)
@@ -203,6 +218,10 @@ def _with_case(
         made = _changed(document, Source(path.name, text, touched), settings, **options)
     except ConfigError as error:
         raise ConfigError(f"case {case.name!r}: {error}") from None
+    for index, row in enumerate(made.published):
+        if row.case not in names:
+            what = f"there is no case {row.case!r}{nearest(row.case, names)}"
+            raise Source(path.name, text, frozenset({f"published.{index}.case"})).error(f"published.{index}.case", what)
     rows = tuple(row for row in made.published if row.case == case.name)
     return dataclasses.replace(made, case=case.name, at=case.at, published=rows)
 

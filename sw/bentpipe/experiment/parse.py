@@ -262,11 +262,28 @@ def _switch(name: str, table: Table, rates: list[int]) -> SwitchSpec:
         port_rates_bps=tuple(rates),
         buffer_cells=buffer_cells,
         policy=table.text("policy", "epd", choices=_POLICIES),
-        epd_threshold=table.integer("epd_threshold", buffer_cells * 9 // 10, high=buffer_cells),
+        epd_threshold=_epd_threshold(table, buffer_cells),
         clp_threshold=table.integer("clp_threshold", 0, high=buffer_cells),
         vc_limit=table.integer("vc_limit", 0, high=buffer_cells),
         processing_delay_ps=table.time("processing_delay", 5_000_000, high=10**10),
     )
+
+
+def _epd_threshold(table: Table, buffer_cells: int) -> int:
+    """Cells, or a share of the buffer, which goes with the buffer when that is changed."""
+    value = table.data.get("epd_threshold")
+    if not isinstance(value, float):
+        if isinstance(value, int) and value > buffer_cells:
+            what = (
+                f"{value} cells are more than the buffer's {buffer_cells}; give a share of it, as 0.9, or fewer cells"
+            )
+            raise table.error("epd_threshold", what)
+        return table.integer("epd_threshold", buffer_cells * 9 // 10, things="cells")
+    if not 0 <= value <= 1:
+        raise table.error(
+            "epd_threshold", f"{value!r} is neither a number of cells nor a share of the buffer, 0.0 to 1.0"
+        )
+    return int(buffer_cells * value)
 
 
 def _ber(line: Table) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.progress import Progress, waiting
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.units import format_time
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.signals import Interrupted, deferred
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["run_beside_cells", "run_experiment", "versions"]
 
 _PS: Final = 10**12
+_UNCONNECTED: Final = ("CLOSED", "LISTEN", "SYN_SENT", "SYN_RECEIVED")
 _KEEP_S: Final = 2.0
 """Real time between two times that a run keeps what there is."""
 _KEEP_SHARE: Final = 50
@@ -237,6 +239,29 @@ def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
     return f"payload octets delivered wrong: {', '.join(bad)}" if bad else None
 
 
+def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> list[str]:
+    """What was hardly meant so: flows that did not begin or connect, buffers too small for a frame."""
+    found = []
+    for row, spec in zip(flows, experiment.flows, strict=True):
+        begin = row.get("start_ps", 0)
+        if begin < 0:
+            found.append(f"Flow {spec.name} did not begin: its turn never came.")
+        elif begin >= now:
+            found.append(
+                f"Flow {spec.name} did not begin: its start is {format_time(begin)}, the end {format_time(now)}."
+            )
+        elif row.get("state") in _UNCONNECTED and not row.get("error") and not row["octets_delivered"]:
+            found.append(f"Flow {spec.name} had not connected by the end.")
+    cells = max((host.mtu + 8 + 8 + 47) // 48 for host in experiment.network.hosts)
+    for switch in experiment.network.switches:
+        if switch.policy != "tail" and switch.buffer_cells < cells:
+            found.append(
+                f"A frame of {cells} cells (the MTU's) does not fit into the buffer of {switch.name}, "
+                f"{switch.buffer_cells} cells: {switch.policy.upper()} can hardly keep one whole."
+            )
+    return found
+
+
 def _sum_up(
     experiment: Experiment,
     built: BuiltExperiment,
@@ -280,6 +305,7 @@ def _sum_up(
         "status": status,
         "reason": reason,
         "shortened": shortened,
+        "remarks": _remarks(experiment, flows, now) if over else [],
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
         "time": {
             "simulated_s": now / _PS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from bentpipe.errors import ConfigError
+from bentpipe.experiment.places import lines
 from bentpipe.experiment.units import (
     format_rate,
     format_size,
@@ -22,15 +23,17 @@ __all__ = ["Source", "Table", "nearest"]
 T = TypeVar("T")
 
 _REQUIRED: Final[Any] = object()
+_FEW: Final = 24
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the nearest known word, else a list of the known ones."""
+    """``"; did you mean 'x'? known: …"``: the nearest known word, if one is near, and all of them, if they are few."""
     words = sorted(known)
     match = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    if match:
-        return f"; did you mean {match[0]!r}?"
-    return f"; known: {', '.join(words)}" if words else ""
+    near = f"; did you mean {match[0]!r}?" if match else ""
+    if not words or (match and len(words) > _FEW):
+        return near
+    return f"{near or ';'} known: {', '.join(words)}"
 
 
 @dataclass(frozen=True)
@@ -62,29 +65,11 @@ class Source:
         return ConfigError(f"{place}: {key}: {what}" if key else f"{place}: {what}")
 
     def line(self, key: str) -> int | None:
-        """The line of a dotted key, found by a simple reading of headers and keys; None if not found."""
-        section, counts = "", {}
-        fallback = None
-        for number, raw in enumerate(self.text.splitlines(), 1):
-            line = raw.strip()
-            if line.startswith("["):
-                section = line.partition("#")[0].strip().strip("[]").replace('"', "").replace(" ", "")
-                if line.startswith("[["):
-                    index = counts.get(section, 0)
-                    counts[section] = index + 1
-                    section = f"{section}.{index}"
-                if section == key:
-                    return number
-                if key.startswith(f"{section}."):
-                    fallback = number
-            elif "=" in line and not line.startswith("#"):
-                name = line.partition("=")[0].strip().replace('"', "").replace(" ", "")
-                full = f"{section}.{name}" if section else name
-                if full == key:
-                    return number
-                if key.startswith(f"{full}."):
-                    fallback = number
-        return fallback
+        """The line of a dotted key, or of the nearest table around it; None if there is none."""
+        known = lines(self.text) if self.text else {}
+        while key and key not in known:
+            key = key.rpartition(".")[0]
+        return known.get(key)
 
 
 class Table:

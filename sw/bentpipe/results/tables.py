@@ -187,7 +187,7 @@ def note_texts(summary: dict[str, Any]) -> list[str]:
         notes.append("Shortened: start-up weighs more than in a whole run; no figure compares with a published one.")
     if summary["changes"]:
         notes.append(f"Changed from the experiment's file: {'; '.join(map(change_text, summary['changes']))}.")
-    return notes
+    return notes + summary.get("remarks", [])
 
 
 def lines_text(summary: dict[str, Any]) -> str | None:

@@ -149,3 +149,49 @@ def test_files_that_are_no_toml(tmp_path):
     bad.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8"):
         load(str(bad))
+
+
+def test_a_bom_is_no_error(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + find("lan-1flow").read_bytes())
+    assert load(str(path)).id == "lan-1flow"
+
+
+@pytest.mark.parametrize(("value", "cells"), [("0.9", 3686), ("1.0", 4096), ("0.0", 0), ("1", 1), ("4096", 4096)])
+def test_the_epd_threshold_is_cells_or_a_share_of_the_buffer(value, cells):
+    e = load("acts-3flows", ["network.switches.*.buffer_cells=4096", f"network.switches.*.epd_threshold={value}"])
+    assert {switch.epd_threshold for switch in e.network.switches} == {cells}
+
+
+def test_the_catalogues_threshold_goes_with_the_buffer():
+    for name in ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows", "acts-variants"):
+        assert {s.epd_threshold for s in load(name).network.switches} == {7372}
+        e = load(name, ["network.switches.*.buffer_cells=4096"])
+        assert {s.epd_threshold for s in e.network.switches} == {3686}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("8193", "8193 cells are more than the buffer's 8192; give a share of it, as 0.9, or fewer cells"),
+        ("1.5", "1.5 is neither"),
+        ("-1", "-1 is out of range"),
+        ("x", "expected a whole number of cells"),
+    ],
+)
+def test_wrong_epd_thresholds(value, message):
+    with pytest.raises(ConfigError) as caught:
+        load("lan-1flow", [f"network.switches.*.epd_threshold={value}"])
+    assert message in str(caught.value)
+
+
+def test_a_wrong_choice_names_the_nearest_and_all():
+    with pytest.raises(ConfigError, match=r"unknown value 'edp'; did you mean 'epd'\? known: epd, ppd, tail"):
+        load("lan-1flow", ["network.switches.*.policy=edp"])
+    with pytest.raises(ConfigError, match=r"unknown value 'red'.* known: epd, ppd, tail"):
+        load("lan-1flow", ["network.switches.*.policy=red"])
+
+
+def test_a_published_figure_of_an_unknown_case_is_an_error():
+    with pytest.raises(ConfigError, match=r"published\.0\.case: there is no case 'x'.* known: "):
+        load_cases("acts-variants", ["published.0.case=x"])

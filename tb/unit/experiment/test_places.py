@@ -1,110 +1,73 @@
-"""Where the parameters of the catalogue's experiments are from: each has a place in a paper, or a reason of ours."""
-
-import re
-import sys
-import tomllib
-from pathlib import Path
+"""Lines of the keys of TOML documents."""
 
 import pytest
 
-from bentpipe.experiment.load import catalogue
+from bentpipe.experiment.load import catalogue, read_document
+from bentpipe.experiment.places import lines
+from bentpipe.experiment.table import Source
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "docs"))
-
-from generate import experiments, parameters
-
-SECTIONS = "Bandwidth|TCP|System overview|Experimental parameters|Congestion-free|Congested network"
-PLACE = re.compile(
-    r"ACTS98 (section [1-7]|[2-6]\.[1-5]|table [1-3]|figure [1-7])\b"
-    rf"|ACTS99, ({SECTIONS}|figure [1-6])\b"
-    r"|LAZ (section [1-5]|[2-4]\.[1-5]|table [1-6]|figure [1-9])\b"
-    r"|AAI97[, ]+\(?(figure [1-9]|table [1-4])\b"
-    r"|FF96 section [1-5]\b|RFC \d+\b"
-    r"|ours: .{10,}"
-)
-SAME = re.compile(r"as (?:the )?(first|\w+)\b")
-
-
-def leaves(value, path=""):
-    """Dotted keys of all values; an empty table is none."""
-    if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
-        members = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, member in members:
-            yield from leaves(member, f"{path}.{key}" if path else key)
-    else:
-        yield path
-
-
-NO_PARAMETER = re.compile(
-    r"experiment\.(id|title|paper|figure|description|axis)|published\..*|flow\.\d+\.name|case\.\d+\.(name|at)"
-)
-
-
-@pytest.mark.parametrize("name", sorted(catalogue()))
-def test_every_parameter_is_listed_with_its_place(name):
-    text = catalogue()[name].read_text()
-    listed = list(parameters(text))
-    keys = [f"{p.table}.{p.key}".replace('"', "") for p in listed]
-    # What stands in braces is listed as one.
-    wanted = [key for key in leaves(tomllib.loads(text)) if not NO_PARAMETER.fullmatch(key)]
-    assert len(set(keys)) == len(keys)
-    assert {next((k for k in keys if f"{leaf}.".startswith(f"{k}.")), leaf) for leaf in wanted} == set(keys)
-    tables = {p.table for p in listed}
-    for p in listed:
-        same = SAME.match(p.place)
-        if same:
-            kind = p.table.rpartition(".")[0]
-            other = f"{kind}.{'0' if same[1] == 'first' else same[1]}"
-            assert other in tables - {p.table}, f"{p.table}.{p.key}: {p.place}: there is no {other}"
-        else:
-            assert PLACE.match(p.place), f"{p.table}.{p.key}: {p.place!r} is no place in a paper, and no reason of ours"
-
-
-def test_the_manual_has_all_of_them():
-    """The table of each experiment names every parameter with its place."""
-    sections = dict(re.findall(r"(?ms)^## ([\w-]+)\n(.*?)(?=^## |\Z)", experiments()))
-    for name, path in catalogue().items():
-        for p in parameters(path.read_text()):
-            rows = [row for row in sections[name].splitlines() if row.startswith(f"| `{p.table}")]
-            assert any(p.key in row and p.value in row and p.place in row for row in rows), f"{name}: {p}"
-
-
-TEXT = '''
-[experiment]
-title = "a # b"         # no parameter
-duration = "1 s"        # LAZ 4.3: "x # y"
-
-[network.lines.a]       # ACTS98 3.2
-rate = "OC-3c"
-# ours: two lines
-# of comment
-delay = "2 s"
-
-ber = 0
-
-[network.lines.b]
-rate = "OC-3c"
-
-[[case]]                # LAZ 4.4
-name = "one"
-[case.set]
-"hosts.mtu" = 9180
-
-[traffic]
-netspec = """
+TEXT = """# [no]
+a = \"\"\"
 [x]
-a = 1   # not a comment of TOML
-"""
+b = 1 \\\"\"\"
+\"\"\"\"
+"q.\\u0072" = [ 1, # ]
+  [2, "]"],
+  { z = 1, 'y'.w = {} }
+]
+[ n . "m" ]
+c.d = 1979-05-27 07:32:00
+e = 'x#'
+[[f]]
+g = 1
+[f.h]
+i = {j = "}", k = [1,2]}
+[[f]]
+g = '''
+[[f]]
 '''
+[[f.p]]
+q=""
+[[f.p]]
+[last]
+"""
+
+PLACES = {
+    "a": 2, "q.r": 6, "q.r.0": 6, "q.r.1": 7, "q.r.1.0": 7, "q.r.1.1": 7, "q.r.2": 8, "q.r.2.z": 8, "q.r.2.y": 8,
+    "q.r.2.y.w": 8, "n": 10, "n.m": 10, "n.m.c": 11, "n.m.c.d": 11, "n.m.e": 12, "f": 13, "f.0": 13, "f.0.g": 14,
+    "f.0.h": 15, "f.0.h.i": 16, "f.0.h.i.j": 16, "f.0.h.i.k": 16, "f.0.h.i.k.0": 16, "f.0.h.i.k.1": 16, "f.1": 17,
+    "f.1.g": 18, "f.1.p": 21, "f.1.p.0": 21, "f.1.p.0.q": 22, "f.1.p.1": 23, "last": 24,
+}  # fmt: skip
 
 
-def test_places_are_the_comments_beside_above_or_of_the_table():
-    assert [(p.table, p.key, p.value, p.place, p.name) for p in parameters(TEXT)] == [
-        ("experiment", "duration", '"1 s"', 'LAZ 4.3: "x # y"', ""),
-        ("network.lines.a", "rate", '"OC-3c"', "ACTS98 3.2", ""),
-        ("network.lines.a", "delay", '"2 s"', "ours: two lines of comment", ""),
-        ("network.lines.a", "ber", "0", "ACTS98 3.2", ""),
-        ("network.lines.b", "rate", '"OC-3c"', "", ""),
-        ("case.0.set", '"hosts.mtu"', "9180", "LAZ 4.4", "one"),
-        ("traffic", "netspec", "(text)", "", ""),
-    ]
+def paths(value, above=""):
+    """Every key of a document, and every entry of its arrays, by its dotted path."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        path = f"{above}.{key}" if above else str(key)
+        yield path
+        yield from paths(inner, path)
+
+
+def test_every_key_has_its_line(tmp_path):
+    file = tmp_path / "x.toml"
+    file.write_text(TEXT)
+    assert lines(TEXT) == PLACES
+    assert set(paths(read_document(file)[0])) == set(PLACES)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_key_of_the_catalogue_has_a_line_with_its_name(name):
+    document, text = read_document(catalogue()[name])
+    found = lines(text)
+    assert set(found) == set(paths(document))
+    for path, line in found.items():
+        last = path.rpartition(".")[2]
+        assert last.isdigit() or last in text.splitlines()[line - 1], (path, line)
+
+
+def test_an_error_names_the_line_of_the_key_or_of_the_table_around_it():
+    source = Source("x.toml", TEXT)
+    assert str(source.error("f.1.g", "bad")) == "x.toml:18: f.1.g: bad"
+    assert str(source.error("f.0.h.missing", "bad")).startswith("x.toml:15: ")
+    assert str(source.error("missing", "bad")) == "x.toml: missing: bad"
