@@ -23,7 +23,7 @@ __all__ = ["Source", "Table", "nearest"]
 T = TypeVar("T")
 
 _REQUIRED: Final[Any] = object()
-_FEW: Final = 24
+_FEW: Final = 12
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
