@@ -14,7 +14,7 @@ Time is counted in *ticks*. In a tick a node takes at most one cell and gives at
 at 416 bits, and 13 clocks or more at 32.
 """
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import Mux, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,6 +31,9 @@ __all__ = [
     "StatusSignature",
     "TimeSignature",
     "check_width",
+    "comes",
+    "due_tick",
+    "earlier",
 ]
 
 WIDE = 416
@@ -53,6 +56,22 @@ FRACTION_BITS = 16
 
 NEVER = (1 << TIME_BITS) - 1
 """The due tick of a node that has nothing to do until a cell arrives."""
+
+
+def comes(tick, now, most):
+    """Whether ``tick`` is still to come: 1 to ``most`` ticks after ``now``, modulo 2**48. Any other tick is past,
+    however long ago."""
+    return (tick - now - 1)[:TIME_BITS] < most
+
+
+def due_tick(tick):
+    """A tick as a node's due tick: a tick early where it has the number of ``NEVER``."""
+    return Mux(tick == NEVER, NEVER - 1, tick)
+
+
+def earlier(a, b):
+    """The first of two due ticks, compared modulo half their range; either may be ``NEVER``."""
+    return Mux((b == NEVER) | ((a != NEVER) & (a - b)[TIME_BITS - 1]), a, b)
 
 
 class CellHeader(data.Struct):

@@ -31,6 +31,8 @@ class PduStatus(enum.IntEnum):
     """More cells than the VC's largest SDU has: reassembly was given up."""
     ABORT = 5
     """Length field 0: the sender aborted the PDU."""
+    TIMEOUT = 6
+    """The last cell had not come when the NIC's reassembly timer ran out: reassembly was given up."""
     SENT = 15
     """Not a reception: the last cell of a PDU of this NIC has left it."""
 
@@ -42,7 +44,7 @@ class PduEvent:
     Members
     -------
     time_ps : int
-        When the last cell was received (or, for ``SENT``, put on the line).
+        When the last cell was received (for ``SENT`` put on the line, for ``TIMEOUT`` given up).
     nic, vc : int
         Which interface, which VC (indices as given when they were opened).
     status : PduStatus

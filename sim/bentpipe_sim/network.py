@@ -53,7 +53,7 @@ _WHY = {
     16 + PduStatus.LOST_LAST: "joined (lost last)",
     16 + PduStatus.OVERLENGTH: "overlength",
     16 + PduStatus.ABORT: "joined (abort)",
-    16 + 6: "reassembly timer",
+    16 + PduStatus.TIMEOUT: "reassembly timer",
     32: _UNEXPLAINED,
     33: _UNDER_WAY,
 }
@@ -67,6 +67,9 @@ INGRESS = 8
 
 _JITTER = 64
 """Ticks by which cells may come closer than their line's rate: what a switch's port makes up for."""
+
+_END_PS = ticks_to_ps((1 << 48) - 1)
+"""The event loop's ticks don't wrap; a node takes the last one for never."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +162,15 @@ class Nic(Node):
 
     kind = "nic"
 
-    def __init__(self, network: Network, name: str, rate_bps: float, nni: bool, clock_ppm: float):
+    def __init__(
+        self, network: Network, name: str, rate_bps: float, nni: bool, clock_ppm: float, reassembly_timeout_ps: int
+    ):
         super().__init__(network, name)
         self.period = _period(f"NIC {name}", rate_bps, clock_ppm)
         self.nni, self.clock_ppm = nni, clock_ppm
+        self.timeout = max(1, round_ticks(reassembly_timeout_ps)) if reassembly_timeout_ps else 0
+        if not 0 <= reassembly_timeout_ps <= ticks_to_ps(1 << 31):
+            raise NetworkError(f"NIC {name}: a reassembly timer runs for at most 380 s, not {reassembly_timeout_ps} ps")
         self.sends: dict[int, dict[str, int]] = {}
         self.receives: dict[int, dict[str, int]] = {}
 
@@ -181,6 +189,7 @@ class Nic(Node):
         self.write_wide(0x0010, self.period)
         self.write(0x0012, self.period + 0xFFFF >> 16)
         self.write(0x0005, int(self.nni))
+        self.write(0x0016, self.timeout)
         for vc, spec in self.sends.items():
             self.write(0x10000 + vc, spec["vpi"] << 20 | spec["vci"] << 4)
             self.write_wide(0x20000 + 2 * vc, spec["period"])
@@ -189,7 +198,7 @@ class Nic(Node):
         self.write_lookup(self.size, {(0, spec["vpi"], spec["vci"]): vc for vc, spec in self.receives.items()})
 
     def counters(self) -> dict[str, Any]:
-        names = ("pdus_ok", "pdus_crc", "pdus_length", "pdus_lost_last", "pdus_overlength", "pdus_abort")
+        verdicts = ("ok", "crc", "length", "lost_last", "overlength", "abort", "timeout")
         found: dict[str, Any] = {
             "tx_cells": [self.read(0x30000 + vc) for vc in self.sends],
             "tx_refused": self.read(0x0014),
@@ -199,8 +208,8 @@ class Nic(Node):
             "drop_oam": self.read(0x0082),
             "drop_overlength": self.read(0x0083),
         }
-        for k, name in enumerate(names):
-            found[name] = [self.read(0x60000 + 8 * vc + k) for vc in self.receives]
+        for k, verdict in enumerate(verdicts):
+            found[f"pdus_{verdict}"] = [self.read(0x60000 + 8 * vc + k) for vc in self.receives]
         return found
 
     def check(self, cells_in: int, cells_out: int) -> None:
@@ -606,10 +615,21 @@ class Network:
 
     # Building
 
-    def add_nic(self, name: str, rate_bps: float = 149_760_000, *, nni: bool = False, clock_ppm: float = 0.0) -> Nic:
+    def add_nic(
+        self,
+        name: str,
+        rate_bps: float = 149_760_000,
+        *,
+        nni: bool = False,
+        clock_ppm: float = 0.0,
+        reassembly_timeout_ps: int = 0,
+    ) -> Nic:
         """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
-        take their rates, is ``clock_ppm`` fast, -1000 to 1000."""
-        return self._add(Nic(self, name, rate_bps, nni, clock_ppm))
+        take their rates, is ``clock_ppm`` fast, -1000 to 1000.
+
+        A PDU is given up ``reassembly_timeout_ps`` after its first cell if its last has not come; 0: never.
+        """
+        return self._add(Nic(self, name, rate_bps, nni, clock_ppm, reassembly_timeout_ps))
 
     def add_switch(
         self,
@@ -948,6 +968,8 @@ class Network:
     def run(self, until_ps: int) -> list[PduEvent]:
         if self.handle is None:
             self.start()
+        if until_ps >= _END_PS:
+            raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
         count = self.lib.bp_run(self.handle, ps_to_ticks(until_ps), 0)
         if not count:
             self._now_ps = max(until_ps, self._now_ps)

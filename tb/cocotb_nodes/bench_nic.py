@@ -16,7 +16,7 @@ from models.gcra import VirtualScheduling
 
 VCS = 64
 CORNERS = [1, 2, 39, 40, 41, 44, 47, 48, 49, 87, 88, 89, 95, 96, 97, 136, 137]
-VERDICTS = [status for status in PduStatus if status is not PduStatus.SENT]
+VERDICTS = [status for status in PduStatus if status not in (PduStatus.TIMEOUT, PduStatus.SENT)]
 
 
 def vpi_vci(vc):

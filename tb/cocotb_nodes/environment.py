@@ -257,6 +257,8 @@ class Host:
         vc = ports.get("rx_vc")
         octets = self._octets.setdefault(vc, bytearray())
         if valid:
+            if ports.get("rx_index") == 0 and len(octets) % 48 == 0:  # in the place of what was there, before a set-up
+                octets.clear()
             assert ports.get("rx_index") == len(octets) // 48, "a cell out of order"
             wide = self.environment.wide
             octets += (

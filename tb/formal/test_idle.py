@@ -74,15 +74,18 @@ def _nic():
     m = spec.m
     _quiet(spec, probe)
     _early(spec, node)
-    now, tick, due = node.time.now, node.time.tick, node.status.due
+    now, tick, due = node.time.now, node.time.tick, probe["build_segmenter.due"]
+    visit = probe["build_reassembler.timer"]._visit
     line = probe["build_segmenter.line_next"][FRACTION_BITS:]
     root, fetched, sends = (probe[f"build_segmenter.{name}"] for name in ("root", "fetched", "sends"))
 
-    # Time: ticks go up, and do not come to the end of their 48 bits
+    # Time: ticks go up, within a quarter of their range; between them it stands
     last, started = spec.ghost(TIME_BITS, "last"), spec.ghost(1, "started")
+    m.d.sync += last.eq(now)
     with m.If(tick):
-        m.d.sync += [last.eq(now), started.eq(1)]
-    spec.condition("time", ~tick | ~started | (now > last), now[-1] == 0, last[-1] == 0)
+        m.d.sync += started.eq(1)
+    goes_on = Mux(started, Mux(tick, now > last, now == last), now >= last)
+    spec.condition("time", goes_on, now[-2:] == 0, last[-2:] == 0)
 
     decided = spec.ghost(TIME_BITS, "decided")  # the tick at which the due tick was last decided on
     with m.If(tick & (sends | ~fetched)):
@@ -96,14 +99,17 @@ def _nic():
     spec.condition(
         "invariant",
         decided <= last,
-        last[-1] == 0,
-        started | ((last == 0) & (due == NEVER) & ~fetched & ~root.valid),
-        line <= last + (1 << 24) + 1,
+        last[-2:] == 0,
+        ~probe["elaborate.clearing"] | (~fetched & ~root.valid),
+        started | ((decided == 0) & (due == NEVER) & ~fetched & ~root.valid),
+        line <= last + (1 << 24),
+        visit <= last + (1 << 31),
         # A cell is fetched: the line is due. None is, but a VC has a PDU: it is due for its fetch a tick before its key
         Mux(
             fetched,
             due == soonest,
-            (decided == last) & Mux(root.valid, (wait > 0) & (due == (soonest + wait - 1)[:TIME_BITS]), due == NEVER),
+            (~started | (decided == last))
+            & Mux(root.valid, (wait > 0) & (due == (soonest + wait - 1)[:TIME_BITS]), due == NEVER),
         ),
     )
     pulses = _pulses(spec, node.o.valid, node.fetch, node.done, node.post_taken, node.rx_valid, node.rx_last)

@@ -65,16 +65,22 @@ class Reassembly:
     A right CRC with length 0 is an abort. Where the CRC is wrong the length field, compared with the number of
     cells, tells what happened: cells lost inside the PDU (too few cells), a lost last cell that joined two PDUs (too
     many), or bit errors (they agree).
+
+    The reassembly timer (an option of I.363.5) runs from a PDU's first cell on; when it runs out before the last cell,
+    the PDU is given up, and what comes after that is taken for another.
     """
 
     max_sdu: int = MAX_SDU
     _octets: bytearray = field(default_factory=bytearray)
     _cells: int = 0
+    _began: int = 0
 
-    def receive(self, cell: Cell) -> Result | None:
+    def receive(self, cell: Cell, now: int = 0) -> Result | None:
         """Take a cell; a :class:`Result` comes with the last one of a PDU. OAM and RM cells are none of AAL5's."""
         if not cell.header.user:
             return None
+        if not self._cells:
+            self._began = now
         self._cells += 1
         if self._cells > cells_of(self.max_sdu):
             self._octets.clear()
@@ -86,6 +92,23 @@ class Reassembly:
         self._octets.clear()
         self._cells = 0
         return result
+
+    @property
+    def began(self) -> int | None:
+        """When the PDU that is being assembled began; None if there is none."""
+        return self._began if self._cells else None
+
+    def give_up(self) -> Result:
+        """The timer has run out."""
+        result = Result(PduStatus.TIMEOUT, cells=self._cells)
+        self.set_up(self.max_sdu)
+        return result
+
+    def set_up(self, max_sdu: int) -> None:
+        """The VC is set up anew: nothing of before is left."""
+        self.max_sdu = max_sdu
+        self._octets.clear()
+        self._cells = 0
 
     def _verdict(self, pdu: bytes, cells: int) -> Result:
         if cells > cells_of(self.max_sdu):
@@ -118,11 +141,11 @@ class Reassembler:
         self.vcs = {vc: Reassembly(limit) for vc, limit in max_sdu.items()}
         self.unknown = 0
 
-    def receive(self, cell: Cell) -> tuple[tuple[int, int], Result] | None:
+    def receive(self, cell: Cell, now: int = 0) -> tuple[tuple[int, int], Result] | None:
         """Take a cell; the VC and result of the PDU that it ends, if it ends one."""
         vc = (cell.header.vpi, cell.header.vci)
         if vc not in self.vcs:
             self.unknown += 1
             return None
-        result = self.vcs[vc].receive(cell)
+        result = self.vcs[vc].receive(cell, now)
         return None if result is None else (vc, result)

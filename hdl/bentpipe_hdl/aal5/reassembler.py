@@ -3,8 +3,9 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum
 
-from ..cell import CellHeader
+from ..cell import NEVER, TIME_BITS, CellHeader, comes, due_tick
 from ..lookup import Lookup
+from ..setup import SETUP_BITS, SetUps
 from .crc32 import INIT, RESIDUE, advance_cell, crc32_word, swapped
 
 __all__ = ["Verdict", "build_reassembler"]
@@ -19,19 +20,26 @@ class Verdict(enum.Enum, shape=3):
     LOST_LAST = 3
     OVERLENGTH = 4
     ABORT = 5
+    TIMEOUT = 6
+
+
+AGE_BITS = 32
+"""Bits of the tick in which a PDU began, modulo 2**32: twice the longest time-out."""
 
 
 def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, clear):
-    """Build the receive half of a :class:`~bentpipe_hdl.nodes.nic.Nic` into ``m``."""
+    """Build the receive half of a :class:`~bentpipe_hdl.nodes.nic.Nic` into ``m``. Returns its due tick."""
     vcs = nic.vcs
     vc_bits = (vcs - 1).bit_length()
     nni = Signal()
     csr.setting("NNI", 0x0005, nni, "the line has NNI headers")
     lookup = Lookup(m, slot, csr, vcs=vcs, ports=1, nni=nni)
     limits = slot.store("rx_limits", 11, vcs)
-    limits.write(*csr.table("RX_LIMIT", 0x40000, vcs, 11, "most cells of a VC's PDU"))
-    partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1})
+    index, word, en = csr.table("RX_LIMIT", 0x40000, vcs, 11, "most cells of a VC's PDU; sets the VC up")
+    limits.write(index, word, en)
+    partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1, "setup": SETUP_BITS})
     partials = slot.store("rx_partials", partial, vcs)
+    setups = SetUps(m, slot, "rx", vcs, index, en, lambda vc: partials.read(vc).setup)
     received = slot.store("rx_received", 32, vcs)
     verdicts = slot.store("rx_verdicts", 32, 8 * vcs)
     unknown, hec_errors, oam, over_cells = Signal(32), Signal(32), Signal(32), Signal(32)
@@ -52,17 +60,21 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     found, found_vc = lookup.find(header, Signal(0))
     found, found_vc = slot.settle(found, "rx_found"), slot.settle(found_vc, "rx_found_vc")
     vc = Signal(vc_bits)
-    state = Signal(partial)
+    kept, state, setup = Signal(partial), Signal(partial), Signal(SETUP_BITS)
     limit = Signal(11)
     user, last, over, takes, drops_over, ours = (Signal() for _ in range(6))
     m.d.comb += [
         vc.eq(found_vc),
-        state.eq(partials.read(vc)),
+        kept.eq(partials.read(vc)),
+        setup.eq(setups.read(vc)),
+        state.eq(kept),
         limit.eq(limits.read(vc)),
         user.eq(~header.pti[2]),
         last.eq(header.pti[0]),
         over.eq(slot.settle(state.over | (state.cells >= limit), "rx_over")),
     ]
+    with m.If(kept.setup != setup):  # the VC has been set up since
+        m.d.comb += [state.crc.eq(INIT), state.cells.eq(0), state.over.eq(0)]
     with m.If(slot.commit), m.If(arrives):
         with m.If(bad):
             m.d.sync += hec_errors.eq(hec_errors + 1)
@@ -80,8 +92,9 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     received.write(vc, received.read(vc) + 1, takes, clear=(clearing, clear_vc, 0))
 
     datapath = _wide if slot.wide else _narrow
-    finish, f_vc, f_state, f_last, f_over, crc_after, trailer = datapath(
-        m, nic, tables, ours, takes, vc, state, last, over
+    expires, swept = Signal(), Signal(vc_bits)  # the reassembly timer gives a PDU up, in a tick without a cell
+    finish, f_vc, f_state, f_last, f_over, crc_after, trailer, gone = datapath(
+        m, nic, tables, ours, takes, vc, state, last, over, expires, swept
     )
 
     # The end of a cell: state, and for a PDU's last cell the verdict
@@ -111,7 +124,7 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     with m.Else():
         m.d.comb += verdict.eq(Verdict.OK)
     new = Signal(partial)
-    m.d.comb += new.crc.eq(INIT)
+    m.d.comb += [new.crc.eq(INIT), new.setup.eq(slot.hold(setup, ours, "rx_f_setup"))]
     with m.If(~f_last):
         m.d.comb += [
             new.crc.eq(crc_after),
@@ -124,6 +137,20 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     ends = Signal()
     with m.If(finish & f_last):
         m.d.comb += ends.eq(1)
+    was_open = slot.hold(_is_open(kept), ours, "rx_was_open")
+    begins, opens, closes = Signal(), Signal(), Signal()
+    with m.If(finish):
+        m.d.comb += [
+            begins.eq(~f_last & ~_is_open(f_state)),
+            opens.eq(~f_last & ~was_open),
+            closes.eq(f_last & was_open),
+        ]
+    timer = _Timer(m, nic, slot, csr)
+    timer.count(opens, closes, begins, f_vc, slot.hold(nic.time.now, ours, "rx_began"))
+    due, gives_up = timer.sweep(partials, setups, swept, expires, arrives)
+    forgotten = Signal(partial)
+    m.d.comb += [forgotten.crc.eq(INIT), forgotten.setup.eq(setups.read(swept))]
+    partials.write(swept, forgotten, gives_up)
     index = Signal(vc_bits + 3)
     if slot.wide:
         m.d.comb += index.eq(Cat(verdict, f_vc))
@@ -136,8 +163,15 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
         ready = Signal()
         m.d.sync += ready.eq(counts)
         verdicts.write(index, verdicts.read(index) + 1, ready, clear=(clearing, clear, 0))
+    timeouts = Signal(vc_bits + 3)
+    m.d.comb += timeouts.eq(Cat(Verdict.TIMEOUT, swept))
+    verdicts.write(timeouts, verdicts.read(timeouts) + 1, expires)
     if slot.wide:
         m.d.sync += [nic.rx_valid.eq(0), nic.rx_last.eq(0)]
+    with m.If(gone):
+        m.d.sync += [nic.rx_status.eq(Verdict.TIMEOUT), nic.rx_length.eq(0), nic.rx_uu.eq(0), nic.rx_cpi.eq(0)]
+        if slot.wide:
+            m.d.sync += [nic.rx_last.eq(1), nic.rx_vc.eq(swept)]
     with m.If(ends):
         m.d.sync += [
             nic.rx_status.eq(verdict),
@@ -163,18 +197,82 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
         0x60000,
         8 * vcs,
         verdicts.read,
-        "PDUs of a VC: OK, CRC, LENGTH, LOST_LAST, OVERLENGTH, ABORT",
+        "PDUs of a VC: OK, CRC, LENGTH, LOST_LAST, OVERLENGTH, ABORT, TIMEOUT",
     )
+    return due
 
 
-def _wide(m, nic, tables, ours, takes, vc, state, last, over):
+def _is_open(state):
+    """Whether a VC's PDU has begun."""
+    return (state.cells != 0) | state.over
+
+
+class _Timer:
+    """The reassembly timer: gives up PDUs that began ``RX_TIMEOUT`` ticks ago or earlier.
+
+    As long as any PDU is begun, the VCs are visited in turn, one each ``RX_TIMEOUT / (4 * vcs)`` ticks (at least one).
+    """
+
+    def __init__(self, m, nic, slot, csr):
+        self._m, self._nic, self._slot = m, nic, slot
+        self._timeout = Signal(AGE_BITS, name="rx_timeout")
+        csr.setting(
+            "RX_TIMEOUT",
+            0x0016,
+            self._timeout,
+            "ticks after which a PDU is given up, 0: never",
+            limit=1 << AGE_BITS - 1,
+        )
+        self._starts = slot.store("rx_starts", AGE_BITS, nic.vcs)
+        self._open = Signal(range(nic.vcs + 1), name="rx_open")  # PDUs begun
+        self._visit = Signal(TIME_BITS, name="rx_visit")
+        self._step = Signal(AGE_BITS, name="rx_step")
+        pace = self._timeout[(nic.vcs - 1).bit_length() + 2 :]
+        m.d.comb += self._step.eq(Mux(pace == 0, 1, pace))
+
+    def count(self, opens, closes, begins, vc, tick):
+        """What a cell of ``tick`` does to the PDU of its VC: leaves one open where none was open (not even one of
+        before the VC's set-up), closes it, begins it."""
+        m = self._m
+        self._starts.write(vc, tick[:AGE_BITS], begins)
+        with m.If(opens):
+            m.d.sync += self._open.eq(self._open + 1)
+            with m.If(self._open == 0):
+                m.d.sync += self._visit.eq(due_tick((tick + self._step)[:TIME_BITS]))
+        with m.If(closes):
+            m.d.sync += self._open.eq(self._open - 1)
+
+    def sweep(self, partials, setups, swept, expires, arrives):
+        """Build the visits: ``expires`` is high when the PDU of VC ``swept`` is given up. Returns the tick of the next,
+        and whether the state of VC ``swept`` is to be forgotten, which it is as well if it is of before its set-up."""
+        m, slot, now = self._m, self._slot, self._nic.time.now
+        state, current, old, gives_up = Signal(partials._shape, name="rx_swept"), Signal(), Signal(), Signal()
+        age = (now[:AGE_BITS] - self._starts.read(swept))[:AGE_BITS]
+        m.d.comb += [
+            state.eq(partials.read(swept)),
+            current.eq(setups.read(swept) == state.setup),
+            old.eq(_is_open(state) & (~current | slot.settle(age >= self._timeout, "rx_aged"))),
+        ]
+        on = Signal(name="rx_timer_on")
+        m.d.comb += on.eq((self._open != 0) & (self._timeout != 0))
+        waits = slot.settle(comes(self._visit, now, 1 << AGE_BITS), "rx_visit_comes")
+        with m.If(slot.commit), m.If(on), m.If(~waits):
+            with m.If(~(old & arrives)):  # else once more in the next tick
+                m.d.sync += [swept.eq(swept + 1), self._visit.eq(due_tick((now + self._step)[:TIME_BITS]))]
+                m.d.comb += [gives_up.eq(old), expires.eq(old & current)]
+        with m.If(gives_up):
+            m.d.sync += self._open.eq(self._open - 1)
+        return Mux(on, self._visit, NEVER), gives_up
+
+
+def _wide(m, nic, tables, ours, takes, vc, state, last, over, expires, swept):
     mixed = Signal(384)
     m.d.comb += mixed.eq(Cat(nic.i.payload[:32] ^ swapped(state.crc), nic.i.payload[32:]))
     after = tables.cell(mixed, "rx")
-    return ours, vc, state, last, over, after, nic.i.payload[320:352]
+    return ours, vc, state, last, over, after, nic.i.payload[320:352], expires
 
 
-def _narrow(m, nic, tables, ours, takes, vc, state, last, over):
+def _narrow(m, nic, tables, ours, takes, vc, state, last, over, expires, swept):
     """The CRC of the cell alone is made as its words come in; the VC's state joins it at the end, in the first
     clocks of the next tick, before that tick's cell reads it. Words go on to the host ``latency`` clocks later,
     when their VC is known."""
@@ -223,7 +321,14 @@ def _narrow(m, nic, tables, ours, takes, vc, state, last, over):
         with m.If(~finish):
             m.d.sync += out.eq(out - 1)
         m.d.sync += [nic.rx_valid.eq(1), nic.rx_word.eq(word), nic.rx_last.eq(out_last & (out == 1))]
-    m.d.comb += nic.rx_streaming.eq((count != 0) | ended | pending | (out != 0))
+    # A PDU that was given up is told of between two cells
+    expired, expired_vc, gone = Signal(), Signal.like(vc), Signal()
+    m.d.comb += gone.eq(expired & (out == 0) & ~finish)
+    with m.If(gone):
+        m.d.sync += [nic.rx_last.eq(1), nic.rx_vc.eq(expired_vc), expired.eq(0)]
+    with m.If(expires):
+        m.d.sync += [expired.eq(1), expired_vc.eq(swept)]
+    m.d.comb += nic.rx_streaming.eq((count != 0) | ended | pending | (out != 0) | expired)
     crc_after = Signal(32)
     m.d.comb += crc_after.eq(crc ^ advance_cell(f_state.crc))
-    return finish, f_vc, f_state, f_last, f_over, crc_after, tail_word
+    return finish, f_vc, f_state, f_last, f_over, crc_after, tail_word, gone

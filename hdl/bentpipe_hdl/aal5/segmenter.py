@@ -3,13 +3,17 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data
 
-from ..cell import FRACTION_BITS, NARROW, NEVER, TIME_BITS, CellHeader
+from ..cell import FRACTION_BITS, NARROW, NEVER, TIME_BITS, CellHeader, comes, due_tick
+from ..setup import SETUP_BITS, SetUps
 from ..traffic.tournament import KEY_BITS, Tournament
 from .crc32 import INIT, crc32_word, swapped
 
 __all__ = ["build_segmenter"]
 
 KEY_TICKS = KEY_BITS - FRACTION_BITS
+PERIOD_BITS = 40
+AHEAD = 1 << PERIOD_BITS - FRACTION_BITS
+"""The line's next tick is at most so many ticks ahead: that of a cell after the longest period."""
 
 
 def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
@@ -20,29 +24,34 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     commit = slot.commit
 
     # Settings
-    line_period = Signal(40, init=1 << FRACTION_BITS)
+    line_period = Signal(PERIOD_BITS, init=1 << FRACTION_BITS)
     tolerance = Signal(24)
     csr.wide_setting("LINE_PERIOD", 0x0010, line_period, "ticks a cell of the line, 16 fraction bits")
     csr.setting("TOLERANCE", 0x0012, tolerance, "CDVT: ticks that a paced VC may catch up")
     headers = slot.store("tx_headers", CellHeader, vcs)
-    headers.write(*csr.table("TX_HEADER", 0x10000, vcs, 32, "header of a VC's cells: gfc<<28 | vpi<<20 | vci<<4 | clp"))
-    periods = slot.store("tx_periods", 40, vcs)
-    periods.write(*csr.table("TX_PERIOD", 0x20000, vcs, 40, "ticks a cell of a VC, 16 fraction bits (PCR)"))
+    index, word, en = csr.table(
+        "TX_HEADER", 0x10000, vcs, 32, "header of a VC's cells: gfc<<28 | vpi<<20 | vci<<4 | clp; sets the VC up"
+    )
+    headers.write(index, word, en)
+    periods = slot.store("tx_periods", PERIOD_BITS, vcs)
+    periods.write(*csr.table("TX_PERIOD", 0x20000, vcs, PERIOD_BITS, "ticks a cell of a VC, 16 fraction bits (PCR)"))
 
     # State
     line_next = Signal(TIME_BITS + FRACTION_BITS)
     fetched, fetched_vc = Signal(), Signal(vc_bits)
     tournament = Tournament(m, slot, vcs)
     root = Signal(tournament.entry)
-    job = data.StructLayout({"left": 16, "length": 16, "uu": 8, "cpi": 8, "first": 1})
+    job = data.StructLayout({"left": 16, "length": 16, "uu": 8, "cpi": 8, "first": 1, "setup": SETUP_BITS})
     jobs = slot.store("tx_jobs", job, vcs)
+    setups = SetUps(m, slot, "tx", vcs, index, en, lambda vc: jobs.read(vc).setup)
     sent = slot.store("tx_sent", 32, vcs)
     crcs = slot.store("tx_crcs", 32, vcs)
     refused = Signal(32)
 
-    # What this tick does: send the fetched cell, or else take a post
-    sends, posts = Signal(), Signal()
-    line_free = slot.settle(line_next[FRACTION_BITS:] <= now, "line_free")
+    # What this tick does: send the fetched cell, or take a post. A post that found a cell being sent comes first in the
+    # next tick: a line with less than two ticks a cell leaves it no other.
+    sends, posts, waited = Signal(), Signal(), Signal()
+    line_free = slot.settle(~comes(line_next[FRACTION_BITS:], now, AHEAD), "line_free")
     if slot.wide:
         post_there = nic.post_valid & ~clearing
     else:
@@ -50,7 +59,7 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
         with m.If(nic.time.tick):
             m.d.sync += post_there.eq(nic.post_valid & ~clearing)
     m.d.comb += [
-        sends.eq(fetched & line_free),
+        sends.eq(fetched & line_free & ~(post_there & waited)),
         posts.eq(post_there & ~sends),
     ]
     vc = Signal(vc_bits)
@@ -74,10 +83,11 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     earliest = slot.settle(earliest, "earliest_held")
     m.d.comb += [lag.eq(leaf.key - earliest), ahead.eq(leaf.key - now_key)]
     late = slot.settle(lag < 0, "late")
-    keeps = slot.settle((ahead > 0) & (ahead <= period), "keeps")
+    setup = setups.read(vc)
+    keeps = slot.settle((ahead > 0) & (ahead <= period) & (setup == state.setup), "keeps")
     with m.If(sends):
         m.d.comb += key.eq(Mux(late, earliest, leaf.key) + period)
-    with m.Else():  # a key further ahead than a period is left over from long ago
+    with m.Else():  # a key further ahead than a period is left over from long ago, or the VC was another then
         m.d.comb += key.eq(Mux(keeps, leaf.key, now_key))
     key_held = slot.settle(key, "key_held")
     changes = Signal()
@@ -95,13 +105,13 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     # The line
     line_after = Signal(TIME_BITS + FRACTION_BITS)
     m.d.comb += line_after.eq(line_next)
-    behind = slot.settle(line_next[FRACTION_BITS:] < now, "behind")
+    behind = slot.settle(line_next[FRACTION_BITS:] != now, "behind")
     with m.If(sends):
         m.d.comb += line_after.eq(Mux(behind, Cat(Const(0, FRACTION_BITS), now), line_next) + line_period)
     line_after = slot.settle(line_after, "line_after_held")
     soonest = Signal(TIME_BITS)  # when the line could take the next cell
     line_tick, next_tick = line_after[FRACTION_BITS:], (now + 1)[:TIME_BITS]
-    m.d.comb += soonest.eq(Mux(line_tick > next_tick, line_tick, next_tick))
+    m.d.comb += soonest.eq(Mux(comes(line_tick, next_tick, AHEAD), line_tick, next_tick))
     soonest = slot.settle(soonest, "soonest_held")
     wait = Signal(signed(KEY_TICKS))
     m.d.comb += wait.eq(best.key[FRACTION_BITS:] - soonest[:KEY_TICKS])
@@ -111,13 +121,15 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     m.d.sync += [nic.fetch.eq(0), nic.post_taken.eq(0), nic.done.eq(0)]
     with m.If(commit):
         m.d.sync += [line_next.eq(line_after), root.eq(best)]
+        with m.If(post_there):
+            m.d.sync += waited.eq(sends)
         with m.If(sends | ~fetched):
             eligible = best.valid & (wait <= 0)
             m.d.sync += [fetched.eq(eligible), nic.fetch.eq(eligible)]
             with m.If(eligible):
-                m.d.sync += [fetched_vc.eq(best.vc), nic.fetch_vc.eq(best.vc), due.eq(soonest)]
+                m.d.sync += [fetched_vc.eq(best.vc), nic.fetch_vc.eq(best.vc), due.eq(due_tick(soonest))]
             with m.Elif(best.valid):  # fetch in the tick before the VC is due
-                m.d.sync += due.eq(soonest + wait - 1)
+                m.d.sync += due.eq(due_tick((soonest + wait - 1)[:TIME_BITS]))
             with m.Else():
                 m.d.sync += due.eq(NEVER)
         with m.If(posts):
@@ -126,6 +138,8 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
                 m.d.sync += refused.eq(refused + 1)
         with m.If(sends & last):
             m.d.sync += [nic.done.eq(1), nic.done_vc.eq(vc)]
+    with m.If(clearing):
+        m.d.sync += line_next.eq(Cat(Const(0, FRACTION_BITS), now))
 
     new_job = Signal(job)
     with m.If(sends):
@@ -141,6 +155,7 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
             new_job.uu.eq(nic.post_uu),
             new_job.cpi.eq(nic.post_cpi),
             new_job.first.eq(1),
+            new_job.setup.eq(setup),
         ]
     jobs.write(vc, new_job, changed)
     sending = Signal()

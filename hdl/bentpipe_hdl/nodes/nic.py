@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..aal5.crc32 import CrcTables
 from ..aal5.reassembler import Verdict, build_reassembler
 from ..aal5.segmenter import build_segmenter
-from ..cell import NARROW, WIDE, check_width, node_members
+from ..cell import NARROW, WIDE, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
 from ..slot import Slot
 
@@ -22,11 +22,22 @@ class Nic(wiring.Component):
     after each cell its due time moves on by its ``TX_PERIOD`` from ``max(due, now - TOLERANCE)``, the virtual
     scheduling of GCRA (I.371). VCs without a rate of their own get the line's period and so share it in turn. The
     NIC fetches 48 octets when it has chosen the VC of its next cell, a tick or more ahead; it pads, and adds the
-    trailer.
+    trailer. A tick sends a cell or takes a post: a post waits for one cell at most, which costs the line a tick only
+    if it has less than two ticks a cell.
 
     **Receive.** Cells of known VCs go to the host with their place in the PDU. The PDU's last cell brings the verdict
     :class:`~..aal5.reassembler.Verdict`. Cells that are no user cells (OAM, RM), of unknown VCs, with a bad HEC, or
-    beyond ``RX_LIMIT`` are counted and dropped. No error of a VC touches another.
+    beyond ``RX_LIMIT`` are counted and dropped. No error of a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose
+    last cell has not come so many ticks after its first is given up (the optional reassembly timer): ``TIMEOUT``, at
+    the latest a quarter of the time-out (or ``vcs`` ticks) later, in a tick in which no cell comes. Cells of it that
+    come after that are taken for another PDU.
+
+    **Set-up.** Writing a VC's ``TX_HEADER`` or ``RX_LIMIT`` sets it up: whatever it was before, its next PDU may go at
+    once, and the next cell is the first of a PDU; one that was half assembled is forgotten without a verdict. To be
+    done while no PDU is being sent on the VC. Counters go on.
+
+    **Time** is compared modulo half its range. After 2**48 ticks of silence a line may seem busy, for the length of
+    the longest period (3 s) at most.
 
     Parameters
     ----------
@@ -56,7 +67,8 @@ class Nic(wiring.Component):
         48 octets (416 bits), or one word of 12 (32 bits), of cell ``rx_index`` of a PDU of VC ``rx_vc``.
     rx_payload : Out(384), or rx_word : Out(32)
     rx_last, rx_status, rx_length, rx_uu, rx_cpi : Out
-        With the PDU's last cell (its last word), or alone where that was dropped: verdict, length field, UU, CPI.
+        With the PDU's last cell (its last word), or alone where that was dropped or the PDU given up: verdict, length
+        field, UU, CPI.
 
     Notes
     -----
@@ -112,10 +124,10 @@ class Nic(wiring.Component):
         m.d.comb += clearing.eq(~clear[-1])
         with m.If(clearing):
             m.d.sync += clear.eq(clear + 1)
-        due = build_segmenter(m, self, slot, csr, tables, clearing, clear[:vc_bits])
-        build_reassembler(m, self, slot, csr, tables, clearing, clear[:vc_bits], clear[:-1])
+        tx_due = build_segmenter(m, self, slot, csr, tables, clearing, clear[:vc_bits])
+        rx_due = build_reassembler(m, self, slot, csr, tables, clearing, clear[:vc_bits], clear[:-1])
         csr.finish()
         busy = clearing if slot.wide else clearing | self.tx_streaming | self.rx_streaming | self.i.valid
         m.d.comb += self.status.idle.eq(~busy)
-        m.d.comb += self.status.due.eq(due)
+        m.d.comb += self.status.due.eq(earlier(rx_due, tx_due))
         return m

@@ -204,7 +204,8 @@ struct bp_net final : bp::CellCounts {
         return first;
     }
 
-    void wake(int index) { next[size_t(index)] = next_of(*nodes[size_t(index)]); }
+    // The node may have been due before now all along, for something that it was not set to do.
+    void wake(int index) { next[size_t(index)] = std::max(next_of(*nodes[size_t(index)]), now); }
 
     void load(Nic& nic, uint32_t vc) {  // make a source's next PDU
         TxVc& tx = nic.tx[vc];

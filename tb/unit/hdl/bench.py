@@ -9,7 +9,7 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, WIDE
+from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TIME_BITS, WIDE
 from models.cell import Cell, Header, Interface
 
 __all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run"]
@@ -65,7 +65,7 @@ class Bench:
 
     async def reset(self) -> None:
         """Wait until the node has cleared its tables; counted in clocks, since no tick passes."""
-        self.ctx.set(self.node.time.now, self.now)
+        self.ctx.set(self.node.time.now, self.now % (1 << TIME_BITS))
         for _ in range(20000):
             await self._clock()
             if self.ctx.get(self.node.status.idle):
@@ -115,7 +115,7 @@ class Bench:
 
     async def _wide_tick(self, arrival: Arrival | None) -> None:
         ctx, i, o = self.ctx, self.node.i, self.node.o
-        ctx.set(self.node.time.now, self.now)
+        ctx.set(self.node.time.now, self.now % (1 << TIME_BITS))
         ctx.set(self.node.time.tick, 1)
         ctx.set(i.valid, arrival is not None)
         if arrival:
@@ -145,7 +145,7 @@ class Bench:
             data = [int(arrival.cell.header)] + [int.from_bytes(payload[k : k + 4], "little") for k in range(0, 48, 4)]
             clocks = max(clocks, CLOCKS_A_TICK + first)
             words = dict(enumerate(data, first))
-        ctx.set(self.node.time.now, self.now)
+        ctx.set(self.node.time.now, self.now % (1 << TIME_BITS))
         for clock in range(clocks):
             ctx.set(self.node.time.tick, clock == 0)
             ctx.set(i.valid, clock in words)

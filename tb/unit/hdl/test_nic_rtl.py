@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from bentpipe_hdl.cell import NARROW, WIDE
+from bentpipe_hdl.cell import NARROW, NEVER, WIDE
 from bentpipe_hdl.lookup import lookup_table
 from bentpipe_hdl.nodes.nic import Nic
 from bentpipe_sim.interface import PduStatus
@@ -87,11 +87,11 @@ class Host:
         vc = get(nic.rx_vc)
         if get(nic.rx_valid):
             if self.bench.wide:
-                self.chunks[vc].append((get(nic.rx_index), get(nic.rx_payload).to_bytes(48, "little")))
+                self._keep(vc, get(nic.rx_payload).to_bytes(48, "little"))
             else:
                 self.words.append(get(nic.rx_word).to_bytes(4, "little"))
                 if len(self.words) == 12:
-                    self.chunks[vc].append((get(nic.rx_index), b"".join(self.words)))
+                    self._keep(vc, b"".join(self.words))
                     self.words = []
         if get(nic.rx_last):
             assert not self.words
@@ -100,6 +100,12 @@ class Host:
             status = PduStatus(get(nic.rx_status.as_value() if hasattr(nic.rx_status, "as_value") else nic.rx_status))
             fields = (get(nic.rx_length), get(nic.rx_uu), get(nic.rx_cpi))
             self.received.append((vc, status, *fields, b"".join(octets for _, octets in chunks)))
+
+    def _keep(self, vc, octets):
+        index = self.bench.ctx.get(self.bench.node.rx_index)
+        if index == 0:  # in the place of what was there, of before the VC was set up
+            self.chunks[vc] = []
+        self.chunks[vc].append((index, octets))
 
 
 def vpi_vci(vc):
@@ -190,7 +196,7 @@ def test_reassembly(width, seed):
                 assert (length, uu, cpi, octets[:length]) == (len(result.sdu), result.uu, result.cpi, result.sdu)
             if status is PduStatus.OVERLENGTH:
                 assert len(octets) == 48 * cells_of(MAX_SDU)
-        assert {r.status for _, r in expected} == set(PduStatus) - {PduStatus.SENT}
+        assert {r.status for _, r in expected} == set(PduStatus) - {PduStatus.SENT, PduStatus.TIMEOUT}
         for vc in range(VCS):
             counted = [await bench.read(0x60000 + 8 * vc + k) for k in range(6)]
             assert counted == [sum(v == vc and r.status == k for v, r in expected) for k in range(6)]
@@ -304,5 +310,279 @@ def test_posts_that_cannot_be_taken_are_counted_and_forgotten(width):
         await bench.ticks(40)
         assert await bench.read(0x14) == 2
         assert len(bench.came_out) == cells_of(200)
+
+    run(small(width), test)
+
+
+# Set-up of a VC
+
+
+def pdu(vc, octets, *, upto=None):
+    """The cells of a PDU of a VC, or the first of them."""
+    return segment(Header(*vpi_vci(vc)), octets)[:upto]
+
+
+async def receive(bench, cells):
+    for cell in cells:
+        await bench.tick(Arrival(cell))
+
+
+def statuses(host, vc=0):
+    return [status for number, status, *_ in host.received if number == vc]
+
+
+@pytest.mark.parametrize("begun", [bytes(100), bytes(4 * MAX_SDU)], ids=["half a PDU", "beyond its limit"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_receive_vc_that_is_set_up_again_has_no_past(width, begun):
+    async def test(bench):
+        await configure(bench)
+        host = Host(bench)
+        for vc in (0, 1):
+            await receive(bench, pdu(vc, begun, upto=-1))
+        await bench.ticks(2)
+        for times in range(1, 6):
+            for _ in range(times):
+                await bench.write(0x40000, cells_of(MAX_SDU))
+            await receive(bench, [*pdu(0, b"new" * 30), *pdu(0, begun, upto=-1)])
+            await bench.ticks(2)
+        await receive(bench, pdu(1, begun)[-1:])
+        await bench.ticks(2)
+        assert statuses(host) == [PduStatus.OK] * 5
+        assert statuses(host, 1) == [PduStatus.OK if len(begun) == 100 else PduStatus.OVERLENGTH]
+        assert await bench.read(0x60000 + 3) == 0
+
+    run(small(width), test)
+
+
+@pytest.mark.parametrize("clock", range(30))
+def test_a_set_up_at_any_clock_of_a_tick_that_brings_a_cell(clock):
+    """Narrow: the cell is being looked up, decided on, or on its way to the VC's state. Until it is decided on, it is
+    of after the set-up and the PDU that follows has it in front; from then on it is forgotten."""
+
+    async def test(bench):
+        await configure(bench)
+        host = Host(bench)
+        seen = 0
+
+        def after_clock():
+            nonlocal seen
+            host.after_clock()
+            csr = bench.node.csr
+            bench.ctx.set(csr.w_en, seen == clock)
+            bench.ctx.set(csr.addr, 0x40000)
+            bench.ctx.set(csr.w_data, cells_of(MAX_SDU))
+            seen += 1
+
+        bench.after_clock = after_clock
+        await receive(bench, pdu(0, bytes(100), upto=1))
+        await bench.ticks(3)
+        assert seen > clock + 2
+        bench.after_clock = host.after_clock
+        await receive(bench, [*pdu(0, b"new" * 30), *pdu(0, b"next")])
+        await bench.ticks(2)
+        first, second = statuses(host)
+        assert second is PduStatus.OK
+        assert first is PduStatus.OK or (first is PduStatus.LOST_LAST and clock < 12)
+
+    run(small(NARROW), test, seed=clock)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_look_up_written_again_is_no_set_up(width):
+    async def test(bench):
+        await configure(bench)
+        host = Host(bench)
+        cells = pdu(0, bytes(150))
+        await receive(bench, cells[:2])
+        for write in lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes():
+            await bench.write(*write)
+        await receive(bench, cells[2:])
+        await bench.ticks(2)
+        assert statuses(host) == [PduStatus.OK]
+
+    run(small(width), test)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_transmit_vc_that_is_set_up_again_may_send_at_once(width, again):
+    async def test(bench):
+        await configure(bench, periods=(20, 0, 0, 0))
+        host = Host(bench)
+        host.post(0, b"one")
+        await bench.ticks(5)
+        if again:
+            await bench.write(0x10000, int(Header(0, 99)))
+        host.post(0, b"two")
+        await bench.ticks(40)
+        first, second = bench.came_out
+        assert second.tick - first.tick < 9 if again else second.tick - first.tick == 20
+        assert second.as_header().vci == (99 if again else 32)
+        assert second.payload == segment(second.as_header(), b"two")[0].payload
+
+    run(small(width), test)
+
+
+# The reassembly timer
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pdus_that_never_end_are_given_up_in_time(width):
+    """Of four VCs, two whose PDU stops, one of them beyond its limit; not before the time-out, and at most a quarter of
+    it later. What comes of them after that is another PDU."""
+    timeout = 160
+
+    async def test(bench):
+        await configure(bench)
+        host = Host(bench)
+        await bench.write(0x16, timeout)
+        await receive(bench, pdu(0, bytes(150), upto=2))
+        await bench.ticks(30)
+        began = bench.now
+        await receive(bench, pdu(1, bytes(4 * MAX_SDU), upto=8))
+        await bench.ticks(20)
+        ends = {}
+        while bench.now < began + 2 * timeout:
+            cells = pdu(2, bytes(80)) if bench.now % 7 == 0 else []
+            await receive(bench, cells)
+            await bench.tick()
+            for vc in (0, 1):
+                if statuses(host, vc):
+                    ends.setdefault(vc, bench.now)
+        assert statuses(host) == statuses(host, 1) == [PduStatus.TIMEOUT]
+        assert timeout <= ends[0] and ends[0] <= 1.25 * timeout + 5
+        assert timeout <= ends[1] - began <= 1.25 * timeout + 5
+        assert set(statuses(host, 2)) == {PduStatus.OK}
+        assert [await bench.read(0x60000 + 8 * vc + 6) for vc in range(VCS)] == [1, 1, 0, 0]
+        await receive(bench, [*pdu(0, bytes(150))[2:], *pdu(0, b"next"), *pdu(1, b"next")])
+        await bench.ticks(2)
+        assert statuses(host)[1:] == [PduStatus.LENGTH, PduStatus.OK]
+        assert statuses(host, 1)[1:] == [PduStatus.OK]
+
+    run(small(width), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_timer_starts_with_each_pdu_and_forgets_with_a_set_up(width):
+    """PDUs one after another, each in less than the time-out; half a PDU of a VC that is set up then."""
+    timeout = 80
+
+    async def test(bench):
+        await configure(bench)
+        host = Host(bench)
+        await bench.write(0x16, timeout)
+        await receive(bench, pdu(1, bytes(100), upto=1))
+        await bench.write(0x40001, cells_of(MAX_SDU))
+        for _ in range(6):
+            for cell in pdu(0, bytes(100)):
+                await bench.tick(Arrival(cell))
+                await bench.ticks(20)
+        assert statuses(host) == [PduStatus.OK] * 6
+        assert statuses(host, 1) == []
+        if bench.wide:  # nothing is open
+            assert bench.ctx.get(bench.node.status.due) == NEVER
+
+    run(small(width), test)
+
+
+def test_nothing_is_due_without_the_timer_and_all_is_in_time_if_only_due_ticks_pass():
+    """Wide: whoever skips the node until it is due gets the same verdicts."""
+
+    async def skip_to_due(bench, until):
+        while bench.now < until:
+            due = bench.ctx.get(bench.node.status.due)
+            bench.now = min(max(bench.now, due), until)
+            await bench.tick()
+
+    async def test(bench):
+        await configure(bench)
+        host = Host(bench)
+        await receive(bench, pdu(0, bytes(150), upto=2))
+        assert bench.ctx.get(bench.node.status.due) == NEVER
+        await bench.write(0x16, 100_000)
+        await skip_to_due(bench, 99_000)
+        assert host.received == []
+        await skip_to_due(bench, 126_000)
+        assert statuses(host) == [PduStatus.TIMEOUT]
+        assert bench.ctx.get(bench.node.status.due) == NEVER
+
+    run(small(WIDE), test)
+
+
+# A post while a PDU is being sent
+
+
+@pytest.mark.parametrize("line", [1, 1.5, 2])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_post_waits_for_one_cell_at_most(width, line):
+    async def test(bench):
+        await configure(bench, line=line)
+        host = Host(bench)
+        host.post(0, bytes(48 * 60))
+        await bench.ticks(10)
+        for vc in (1, 2, 3):
+            host.post(vc, bytes(48 * 5))
+            before = bench.now
+            while host.queues[vc] or host.offered:
+                await bench.tick()
+            assert bench.now - before <= 3
+        await bench.ticks(160)
+        assert host.done
+        # At two ticks a cell and more a post costs the line nothing, below that a tick.
+        ticks = sorted(out.tick for out in bench.came_out)
+        assert len(ticks) == 61 + 3 * 6
+        assert ticks[-1] - ticks[0] <= line * (len(ticks) - 1) + (3 if line < 2 else 0)
+
+    run(small(width), test)
+
+
+# The wrap of time
+
+
+def across(start, width, traffic):
+    """The node's cells and verdicts with a ``traffic(bench, host)`` that begins at a tick."""
+    found = []
+
+    async def test(bench):
+        bench.now = start
+        await configure(bench, line=1.5, periods=(7, 0, 20.25, 0), tolerance=3)
+        await bench.write(0x16, 200)
+        host = Host(bench)
+        await traffic(bench, host)
+        assert host.done
+        found.extend((out.tick - start, out.header, out.payload) for out in bench.came_out)
+        found.extend(host.received)
+
+    run(small(width), test)
+    return found
+
+
+@pytest.mark.parametrize("before", [1, 37, 150])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_wrap_of_time_changes_nothing(width, before):
+    async def traffic(bench, host):
+        rng = random.Random(3)
+        for _ in range(10):
+            host.post(rng.randrange(VCS), rng.randbytes(rng.randrange(1, 150)))
+        await receive(bench, pdu(1, bytes(150), upto=2))
+        await bench.ticks(600)
+
+    assert across(2**48 - before, width, traffic) == across(1000, width, traffic)
+
+
+@pytest.mark.parametrize("silence", [2**47 - 100, 2**47 + 5, 2**48 - 2**26])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_line_that_was_silent_for_long_is_free(width, silence):
+    async def test(bench):
+        bench.now = 1000
+        await configure(bench, line=4)
+        host = Host(bench)
+        host.post(0, b"one")
+        await bench.ticks(10)
+        bench.skip(silence)
+        start = bench.now
+        host.post(1, b"two")
+        await bench.ticks(10)
+        assert [out.tick - start < 5 for out in bench.came_out] == [True, True]
 
     run(small(width), test)

@@ -10,10 +10,10 @@ from bentpipe_sim.units import cell_period, ps_to_ticks, ticks_to_ps
 MS = 10**9
 
 
-def satellite(*, direct=True, seed=1, ber=1e-5, start=True):
+def satellite(*, direct=True, seed=1, ber=1e-5, start=True, reassembly_timeout_ps=0):
     """A NIC, a switch, a link with errors, a switch, a NIC; the second VC shares the line and overruns the buffer."""
     network = Network(seed=seed, direct=direct)
-    a, b, c = (network.add_nic(name) for name in "abc")
+    a, b, c = (network.add_nic(name, reassembly_timeout_ps=reassembly_timeout_ps) for name in "abc")
     west = network.add_switch("west", buffer_cells=512, epd_threshold=300)
     east = network.add_switch("east", buffer_cells=512)
     out = network.add_link("out", delay_ps=2 * MS, ber=ber)
@@ -131,6 +131,38 @@ def test_more_vcs_than_a_node_has_are_refused():
             network.add_vc(path, 2, 32 + k)
 
 
+def test_a_reassembly_timer_gives_up_a_pdu_without_its_end():
+    """A PDU whose last cell is lost: the one after it is whole, and the loss has one cause."""
+    network, (a, b, _), vcs = satellite(ber=0, start=False, reassembly_timeout_ps=10 * MS)
+    network.nodes[5].lose(0, 100, cells=[21])
+    network.send(a.index, vcs[0], bytes(1000))
+    (event,) = network.run(30 * MS)
+    assert (event.nic, event.vc, event.status, event.length) == (b.index, vcs[0], PduStatus.TIMEOUT, 0)
+    assert 12 * MS <= event.time_ps <= 14.6 * MS
+    assert network.run(30 * MS) == []
+    network.send(a.index, vcs[0], bytes(1000))
+    assert [e.status for e in network.run(60 * MS)] == [PduStatus.OK]
+    network.check_conservation()
+    assert network.counters()["b"]["pdus_timeout"] == [1, 0]
+    assert network.ledger()[0].lost == {("out", "listed loss"): 1}
+
+
+def test_a_pdu_that_takes_longer_than_the_reassembly_timer_is_lost_by_it():
+    network, (a, *_), _ = satellite(ber=0, start=False, reassembly_timeout_ps=10 * MS)
+    path = [network.nodes[k] for k in (0, 3, 5, 4, 1)]
+    vc = network.add_vc(path, 2, 300, cell_rate_bps=424 * 1000)  # a cell a millisecond
+    network.send(a.index, vc, bytes(48 * 15))
+    statuses = [e.status for _ in range(2) for e in network.run(100 * MS)]
+    assert statuses == [PduStatus.TIMEOUT, PduStatus.LENGTH]
+    assert network.ledger()[-1].lost == {("b", "reassembly timer"): 1}
+
+
+def test_simulated_time_ends_before_the_ticks_wrap():
+    network, *_ = satellite(ber=0)
+    with pytest.raises(SimulationError, match=r"simulated time ends after 1\.5 years"):
+        network.run(50 * 10**6 * 10**12)
+
+
 def test_listed_losses():
     """The second and fourth PDU of one VC, the first cell of another; nothing else, and the account balances."""
     network, nics, vcs = satellite(ber=0, start=False)
@@ -194,6 +226,7 @@ def test_errors_of_the_builder():
     cases = [
         (lambda: network.add_nic("a"), "two nodes are called a"),
         (lambda: network.add_nic("fast", 3e9), "NIC fast: a line carries at most 2396.16 Mb/s"),
+        (lambda: network.add_nic("slow", reassembly_timeout_ps=400 * 10**12), "timer runs for at most 380 s"),
         (lambda: network.add_nic("still", 0), "NIC still: a rate must be positive"),
         (lambda: network.add_switch("s", port_rates_bps=[]), "from 1 to 16 ports"),
         (lambda: network.add_switch("s", buffer_cells=0), "1 to 32768 cells"),

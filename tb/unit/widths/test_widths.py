@@ -135,6 +135,9 @@ def nic_script(rng, end):
     def rates():
         line = rng.choice([1 << 16, 5 << 14, rng.randrange(1 << 16, 5 << 16)])
         writes = [*wide_write(0x10, line), (0x12, rng.choice([0, 1, 7, 200]))]
+        writes.append((0x16, rng.choice([0, 1, 60, 2000])))
+        for vc in rng.sample(range(VCS), 2):
+            writes += [(0x40000 + vc, rng.choice([3, 5, 9])), (0x10000 + vc, int(Header(*vpi_vci(vc))))]
         for vc in range(VCS):
             writes += wide_write(0x20000 + 2 * vc, line if rng.random() < 0.5 else rng.randrange(line, 30 << 16))
         return writes
@@ -188,7 +191,7 @@ def test_nic(seed):
     script = nic_script(rng, 6000)
     record = compare(lambda width: Nic(width=width, vcs=VCS), script, seed)
     assert len(record.came_out) > 1000
-    for verdict in range(6):
+    for verdict in range(7):
         assert sum(record.counters[0x60000 + 8 * vc + verdict] for vc in range(VCS)) > 5
     assert record.counters[0x14] > 5
     sent = sum(entry[1] == "done" for entry in record.log)
