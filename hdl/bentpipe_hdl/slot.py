@@ -7,6 +7,8 @@ have registered reads, the chain settles clock by clock, and one strobe late in 
 work ends before the next tick starts, nothing needs forwarding, and both widths take the same decisions.
 """
 
+from contextlib import nullcontext
+
 from amaranth.hdl import Mux, Signal
 from amaranth.lib import memory
 
@@ -112,6 +114,12 @@ class Slot:
         with self._m.If(strobe):
             self._m.d.sync += held.eq(value)
         return held
+
+    def only(self, strobe):
+        """``with slot.only(strobe):`` what is assigned in it is wanted only while ``strobe`` is high. On the wide
+        datapath it is 0 otherwise, so that a clock without the strobe does none of its work; on the narrow one it is
+        always there, as its stages need the clocks before the strobe."""
+        return self._m.If(strobe) if self.wide else nullcontext()
 
     def settle(self, value, name):
         """A stage of the chain: a register on the narrow datapath, nothing on the wide."""

@@ -57,14 +57,14 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
         with m.Elif(slot.commit):
             m.d.sync += arrived.eq(0)
         arrives = arrived & ~clearing
-    found, found_vc = lookup.find(header, Signal(0))
-    found, found_vc = slot.settle(found, "rx_found"), slot.settle(found_vc, "rx_found_vc")
-    vc = Signal(vc_bits)
+    known, vc = Signal(), Signal(vc_bits)
+    with slot.only(arrives):
+        found, found_vc = lookup.find(header, Signal(0))
+        m.d.comb += [known.eq(slot.settle(found, "rx_found")), vc.eq(slot.settle(found_vc, "rx_found_vc"))]
     kept, state, setup = Signal(partial), Signal(partial), Signal(SETUP_BITS)
     limit = Signal(11)
     user, last, over, takes, drops_over, ours = (Signal() for _ in range(6))
     m.d.comb += [
-        vc.eq(found_vc),
         kept.eq(partials.read(vc)),
         setup.eq(setups.read(vc)),
         state.eq(kept),
@@ -78,7 +78,7 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     with m.If(slot.commit), m.If(arrives):
         with m.If(bad):
             m.d.sync += hec_errors.eq(hec_errors + 1)
-        with m.Elif(~found):
+        with m.Elif(~known):
             m.d.sync += unknown.eq(unknown + 1)
         with m.Elif(~user):
             m.d.sync += oam.eq(oam + 1)

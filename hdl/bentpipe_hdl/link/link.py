@@ -135,32 +135,33 @@ class Link(wiring.Component):
         first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)
         gap, state, bits = s.gap, s.state, Signal(4)
         count = Const(0, 4)
-        for k in range(ERRORS_A_CELL):
-            draws, place = Signal(name=f"draws{k}"), Signal(9, name=f"place{k}")
-            m.submodules[f"gap{k}"] = unit = Gap()
-            fresh = Signal(64, name=f"state{k}")
-            m.d.comb += [
-                draws.eq(gap < CELL_BITS) if k else draws.eq(1),
-                place.eq(gap),
-                fresh.eq(xorshift(state)),
-                unit.state.eq(fresh),
-                unit.mantissa.eq(s.mantissa),
-                unit.shift.eq(s.shift),
-            ]
-            after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
-            marked = Signal(CELL_BITS, name=f"flips{k}")
-            m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips)]
-            with m.If(draws):
-                following = gap + 1 + unit.gap
+        with m.If(hit):  # the work of a cell with errors
+            for k in range(ERRORS_A_CELL):
+                draws, place = Signal(name=f"draws{k}"), Signal(9, name=f"place{k}")
+                m.submodules[f"gap{k}"] = unit = Gap()
+                fresh = Signal(64, name=f"state{k}")
                 m.d.comb += [
-                    after.eq(Mux(following[GAP_BITS:].any(), Const(-1, GAP_BITS), following)),
-                    after_state.eq(fresh),
-                    marked.eq(flips | (first_bit >> place)),
+                    draws.eq(gap < CELL_BITS) if k else draws.eq(1),
+                    place.eq(gap),
+                    fresh.eq(xorshift(state)),
+                    unit.state.eq(fresh),
+                    unit.mantissa.eq(s.mantissa),
+                    unit.shift.eq(s.shift),
                 ]
-            flips = marked
-            count = count + draws
-            gap, state = after, after_state
-        m.d.comb += bits.eq(count)
+                after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
+                marked = Signal(CELL_BITS, name=f"flips{k}")
+                m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips)]
+                with m.If(draws):
+                    following = gap + 1 + unit.gap
+                    m.d.comb += [
+                        after.eq(Mux(following[GAP_BITS:].any(), Const(-1, GAP_BITS), following)),
+                        after_state.eq(fresh),
+                        marked.eq(flips | (first_bit >> place)),
+                    ]
+                flips = marked
+                count = count + draws
+                gap, state = after, after_state
+            m.d.comb += bits.eq(count)
         with m.If(taken), m.If(s.enable), m.If(~s.fresh):
             with m.If(hit):
                 m.d.sync += [

@@ -52,10 +52,13 @@ class Losses:
         """Whether the cell with this header is lost; kept at ``taken``."""
         m, slot = self._m, self._slot
         gone = Signal(name="gone")
-        found, found_vc = self._lookup.find(header, Const(0, 1))
-        known = slot.settle(found & ~header.pti[2] & ~hec_error, "loss_known")
-        vc = Signal(range(VCS), name="loss_vc")
-        m.d.comb += vc.eq(slot.settle(found_vc, "loss_vc_held"))
+        known, vc = Signal(name="loss_known"), Signal(range(VCS), name="loss_vc")
+        with m.If(self.enable):
+            found, found_vc = self._lookup.find(header, Const(0, 1))
+            m.d.comb += [
+                known.eq(slot.settle(found & ~header.pti[2] & ~hec_error, "loss_known_held")),
+                vc.eq(slot.settle(found_vc, "loss_vc_held")),
+            ]
         state, new = Signal(self._layout, name="loss_state"), Signal(self._layout, name="loss_new")
         number, hit, ends, counts = Signal(32), Signal(), Signal(), Signal()
         m.d.comb += [

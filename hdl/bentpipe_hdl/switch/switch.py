@@ -233,74 +233,76 @@ class Switch(wiring.Component):
         take = Signal()
         with m.If(slot.commit), m.If(arrives):
             m.d.comb += take.eq(1)
-        found, found_vc = lookup.find(header, in_port)
         vc = Signal(vc_bits)
-        known = Signal()
-        found = slot.settle(found, "found")
-        m.d.comb += vc.eq(slot.settle(found_vc, "found_vc"))
+        known, empty = Signal(), Signal()
         a = Signal(arrival_layout)
         a_departure = Signal(departure_layout)
         frame = Signal(frame_layout)
         policy = Signal(Policy)
-        m.d.comb += [
-            known.eq(found & ~in_hec_error & policy.enabled),
-            a.eq(arrival_words.read(vc)),
-            frame.eq(frames.read(vc)),
-            a_departure.eq(departure_words.read(vc)),
-            policy.eq(policies.read(vc)),
-        ]
         length = Signal(count_bits)
         user, last, framed, full, clp_drop, epd_queue, epd_limit, epd_drop = (
             Signal(), Signal(), Signal(), Signal(), Signal(), Signal(count_bits), Signal(16), Signal(),
         )  # fmt: skip
-        m.d.comb += [
-            length.eq(a.accepted - a_departure.departed),
-            user.eq(~header.pti[2]),
-            last.eq(header.pti[0]),
-            framed.eq(user & (policy.ppd | policy.epd)),
-            full.eq(slot.settle((occupancy >= capacity) | (length >= policy.limit), "full_held")),
-            clp_drop.eq(header.clp & slot.settle(occupancy >= clp_threshold, "clp_held")),
-            epd_queue.eq(Mux(policy.epd_own, length, occupancy)),
-            epd_limit.eq(Mux(policy.epd_own, policy.epd_threshold, epd_threshold)),
-            epd_drop.eq(policy.epd & slot.settle(epd_queue >= epd_limit, "epd_held")),
-        ]
-        # The decision
         drop, reason = Signal(), Signal(2)
         inside, refused, cut, why = Signal(), Signal(), Signal(), Signal(2)
-        m.d.comb += [inside.eq(frame.inside), refused.eq(frame.refused), cut.eq(frame.cut), why.eq(frame.why)]
-        with m.If(~framed):
-            with m.If(user):  # no frame is refused or cut, but where the next begins is known
-                m.d.comb += [inside.eq(~last), refused.eq(0), cut.eq(0)]
-            with m.If(full):
-                m.d.comb += [drop.eq(1), reason.eq(FULL)]
-            with m.Elif(clp_drop):
-                m.d.comb += [drop.eq(1), reason.eq(CLP)]
-        with m.Else():
-            with m.If(~frame.inside):  # the first cell decides for its frame
-                with m.If(epd_drop):
-                    m.d.comb += [drop.eq(1), reason.eq(EPD), why.eq(EPD)]
-                with m.Elif(full):
-                    m.d.comb += [drop.eq(1), reason.eq(FULL), why.eq(PPD)]
-                with m.Elif(clp_drop):
-                    m.d.comb += [drop.eq(1), reason.eq(CLP), why.eq(CLP)]
-                m.d.comb += [
-                    inside.eq(~last),
-                    refused.eq(drop & ~last & (policy.ppd | (reason != FULL))),
-                    cut.eq(0),
-                ]
-            with m.Elif(frame.refused):
-                m.d.comb += [drop.eq(1), reason.eq(frame.why)]
-                with m.If(last):
-                    m.d.comb += [inside.eq(0), refused.eq(0)]
-            with m.Elif(last):
-                # A frame's last cell goes through if there is room; if not, what follows is still this frame.
-                m.d.comb += [inside.eq(full & policy.ppd), cut.eq(full & policy.ppd)]
+        out_port = Signal(range(max(ports, 2)))
+        with slot.only(take):
+            found, found_vc = lookup.find(header, in_port)
+            found = slot.settle(found, "found")
+            m.d.comb += vc.eq(slot.settle(found_vc, "found_vc"))
+            m.d.comb += [
+                known.eq(found & ~in_hec_error & policy.enabled),
+                a.eq(arrival_words.read(vc)),
+                frame.eq(frames.read(vc)),
+                a_departure.eq(departure_words.read(vc)),
+                policy.eq(policies.read(vc)),
+                out_port.eq(policy.port),
+                empty.eq(slot.settle(a.tail == a_departure.head, "empty_held")),
+                length.eq(a.accepted - a_departure.departed),
+                user.eq(~header.pti[2]),
+                last.eq(header.pti[0]),
+                framed.eq(user & (policy.ppd | policy.epd)),
+                full.eq(slot.settle((occupancy >= capacity) | (length >= policy.limit), "full_held")),
+                clp_drop.eq(header.clp & slot.settle(occupancy >= clp_threshold, "clp_held")),
+                epd_queue.eq(Mux(policy.epd_own, length, occupancy)),
+                epd_limit.eq(Mux(policy.epd_own, policy.epd_threshold, epd_threshold)),
+                epd_drop.eq(policy.epd & slot.settle(epd_queue >= epd_limit, "epd_held")),
+            ]
+            # The decision
+            m.d.comb += [inside.eq(frame.inside), refused.eq(frame.refused), cut.eq(frame.cut), why.eq(frame.why)]
+            with m.If(~framed):
+                with m.If(user):  # no frame is refused or cut, but where the next begins is known
+                    m.d.comb += [inside.eq(~last), refused.eq(0), cut.eq(0)]
                 with m.If(full):
                     m.d.comb += [drop.eq(1), reason.eq(FULL)]
-            with m.Elif(frame.cut):
-                m.d.comb += [drop.eq(1), reason.eq(PPD)]
-            with m.Elif(full):
-                m.d.comb += [drop.eq(1), reason.eq(FULL), cut.eq(policy.ppd)]
+                with m.Elif(clp_drop):
+                    m.d.comb += [drop.eq(1), reason.eq(CLP)]
+            with m.Else():
+                with m.If(~frame.inside):  # the first cell decides for its frame
+                    with m.If(epd_drop):
+                        m.d.comb += [drop.eq(1), reason.eq(EPD), why.eq(EPD)]
+                    with m.Elif(full):
+                        m.d.comb += [drop.eq(1), reason.eq(FULL), why.eq(PPD)]
+                    with m.Elif(clp_drop):
+                        m.d.comb += [drop.eq(1), reason.eq(CLP), why.eq(CLP)]
+                    m.d.comb += [
+                        inside.eq(~last),
+                        refused.eq(drop & ~last & (policy.ppd | (reason != FULL))),
+                        cut.eq(0),
+                    ]
+                with m.Elif(frame.refused):
+                    m.d.comb += [drop.eq(1), reason.eq(frame.why)]
+                    with m.If(last):
+                        m.d.comb += [inside.eq(0), refused.eq(0)]
+                with m.Elif(last):
+                    # A frame's last cell goes through if there is room; if not, what follows is still this frame.
+                    m.d.comb += [inside.eq(full & policy.ppd), cut.eq(full & policy.ppd)]
+                    with m.If(full):
+                        m.d.comb += [drop.eq(1), reason.eq(FULL)]
+                with m.Elif(frame.cut):
+                    m.d.comb += [drop.eq(1), reason.eq(PPD)]
+                with m.Elif(full):
+                    m.d.comb += [drop.eq(1), reason.eq(FULL), cut.eq(policy.ppd)]
         drops_it = slot.settle(drop, "drop_held")
         seen, enqueue, lost, stray = Signal(), Signal(), Signal(), Signal()
         with m.If(take):
@@ -312,8 +314,6 @@ class Switch(wiring.Component):
                     m.d.comb += enqueue.eq(1)
             with m.Else():
                 m.d.comb += stray.eq(1)
-        out_port = Signal(range(max(ports, 2)))
-        m.d.comb += out_port.eq(policy.port)
 
         # Departure: which port, which VC
         next_due = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
@@ -342,19 +342,24 @@ class Switch(wiring.Component):
         d_vc = Signal(vc_bits)
         d = Signal(departure_layout)
         d_arrival = Signal(arrival_layout)
-        m.d.comb += [
-            d_vc.eq(rings.read(Cat(ring_read[d_port][:vc_bits], d_port) if ports > 1 else ring_read[0][:vc_bits])),
-            d.eq(departure_words.read(d_vc)),
-            d_arrival.eq(arrival_words.read(d_vc)),
-        ]
         d_policy = Signal(Policy)
-        flushes = Signal()  # the departing cell's VC is there no more
+        gone = Signal()  # the departing cell's VC is there no more: the cell is flushed
         r_port = Signal.like(d_port)  # where the VC goes on
-        m.d.comb += [
-            d_policy.eq(policies.read(d_vc)),
-            flushes.eq(~d_policy.enabled),
-            r_port.eq(Mux(flushes, d_port, d_policy.port)),
-        ]
+        with slot.only(dequeue):
+            m.d.comb += [
+                d_vc.eq(rings.read(Cat(ring_read[d_port][:vc_bits], d_port) if ports > 1 else ring_read[0][:vc_bits])),
+                d.eq(departure_words.read(d_vc)),
+                d_arrival.eq(arrival_words.read(d_vc)),
+                d_policy.eq(policies.read(d_vc)),
+                gone.eq(~d_policy.enabled),
+                r_port.eq(Mux(gone, d_port, d_policy.port)),
+            ]
+        sends, flushes = Signal(), Signal()
+        with m.If(dequeue):
+            with m.If(gone):
+                m.d.comb += flushes.eq(1)
+            with m.Else():
+                m.d.comb += sends.eq(1)
 
         # The buffer: places linked to queues, one read and one write of a link a tick
         links = slot.store("links", data.StructLayout({"next": cell_bits, "pti": 3, "clp": 1}), places)
@@ -407,7 +412,10 @@ class Switch(wiring.Component):
             new_frame.cut.eq(cut),
             new_frame.why.eq(why),
         ]
-        frames.write(vc, new_frame, seen & ~(ends_vc & (policy_vc == vc)), clear=(clearing, clear_vc, 0))
+        keeps_frame = Signal()
+        with m.If(seen), m.If(~ends_vc | (policy_vc != vc)):
+            m.d.comb += keeps_frame.eq(1)
+        frames.write(vc, new_frame, keeps_frame, clear=(clearing, clear_vc, 0))
         frames.write(policy_vc, 0, ends_vc)
         new_d = Signal(departure_layout)
         cleared_d = Signal(departure_layout)
@@ -423,13 +431,14 @@ class Switch(wiring.Component):
         same_vc, same_port = Signal(), Signal()
         stays = slot.settle(r_port == d_port, "stays_held")
         same = slot.settle(vc == d_vc, "same_held")
-        empty = slot.settle(a.tail == a_departure.head, "empty_held")
         more = slot.settle(link.next != d_arrival.tail, "more_held")
         only = slot.settle((ring_read[d_port] + 1)[: vc_bits + 1] == ring_write[d_port], "only_held")
         with m.If(enqueue):
             m.d.comb += same_vc.eq(same)
             with m.If(empty):
-                m.d.comb += [joins.eq(1), same_port.eq(out_port == r_port)]
+                m.d.comb += joins.eq(1)
+                with m.If(dequeue):
+                    m.d.comb += same_port.eq(out_port == r_port)
         with m.If(dequeue):
             m.d.comb += rejoins.eq(more | same_vc)
         rejoin_at = Signal(vc_bits + 1)
@@ -441,7 +450,8 @@ class Switch(wiring.Component):
         rings.write(in_ring(out_port, ring_write[out_port]), vc, joins)
         rings.write(in_ring(r_port, rejoin_at), d_vc, rejoins)
         emptied = Signal()  # the departing cell was the last of its port
-        m.d.comb += emptied.eq(dequeue & ~(rejoins & stays) & only)
+        with m.If(dequeue), m.If(only), m.If(~rejoins | ~stays):
+            m.d.comb += emptied.eq(1)
         earliest = Signal(TIME_BITS)
         m.d.comb += earliest.eq(slot.settle((now + processing_delay)[:TIME_BITS], "earliest_held"))
         after = Signal(DUE_BITS)  # the departing port's next
@@ -449,7 +459,7 @@ class Switch(wiring.Component):
         latest = Cat(Const(0, FRACTION_BITS), (now - CATCH_UP)[:TIME_BITS])
         base = slot.settle(Mux(late, latest, next_due[d_port]), "base_held")
         after_period = slot.settle((base + period[d_port])[:DUE_BITS], "after_held")
-        m.d.comb += after.eq(Mux(flushes, next_due[d_port], after_period))
+        m.d.comb += after.eq(Mux(gone, next_due[d_port], after_period))
 
         due = Signal(TIME_BITS, init=NEVER)
         next_values, busy_values = [], []
@@ -492,7 +502,7 @@ class Switch(wiring.Component):
 
         # Counters
         flushed = Signal(32)
-        with m.If(dequeue & flushes):
+        with m.If(flushes):
             m.d.sync += flushed.eq(flushed + 1)
         csr.status("FLUSHED", 0x0008, flushed, "cells of disabled VCs that left the buffer without being sent")
         drops = slot.store("drops", 32, 4 * vcs)
@@ -542,7 +552,7 @@ class Switch(wiring.Component):
             payloads.write(a.tail, self.i.payload, enqueue)
             payload = payloads.read(d.head)
             m.d.sync += self.o.valid.eq(0)
-            with m.If(dequeue & ~flushes):
+            with m.If(sends):
                 m.d.sync += [
                     self.o.valid.eq(1),
                     self.o.port.eq(d_port),
@@ -551,9 +561,7 @@ class Switch(wiring.Component):
                 ]
             m.d.comb += self.status.idle.eq(~clearing)
         else:
-            self._narrow_payload(
-                m, slot, tick, places, cell_bits, a.tail, dequeue & ~flushes, d.head, d_port, out_header, clearing
-            )
+            self._narrow_payload(m, slot, tick, places, cell_bits, a.tail, sends, d.head, d_port, out_header, clearing)
         m.d.comb += self.status.due.eq(due)
         return m
 

@@ -342,8 +342,12 @@ struct bp_net final : bp::CellCounts {
                 }
             }
         };
-        look(node.turn, node.inputs);
-        look(0, node.turn);
+        if (node.inputs == 1) {
+            look(0, 1);
+        } else {
+            look(node.turn, node.inputs);
+            look(0, node.turn);
+        }
         *node.now = tick;
         *node.tick = 1;
         if (earliest <= tick) {

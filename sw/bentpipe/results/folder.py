@@ -377,6 +377,9 @@ def _summary(folder: Path) -> dict[str, Any]:
         raise BentpipeError(f"{path}: damaged: {error}") from None
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise BentpipeError(f"{path}: schema {version} is newer than this bentpipe's {SCHEMA_VERSION}")
+    if version < SCHEMA_VERSION:
+        older = f"schema {version} is of an older bentpipe, this one's is {SCHEMA_VERSION}"
+        raise BentpipeError(f"{path}: {older}: run the experiment again")
     return summary
 
 

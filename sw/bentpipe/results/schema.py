@@ -21,7 +21,7 @@ from typing import Any, Final
 
 __all__ = ["SCHEMA_VERSION", "RunResult", "Trace"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 @dataclass(slots=True)

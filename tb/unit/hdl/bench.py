@@ -50,6 +50,7 @@ class Bench:
     def __init__(self, ctx: Any, node: Any, seed: int = 1) -> None:
         self.ctx, self.node = ctx, node
         self.wide = node.width == WIDE
+        self._narrow_out = not self.wide and hasattr(node, "o")
         self.now = 0
         self.random = random.Random(seed)
         self.came_out: list[Departure] = []
@@ -58,7 +59,7 @@ class Bench:
         self._start: tuple[int, int, bool] = (0, 0, False)
 
     async def _clock(self) -> None:
-        if not self.wide:  # outputs belong to the clock that ends with this edge
+        if self._narrow_out:  # outputs belong to the clock that ends with this edge
             self._listen()
         await self.ctx.tick()
         self.after_clock()
