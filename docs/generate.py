@@ -135,7 +135,7 @@ _TYPES = {
 
 def _default(setting: Any) -> str:
     from bentpipe.experiment.applications import REQUIRED
-    from bentpipe.experiment.units import format_size
+    from bentpipe_hdl.units import format_size
 
     if setting.default is REQUIRED:
         return "must be given"

@@ -17,10 +17,11 @@ from typing import Any
 
 from cffi import FFI
 
+from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period, ps_to_ticks, ticks_to_ps
+
 from .build import CSRC, Shape, build_loop, build_model
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent, PduStatus
-from .units import MOST_VCS, TICKS_A_SECOND, cell_period, ps_to_ticks, ticks_to_ps
 
 __all__ = ["Account", "Link", "Network", "Nic", "Node", "SonetLine", "Switch"]
 

@@ -189,7 +189,7 @@ def _json(data: Any) -> int:
 
 def _length(given: argparse.Namespace) -> int | None:
     """``--duration`` in ps, after a look at ``--seed`` as well."""
-    from bentpipe.experiment.units import parse_time
+    from bentpipe_hdl.units import parse_time
 
     duration = None
     if given.duration is not None:
@@ -283,7 +283,7 @@ def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], fol
 
 def _list(given: argparse.Namespace) -> int:
     from bentpipe.experiment.load import catalogue, read_document
-    from bentpipe.experiment.units import format_time, parse_time
+    from bentpipe_hdl.units import format_time, parse_time
 
     rows = []
     for name, path in catalogue().items():

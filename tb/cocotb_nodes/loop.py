@@ -9,10 +9,10 @@ from collections import deque
 from cocotb.task import resume
 from cocotb.triggers import Timer
 
+from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
 from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.network import Link, Network, Nic
 from bentpipe_sim.pattern import pattern
-from bentpipe_sim.units import ps_to_ticks, ticks_to_ps
 
 MASK = (1 << 64) - 1
 NEVER = (1 << 48) - 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.experiment.table import Table
-from bentpipe.experiment.units import format_rate, format_size, format_time
+from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:  # the applications themselves are host code, which reading an experiment doesn't need
     from bentpipe.apps.app import Application

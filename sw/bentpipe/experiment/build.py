@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from bentpipe.experiment.applications import make_application, make_session
 from bentpipe.experiment.ledger import make_ledger
 from bentpipe.experiment.schema import Experiment, Face, GroupSpec, HostSpec, LineSpec, VcSpec
-from bentpipe.experiment.units import LINE_RATES, SONET_RATES
+from bentpipe_hdl.units import LINE_RATES, SONET_RATES
 
 if TYPE_CHECKING:
     from bentpipe.apps.app import Application

@@ -11,8 +11,8 @@ from bentpipe.experiment.applications import settings_text
 from bentpipe.experiment.cases import Case
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.tcp_options import options_text
-from bentpipe.experiment.units import format_rate, format_size, format_time
 from bentpipe.results.tables import figure_text
+from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -25,7 +25,8 @@ from bentpipe.experiment.schema import (
     VcSpec,
 )
 from bentpipe.experiment.table import Source, Table, nearest
-from bentpipe.experiment.units import (
+from bentpipe_hdl.ticks import MOST_VCS
+from bentpipe_hdl.units import (
     LINE_RATES,
     MAX_RATE_BPS,
     SONET_RATES,
@@ -33,7 +34,6 @@ from bentpipe.experiment.units import (
     format_time,
     parse_rate,
 )
-from bentpipe_sim.units import MOST_VCS
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 

@@ -19,10 +19,10 @@ from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.progress import Progress, waiting
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
-from bentpipe.experiment.units import format_time
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.signals import Interrupted, deferred
+from bentpipe_hdl.units import format_time
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:

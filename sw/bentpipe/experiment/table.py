@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.places import lines
-from bentpipe.experiment.units import (
+from bentpipe_hdl.units import (
     format_rate,
     format_size,
     format_time,

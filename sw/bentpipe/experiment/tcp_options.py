@@ -10,7 +10,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.experiment.table import Table
-from bentpipe.experiment.units import format_time
+from bentpipe_hdl.units import format_time
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bentpipe.experiment.units import (
+from bentpipe_hdl.units import (
     MAX_RATE_BPS,
     TICK_PS,
     format_size,

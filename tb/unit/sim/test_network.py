@@ -2,10 +2,10 @@
 
 import pytest
 
+from bentpipe_hdl.ticks import cell_period, ps_to_ticks, ticks_to_ps
 from bentpipe_sim.errors import NetworkError, SimulationError
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
-from bentpipe_sim.units import cell_period, ps_to_ticks, ticks_to_ps
 
 MS = 10**9
 
