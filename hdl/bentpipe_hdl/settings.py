@@ -1,0 +1,273 @@
+"""Settings as data: the class of the models that declare what can be set, and the units of its members.
+
+A setting is declared once, in a model: its type with unit and range, its default, a line that says what it is.
+
+>>> class Example(Settings):
+...     delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(0, description="on the way")
+
+In Python a member has its base unit (ps, octets, b/s), and so has a number given to it: ``Example(delay_ps=5)``. A
+document, as :func:`from_document` reads it, leaves the base unit out of the key, and writes texts with a unit, or
+numbers of seconds, octets, b/s: ``delay = "5 ps"``. The JSON Schema of a model describes that document.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from bentpipe_hdl.units import (
+    LINE_RATES,
+    MAX_RATE_BPS,
+    format_rate,
+    format_size,
+    format_time,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
+
+__all__ = [
+    "BER",
+    "CELLS",
+    "COUNT",
+    "NUMBER",
+    "PPM",
+    "RATE",
+    "SHARE",
+    "SIZE",
+    "TIME",
+    "Ber",
+    "Cells",
+    "Count",
+    "Number",
+    "Ppm",
+    "Quantity",
+    "Rate",
+    "Settings",
+    "Share",
+    "Size",
+    "Time",
+    "from_document",
+    "key_of",
+    "kind_of",
+    "quantity_of",
+    "wrong",
+]
+
+S = TypeVar("S", bound="Settings")
+
+_DOCUMENT: Final = {"document": True}
+_BASES: Final = ("_ps", "_bps", "_ppm")
+
+
+def wrong(what: str) -> PydanticCustomError:
+    """What a validator raises to say that line about a setting, as it stands."""
+    return PydanticCustomError("setting", "{what}", {"what": what})
+
+
+def kind_of(value: object) -> str:
+    """A value of a document in words, for messages."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return repr(value)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The unit and the range of a setting: stands in its type, ``Annotated[int, TIME.within("1 us", "1 s")]``.
+
+    Members
+    -------
+    name : str
+        What the documentation calls it.
+    read : Callable
+        The value in the base unit of what a document has; ValueError says what is wrong.
+    shown : Callable
+        A value as one would write it in a document.
+    low, high : int or float
+        The range, in the base unit, both ends in it.
+    or_zero : bool
+        0 is in it too.
+    beyond : str
+        What is said of a value out of it, with ``{given}``, ``{low}`` and ``{high}``.
+    texts : str
+        Pattern of the texts that a document may have (JSON Schema); "": only numbers.
+    """
+
+    name: str
+    read: Callable[[object], Any]
+    shown: Callable[[Any], Any]
+    low: float
+    high: float
+    or_zero: bool = False
+    beyond: str = "{given!r} is out of range {low} to {high}"
+    texts: str = ""
+
+    def within(self, low: float | str, high: float | str, **changes: Any) -> Quantity:
+        """The same with another range, of numbers in the base unit or of texts with a unit; and other members."""
+        low, high = (self.read(bound) if isinstance(bound, str) else bound for bound in (low, high))
+        return dataclasses.replace(self, low=low, high=high, **changes)
+
+    def check(self, given: object, document: bool = False) -> Any:
+        """The value in the base unit of what was given, in Python or in a document.
+
+        Raises
+        ------
+        ValueError
+            It is of another type, has no unit of this kind, or is out of range.
+        """
+        value = self.read(given) if document or isinstance(given, str) or not self.texts else _whole(given)
+        if not (self.low <= value <= self.high or (self.or_zero and value == 0)):
+            low, high = self.bounds
+            raise ValueError(self.beyond.format(given=given, low=low, high=high))
+        return value
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The range as one would write it."""
+        low, high = (self.shown(bound) for bound in (self.low, self.high))
+        return tuple(f"{bound:g}" if isinstance(bound, float) else str(bound) for bound in (low, high))
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def read(given: object, info: ValidationInfo) -> Any:
+            try:
+                return self.check(given, info.context is _DOCUMENT)
+            except ValueError as error:
+                raise wrong(str(error)) from None
+
+        return core_schema.with_info_before_validator_function(read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        if self.texts:
+            return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": self.texts}]}
+        bounds = {"minimum": self.low, "maximum": self.high}
+        made = {"type": handler(schema)["type"]} | {k: v for k, v in bounds.items() if math.isfinite(v)}
+        return {"anyOf": [{"const": 0}, made]} if self.or_zero else made
+
+
+def _whole(value: object, things: str = "") -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"expected a whole number{f' of {things}' if things else ''}, not {kind_of(value)}")
+    return value
+
+
+def _cells(value: object) -> int:
+    return _whole(value, "cells")
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError(f"expected a number, not {kind_of(value)}")
+    return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_NUMBER_TEXT: Final = r"^\s*[+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
+
+TIME: Final = Quantity("time", parse_time, format_time, 0, 10**17, texts=_NUMBER_TEXT + "(s|ms|us|µs|ns|ps|min)?\\s*$")
+"""In ps; a number in a document counts seconds. To 100000 s."""
+SIZE: Final = Quantity(
+    "size",
+    parse_size,
+    format_size,
+    1,
+    2**50,
+    texts=_NUMBER_TEXT + "(B|octets|bytes|kB|MB|GB|KiB|MiB|GiB)?\\s*$",
+)
+"""In octets."""
+RATE: Final = Quantity(
+    "rate",
+    parse_rate,
+    format_rate,
+    1,
+    MAX_RATE_BPS,
+    texts=f"{_NUMBER_TEXT}((|k|M|G)b/s)?\\s*$|^({'|'.join(LINE_RATES)}|OC-3|OC-12|DS3|OC3c?|OC12c?)$",
+)
+"""In bits of cells a second, to one cell a tick."""
+COUNT: Final = Quantity("whole number", _whole, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")
+CELLS: Final = dataclasses.replace(COUNT, name="cells", read=_cells)
+NUMBER: Final = Quantity("number", _number, _same, -math.inf, math.inf)
+SHARE: Final = NUMBER.within(0.0, 1.0, name="share")
+PPM: Final = NUMBER.within(0.0, 1000.0, name="ppm", beyond="{given!r} ppm is out of range {low} to {high}")
+BER: Final = NUMBER.within(
+    1e-15, 1e-3, name="bit error ratio", or_zero=True, beyond="{given!r} is out of range: 0, or {low} to {high}"
+)
+
+Time = Annotated[int, TIME]
+Size = Annotated[int, SIZE]
+Rate = Annotated[int, RATE]
+Count = Annotated[int, COUNT]
+Cells = Annotated[int, CELLS]
+Number = Annotated[float, NUMBER]
+Share = Annotated[float, SHARE]
+Ppm = Annotated[float, PPM]
+Ber = Annotated[float, BER]
+
+
+def key_of(member: str) -> str:
+    """The key of a document for a member of a model: ``delay`` of ``delay_ps``."""
+    for base in _BASES:
+        member = member.removesuffix(base)
+    return member
+
+
+class Settings(BaseModel):
+    """A model of settings: frozen, strict of types, without unknown members, each member with its description."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=key_of,
+        validate_by_name=True,
+        validate_by_alias=False,
+    )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        for name, field in cls.model_fields.items():
+            if not field.description:
+                raise TypeError(f"{cls.__name__}.{name} has no description: Field(…, description=…)")
+
+
+def from_document(model: type[S], document: Mapping[str, Any]) -> S:
+    """A model of a document's table.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        All that is wrong with it; ``loc`` is made of keys of the document.
+    """
+    return model.model_validate(_tuples(document), context=_DOCUMENT, by_alias=True, by_name=False)
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, which are what frozen models have."""
+    if isinstance(value, Mapping):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def quantity_of(field: FieldInfo) -> Quantity | None:
+    """The quantity in a member's type, if there is one."""
+    parts: list[Any] = [*field.metadata, field.annotation]
+    while parts:
+        part = parts.pop(0)
+        if isinstance(part, Quantity):
+            return part
+        parts += [*getattr(part, "__metadata__", ()), *get_args(part)]
+    return None
