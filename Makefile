@@ -12,12 +12,12 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint cocotb interop formal synth bench soak docs clean locks
+.PHONY: help demo test lint cocotb interop formal synth bench digests soak docs clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth; WORKERS=$(WORKERS) processes test"
+	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
 
 demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulated in RTL; makes a report
 	$(BIN)/bentpipe run acts-3flows --quick --out runs/demo --force
@@ -45,6 +45,9 @@ synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the com
 bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
 	$(BIN)/python -m bentpipe.bench $(ARGS)
 	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m speed.terminals)
+
+digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (some minutes)
+	cd tb && $(abspath $(BIN))/python -m digests $(ARGS)
 
 soak: $(VENV)/.test ## a minute of a SONET line with bit errors: no defect that the criteria don't imply (about a minute)
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.sonet $(ARGS)

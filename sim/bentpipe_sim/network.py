@@ -1067,6 +1067,19 @@ class Network:
             )
         return account
 
+    def trace(self) -> None:
+        """From now on keep the digests of what enters the wires: before cells are under way."""
+        self.start()
+        for node in self.nodes:
+            for port in node.outputs:
+                self.lib.bp_trace(self.handle, node.index, port, 1)
+
+    def digests(self) -> dict[tuple[str, int], int]:
+        """Since :meth:`trace`, 64 bits of hash over the cells that left each output with a line, by its node's name and
+        port: tick, header, payload and whether the header is marked as wrong. 0: no cell."""
+        faces = [(node, port) for node in self.nodes for port in node.outputs]
+        return {(n.name, port): self.lib.bp_digest(self.handle, n.index, port) for n, port in faces}
+
     def check_conservation(self) -> None:
         """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
         or is still under way, never more of it than the wire's delay and rate and the places at the node's input take.

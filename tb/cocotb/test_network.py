@@ -21,19 +21,15 @@ def _in_cocotb(case, tmp_path):
 
 def _native():
     network, nics, vcs = satellite()
-    network.start()
-    faces = [(node, port) for node in network.nodes for port in node.outputs]
-    for node, port in faces:
-        network.lib.bp_trace(network.handle, node.index, port, 1)
+    network.trace()
     load(network, nics, vcs)
     events = []
     while network.now_ps < END_PS:
         events += network.run(END_PS)
-    digests = {(node.name, port): network.lib.bp_digest(network.handle, node.index, port) for node, port in faces}
     network.check_conservation()
     counters = {node.name: [node.read(0x80 + k) for k in range(5)] for node in network.nodes if node.kind == "link"}
     counters |= {n.name: [n.read(0x50000 + k) for k in range(8)] for n in network.nodes if n.kind == "switch"}
-    used = {face: digest for face, digest in digests.items() if digest}
+    used = {face: digest for face, digest in network.digests().items() if digest}
     return {**summary(events, used), "counters": counters}
 
 

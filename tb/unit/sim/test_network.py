@@ -37,10 +37,7 @@ def satellite(*, direct=True, seed=1, ber=1e-5, start=True, reassembly_timeout_p
 
 def run(network, nics, vcs):
     """Two senders, 60 PDUs each; everything that arrives, and the digests of all faces."""
-    lib, handle = network.lib, network.handle
-    for node in network.nodes:
-        for port in node.outputs:
-            lib.bp_trace(handle, node.index, port, 1)
+    network.trace()
     a, _, c = nics
     for k in range(60):
         network.send(a.index, vcs[0], b"first", key=1, offset=1000 * k, length=4000)
@@ -48,11 +45,8 @@ def run(network, nics, vcs):
     events = []
     while network.now_ps < 60 * MS:
         events += network.run(60 * MS)
-    digests = {
-        (node.name, port): lib.bp_digest(handle, node.index, port) for node in network.nodes for port in node.outputs
-    }
     network.check_conservation()
-    return events, digests, network.counters()
+    return events, network.digests(), network.counters()
 
 
 def test_the_same_seed_gives_the_same_cells_at_the_same_ticks():

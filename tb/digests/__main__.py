@@ -1,0 +1,49 @@
+"""The command line of :mod:`digests`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from bentpipe.compiled import prepare
+from bentpipe.experiment.load import catalogue
+from digests import SETS, differences, digests
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m digests", description="The same cells at the same ticks?")
+    parser.add_argument("entry", nargs="*", help="of the catalogue (default: all)")
+    parser.add_argument("--set", choices=SETS, default="quick", help="quick durations (default), or shorter ones")
+    parser.add_argument("--keep", action="store_true", help="keep the digests of these entries: cells were to change")
+    given = parser.parse_args()
+    unknown = set(given.entry) - set(catalogue())
+    if unknown:
+        parser.error(f"no entry {', '.join(sorted(unknown))} in the catalogue")
+    prepare(sys.stderr.isatty())
+    of = SETS[given.set]
+    kept = of.kept()
+    expected = {run for run in kept if not given.entry or run.partition(",")[0] in given.entry}
+    failed = False
+    for entry in given.entry or catalogue():
+        for name, experiment in of.runs(entry):
+            begin = time.process_time()
+            found = digests(experiment)
+            if given.keep:
+                of.keep({name: found})
+                outcome = ["kept"]
+            elif name not in kept:
+                outcome = ["new, nothing kept of it"]
+            else:
+                outcome = differences(kept[name], found, experiment.duration_ps) or ["the same"]
+                failed |= outcome != ["the same"]
+            expected.discard(name)
+            print(f"{name} ({time.process_time() - begin:.1f} s):", "\n    ".join(outcome), flush=True)
+    for name in sorted(expected):
+        failed = True
+        print(f"{name}: there is no such run now")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The catalogue's entries, shortened, carry the same cells at the same ticks as when their digests were kept."""
+
+import pytest
+
+from digests import PARTS, SHORT, differences, digests
+
+KEPT = SHORT.kept()
+
+
+@pytest.mark.parametrize("entry", sorted({run.partition(",")[0] for run in KEPT}))
+def test_the_same_cells_at_the_same_ticks(entry):
+    runs = dict(SHORT.runs(entry))
+    assert list(runs) == [run for run in KEPT if run.partition(",")[0] == entry]
+    found = {run: differences(KEPT[run], digests(runs[run]), runs[run].duration_ps) for run in runs}
+    assert not {run: wires for run, wires in found.items() if wires}
+
+
+def test_a_wire_that_differs_is_named_with_the_part_in_which_it_first_did():
+    kept = {wire: ["0"] * PARTS for wire in ("a:0", "b:1", "c:0")}
+    found = {"a:0": ["0"] * 8 + ["1"] * 2, "b:1": ["0"] * 3 + ["2"] * 7, "c:0": ["0"] * PARTS}
+    assert differences(kept, found, 10**12) == [
+        "b:1 differs from between 300 ms and 400 ms on",
+        "a:0 differs from between 800 ms and 900 ms on",
+    ]
+    assert differences(kept, {"b:1": ["0"] * PARTS, "c:0": ["0"] * PARTS}, 10**12) == ["a:0 is a wire only then"]
