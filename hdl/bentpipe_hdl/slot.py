@@ -3,18 +3,24 @@
 The control of a node is written once: a chain of look-ups, a decision, and a commit that writes every register
 and memory. On the wide datapath a tick is one clock: look-ups are combinational reads, and the commit is the
 tick's clock edge. On the narrow datapath a tick has 13 clocks or more: inputs are held in registers, memories
-have registered reads, the chain settles clock by clock, and one strobe late in the tick commits. Since a tick's
+are read through registers, the chain settles clock by clock, and one strobe late in the tick commits. Since a tick's
 work ends before the next tick starts, nothing needs forwarding, and both widths take the same decisions.
+
+**From which clock a value is there** is not counted by hand: a register that is written in commits holds from clock 0
+of a tick, what is made of several values from the last of theirs, :meth:`Slot.settle` adds a clock, and a read of a
+memory says when its address is taken. :meth:`Slot.checked` works that out for a whole node. A value that is used before
+it is there, and two reads of a memory's port in one clock, are errors of elaboration.
 """
 
 from contextlib import nullcontext
 
-from amaranth.hdl import Mux, Signal
+from amaranth.hdl import Fragment, Signal
 from amaranth.lib import memory
 
-from .cell import WIDE
+from .cell import CLOCKS_A_TICK, WIDE
+from .clocks import ClockError, Clocks
 
-__all__ = ["Slot", "Store"]
+__all__ = ["ClockError", "Slot", "Store"]
 
 
 class Store:
@@ -24,18 +30,57 @@ class Store:
     on the narrow one the second write is held until the first writer leaves the port free.
     """
 
-    def __init__(self, m, wide, name, shape, depth, init=()):
-        self._m, self._wide, self._name = m, wide, name
-        self._memory = memory.Memory(shape=shape, depth=depth, init=init)
+    def __init__(self, slot, name, shape, depth, init=(), block=False):
+        self._slot, self._m, self._name = slot, slot.m, name
+        self._memory = memory.Memory(shape=shape, depth=depth, init=init, attrs={"ram_style": "block"} if block else {})
         self._shape = shape
         self._port = self._busy = None
-        m.submodules[name] = self._memory
+        self._shared, self._reads = None, {}
+        slot.m.submodules[name] = self._memory
 
-    def read(self, addr):
-        """Data at ``addr``: in the same clock (wide), in the next (narrow)."""
-        port = self._memory.read_port(domain="comb" if self._wide else "sync")
-        self._m.d.comb += port.addr.eq(addr)
-        return port.data
+    def read(self, addr, *, at=None, to=None):
+        """Data at ``addr``: in the same clock (wide), later (narrow).
+
+        Parameters
+        ----------
+        addr : Value
+        at : int, optional
+            Narrow: the clock of the tick in which the address is taken. The data is there from the second clock after
+            it to the end of the tick. Reads with ``at`` share a port, each in a clock of its own. Without ``at`` the
+            read has a port to itself and follows its address, a clock later.
+        to : str
+            With ``at``: the name of the register that holds the data.
+
+        Raises
+        ------
+        ClockError
+            Another read has the port in that clock.
+        """
+        m, slot = self._m, self._slot
+        if slot.wide or at is None:
+            port = self._memory.read_port(domain="comb" if slot.wide else "sync")
+            m.d.comb += port.addr.eq(addr)
+            return port.data
+        if at in self._reads:
+            raise ClockError(f"clock {at}: {self._name} is read for {self._reads[at]} and for {to}")
+        self._reads[at] = to
+        if self._shared is None:
+            self._shared = self._memory.read_port(domain="sync")
+        held = Signal(self._shape, name=to)
+        with m.If(slot.clock(at)):
+            m.d.comb += self._shared.addr.eq(addr)
+        with m.If(slot.clock(at + 1)):
+            m.d.sync += held.eq(self._shared.data)
+        slot.clocks.needs(addr, at, f"the address at which {self._name} is read for {to}")
+        slot.clocks.holds(held, at + 2)
+        return held
+
+    def peek(self, addr):
+        """Data at ``addr`` for what is no part of the tick's chain, like a register's reader: at any time, through a
+        port to itself, in the same clock (wide), in the next (narrow)."""
+        data = self.read(addr)
+        self._slot.clocks.holds(data, 0)
+        return data
 
     def write(self, addr, value, en, clear=None):
         """Write ``value`` to ``addr`` at the end of a clock in which ``en`` is high.
@@ -43,7 +88,7 @@ class Store:
         ``clear`` is ``(clearing, addr, value)``: another write that goes through the same port, at other times.
         """
         m = self._m
-        if self._wide or self._port is None:
+        if self._slot.wide or self._port is None:
             port = self._memory.write_port()
             with m.If(en):
                 m.d.comb += [port.addr.eq(addr), port.data.eq(value), port.en.eq(1)]
@@ -52,7 +97,9 @@ class Store:
                     m.d.comb += [port.addr.eq(clear[1]), port.data.eq(clear[2]), port.en.eq(1)]
             self._port = port
             self._busy = en if clear is None else en | clear[0]
+            self._slot.clocks.writes(en, 0, self._name, self._reads)
         else:
+            self._slot.clocks.writes(en, 1, self._name, self._reads)
             held_en = Signal(name=f"{self._name}_held_en")
             held_addr = Signal.like(self._port.addr, name=f"{self._name}_held_addr")
             held_data = Signal(self._shape, name=f"{self._name}_held_data")
@@ -85,46 +132,77 @@ class Slot:
     wide : bool
     commit : Value
         High in the clock whose edge ends the tick's decision.
-    phase : Signal(4)
-        Narrow only: the clock's number in the tick, 15 from the sixteenth on.
+    m : Module
+        Where what it is asked for is built.
     """
 
     def __init__(self, m, time, width, commit=9):
-        self._m = m
+        self.m = m
         self.wide = width == WIDE
+        self.clocks = Clocks()
         if self.wide:
             self.commit = time.tick
         else:
-            count = Signal(4, init=15, name="phase_count")
-            self.phase = Signal(4, name="phase")
-            m.d.comb += self.phase.eq(Mux(time.tick, 0, count))
-            m.d.sync += count.eq(Mux(self.phase == 15, 15, self.phase + 1))
-            self.commit = Signal(name="commit")
-            m.d.comb += self.commit.eq(self.phase == commit)
+            # One is high in each clock of a tick, and none in the rest of a longer one
+            self._strobes = [time.tick, *(Signal(name=f"clock{k}") for k in range(1, CLOCKS_A_TICK))]
+            for k, strobe in enumerate(self._strobes):
+                self.clocks.strobe(strobe, k)
+                if k:
+                    m.d.sync += strobe.eq(self._strobes[k - 1])
+            self.commit = self.clock(commit)
 
-    def store(self, name, shape, depth, init=()):
-        """A :class:`Store` of this module."""
-        return Store(self._m, self.wide, name, shape, depth, init)
+    def clock(self, k):
+        """High in clock ``k`` of a tick, 0 to 12. Narrow only."""
+        return self._strobes[k]
 
-    def hold(self, value, strobe, name):
-        """``value`` as of the last clock with ``strobe``, from the next clock on (narrow); ``value`` (wide)."""
+    def within(self, m):
+        """The same slot, for what a part of the node builds in its own module."""
+        part = object.__new__(Slot)
+        part.__dict__.update(self.__dict__, m=m)
+        return part
+
+    def checked(self, m):
+        """The node's module, to be returned by its ``elaborate``, once every value in it is known to be there when it
+        is used.
+
+        Raises
+        ------
+        ClockError
+            One is used before it is there.
+        """
+        if self.wide:
+            return m
+        fragment = Fragment.get(m, None)
+        self.clocks.check(fragment)
+        return fragment
+
+    def store(self, name, shape, depth, init=(), *, block=False):
+        """A :class:`Store`; ``block``: in block memories however small it is."""
+        return Store(self, name, shape, depth, init, block)
+
+    def hold(self, value, strobe, name, since=2):
+        """``value`` as of the last clock with ``strobe``, from the next clock on (narrow); ``value`` (wide).
+
+        ``since`` is the clock from which it is there: 2 for what comes with a cell's header."""
         if self.wide:
             return value
         held = Signal.like(value, name=name)
-        with self._m.If(strobe):
-            self._m.d.sync += held.eq(value)
+        with self.m.If(strobe):
+            self.m.d.sync += held.eq(value)
+        self.clocks.holds(held, since)
         return held
 
     def only(self, strobe):
         """``with slot.only(strobe):`` what is assigned in it is wanted only while ``strobe`` is high. On the wide
         datapath it is 0 otherwise, so that a clock without the strobe does none of its work; on the narrow one it is
         always there, as its stages need the clocks before the strobe."""
-        return self._m.If(strobe) if self.wide else nullcontext()
+        return self.m.If(strobe) if self.wide else nullcontext()
 
     def settle(self, value, name):
         """A stage of the chain: a register on the narrow datapath, nothing on the wide."""
         if self.wide:
             return value
         staged = Signal.like(value, name=name)
-        self._m.d.sync += staged.eq(value)
+        self.m.d.sync += staged.eq(value)
+        self.clocks.follows(staged)
         return staged

@@ -8,8 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.cell import TimeSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.cell import NARROW, TimeSignature
+from bentpipe_hdl.slot import ClockError, Slot
 from unit.hdl.bench import WIDTHS
 
 
@@ -65,3 +65,69 @@ def test_no_write_is_lost(width):
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
+
+
+WORDS = [3, 6, 1, 0, 7, 2, 4, 5]
+
+
+class Chain(wiring.Component):
+    """The word at the address that is the word at ``i``, kept at the end of the tick."""
+
+    def __init__(self, width, *, commit=9, first=1, second=3, twice=False):
+        self.width = width
+        self._commit, self._first, self._second, self._twice = commit, first, second, twice
+        super().__init__({"time": In(TimeSignature()), "i": In(3), "o": Out(3)})
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = Slot(m, self.time, self.width, commit=self._commit)
+        store = slot.store("words", 3, 8, init=WORDS)
+        there = store.read(self.i, at=self._first, to="there")
+        there_too = store.read(there, at=self._second, to="there_too")
+        with m.If(slot.commit):
+            m.d.sync += self.o.eq(there_too)
+        store.write(self.i, there, slot.commit & (self.i == there_too))
+        if self._twice:
+            store.write(self.i + 1, there, slot.commit & (self.i == there_too))
+        return slot.checked(m)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_reads_of_one_port_follow_each_other(width):
+    node = Chain(width)
+    found = []
+
+    async def bench(ctx):
+        for i in range(8):
+            ctx.set(node.i, i)
+            ctx.set(node.time.tick, 1)
+            await ctx.tick()
+            ctx.set(node.time.tick, 0)
+            for _ in range(12):
+                await ctx.tick()
+            found.append(ctx.get(node.o))
+
+    simulator = Simulator(node)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert found == [WORDS[word] for word in WORDS]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"second": 1}, "clock 1: words is read for there and for there_too"),
+        ({"second": 2}, "clock 2: the address .* there_too needs there, which is there from clock 3 on"),
+        ({"second": 8}, "clock 9: what o takes needs there_too, which is there from clock 10 on"),
+        ({"first": 0, "commit": 12, "twice": True}, "clock 0: words is read for there before the last tick's write"),
+    ],
+)
+def test_a_value_used_too_early_is_refused(wrong, message):
+    with pytest.raises(ClockError, match=message):
+        Chain(NARROW, **wrong).elaborate(None)
+
+
+def test_the_latest_clocks_that_do():
+    Chain(NARROW, second=7).elaborate(None)
+    Chain(NARROW, first=1, commit=12, twice=True).elaborate(None)
