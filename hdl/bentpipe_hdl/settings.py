@@ -14,13 +14,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from bentpipe_hdl.units import (
     LINE_RATES,
@@ -32,6 +42,7 @@ from bentpipe_hdl.units import (
     parse_size,
     parse_time,
 )
+from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
     "BER",
@@ -47,6 +58,7 @@ __all__ = [
     "Cells",
     "Count",
     "Number",
+    "Pattern",
     "Ppm",
     "Quantity",
     "Rate",
@@ -54,9 +66,9 @@ __all__ = [
     "Share",
     "Size",
     "Time",
+    "Words",
     "from_document",
     "key_of",
-    "kind_of",
     "quantity_of",
     "wrong",
 ]
@@ -64,23 +76,24 @@ __all__ = [
 S = TypeVar("S", bound="Settings")
 
 _DOCUMENT: Final = {"document": True}
+_EXPECTED: Final = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "literal_error": "a text",
+    "model_attributes_type": "a table",
+    "model_type": "a table",
+    "string_type": "a text",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "tuple_type": "a list",
+}
+"""What pydantic asks for, by the type of its error."""
 _BASES: Final = ("_ps", "_bps", "_ppm")
 
 
-def wrong(what: str) -> PydanticCustomError:
-    """What a validator raises to say that line about a setting, as it stands."""
-    return PydanticCustomError("setting", "{what}", {"what": what})
-
-
-def kind_of(value: object) -> str:
-    """A value of a document in words, for messages."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, (list, tuple)):
-        return "a list"
-    return repr(value)
+def wrong(what: str, key: str | None = None) -> PydanticCustomError:
+    """What a validator raises to say that line, as it stands, about its member, or a model's about its key."""
+    return PydanticCustomError("setting", "{what}", {"what": what, "key": key})
 
 
 @dataclass(frozen=True)
@@ -156,6 +169,52 @@ class Quantity:
         return {"anyOf": [{"const": 0}, made]} if self.or_zero else made
 
 
+@dataclass(frozen=True)
+class Words:
+    """The words that a text may be, each with what it means: stands in its type, ``Annotated[str, Words(…)]``.
+
+    Members
+    -------
+    known : Callable
+        Gives them; called when the first is read, not before.
+    what : str
+        What they are, for messages.
+    """
+
+    known: Callable[[], Mapping[str, str]]
+    what: str = "value"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._read, handler(source))
+
+    def _read(self, given: str) -> str:
+        if given not in self.known():
+            raise wrong(f"unknown {self.what} {given!r}{nearest(given, self.known())}")
+        return given
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "enum": [*self.known()]}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A text of this form: stands in its type; ``said`` is what is said of another, with ``{given}``."""
+
+    form: str
+    said: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._read, handler(source))
+
+    def _read(self, given: str) -> str:
+        if not re.fullmatch(self.form, given):
+            raise wrong(self.said.format(given=given))
+        return given
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{self.form}$"}
+
+
 def _whole(value: object, things: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected a whole number{f' of {things}' if things else ''}, not {kind_of(value)}")
@@ -219,14 +278,17 @@ Ber = Annotated[float, BER]
 
 
 def key_of(member: str) -> str:
-    """The key of a document for a member of a model: ``delay`` of ``delay_ps``."""
+    """The key of a document for a member of a model: ``delay`` of ``delay_ps``, ``from`` of ``from_``."""
     for base in _BASES:
         member = member.removesuffix(base)
-    return member
+    return member.removesuffix("_")
 
 
 class Settings(BaseModel):
-    """A model of settings: frozen, strict of types, without unknown members, each member with its description."""
+    """A model of settings: frozen, strict of types, without unknown members, each member with its description.
+
+    What it raises (:class:`pydantic.ValidationError`) has a line in words for each thing that is wrong.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -242,6 +304,39 @@ class Settings(BaseModel):
         for name, field in cls.model_fields.items():
             if not field.description:
                 raise TypeError(f"{cls.__name__}.{name} has no description: Field(…, description=…)")
+
+    @classmethod
+    def unknown(cls, key: str) -> str:
+        """What is said of a key that isn't there."""
+        return f"unknown key{nearest(key, map(key_of, cls.model_fields))}"
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(given)
+        except ValidationError as error:
+            said = [cls._said(each) for each in error.errors(include_url=False)]
+            raise ValidationError.from_exception_data(cls.__name__, said) from None
+
+    @classmethod
+    def _said(cls, error: ErrorDetails) -> InitErrorDetails:
+        """An error of this model, or one of a model in it, which is in words already."""
+        what, place, given = error["msg"], error["loc"], error["input"]
+        match error["type"]:
+            case "setting":
+                key = error.get("ctx", {}).get("key")
+                place = (*place, key) if key else place
+            case "missing":
+                what, place = f"the key {place[-1]!r} is missing", place[:-1]
+            case "extra_forbidden":
+                what = cls.unknown(str(place[-1]))
+            case "literal_error" if isinstance(given, str):
+                words = re.findall("'([^']*)'", error.get("ctx", {})["expected"])
+                what = f"unknown value {given!r}{nearest(given, words)}"
+            case kind if kind in _EXPECTED:
+                what = f"expected {_EXPECTED[kind]}, not {kind_of(given)}"
+        return InitErrorDetails(type=wrong(what), loc=place, input=given)
 
 
 def from_document(model: type[S], document: Mapping[str, Any]) -> S:

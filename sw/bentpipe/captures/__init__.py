@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bentpipe.experiment.table import nearest
+from bentpipe_hdl.words import nearest
 
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import NetworkSpec

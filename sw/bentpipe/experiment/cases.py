@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bentpipe.experiment.table import Source, Table, nearest
+from bentpipe.experiment.table import Source, Table
+from bentpipe_hdl.words import nearest
 
 __all__ = ["Case", "read_cases"]
 

@@ -12,7 +12,8 @@ from bentpipe.experiment import tcp_options
 from bentpipe.experiment.applications import APPLICATIONS, check_values, read_values
 from bentpipe.experiment.layout import free_vci, shortest_path
 from bentpipe.experiment.schema import FlowSpec, GroupSpec, NetworkSpec, VcSpec
-from bentpipe.experiment.table import Source, Table, nearest
+from bentpipe.experiment.table import Source, Table
+from bentpipe_hdl.words import nearest
 
 __all__ = [
     "FLOW_KEYS",

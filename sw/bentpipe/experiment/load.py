@@ -14,8 +14,9 @@ from bentpipe.experiment.cases import Case, read_cases
 from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
-from bentpipe.experiment.table import Source, nearest
+from bentpipe.experiment.table import Source
 from bentpipe_hdl.units import format_time
+from bentpipe_hdl.words import nearest
 
 __all__ = ["SHORTHANDS", "apply_settings", "cases_of", "catalogue", "find", "load", "load_cases", "read_document"]
 

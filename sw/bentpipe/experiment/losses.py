@@ -7,7 +7,8 @@ from typing import Final
 
 from bentpipe.experiment.layout import directed_lines
 from bentpipe.experiment.schema import LossSpec, NetworkSpec, VcSpec
-from bentpipe.experiment.table import Table, nearest
+from bentpipe.experiment.table import Table
+from bentpipe_hdl.words import nearest
 
 __all__ = ["LOSS_KEYS", "read_losses"]
 

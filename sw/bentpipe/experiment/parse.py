@@ -24,7 +24,7 @@ from bentpipe.experiment.schema import (
     SwitchSpec,
     VcSpec,
 )
-from bentpipe.experiment.table import Source, Table, nearest
+from bentpipe.experiment.table import Source, Table
 from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.units import (
     LINE_RATES,
@@ -34,6 +34,7 @@ from bentpipe_hdl.units import (
     format_time,
     parse_rate,
 )
+from bentpipe_hdl.words import nearest
 
 __all__ = ["METRICS", "SERIES", "parse_experiment"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -17,23 +16,13 @@ from bentpipe_hdl.units import (
     parse_size,
     parse_time,
 )
+from bentpipe_hdl.words import kind_of, nearest
 
-__all__ = ["Source", "Table", "nearest"]
+__all__ = ["Source", "Table"]
 
 T = TypeVar("T")
 
 _REQUIRED: Final[Any] = object()
-_FEW: Final = 12
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'? known: …"``: the nearest known word, if one is near, and all of them, if they are few."""
-    words = sorted(known)
-    match = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    near = f"; did you mean {match[0]!r}?" if match else ""
-    if not words or (match and len(words) > _FEW):
-        return near
-    return f"{near or ';'} known: {', '.join(words)}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +84,7 @@ class Table:
         self.path = path
         self.source = source
         if not isinstance(data, dict):
-            raise source.error(path, f"expected a table, not {_kind(data)}")
+            raise source.error(path, f"expected a table, not {kind_of(data)}")
         self.data: dict[str, Any] = data
         if known:
             for key in self.data:
@@ -138,7 +127,7 @@ class Table:
         if name not in self.data:
             return value
         if not isinstance(value, str):
-            raise self.error(name, f"expected a text, not {_kind(value)}")
+            raise self.error(name, f"expected a text, not {kind_of(value)}")
         if choices and value not in choices:
             raise self.error(name, f"unknown value {value!r}{nearest(value, choices)}")
         return value
@@ -146,7 +135,7 @@ class Table:
     def boolean(self, name: str, default: Any = _REQUIRED) -> bool:
         value = self._get(name, default)
         if name in self.data and not isinstance(value, bool):
-            raise self.error(name, f"expected true or false, not {_kind(value)}")
+            raise self.error(name, f"expected true or false, not {kind_of(value)}")
         return value
 
     def integer(
@@ -158,7 +147,7 @@ class Table:
             return value
         if isinstance(value, bool) or not isinstance(value, int):
             of = f" of {things}" if things else ""
-            raise self.error(name, f"expected a whole number{of}, not {_kind(value)}")
+            raise self.error(name, f"expected a whole number{of}, not {kind_of(value)}")
         if not low <= value <= high:
             raise self.error(name, f"{value} is out of range {low}..{high}")
         return value
@@ -168,7 +157,7 @@ class Table:
         if name not in self.data:
             return value
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-            raise self.error(name, f"expected a number, not {_kind(value)}")
+            raise self.error(name, f"expected a number, not {kind_of(value)}")
         return value
 
     def time(self, name: str, default: Any = _REQUIRED, low: int = 0, high: int = 10**17) -> int:
@@ -204,7 +193,7 @@ class Table:
     def items(self, name: str, default: Any = _REQUIRED) -> list[Any]:
         value = self._get(name, default)
         if name in self.data and not isinstance(value, list):
-            raise self.error(name, f"expected a list, not {_kind(value)}")
+            raise self.error(name, f"expected a list, not {kind_of(value)}")
         return value
 
     def sub(self, name: str, known: Sequence[str] = (), required: bool = False) -> Table:
@@ -224,13 +213,3 @@ class Table:
         """The tables of an array of tables (``[[name]]``)."""
         for index, item in enumerate(self.items(name, [])):
             yield Table(item, f"{self.key(name)}.{index}", self.source, known)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        return "a list"
-    return repr(value)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bentpipe.experiment.table import nearest
 from bentpipe.netspec.language import (
     BLOCKS,
     CONNECTIONS,
@@ -19,6 +18,7 @@ from bentpipe.netspec.language import (
 )
 from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantity, Range, Script, Value, Word, parse
 from bentpipe_hdl.units import format_time, parse_rate, parse_size, parse_time
+from bentpipe_hdl.words import nearest
 
 __all__ = ["Connection", "Group", "read_script", "summary"]
 

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, Final
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.table import nearest
+from bentpipe_hdl.words import nearest
 
 __all__ = [
     "NOWHERE",
