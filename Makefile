@@ -46,7 +46,7 @@ bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a nod
 	$(BIN)/python -m bentpipe.bench $(ARGS)
 	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m speed.terminals)
 
-digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (some minutes)
+digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (a minute)
 	cd tb && $(abspath $(BIN))/python -m digests $(ARGS)
 
 soak: $(VENV)/.test ## a minute of a SONET line with bit errors: no defect that the criteria don't imply (about a minute)

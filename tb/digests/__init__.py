@@ -126,13 +126,16 @@ def digests(experiment: Experiment) -> Digests:
 
 
 def differences(kept: Digests, found: Digests, duration_ps: int) -> list[str]:
-    """A line for each wire that differs, the first of them first."""
-    lines: list[tuple[int, str]] = []
+    """A line for each part of a run in which wires began to differ, the first first; it names them."""
+    since: dict[int, list[str]] = {}
     for wire in sorted({*kept, *found}):
-        if wire not in kept or wire not in found:
-            lines.append((-1, f"{wire} is a wire only {'now' if wire in found else 'then'}"))
-        elif kept[wire] != found[wire]:
-            part = next(k for k in range(PARTS) if kept[wire][k] != found[wire][k])
-            begin, end = (format_time(duration_ps * k // PARTS) for k in (part, part + 1))
-            lines.append((part, f"{wire} differs from between {begin} and {end} on"))
-    return [line for _, line in sorted(lines)]
+        then, now = kept.get(wire, []), found.get(wire, [])
+        if then != now:
+            part = next((k for k, pair in enumerate(zip(then, now, strict=False)) if pair[0] != pair[1]), -1)
+            since.setdefault(part, []).append(wire)
+    lines = []
+    for part, wires in sorted(since.items()):
+        begin, end = (format_time(duration_ps * k // PARTS) for k in (part, part + 1))
+        when = f"differ from between {begin} and {end} on" if part >= 0 else "are wires only then or only now"
+        lines.append(f"{', '.join(wires)} {when}")
+    return lines

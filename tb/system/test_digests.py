@@ -19,7 +19,8 @@ def test_a_wire_that_differs_is_named_with_the_part_in_which_it_first_did():
     kept = {wire: ["0"] * PARTS for wire in ("a:0", "b:1", "c:0")}
     found = {"a:0": ["0"] * 8 + ["1"] * 2, "b:1": ["0"] * 3 + ["2"] * 7, "c:0": ["0"] * PARTS}
     assert differences(kept, found, 10**12) == [
-        "b:1 differs from between 300 ms and 400 ms on",
-        "a:0 differs from between 800 ms and 900 ms on",
+        "b:1 differ from between 300 ms and 400 ms on",
+        "a:0 differ from between 800 ms and 900 ms on",
     ]
-    assert differences(kept, {"b:1": ["0"] * PARTS, "c:0": ["0"] * PARTS}, 10**12) == ["a:0 is a wire only then"]
+    found = {"a:0": ["0"] * PARTS, "b:1": ["0"] * PARTS, "d:0": ["0"] * PARTS}
+    assert differences(kept, found, 10**12) == ["c:0, d:0 are wires only then or only now"]
