@@ -190,20 +190,15 @@ def netspec() -> dict[str, str]:
 
 
 def registers() -> str:
-    """A table of registers for each kind of node, read from its elaborated design."""
-    from amaranth.hdl import Fragment
-
+    """A table of registers for each kind of node."""
     from bentpipe_hdl import nodes
 
     parts = []
     for kind in (nodes.Nic, nodes.Switch, nodes.Link):
-        node = kind()
-        Fragment.get(node, None)
-        entries = sorted(node.register_map, key=lambda register: register.addr)
         rows = []
-        for register in entries:
-            last = f" … {register.addr + register.count - 1:#07x}" if register.count > 1 else ""
-            rows.append((f"{register.addr:#07x}{last}", f"`{register.name}`", register.access, register.text))
+        for name, addr, register in kind().registers.walk():
+            last = f" … {addr + register.size - 1:#07x}" if register.size > 1 else ""
+            rows.append((f"{addr:#07x}{last}", f"`{name}`", register.access, register.describe()))
         parts.append(f"## {kind.__name__}\n\n" + _table(("address", "name", "access", "what it is"), rows))
     return "\n".join(parts)
 

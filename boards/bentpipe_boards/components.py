@@ -19,7 +19,9 @@ from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.hec import HecCorrector
 from bentpipe_hdl.link.gap import Gap, xorshift
 from bentpipe_hdl.lookup import Lookup
+from bentpipe_hdl.lookup_table import lookup_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
@@ -138,7 +140,7 @@ class _Lookup(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         slot = Slot(m, self.time, NARROW)
-        csr = CsrMap(m, self.csr)
+        csr = CsrMap(m, self.csr, RegisterMap("lookup", "", 1, {}, lookup_registers(self._vcs)))
         lookup = Lookup(m, slot, csr, vcs=self._vcs, ports=self._ports, nni=self.nni)
         known, vc = lookup.find(self.header, self.port)
         csr.finish()

@@ -1,12 +1,11 @@
-"""Control and status registers: one bus a node, words of 32 bits, and the map that documents them.
+"""Control and status registers in RTL: one bus a node, words of 32 bits, decoded as the node's declaration says.
 
 A node's settings, tables and counters are all behind one bus. A write takes effect at the clock edge with
 ``w_en``; a read's data is there from the third clock after the one with ``r_en`` and stays. Values wider than
-32 bits take two addresses: reading or writing the even one (low word) latches, the odd one (high word) completes.
+32 bits take two addresses: writing the even one (low word) latches, the odd one (high word) completes.
 """
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -14,11 +13,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
+from bentpipe_hdl.registers import ADDR_BITS, Register, RegisterMap
 from bentpipe_hdl.steady import settled
 
-__all__ = ["ADDR_BITS", "CsrMap", "CsrSignature", "Register"]
-
-ADDR_BITS = 20
+__all__ = ["CsrMap", "CsrSignature"]
 
 
 class CsrSignature(wiring.Signature):
@@ -43,31 +41,33 @@ class CsrSignature(wiring.Signature):
         )
 
 
-@dataclass(frozen=True)
-class Register:
-    """An entry of a node's register map: ``count`` words from ``addr`` on, ``access`` is "rw", "ro" or "wo"."""
-
-    name: str
-    addr: int
-    count: int
-    access: str
-    text: str
-
-
 class CsrMap:
-    """Builds a node's registers behind its bus.
+    """The registers of a node's declaration behind its bus. Parts of the node take theirs by name.
+
+    A register that no part has taken when the map is finished is a plain setting, if it can be written and has up to 32
+    bits; else that is an error, as nothing would be behind it.
 
     Parameters
     ----------
     m : Module
     bus : CsrSignature interface, as the node sees it
+    registers : RegisterMap
+        Without its windows, which are the node's own affair.
     settled : bool
-        Its registers are settled (:mod:`bentpipe_hdl.steady`): for nodes that mark others, too.
+        The registers of the bus itself are settled (:mod:`bentpipe_hdl.steady`): for nodes that mark others, too.
+
+    Raises
+    ------
+    KeyError
+        A part asks for a register that isn't declared.
+    ValueError
+        It asks for one twice, or for something else than is declared.
     """
 
-    def __init__(self, m: Module, bus, *, settled: bool = False):
+    def __init__(self, m: Module, bus, registers: RegisterMap, *, settled: bool = False):
         self._m, self._bus, self._settled = m, bus, settled
-        self.registers: list[Register] = []
+        self._map = registers
+        self._taken: set[str] = set()
         self._strobes: list[Signal] = []
         self._low = Signal(32, name="csr_low")
         self._read = []
@@ -82,72 +82,110 @@ class CsrMap:
                 m.d.sync += self._low.eq(bus.w_data)
         with m.Elif(self._strobed):
             m.d.sync += self._strobed.eq(0)
+        if registers.magic:
+            for name in ("magic", "version"):
+                self.status(name, Const(registers[name].reset, 32))
+            if registers.shape:
+                self.status("shape", *(Const(value, 32) for value in registers.shape.values()))
 
-    def _add(self, name, addr, count, access, text):
-        for r in self.registers:
-            if addr < r.addr + r.count and r.addr < addr + count and access[0] == r.access[0]:
-                raise ValueError(f"CSR {name} at {addr:#06x} overlaps {r.name}")
-        self.registers.append(Register(name, addr, count, access, text))
+    def _take(self, name: str, *, table: bool | None = None, write: bool | None = None) -> Register:
+        register = self._map[name]
+        what = f"register {name} of {self._map.kind}"
+        if name in self._taken:
+            raise ValueError(f"{what} is taken twice")
+        if table is not None and table != (register.count is not None):
+            raise ValueError(f"{what} is declared as {'one register' if table else 'a table'}")
+        if write is not None and write != (register.access != "ro"):
+            raise ValueError(f"{what} is declared as {register.access}")
+        self._taken.add(name)
+        return register
 
-    def setting(self, name, addr, signal, text, limit=None):
-        """A read-write register of up to 32 bits. A value above ``limit`` is taken as ``limit``."""
-        self._add(name, addr, 1, "rw", text)
-        with self.written(addr):
-            self._m.d.sync += signal.eq(self._bus.w_data)
-            if limit is not None:
-                with self._m.If(self._bus.w_data > limit):
-                    self._m.d.sync += signal.eq(limit)
-        self._read.append((self._bus.addr == addr, signal))
+    def setting(self, name, signal=None):
+        """A register that keeps what is written: in ``signal``, which has the declared value after reset, or in a new
+        one. Returns the signal. A value above the declared ``most`` is taken as that."""
+        register = self._take(name, table=False, write=True)
+        return self._stored(register, 0, name, signal)
 
-    def wide_setting(self, name, addr, signal, text):
-        """A write-only register of up to 64 bits at ``addr`` (even: low word) and ``addr + 1``."""
-        self._add(name, addr, 2, "wo", text)
-        with self.written(addr + 1):
-            self._m.d.sync += signal.eq(Cat(self._low, self._bus.w_data))
+    def settings(self, name):
+        """A table whose entries are registers, each a signal of its own. Returns them."""
+        register = self._take(name, table=True, write=True)
+        return [self._stored(register, k, f"{name}{k}") for k in range(register.count)]
 
-    def status(self, name, addr, value, text):
-        """A read-only word."""
-        self._add(name, addr, 1, "ro", text)
-        self._read.append((self._bus.addr == addr, value))
+    def _stored(self, register, index, name, signal=None):
+        if signal is None:
+            signal = Signal(register.width, init=register.reset, name=name)
+        elif len(signal) != register.width:
+            raise ValueError(f"register {name} is declared with {register.width} bits, and {len(signal)} are behind it")
+        addr = register.addr + index * register.words
+        whole = self._bus.w_data if register.words == 1 else Cat(self._low, self._bus.w_data)
+        with self._at(addr + register.words - 1):
+            self._m.d.sync += signal.eq(whole)
+            if register.most is not None:
+                with self._m.If(whole > register.most):
+                    self._m.d.sync += signal.eq(register.most)
+        if register.access == "rw":
+            self._read.append((self._bus.addr == addr, signal))
+        return signal
+
+    def status(self, name, *values):
+        """A word that is read, or a table of them. What writing it does is the node's affair (:meth:`written`)."""
+        register = self._take(name, write=None if self._map[name].on_write else False)
+        if len(values) != (register.count or 1):
+            raise ValueError(f"register {name} is declared with {register.count or 1} entries, not {len(values)}")
+        for k, value in enumerate(values):
+            if register.width < 32 and len(Cat(value)) > register.width:
+                raise ValueError(f"register {name} is declared with {register.width} bits, not {len(Cat(value))}")
+            self._read.append((self._bus.addr == register.addr + k, value))
 
     @contextmanager
-    def written(self, addr):
-        """``with csr.written(addr):`` what happens when the register at ``addr`` is being written."""
+    def _at(self, addr):
         with self._m.If(self._bus.w_en), self._m.If(self._bus.addr == addr):
             yield
 
-    def on_write(self, addr, strobe):
-        """``strobe`` is high in the clock after a write to ``addr``, when the register has its new value."""
+    @contextmanager
+    def written(self, name):
+        """``with csr.written(name):`` what happens when this register is being written (the last of its words)."""
+        register = self._map[name]
+        if register.access == "wo" and register.on_write:
+            self._taken.add(name)  # nothing is kept
+        with self._at(register.addr + register.words - 1):
+            yield
+
+    def on_write(self, name, strobe):
+        """``strobe`` is high in the clock after a write of this register, when it has its new value."""
         with self._m.If(self._strobed):
             self._m.d.sync += strobe.eq(0)
         self._strobes.append(strobe)
-        with self.written(addr):
+        with self.written(name):
             self._m.d.sync += strobe.eq(1)
 
-    def table(self, name, addr, depth, width, text):
-        """A write-only table. Returns ``(index, data, en)`` for a memory's write port. Up to 32 bits: a word an
-        entry; up to 64: two."""
-        words = 1 if width <= 32 else 2
-        self._add(name, addr, depth * words, "wo", text)
-        bits = (depth * words - 1).bit_length()
-        if addr % (1 << bits):
-            raise ValueError(f"CSR table {name} at {addr:#06x} is not aligned to its size")
-        here = self._bus.w_en & (self._bus.addr[bits:] == addr >> bits)
-        if words == 1:
-            return self._bus.addr[:bits], self._bus.w_data[:width], here
+    def table(self, name):
+        """A table that is written. Returns ``(index, data, en)`` for a memory's write port."""
+        register = self._take(name, table=True, write=True)
+        bits = register.index_bits
+        here = self._bus.w_en & self._in_table(register, bits)
+        if register.words == 1:
+            return self._bus.addr[:bits], self._bus.w_data[: register.width], here
         whole = Cat(self._low, self._bus.w_data)
-        return self._bus.addr[1:bits], whole[:width], here & self._bus.addr[0]
+        return self._bus.addr[1:bits], whole[: register.width], here & self._bus.addr[0]
 
-    def counters(self, name, addr, depth, read, text):
-        """A read-only table. ``read(index)`` is called once and gives the word at ``index``."""
-        self._add(name, addr, depth, "ro", text)
-        bits = max(1, (depth - 1).bit_length())
-        if addr % (1 << bits):
-            raise ValueError(f"CSR table {name} at {addr:#06x} is not aligned to its size")
-        self._read.append((self._bus.addr[bits:] == addr >> bits, read(self._addr[:bits])))
+    def _in_table(self, register, bits):
+        here = self._bus.addr[bits:] == register.addr >> bits
+        return here if register.size == 1 << bits else here & (self._bus.addr[:bits] < register.size)
+
+    def counters(self, name, read):
+        """A table that is read. ``read(index)`` is called once and gives the word at ``index``."""
+        register = self._take(name, table=True, write=False)
+        bits = max(1, register.index_bits)
+        self._read.append((self._in_table(register, bits), read(self._addr[:bits])))
 
     def finish(self):
-        """Build the read path; call after the last register."""
+        """Build the read path, and settings that no part took; call after the last register."""
+        for register in self._map.registers:
+            if register.name not in self._taken:
+                if register.access == "ro" or register.words > 1 or register.on_write:
+                    raise ValueError(f"nothing is behind register {register.name} of {self._map.kind}")
+                (self.setting if register.count is None else self.settings)(register.name)
         if self._settled:
             for signal in (self._reading, self._strobed, *self._strobes):
                 settled(signal)

@@ -12,11 +12,17 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from cffi import FFI
 
+from bentpipe_hdl.link.control import link_registers
+from bentpipe_hdl.nic.control import nic_registers
+from bentpipe_hdl.registers import RegisterMap, Registers
+from bentpipe_hdl.sonet.control import sonet_registers
+from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period, ps_to_ticks, ticks_to_ps
 
 from .build import CSRC, Shape, build_loop, build_model
@@ -114,6 +120,15 @@ class Node:
     def shape(self) -> Shape:
         raise NotImplementedError
 
+    def registers(self) -> RegisterMap:
+        """Its registers."""
+        raise NotImplementedError
+
+    @cached_property
+    def csr(self) -> Registers:
+        """Its registers by name; for a network that runs."""
+        return Registers(self, self.registers())
+
     def spacing(self, port: int) -> int:
         """Ticks between two cells that leave ``port``, at the least and in the long run, in units of 2**-16."""
         raise NotImplementedError
@@ -148,10 +163,9 @@ class Node:
 
     def write_lookup(self, vcs: int, entries: Mapping[tuple[int, int, int], int]) -> None:
         """Make the look-up of a node of ``vcs`` VCs find these, given by (port, VPI, VCI) and index."""
-        from bentpipe_hdl.lookup import lookup_table
+        from bentpipe_hdl.lookup_table import lookup_table
 
-        for addr, value in lookup_table(vcs, entries).writes():
-            self.write(addr, value)
+        lookup_table(vcs, entries).write(self.csr)
 
     def _expect(self, what: str, left: int, right: int) -> None:
         if (left - right) % _WORD:
@@ -177,6 +191,9 @@ class Nic(Node):
 
     def shape(self) -> Shape:
         return Shape.of("nic", vcs=self.size)
+
+    def registers(self) -> RegisterMap:
+        return nic_registers(vcs=self.size)
 
     @property
     def size(self) -> int:
@@ -245,6 +262,9 @@ class Switch(Node):
     def shape(self) -> Shape:
         return Shape.of("switch", vcs=self.size, cells=self.settings["buffer_cells"], ports=self.ports)
 
+    def registers(self) -> RegisterMap:
+        return switch_registers(vcs=self.size, cells=self.settings["buffer_cells"], ports=self.ports)
+
     def spacing(self, port: int) -> int:
         return self.periods[port]
 
@@ -297,8 +317,8 @@ class Switch(Node):
             "flushed": self.read(0x0008),
             "accepted": [self.read(0x30000 + vc) for vc in vcs],
             "departed": [self.read(0x40000 + vc) for vc in vcs],
-            "drop_unknown": [self.read(0x0080 + 2 * p) for p in ports],
-            "drop_hec": [self.read(0x0081 + 2 * p) for p in ports],
+            "drop_unknown": [self.read(0x0080 + p) for p in ports],
+            "drop_hec": [self.read(0x0090 + p) for p in ports],
         }
         for k, reason in enumerate(self.REASONS):
             found[f"drop_{reason}"] = [self.read(0x50000 + 4 * vc + k) for vc in vcs]
@@ -334,6 +354,9 @@ class Link(Node):
     def shape(self) -> Shape:
         return Shape.of("link")
 
+    def registers(self) -> RegisterMap:
+        return link_registers()
+
     def spacing(self, port: int) -> int:
         if not self.inputs:
             raise NetworkError(f"nothing leads into link {self.name}")
@@ -348,7 +371,7 @@ class Link(Node):
         NetworkError
             Both kinds are given or neither, a number is not positive, or it is more than the link can keep.
         """
-        from bentpipe_hdl.link.losses import ENTRIES, VCS
+        from bentpipe_hdl.link.control import ENTRIES, VCS
 
         what = f"link {self.name}, losses of VC {vpi}/{vci}"
         by_pdu, by_cell = sorted(set(pdus)), sorted(set(cells))
@@ -365,7 +388,7 @@ class Link(Node):
             raise NetworkError(f"{what}: a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
 
     def _configure_losses(self) -> None:
-        from bentpipe_hdl.link.losses import VCS
+        from bentpipe_hdl.link.control import VCS
 
         place = 0
         self.write_lookup(VCS, {(0, vpi, vci): index for index, (vpi, vci) in enumerate(self.losses)})
@@ -439,16 +462,19 @@ class SonetLine(Node):
     def shape(self) -> Shape:
         return Shape.of("sonet", sts=self.sts)
 
+    def registers(self) -> RegisterMap:
+        return sonet_registers(sts=self.sts)
+
     def spacing(self, port: int) -> int:
         return cell_period(49_920_000 * self.sts)
 
     def configure(self) -> None:
-        from bentpipe_hdl.sonet.terminal import register
+        from bentpipe_hdl.sonet.control import TERMINAL
 
         drift = round(self.ppm * 13136.56)
         for base, offset in ((0x1000, drift), (0x2000, -drift)):
-            self.write(base + register("drift").address, offset & 0xFFFFFF)
-            self.write(base + register("changed").address, 0xFFFFFFFF)
+            self.write(base + TERMINAL["drift"].addr, offset & 0xFFFFFF)
+            self.write(base + TERMINAL["changed"].addr, 0xFFFFFFFF)
         for way, ratio in enumerate(self.ber):
             errors = _Errors(self.network.seed, f"{self.name}/{way}")
             self.write_wide(0x0106 + 0x80 * way, errors.state)
@@ -493,17 +519,17 @@ class SonetLine(Node):
 
     def latch(self) -> None:
         """Both terminals copy their counters and clear them, at the line's next word (463 ns)."""
-        from bentpipe_hdl.sonet.terminal import register
+        from bentpipe_hdl.sonet.control import TERMINAL
 
         for base in (0x1000, 0x2000):
-            self.write(base + register("latch").address, 0)
+            self.write(base + TERMINAL["latch"].addr, 0)
 
     def terminal(self, end: int) -> dict[str, int]:
         """What the registers of an end (0 or 1) say, by name; the counters are those of the last :meth:`latch`."""
-        from bentpipe_hdl.sonet.terminal import REGISTERS
+        from bentpipe_hdl.sonet.control import TERMINAL
 
         base = 0x1000 + 0x1000 * end
-        return {r.name: self.read(base + r.address) for r in REGISTERS if r.access != "wo"}
+        return {r.name: self.read(base + r.addr) for r in TERMINAL.registers if r.access != "wo"}
 
     def lose_signal(self, way: int, words: int) -> None:
         """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
@@ -534,7 +560,7 @@ class SonetLine(Node):
     def check(self, cells_in: int, cells_out: int) -> None:
         """The account of the node; and, as long as the receiver had no defect that stops cells: no cell is lost or made
         up without an error on the line."""
-        from bentpipe_hdl.sonet.terminal import register
+        from bentpipe_hdl.sonet.control import TERMINAL
 
         now = self.counters()
         waiting, sent, errored = sum(now["queued"]), sum(now["sent"]), sum(now["errored"])
@@ -544,7 +570,7 @@ class SonetLine(Node):
         self._expect("cells received = cells out", sum(now["received"]) + errored, cells_out + now["under_way"])
         for way in range(2):
             far = 1 - way
-            if self.read(0x1000 + 0x1000 * far + register("changed").address) & _stopping():
+            if self.read(0x1000 + 0x1000 * far + TERMINAL["changed"].addr) & _stopping():
                 continue
             came, hits = now["received"][far] + now["errored"][far], now["hit_words"][way]
             lost, made = _signed(now["landed"][way] - came), _signed(came - now["sent"][way])
@@ -556,7 +582,7 @@ class SonetLine(Node):
 
 def _stopping() -> int:
     """Defects while which cells don't arrive, as bits."""
-    from bentpipe_hdl.sonet.alarms import ALARMS
+    from bentpipe_hdl.sonet.tables import ALARMS
 
     names = ("los", "sef", "lof", "ais_l", "ais_p", "lop_p", "uneq_p", "ocd")
     return sum(1 << k for k, alarm in enumerate(ALARMS) if alarm.name in names)
@@ -581,7 +607,7 @@ class _Errors:
 
 
 def _scale(rate: float) -> tuple[int, int]:
-    from bentpipe_hdl.link.gap import scale_of
+    from bentpipe_hdl.bit_errors import scale_of
 
     return scale_of(rate)
 

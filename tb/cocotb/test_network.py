@@ -8,7 +8,7 @@ from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.host import HostConfig
 from bentpipe.tcp.config import TcpConfig
-from cocotb_nodes.scenario import END_PS, load, satellite, summary
+from cocotb_nodes.scenario import END_PS, LINK_COUNTERS, load, satellite, summary
 
 
 def _in_cocotb(case, tmp_path):
@@ -27,8 +27,8 @@ def _native():
     while network.now_ps < END_PS:
         events += network.run(END_PS)
     network.check_conservation()
-    counters = {node.name: [node.read(0x80 + k) for k in range(5)] for node in network.nodes if node.kind == "link"}
-    counters |= {n.name: [n.read(0x50000 + k) for k in range(8)] for n in network.nodes if n.kind == "switch"}
+    counters = {node.name: [node.read(addr) for addr in LINK_COUNTERS] for node in network.nodes if node.kind == "link"}
+    counters |= {n.name: n.csr.dropped[:8] for n in network.nodes if n.kind == "switch"}
     used = {face: digest for face, digest in network.digests().items() if digest}
     return {**summary(events, used), "counters": counters}
 

@@ -3,14 +3,19 @@
 import math
 import os
 import random
+from functools import partial
 
 import cocotb
-from bentpipe_hdl.link.gap import scale_of
-from cocotb_nodes.environment import Arrival, Environment, gaps, wide_write
+from bentpipe_hdl.bit_errors import scale_of
+from bentpipe_hdl.link.control import link_registers
+from cocotb_nodes.environment import Arrival, Environment, gaps
 from models.cell import Cell, Header
+from models.registers import addresses, written
 
 DELAY_CELLS = int(os.environ.get("BENTPIPE_DELAY_CELLS", "0"))
-COUNTERS = list(range(0x80, 0x86))
+LINK = link_registers()
+COUNTERS = addresses(LINK, "cells", "errored", "corrected", "rejected", "error_bits", "lost")
+DELAY, ERRORS = addresses(LINK, "delay", "error_enable")
 
 
 def random_cells(rng, count, bad=0.0):
@@ -27,8 +32,17 @@ async def started(dut, seed=1):
 
 async def errors_on(environment, rate, seed, first=300):
     mantissa, shift = scale_of(rate)
-    writes = [(3, mantissa), (4, shift), *wide_write(0x10, first), *wide_write(0x12, seed), (2, 1)]
-    await environment.write(writes)
+
+    def write(csr):
+        csr.error_mantissa, csr.error_shift = mantissa, shift
+        csr.gap, csr.seed = first, seed
+        csr.error_enable = 1
+
+    await environment.write(written(LINK, write))
+
+
+def _set_gap(gap, csr):
+    csr.gap = gap
 
 
 async def send(environment, cells, pause, delay):
@@ -36,7 +50,7 @@ async def send(environment, cells, pause, delay):
     environment.source.pause = pause
     environment.source.queue.extend(cells)
     running = True
-    watch = cocotb.start_soon(environment.watch(COUNTERS, [(1, delay), (1, delay)], lambda: running))
+    watch = cocotb.start_soon(environment.watch(COUNTERS, [(DELAY, delay), (DELAY, delay)], lambda: running))
     await environment.ticks_until(lambda: not environment.source.queue, 100 * len(cells))
     await environment.ticks(delay + 4)
     running = False
@@ -51,7 +65,7 @@ async def delay_is_exact(dut):
     rng = random.Random(1)
     for delay in (2, 3, 7, 60, 150) if DELAY_CELLS else (1,):
         await environment.reset()
-        await environment.write([(1, delay)])
+        await environment.write([(DELAY, delay)])
         came_out = await send(environment, random_cells(rng, 300, bad=0.05), gaps(rng), delay)
         expected, held, lost = [], [], 0
         for tick, arrival in environment.source.sent:
@@ -74,7 +88,7 @@ async def errors_have_the_asked_rate(dut):
     rng = random.Random(2)
     for rate, count in ((1e-3, 2000), (2e-4, 2000)):
         await environment.reset()
-        await environment.write([(1, 2)])
+        await environment.write([(DELAY, 2)])
         await errors_on(environment, rate, seed=rng.getrandbits(64))
         came_out = await send(environment, random_cells(rng, count), gaps(rng), 2)
         sent = [arrival.cell for _, arrival in environment.source.sent]
@@ -121,7 +135,7 @@ async def errors_are_where_the_generator_has_them(dut):
     environment = await started(dut)
     rng = random.Random(7)
     rate, seed, first = 1e-3, rng.getrandbits(64), 300
-    await environment.write([(1, 2)])
+    await environment.write([(DELAY, 2)])
     await errors_on(environment, rate, seed, first)
     came_out = await send(environment, random_cells(rng, 1201), gaps(rng), 2)
     hit = set()
@@ -150,7 +164,7 @@ async def errors_depend_on_the_seed_alone(dut):
     results = []
     for seed, pause in ((77, lambda tick: False), (77, gaps(random.Random(3))), (78, lambda tick: False)):
         await environment.reset()
-        await environment.write([(1, 2)])
+        await environment.write([(DELAY, 2)])
         await errors_on(environment, 1e-3, seed)
         came_out = await send(environment, random_cells(random.Random(4), 300), pause, 2)
         results.append([(out.header, out.payload, out.hec_error) for out in came_out])
@@ -166,7 +180,7 @@ async def header_check_behind_errors(dut):
     environment = await started(dut)
     rng = random.Random(5)
     never = (1 << 56) - 1
-    await environment.write([(1, 2)])
+    await environment.write([(DELAY, 2)])
     await errors_on(environment, 1e-12, 1, first=never)
     receiver, expected = Receiver(), []
     places = [*range(40)] * 2
@@ -177,7 +191,7 @@ async def header_check_behind_errors(dut):
     expected.append((False, header[:4], first[0].cell.payload))
     for place in places:
         clean = rng.choice((0, 0, 1, 2))
-        await environment.write(wide_write(0x10, 424 * clean + place))
+        await environment.write(written(LINK, partial(_set_gap, 424 * clean + place)))
         environment.source.queue.extend(cells := random_cells(rng, clean + 1))
         await environment.ticks(clean + 3)
         for k, arrival in enumerate(cells):
@@ -205,15 +219,15 @@ async def reset_forgets_what_was_under_way(dut):
     environment = await started(dut)
     rng = random.Random(6)
     for _ in range(12):
-        await environment.write([(1, 5)])
+        await environment.write([(DELAY, 5)])
         await errors_on(environment, 1e-3, rng.getrandbits(64) | 1, first=rng.randrange(424))
         environment.source.queue.extend(random_cells(rng, 40))
         environment.running = True
         clocks = iter(range(rng.randrange(20, 60 if environment.wide else 300)))
         await environment.until(lambda clocks=clocks: next(clocks, None) is None)
         await environment.reset()
-        assert await environment.read_all([1, 2, *COUNTERS]) == [1, 0] + [0] * 6
-        await environment.write([(1, 2)])
+        assert await environment.read_all([DELAY, ERRORS, *COUNTERS]) == [1, 0] + [0] * 6
+        await environment.write([(DELAY, 2)])
         cells = random_cells(rng, 8)
         came_out = await send(environment, cells * 4, lambda tick: False, 2)
         assert len(came_out) == 4 * len(cells)

@@ -11,7 +11,8 @@ from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.host import HostConfig
 from bentpipe.tcp.config import TcpConfig
 from cocotb_nodes.loop import RtlNetwork
-from cocotb_nodes.scenario import END_PS, load, satellite, summary
+from cocotb_nodes.scenario import END_PS, LINK_COUNTERS, load, satellite, summary
+from models.registers import addresses
 
 
 @cocotb.test()
@@ -27,9 +28,11 @@ async def scenario(dut):
     counters = {}
     for node in network.nodes:
         if node.spec.kind == "link":
-            counters[node.spec.name] = [await network.read(node.spec.index, 0x80 + k) for k in range(5)]
+            counters[node.spec.name] = [await network.read(node.spec.index, addr) for addr in LINK_COUNTERS]
         if node.spec.kind == "switch":
-            counters[node.spec.name] = [await network.read(node.spec.index, 0x50000 + k) for k in range(8)]
+            counters[node.spec.name] = [
+                await network.read(node.spec.index, addr) for addr in addresses(node.spec.registers(), "dropped")[:8]
+            ]
     with open(os.environ["BENTPIPE_RESULT"], "w") as file:
         json.dump({**summary(events, digests), "counters": counters}, file)
 

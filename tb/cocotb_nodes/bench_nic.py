@@ -6,15 +6,18 @@ from fractions import Fraction
 from itertools import pairwise
 
 import cocotb
-from bentpipe_hdl.lookup import lookup_table
+from bentpipe_hdl.lookup_table import lookup_table
+from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_sim.interface import PduStatus
-from cocotb_nodes.environment import Arrival, Environment, Pdu, gaps, wide_write
+from cocotb_nodes.environment import Arrival, Environment, Pdu, gaps
 from models.aal5 import MAX_SDU, Reassembler, cells_of, cpcs_pdu, segment
 from models.cell import Cell, Header
 from models.crc import crc32_aal5
 from models.gcra import VirtualScheduling
+from models.registers import addresses, written
 
 VCS = 64
+NIC = nic_registers(vcs=VCS)
 CORNERS = [1, 2, 39, 40, 41, 44, 47, 48, 49, 87, 88, 89, 95, 96, 97, 136, 137]
 VERDICTS = [status for status in PduStatus if status not in (PduStatus.TIMEOUT, PduStatus.SENT)]
 
@@ -30,13 +33,16 @@ def header_of(vc):
 
 def settings(line=1, tolerance=0, periods=None, max_sdu=None):
     """The registers of the NIC: every table whole, so that nothing of an earlier test is left."""
-    writes = [*wide_write(0x10, int(line * 65536)), (0x12, tolerance), (5, 0)]
-    for vc in range(VCS):
-        period = (periods or {}).get(vc, line)
-        writes += [(0x10000 + vc, int(header_of(vc))), (0x40000 + vc, cells_of((max_sdu or {}).get(vc, MAX_SDU)))]
-        writes += wide_write(0x20000 + 2 * vc, int(period * 65536))
-    writes += lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes()
-    return writes
+
+    def write(csr):
+        csr.line_period, csr.tolerance, csr.nni = int(line * 65536), tolerance, 0
+        for vc in range(VCS):
+            csr.tx_header[vc] = int(header_of(vc))
+            csr.rx_limit[vc] = cells_of((max_sdu or {}).get(vc, MAX_SDU))
+            csr.tx_period[vc] = int((periods or {}).get(vc, line) * 65536)
+        lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).write(csr)
+
+    return written(NIC, write)
 
 
 async def started(dut, **values):
@@ -87,8 +93,10 @@ async def segmentation(dut):
     for pdu in pdus:
         environment.host.send(pdu)
     running = True
-    rewrites = [write for write in settings(line=Fraction(9, 8)) if 0x10000 <= write[0] < 0x40000]
-    watch = cocotb.start_soon(environment.watch([*range(0x30000, 0x30000 + VCS)], [], lambda: running))
+    rewrites = [
+        write for write in settings(line=Fraction(9, 8)) if write[0] in addresses(NIC, "tx_header", "tx_period")
+    ]
+    watch = cocotb.start_soon(environment.watch(addresses(NIC, "tx_cells"), [], lambda: running))
     await environment.write(rewrites)  # what the tables have already, while cells flow
     await settle(environment, 10_000)
     running = False
@@ -235,8 +243,8 @@ async def both_ways_at_once(dut):
     for pdu in pdus:
         environment.host.send(pdu)
     running = True
-    counters = [0x80, 0x81, 0x82, 0x83, *range(0x50000, 0x50000 + VCS), *range(0x60000, 0x60000 + 8 * VCS)]
-    rewrites = [write for write in settings(**values) if 0x20000 <= write[0] < 0x40000 or write[0] >= 0x80000]
+    counters = addresses(NIC, "rx_unknown", "rx_hec", "rx_oam", "rx_over", "rx_cells", "rx_pdus")
+    rewrites = [write for write in settings(**values) if write[0] in addresses(NIC, "tx_period", "lookup")]
     watch = cocotb.start_soon(environment.watch(counters, rewrites, lambda: running))
     await settle(environment, 30_000)
     running = False

@@ -4,7 +4,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
 import cocotb
-from bentpipe_hdl.sonet.terminal import register
+from bentpipe_hdl.sonet.control import TERMINAL
 
 WIDTH = 9
 BITS = 8 * WIDTH
@@ -66,7 +66,7 @@ class Line:
 
     async def read(self, name):
         dut = self.dut
-        dut.csr_addr.value = register(name).address
+        dut.csr_addr.value = TERMINAL[name].addr
         dut.csr_r_en.value = 1
         await self.word()
         dut.csr_r_en.value = 0
@@ -75,7 +75,7 @@ class Line:
 
     async def write(self, name, value):
         dut = self.dut
-        dut.csr_addr.value = register(name).address
+        dut.csr_addr.value = TERMINAL[name].addr
         dut.csr_w_data.value = value
         dut.csr_w_en.value = 1
         await self.word()

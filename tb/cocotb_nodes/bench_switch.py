@@ -5,34 +5,42 @@ from collections import Counter
 from fractions import Fraction
 
 import cocotb
-from bentpipe_hdl.lookup import lookup_table
-from cocotb_nodes.environment import Arrival, Departure, Environment, gaps, wide_write
+from bentpipe_hdl.lookup_table import lookup_table
+from bentpipe_hdl.switch.control import switch_registers
+from cocotb_nodes.environment import Arrival, Departure, Environment, gaps
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
 from models.ports import PortClocks
+from models.registers import addresses, written
 from models.switch import Drop, Frame, Switch, Vc
 
 VCS, CELLS, PORTS = 16, 48, 4
+SWITCH = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS)
 REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP)
 NONE = 0xFFFF
 
 
 def settings(model, clocks):
     """The registers of the switch: every table whole, so that nothing of an earlier test is left."""
-    writes = [
-        (1, model.capacity), (2, min(model.epd_threshold, NONE)), (3, min(model.clp_threshold, NONE)),
-        (4, clocks.delay), (5, sum(1 << port for port in model.nni)), (7, 0),
-    ]  # fmt: skip
-    for port, period in enumerate(clocks.periods):
-        writes += wide_write(0x20 + 2 * port, int(period * 65536))
-    for index, vc in enumerate(model.vcs):
-        word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
-        word |= vc.ppd << 36 | vc.epd << 37 | (vc.epd_threshold is not None) << 38 | 1 << 39
-        writes += wide_write(0x10000 + 2 * index, word)
-        no_vpi = 0 if vc.out_port in model.nni else index % 16 << 8  # at a UNI the upper bits have no place
-        writes += [(0x20000 + index, (vc.out_vpi | no_vpi) << 16 | vc.out_vci)]
-    writes += lookup_table(VCS, {(vc.in_port, vc.in_vpi, vc.in_vci): k for k, vc in enumerate(model.vcs)}).writes()
-    return writes
+
+    def write(csr):
+        csr.capacity = model.capacity
+        csr.epd_threshold, csr.clp_threshold = min(model.epd_threshold, NONE), min(model.clp_threshold, NONE)
+        csr.processing_delay = clocks.delay
+        csr.nni = sum(1 << port for port in model.nni)
+        csr.high_water = 0
+        for port, period in enumerate(clocks.periods):
+            csr.period[port] = int(period * 65536)
+        for index, vc in enumerate(model.vcs):
+            csr.vc_policy[index] = {
+                "limit": min(vc.limit, NONE), "epd_threshold": vc.epd_threshold or 0, "port": vc.out_port,
+                "ppd": vc.ppd, "epd": vc.epd, "epd_own": vc.epd_threshold is not None, "enabled": 1,
+            }  # fmt: skip
+            no_vpi = 0 if vc.out_port in model.nni else index % 16 << 8  # at a UNI the upper bits have no place
+            csr.vc_header[index] = {"vpi": vc.out_vpi | no_vpi, "vci": vc.out_vci}
+        lookup_table(VCS, {(vc.in_port, vc.in_vpi, vc.in_vci): k for k, vc in enumerate(model.vcs)}).write(csr)
+
+    return written(SWITCH, write)
 
 
 def random_vcs(rng):
@@ -137,16 +145,15 @@ async def play(environment, model, clocks, cells, pause):
     await environment.write(writes)
     environment.source.pause = pause
     environment.source.queue.extend(cells)
-    counters = [0x80, 0x83, *range(0x30000, 0x30000 + VCS), *range(0x40000, 0x40000 + VCS),
-                *range(0x50000, 0x50000 + 4 * VCS)]  # fmt: skip
-    rewrites = [write for write in writes if 0x20 <= write[0] < 0x20000 or write[0] >= 0x80000]
+    counters = addresses(SWITCH, "unknown", "hec", "accepted", "departed", "dropped")
+    rewrites = [write for write in writes if write[0] in addresses(SWITCH, "period", "vc_policy", "lookup")]
     running = True
     watch = cocotb.start_soon(environment.watch(counters, rewrites, lambda: running))
     await environment.ticks_until(lambda: not environment.source.queue, 100 * len(cells))
     await environment.ticks(3)
     running = False
     assert await watch > 50
-    while_busy = await environment.read(7)
+    while_busy = await environment.read(SWITCH["high_water"].addr)
     await environment.ticks(CELLS * max(int(period) + 1 for period in clocks.periods) + clocks.delay + 4)
     sent = environment.source.sent
     assert len(sent) == len(cells)

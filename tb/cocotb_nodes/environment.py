@@ -20,7 +20,7 @@ from bentpipe_hdl.cell import CLOCKS_A_TICK
 from bentpipe_sim.interface import PduStatus
 from models.cell import Cell, Header, Interface
 
-__all__ = ["Arrival", "Departure", "Environment", "Host", "Pdu", "Received", "gaps", "wide_write"]
+__all__ = ["Arrival", "Departure", "Environment", "Host", "Pdu", "Received", "gaps"]
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class Received:
 def words_of(octets: bytes) -> list[int]:
     """32-bit words, first octet lowest."""
     return [int.from_bytes(octets[k : k + 4], "little") for k in range(0, len(octets), 4)]
-
-
-def wide_write(addr: int, value: int) -> list[tuple[int, int]]:
-    """The writes of a register or table entry of up to 64 bits."""
-    return [(addr, value & 0xFFFFFFFF), (addr + 1, value >> 32)]
 
 
 def gaps(rng: random.Random) -> Callable[[int], bool]:

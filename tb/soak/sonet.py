@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 
-from bentpipe_hdl.sonet.alarms import ALARMS
+from bentpipe_hdl.sonet.tables import ALARMS
 from models.sonet.native import NativeLine
 
 FRAMES_A_SECOND = 8000

@@ -31,11 +31,10 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
     """Build the receive half of a :class:`~bentpipe_hdl.nodes.nic.Nic` into ``m``. Returns its due tick."""
     vcs = nic.vcs
     vc_bits = (vcs - 1).bit_length()
-    nni = Signal()
-    csr.setting("NNI", 0x0005, nni, "the line has NNI headers")
+    nni = csr.setting("nni")
     lookup = Lookup(m, slot, csr, vcs=vcs, ports=1, nni=nni)
     limits = slot.store("rx_limits", 11, vcs)
-    index, word, en = csr.table("RX_LIMIT", 0x40000, vcs, 11, "most cells of a VC's PDU; sets the VC up")
+    index, word, en = csr.table("rx_limit")
     limits.write(index, word, en)
     partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1, "setup": SETUP_BITS})
     partials = slot.store("rx_partials", partial, vcs)
@@ -187,18 +186,12 @@ def build_reassembler(m: Module, nic, slot, csr, tables, clearing, clear_vc, cle
         with m.If(takes):
             m.d.sync += [nic.rx_valid.eq(1), nic.rx_payload.eq(nic.i.payload)]
 
-    csr.status("RX_UNKNOWN", 0x0080, unknown, "cells of unknown VCs")
-    csr.status("RX_HEC", 0x0081, hec_errors, "cells with a bad HEC")
-    csr.status("RX_OAM", 0x0082, oam, "OAM and RM cells, which are not for AAL5")
-    csr.status("RX_OVER", 0x0083, over_cells, "cells beyond the limit of their PDU")
-    csr.counters("RX_CELLS", 0x50000, vcs, received.read, "cells taken to a PDU, a VC")
-    csr.counters(
-        "RX_PDUS",
-        0x60000,
-        8 * vcs,
-        verdicts.read,
-        "PDUs of a VC: OK, CRC, LENGTH, LOST_LAST, OVERLENGTH, ABORT, TIMEOUT",
-    )
+    csr.status("rx_unknown", unknown)
+    csr.status("rx_hec", hec_errors)
+    csr.status("rx_oam", oam)
+    csr.status("rx_over", over_cells)
+    csr.counters("rx_cells", received.read)
+    csr.counters("rx_pdus", verdicts.read)
     return due
 
 
@@ -215,14 +208,7 @@ class _Timer:
 
     def __init__(self, m, nic, slot, csr):
         self._m, self._nic, self._slot = m, nic, slot
-        self._timeout = Signal(AGE_BITS, name="rx_timeout")
-        csr.setting(
-            "RX_TIMEOUT",
-            0x0016,
-            self._timeout,
-            "ticks after which a PDU is given up, 0: never",
-            limit=1 << AGE_BITS - 1,
-        )
+        self._timeout = csr.setting("rx_timeout")
         self._starts = slot.store("rx_starts", AGE_BITS, nic.vcs)
         self._open = Signal(range(nic.vcs + 1), name="rx_open")  # PDUs begun
         self._visit = Signal(TIME_BITS, name="rx_visit")

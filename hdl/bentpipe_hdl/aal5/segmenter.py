@@ -24,17 +24,12 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
     commit = slot.commit
 
     # Settings
-    line_period = Signal(PERIOD_BITS, init=1 << FRACTION_BITS)
-    tolerance = Signal(24)
-    csr.wide_setting("LINE_PERIOD", 0x0010, line_period, "ticks a cell of the line, 16 fraction bits")
-    csr.setting("TOLERANCE", 0x0012, tolerance, "CDVT: ticks that a paced VC may catch up")
+    line_period, tolerance = csr.setting("line_period"), csr.setting("tolerance")
     headers = slot.store("tx_headers", CellHeader, vcs)
-    index, word, en = csr.table(
-        "TX_HEADER", 0x10000, vcs, 32, "header of a VC's cells: gfc<<28 | vpi<<20 | vci<<4 | clp; sets the VC up"
-    )
+    index, word, en = csr.table("tx_header")
     headers.write(index, word, en)
     periods = slot.store("tx_periods", PERIOD_BITS, vcs)
-    periods.write(*csr.table("TX_PERIOD", 0x20000, vcs, PERIOD_BITS, "ticks a cell of a VC, 16 fraction bits (PCR)"))
+    periods.write(*csr.table("tx_period"))
 
     # State
     line_next = Signal(TIME_BITS + FRACTION_BITS)
@@ -163,8 +158,8 @@ def build_segmenter(m: Module, nic, slot, csr, tables, clearing, clear_vc):
         m.d.comb += sending.eq(1)
     sent.write(vc, sent.read(vc) + 1, sending, clear=(clearing, clear_vc, 0))
 
-    csr.status("TX_REFUSED", 0x0014, refused, "PDUs not taken: VC busy, or length 0")
-    csr.counters("TX_CELLS", 0x30000, vcs, sent.read, "cells sent, a VC")
+    csr.status("tx_refused", refused)
+    csr.counters("tx_cells", sent.read)
 
     header = Signal(CellHeader)
     m.d.comb += header.eq(headers.read(vc))

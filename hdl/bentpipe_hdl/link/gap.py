@@ -11,29 +11,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["GAP_BITS", "Gap", "scale_of", "xorshift"]
+from ..bit_errors import GAP_BITS, LOG_BITS
 
-GAP_BITS = 56
+__all__ = ["Gap", "xorshift"]
+
 INDEX_BITS = 8
-LOG_BITS = 16
 
 TABLE = [round((1 << LOG_BITS) * math.log2(1 + i / 256)) for i in range(257)]
-
-
-def scale_of(rate):
-    """``(mantissa, shift)`` of a bit error rate: the gap is ``(e * mantissa << 16) >> shift``, with ``e`` the
-    16-fraction-bit value of ``-log2(U)`` (in Python, for whoever writes the settings).
-
-    Raises
-    ------
-    ValueError
-        The rate is not between 1e-15 and 1e-3.
-    """
-    if not 1e-15 <= rate <= 1e-3:
-        raise ValueError(f"a bit error rate must be from 1e-15 to 1e-3, not {rate!r}")
-    scale = -math.log(2) / math.log1p(-rate)
-    mantissa, exponent = math.frexp(scale)  # scale = mantissa * 2**exponent, 0.5 <= mantissa < 1
-    return min(round(mantissa * (1 << 24)), (1 << 24) - 1), LOG_BITS + 16 + 24 - exponent
 
 
 def xorshift(state):
@@ -44,7 +28,7 @@ def xorshift(state):
 
 
 class Gap(wiring.Component):
-    """One gap from one random state. ``mantissa`` and ``shift`` as of :func:`scale_of`.
+    """One gap from one random state. ``mantissa`` and ``shift`` as of :func:`~bentpipe_hdl.bit_errors.scale_of`.
 
     Parameters
     ----------

@@ -4,11 +4,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..bit_errors import GAP_BITS
 from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
 from ..hec import HecCorrector, hec
 from ..slot import Slot
-from .gap import GAP_BITS, Gap, xorshift
+from .control import link_registers
+from .gap import Gap, xorshift
 from .losses import Losses
 
 __all__ = ["ERRORS_A_CELL", "Link"]
@@ -81,13 +83,13 @@ class Link(wiring.Component):
         if delay_cells not in [0, *(1 << k for k in range(1, 17))]:
             raise ValueError(f"delay_cells must be 0 or a power of two from 2 to 65536, not {delay_cells!r}")
         self.width, self.delay_cells = width, delay_cells
+        self.registers = link_registers(delay_cells=delay_cells)
         super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width, commit=12)
-        csr = CsrMap(m, self.csr)
-        self.register_map = csr.registers
+        csr = CsrMap(m, self.csr, self.registers)
         s = _Settings()
         losses = Losses(m, slot, csr)
         taken, header, hec_error, marks = (self._wide_errors if slot.wide else self._narrow_errors)(m, slot, s)
@@ -111,12 +113,12 @@ class Link(wiring.Component):
             with m.If(bad):
                 m.d.sync += rejected.eq(rejected + 1)
         lost = Signal(32)
-        csr.status("CELLS", 0x0080, cells, "cells that came in")
-        csr.status("ERRORED", 0x0081, errored, "cells with bit errors")
-        csr.status("CORRECTED", 0x0082, corrected, "headers corrected")
-        csr.status("REJECTED", 0x0083, rejected, "headers with an error that was not corrected")
-        csr.status("ERROR_BITS", 0x0084, s.error_bits, "bits inverted")
-        csr.status("LOST", 0x0085, lost, "cells that found the delay memory full")
+        csr.status("cells", cells)
+        csr.status("errored", errored)
+        csr.status("corrected", corrected)
+        csr.status("rejected", rejected)
+        csr.status("error_bits", s.error_bits)
+        csr.status("lost", lost)
         csr.finish()
         out = self._wide_out if slot.wide else self._narrow_out
         out(m, slot, s, taken, gone, header, bad, marks, lost)
@@ -576,21 +578,20 @@ class _Settings:
         self.error_bits = Signal(32)
 
     def registers(self, m, csr, wide):
-        csr.status("ID", 0x0000, Const(0x42504C4B, 32), "'BPLK'")
-        csr.setting("DELAY", 0x0001, self.delay, "ticks from in to out, 1 and more (2 and more with a delay memory)")
-        csr.setting("ERROR_ENABLE", 0x0002, self.enable, "bit errors on")
-        csr.setting("ERROR_MANTISSA", 0x0003, self.mantissa, "scale of the gaps, 24 bits")
-        csr.setting("ERROR_SHIFT", 0x0004, self.shift, "scale of the gaps, binary places")
+        csr.setting("delay", self.delay)
+        csr.setting("error_enable", self.enable)
+        csr.setting("error_mantissa", self.mantissa)
+        csr.setting("error_shift", self.shift)
         gap, state = (self.gap, self.state) if wide else (self.new_gap, self.new_state)
-        csr.wide_setting("GAP", 0x0010, gap, "good bits before the next error")
-        csr.wide_setting("SEED", 0x0012, state, "state of the generator, not 0")
-        for addr in (0x0002, 0x0003, 0x0004, 0x0013):
-            with csr.written(addr):
+        csr.setting("gap", gap)
+        csr.setting("seed", state)
+        for name in ("error_enable", "error_mantissa", "error_shift", "seed"):
+            with csr.written(name):
                 m.d.sync += self.fresh.eq(1)
-        for addr in (0x0003, 0x0004):
-            with csr.written(addr):
+        for name in ("error_mantissa", "error_shift"):
+            with csr.written(name):
                 m.d.sync += self.redraw.eq(1)
-        with csr.written(0x0011):
+        with csr.written("gap"):
             m.d.sync += [self.redraw.eq(0), self.gap_written.eq(0 if wide else 1)]
-        with csr.written(0x0013):
+        with csr.written("seed"):
             m.d.sync += self.state_written.eq(0 if wide else 1)

@@ -7,14 +7,9 @@ from ..cell import CellHeader
 from ..csr import CsrMap
 from ..lookup import Lookup
 from ..slot import Slot
+from .control import ENTRIES, VCS
 
-__all__ = ["ENTRIES", "VCS", "Losses"]
-
-VCS = 16
-"""VCs of a link that can have losses."""
-
-ENTRIES = 256
-"""Words of the lists of all VCs together, an end mark for each among them."""
+__all__ = ["Losses"]
 
 
 class Losses:
@@ -33,20 +28,19 @@ class Losses:
 
     def __init__(self, m: Module, slot: Slot, csr: CsrMap):
         self._m, self._slot = m, slot
-        self.enable = Signal(name="losses_enable")
+        self.enable = csr.setting("loss_enable")
         self.count = Signal(32, name="losses_count")
-        csr.setting("LOSS_ENABLE", 0x0005, self.enable, "listed losses on")
-        csr.status("DROPPED", 0x0086, self.count, "cells taken out by the lists")
+        csr.status("dropped", self.count)
         self._lookup = Lookup(m, slot, csr, vcs=VCS, ports=1, nni=Const(1, 1))
         place = (ENTRIES - 1).bit_length()
         self._layout = data.StructLayout({"at": place, "pdus": 1, "done": 32})
         self._states = slot.store("loss_states", self._layout, VCS)
-        index, word, en = csr.table("LOSS_VC", 0x10000, VCS, 9, "a VC's list: first place, pdus<<8")
+        index, word, en = csr.table("loss_vc")
         fresh = Signal(self._layout, name="loss_fresh")
         m.d.comb += [fresh.at.eq(word), fresh.pdus.eq(word[place])]
         self._states.write(index, fresh, en)
         self._list = slot.store("losses", 32, ENTRIES)
-        self._list.write(*csr.table("LOSSES", 0x20000, ENTRIES, 32, "numbers of lost cells or PDUs, 0 at the end"))
+        self._list.write(*csr.table("losses"))
 
     def decide(self, header: CellHeader, hec_error, taken) -> Signal:
         """Whether the cell with this header is lost; kept at ``taken``."""

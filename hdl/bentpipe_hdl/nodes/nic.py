@@ -1,6 +1,6 @@
 """The network interface: AAL5 both ways, in RTL; the host's side is PDUs."""
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,6 +9,7 @@ from ..aal5.reassembler import Verdict, build_reassembler
 from ..aal5.segmenter import build_segmenter
 from ..cell import NARROW, WIDE, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
+from ..nic.control import nic_registers
 from ..slot import Slot
 
 __all__ = ["Nic"]
@@ -81,6 +82,7 @@ class Nic(wiring.Component):
         if vcs not in [1 << k for k in range(1, 13)]:
             raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
         self.width, self.vcs = width, vcs
+        self.registers = nic_registers(vcs=vcs)
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),
@@ -113,9 +115,7 @@ class Nic(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width, commit=11)
-        csr = CsrMap(m, self.csr)
-        self.register_map = csr.registers
-        csr.status("ID", 0x0000, Const(0x42504E43, 32), "'BPNC'")
+        csr = CsrMap(m, self.csr, self.registers)
         tables = CrcTables(m) if slot.wide else None
 
         vc_bits = (self.vcs - 1).bit_length()

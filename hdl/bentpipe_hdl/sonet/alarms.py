@@ -1,65 +1,13 @@
 """Defects of line, path and cells from the received overhead, each with its count of frames (GR-253 clause 6.2.1)."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ALARMS", "Alarm", "Defects", "LineAlarms", "PathAlarms", "Persistence"]
+from bentpipe_hdl.sonet.tables import ALARMS
 
+__all__ = ["Defects", "LineAlarms", "PathAlarms", "Persistence"]
 
-@dataclass(frozen=True)
-class Alarm:
-    """A row of the alarm table: ``name`` is the field of :class:`Defects`."""
-
-    name: str
-    title: str
-    enter: str
-    leave: str
-    action: str
-
-
-ALARMS = (
-    Alarm(
-        "los",
-        "LOS",
-        "zeros for 20 us, or no signal",
-        "2 good framing patterns in a row, no such time between",
-        "RDI-L, AIS-P inside",
-    ),
-    Alarm("sef", "SEF (OOF)", "4 errored framing patterns in a row", "2 good ones in a row", "search"),
-    Alarm(
-        "lof",
-        "LOF",
-        "24 frames (3 ms) of SEF, added up",
-        "24 frames in frame in a row",
-        "RDI-L, AIS-P inside",
-    ),
-    Alarm("ais_l", "AIS-L", "K2 bits 6-8 = 111 in 5 frames", "not 111 in 5 frames", "RDI-L, no cells"),
-    Alarm("rdi_l", "RDI-L", "K2 bits 6-8 = 110 in 5 frames", "not 110 in 5 frames", ""),
-    Alarm("tim_s", "TIM-S", "3 messages in J0 unlike the expected one", "3 like it", ""),
-    Alarm("ais_p", "AIS-P", "all N STS-1 in AIS: H1, H2 all ones in 3 frames", "an STS-1 not in AIS", "RDI-P 101"),
-    Alarm(
-        "lop_p",
-        "LOP-P",
-        "reset; 8 invalid pointers, 8 NDF or 8 wrong concatenation indications in a row; some STS-1 in AIS",
-        "3 equal valid pointers and 3 concatenation indications, or AIS-P",
-        "RDI-P 101",
-    ),
-    Alarm("uneq_p", "UNEQ-P", "C2 = 00 in 5 frames", "not 00 in 5 frames", "RDI-P 110, no cells"),
-    Alarm(
-        "plm_p",
-        "PLM-P",
-        "C2 none of 00, 01, the expected one in 5 frames",
-        "01 or the expected one in 5 frames",
-        "RDI-P 010",
-    ),
-    Alarm("tim_p", "TIM-P", "3 messages in J1 unlike the expected one", "3 like it", "RDI-P 110"),
-    Alarm("rdi_p", "RDI-P", "a code in G1 bits 5-7 in 10 frames", "another code in 10 frames", ""),
-    Alarm("ocd", "OCD", "7 bad headers in a row", "SYNC: 6 good headers in a row", ""),
-    Alarm("lcd", "LCD-P", "32 frames (4 ms) of OCD", "32 frames of SYNC", "RDI-P 010"),
-)
 
 Defects = data.StructLayout({alarm.name: 1 for alarm in ALARMS})
 """One bit a defect, the first of ``ALARMS`` lowest."""

@@ -8,34 +8,11 @@ from bentpipe_hdl.sonet.align import Aligner
 from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
+from bentpipe_hdl.sonet.tables import RECEIVED
 from bentpipe_hdl.sonet.tc import CellDemapper, State
 from bentpipe_hdl.steady import settled, steady
 
-__all__ = ["RECEIVED", "Deframer"]
-
-RECEIVED = {
-    "j0": 8,
-    "e1": 8,
-    "f1": 8,
-    "e2": 8,
-    "dcc1": 24,
-    "dcc2": 24,
-    "dcc3": 24,
-    "dcc4": 24,
-    "k1": 8,
-    "k2": 8,
-    "s1": 8,
-    "m1": 8,
-    "j1": 8,
-    "c2": 8,
-    "g1": 8,
-    "f2": 8,
-    "h4": 8,
-    "z3": 8,
-    "z4": 8,
-    "n1": 8,
-}
-"""Overhead bytes as received: name -> bits."""
+__all__ = ["Deframer"]
 
 
 class Deframer(wiring.Component):

@@ -7,46 +7,14 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_hdl.sonet.bip import FrameParity, fold
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
+from bentpipe_hdl.sonet.tables import FORCE, FRAMER_SETTINGS
 from bentpipe_hdl.sonet.tc import CellMapper
 from bentpipe_hdl.steady import settled, steady
 
-__all__ = ["FRAMER_SETTINGS", "Framer", "FramerForce"]
+__all__ = ["Framer", "FramerForce"]
 
-FRAMER_SETTINGS = {
-    "e1": (8, 0),
-    "f1": (8, 0),
-    "e2": (8, 0),
-    "dcc1": (24, 0),
-    "dcc2": (24, 0),
-    "dcc3": (24, 0),
-    "dcc4": (24, 0),
-    "k1": (8, 0),
-    "k2": (8, 0),
-    "s1": (8, 0),
-    "c2": (8, 0x13),
-    "f2": (8, 0),
-    "h4": (8, 0),
-    "z3": (8, 0),
-    "z4": (8, 0),
-    "n1": (8, 0),
-    "ss": (2, 0),
-}
-"""Overhead that is sent as it is set: name -> (bits, after reset). Multi-byte ones: first byte in the low bits."""
-
-
-class FramerForce(data.Struct):
-    """What a framer does wrong on purpose, as long as a bit is set."""
-
-    los: 1  # zeros on the line
-    framing: 1  # A1 inverted
-    ais_l: 1  # all ones but the section overhead
-    ais_p: 1  # all ones in the SPE and H1 to H3
-    rdi_l: 1
-    b1: 1  # parities inverted
-    b2: 1
-    b3: 1
-    pointer: 1  # the NDF bits inverted
-    concatenation: 1  # the other STS-1 have the pointer, too
+FramerForce = data.StructLayout(dict.fromkeys(FORCE, 1))
+"""What a framer does wrong on purpose, as long as a bit is set."""
 
 
 class Framer(wiring.Component):

@@ -4,9 +4,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.bit_errors import GAP_BITS
 from bentpipe_hdl.cell import TIME_BITS, WIDE, node_members
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.link.gap import GAP_BITS, Gap, xorshift
+from bentpipe_hdl.link.gap import Gap, xorshift
+from bentpipe_hdl.sonet.control import WAITING, sonet_registers
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_hdl.steady import settled
@@ -196,8 +198,8 @@ class SonetLine(wiring.Component):
     """A line as a node of a network: two terminals and the bytes between them, both ways.
 
     End 0 and end 1 are the ports. A cell that comes in at a port is framed there and comes out at the other one, with
-    ``hec_error`` where its header had an error that could not be corrected. Up to ``WAITING`` cells wait for the line
-    at each end; there is no propagation delay.
+    ``hec_error`` where its header had an error that could not be corrected. Up to
+    ``sonet.control.WAITING`` cells wait for the line at each end; there is no propagation delay.
 
     **Time.** A word of 3N bytes lasts for 416/159 ticks, exactly, by a remainder that is carried on: so a line is in
     step with the cell rates of 149.76 and 599.04 Mb/s for ever. SONET never stops: the node is due at each word. After
@@ -208,7 +210,7 @@ class SonetLine(wiring.Component):
     (``LANDED``) isn't under way any more. As on a real line nobody can tell whether a header in error was a cell's or
     that of an idle one.
 
-    **Registers.** Its own at 0x0000, the terminals' (``sonet.terminal.REGISTERS``) at 0x1000 and 0x2000. What
+    **Registers.** Its own at 0x0000, the terminals' (``sonet.control.TERMINAL``) at 0x1000 and 0x2000. What
     hits the line from end 0 to end 1 is set at 0x0100, the other way at 0x0180.
 
     A clock offset between the ends is the terminals' ``drift``: it moves pointers, and idle cells take up the rest.
@@ -226,7 +228,6 @@ class SonetLine(wiring.Component):
         The faces of a node.
     """
 
-    WAITING = 16
     START = 64
     TICKS, WORDS = 416, 159  # 299520000/53 ticks and 2160000 words a second
 
@@ -238,6 +239,7 @@ class SonetLine(wiring.Component):
         if sts not in (3, 12):
             raise ValueError(f"sts must be 3 or 12, not {sts!r}")
         self.width, self.sts = width, sts
+        self.registers = sonet_registers(sts=sts)
         super().__init__({**node_members(width, 2), "csr": In(CsrSignature())})
 
     def elaborate(self, platform):
@@ -287,11 +289,12 @@ class SonetLine(wiring.Component):
             m.d.sync += [due.eq(following), asked.eq(following)]
 
         # Cells in
-        bits = self.WAITING.bit_length() - 1
+        bits = WAITING.bit_length() - 1
         dropped = Signal(32)
         hec = Signal(32)
+        at_end = {name: [] for name in ("queued", "sent", "landed", "received", "errored")}
         for k, end in enumerate(ends):
-            store = memory.Memory(shape=WIDE, depth=self.WAITING, init=[])
+            store = memory.Memory(shape=WIDE, depth=WAITING, init=[])
             m.submodules[f"waiting{k}"] = store
             put, get = store.write_port(), store.read_port(domain="comb")
             written, read = Signal(bits + 1, name=f"written{k}"), Signal(bits + 1, name=f"read{k}")
@@ -324,19 +327,13 @@ class SonetLine(wiring.Component):
                         m.d.sync += errored.eq(errored + 1)
                     with m.Else():
                         m.d.sync += received.eq(received + 1)
-            for at, (name, value, what) in enumerate(
-                (
-                    ("QUEUED", level, f"cells that wait at end {k}"),
-                    ("SENT", sent, f"cells put on the line by end {k}"),
-                    ("LANDED", landed, f"of these, those at least half a frame ago, as of end {k}'s last half frame"),
-                    ("RECEIVED", received, f"cells received by end {k}, corrected ones included"),
-                    ("ERRORED", errored, f"cells received by end {k} with hec_error, idle ones included"),
-                )
-            ):
-                csr.status(f"{name}{k}", 0x0080 + 2 * at + k, value, what)
-        csr.status("FULL", 0x008A, dropped, f"cells that found {self.WAITING} waiting")
-        csr.status("HEC", 0x008B, hec, "cells that came in with hec_error, dropped")
-        csr.status("UNDER_WAY", 0x008C, waiting, "cells received that leave in the next tick")
+            for name, value in zip(at_end, (level, sent, landed, received, errored), strict=True):
+                at_end[name].append(value)
+        for name, values in at_end.items():
+            csr.status(name, *values)
+        csr.status("full", dropped)
+        csr.status("hec", hec)
+        csr.status("under_way", waiting)
         csr.finish()
 
         # Cells out: that of end 1 waits for a tick if both have one. They stay until the next word.
@@ -365,8 +362,7 @@ class SonetLine(wiring.Component):
     def _registers(self, m, ends, ways):
         """The bus: the node's own map, which is returned, and the terminals' behind their pages."""
         bus = CsrSignature().create()
-        csr = CsrMap(m, bus, settled=True)
-        self.register_map = csr.registers
+        csr = CsrMap(m, bus, self.registers, settled=True)
         page, held = self.csr.addr[12:14], Signal(2)
         with m.If(self.csr.r_en):
             m.d.sync += held.eq(page)
@@ -380,42 +376,23 @@ class SonetLine(wiring.Component):
             if k:
                 with m.If(held == k):
                     m.d.comb += self.csr.r_data.eq(target.r_data)
-        csr.status("ID", 0x0000, Const(0x4250534E, 32), "'BPSN'")
         for k, way in enumerate(ways):
-            base, name, rates = 0x0100 + 0x80 * k, f"{k}{1 - k}", []
-            for part, addr, what in (
-                ("random", 0x00, "random errors on"),
-                ("mantissa", 0x01, "scale of the gaps between errors, 24 bits"),
-                ("shift", 0x02, "scale of the gaps, binary places"),
-                ("slip", 0x0B, "so many bits late, less than a word"),
-            ):
-                setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
+            to, rates = f"{k}{1 - k}", []
+            for part in ("random", "mantissa", "shift", "slip"):
+                name = f"{part}_{to}"
+                setting = csr.setting(name)
                 if part in ("random", "slip"):
                     settled(setting)
                 else:
-                    strobe = Signal(name=f"way{k}_{part}_written")
-                    csr.on_write(base + addr, strobe)
+                    strobe = Signal(name=f"{name}_written")
+                    csr.on_write(name, strobe)
                     rates.append(strobe)
-                csr.setting(f"{part.upper()}_{name}", base + addr, setting, what)
                 m.d.comb += getattr(way, part).eq(setting)
             m.d.comb += way.rate_start.eq(Cat(rates).any())
-            for part, addr, what in (
-                ("gap", 0x04, "good bits before the next error"),
-                ("state", 0x06, "state of the generator, not 0"),
-            ):
-                setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
-                csr.wide_setting(f"{part.upper()}_{name}", base + addr, setting, what)
-                csr.on_write(base + addr + 1, getattr(way, f"{part}_start"))
-                m.d.comb += getattr(way, part).eq(setting)
-            for part, addr, what in (
-                ("burst", 0x08, "inverts so many words"),
-                ("flip", 0x09, "inverts a bit of the frame when it passes: word<<16 | bit, 0 the first on the line"),
-                ("loss", 0x0A, "zeros for so many words: loss of signal"),
-            ):
-                setting = Signal.like(getattr(way, part), name=f"way{k}_{part}")
-                csr.setting(f"{part.upper()}_{name}", base + addr, setting, what)
-                csr.on_write(base + addr, getattr(way, f"{part}_start"))
-                m.d.comb += getattr(way, part).eq(setting)
-            csr.status(f"ERROR_BITS_{name}", base + 0x10, way.errors, "bits inverted one by one")
-            csr.status(f"HIT_WORDS_{name}", base + 0x11, way.hits, "words changed by any of this")
+            for part in ("gap", "state", "burst", "flip", "loss"):
+                name = f"{part}_{to}"
+                m.d.comb += getattr(way, part).eq(csr.setting(name))
+                csr.on_write(name, getattr(way, f"{part}_start"))
+            csr.status(f"error_bits_{to}", way.errors)
+            csr.status(f"hit_words_{to}", way.hits)
         return csr

@@ -3,13 +3,11 @@
 ``python -m bentpipe_hdl.sonet.manual > docs/sonet.md``
 """
 
-from amaranth.hdl import Fragment
-
-from bentpipe_hdl.sonet.alarms import ALARMS
 from bentpipe_hdl.sonet.align import dark_bytes
+from bentpipe_hdl.sonet.control import TERMINAL
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.line import SonetLine
-from bentpipe_hdl.sonet.terminal import COUNTERS, REGISTERS
+from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS
 
 __all__ = ["page"]
 
@@ -67,18 +65,13 @@ def page():
         clock = f"{g.words_per_second / 1e6:g} MHz"
         shapes.append((f"STS-{n}c", str(width), clock, str(g.frame_words), use))
     registers = []
-    for r in sorted(REGISTERS, key=lambda r: r.address):
-        text = r.text
-        for low, bits, name, meaning in r.fields:
-            place = f"bit {low}" if bits == 1 else f"bits {low}-{low + bits - 1}"
-            text += f"<br>{place}: `{name}`" + (f", {meaning}" if meaning else "")
-        registers.append((f"0x{r.address:02x}", f"`{r.name}`", r.access, text))
+    for _, addr, r in TERMINAL.walk():
+        registers.append((f"0x{addr:02x}", f"`{r.name}`", r.access, r.describe()))
     alarms = [(a.title, f"`{a.name}`", a.enter, a.leave, a.action or "-") for a in ALARMS]
-    line = SonetLine()
-    Fragment.get(line, None)
-    node = [
-        (f"0x{r.addr:04x}", f"`{r.name}`", r.access, r.text) for r in sorted(line.register_map, key=lambda r: r.addr)
-    ]
+    node = []
+    for r in sorted(SonetLine().registers.registers, key=lambda r: r.addr):
+        last = f" … 0x{r.addr + r.size - 1:04x}" if r.size > 1 else ""
+        node.append((f"0x{r.addr:04x}{last}", f"`{r.name}`", r.access, r.describe()))
     return f"""\
 # SONET lines
 

@@ -1,53 +1,26 @@
 """One end of a SONET line: framer, deframer, alarms, traces, counters, and the registers for all of it."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, EnableInserter, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.sonet.alarms import ALARMS, Defects, Hold, LineAlarms, PathAlarms, Persistence
-from bentpipe_hdl.sonet.deframer import RECEIVED, Deframer
-from bentpipe_hdl.sonet.framer import FRAMER_SETTINGS, Framer, FramerForce
+from bentpipe_hdl.sonet.alarms import Defects, Hold, LineAlarms, PathAlarms, Persistence
+from bentpipe_hdl.sonet.control import AFTER_RESET, TERMINAL, WAITING_MOVES
+from bentpipe_hdl.sonet.deframer import Deframer
+from bentpipe_hdl.sonet.framer import Framer, FramerForce
+from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS, FRAMER_SETTINGS, RECEIVED
 from bentpipe_hdl.sonet.tc import State
 from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
 from bentpipe_hdl.steady import settled, steady
 
-__all__ = ["COUNTERS", "REGISTERS", "RegisterInfo", "SonetTerminal", "Termination", "register"]
-
-AFTER_RESET = {"sef": 1, "lop_p": 1}
-"""Defects that stand after reset: frame and pointer are still to be found."""
+__all__ = ["SonetTerminal", "Termination"]
 
 RDI_FRAMES = 20
 """An RDI once sent stays for at least so many frames."""
 
 LCD_FRAMES = 32
 """4 ms."""
-
-COUNTERS = {
-    "frames": "frames received (also while out of frame)",
-    "b1": "bit errors found by B1",
-    "b2": "bit errors found by B2",
-    "b3": "bit errors found by B3",
-    "rei_l": "bit errors that the far end's B2 found (M1)",
-    "rei_p": "bit errors that the far end's B3 found (G1)",
-    "sef": "times that framing was lost",
-    "positive": "positive pointer movements received",
-    "negative": "negative pointer movements received",
-    "new_pointer": "new pointer values taken, without or with NDF",
-    "ndf": "new pointer values taken with NDF",
-    "sent_positive": "positive pointer movements sent",
-    "sent_negative": "negative pointer movements sent",
-    "rx_user": "user cells received, corrected ones included",
-    "rx_idle": "idle and unassigned cells received",
-    "corrected": "user cells whose header was corrected",
-    "discarded": "cells discarded for their header",
-    "ocd": "times that cell delineation was lost",
-    "tx_user": "user cells sent",
-    "tx_idle": "idle cells sent",
-}
-"""Counters of a termination, in the order of their registers. All wrap at 2**32."""
 
 Settings = data.StructLayout(
     {
@@ -66,9 +39,6 @@ Settings = data.StructLayout(
         "j1_form": TraceForm,
     }
 )
-
-WAITING_MOVES = 16
-"""Pointer requests that can wait: one is served every fourth frame."""
 
 TABLES = ("j0_sent", "j1_sent", "j0_expected", "j1_expected")
 """Trace memories of 64 bytes."""
@@ -374,134 +344,6 @@ class Termination(wiring.Component):
             m.d.sync += [added.eq(errors), adding.eq(1)]
 
 
-@dataclass(frozen=True)
-class RegisterInfo:
-    """A register: ``fields`` are (lowest bit, bits, name, meaning)."""
-
-    name: str
-    address: int
-    access: str
-    text: str
-    fields: tuple = ()
-
-
-def _force_fields():
-    texts = {
-        "los": "zeros on the line",
-        "framing": "A1 inverted",
-        "ais_l": "all ones but the section overhead",
-        "ais_p": "all ones in the SPE, H1, H2 and H3",
-        "rdi_l": "RDI-L",
-        "b1": "B1 inverted",
-        "b2": "B2 inverted",
-        "b3": "B3 inverted",
-        "pointer": "NDF bits inverted: in each frame, a new pointer",
-        "concatenation": "H1, H2 of the other STS-1 as those of the first",
-    }
-    return tuple((k, 1, name, text) for k, (name, text) in enumerate(texts.items()))
-
-
-_DEFECT_FIELDS = tuple((k, 1, alarm.name, alarm.title) for k, alarm in enumerate(ALARMS))
-
-_SENT = {"e1": 0x20, "f1": 0x21, "e2": 0x22, "k1": 0x23, "k2": 0x24, "s1": 0x25, "c2": 0x26, "f2": 0x27}
-_SENT |= {"h4": 0x28, "z3": 0x29, "z4": 0x2A, "n1": 0x2B, "ss": 0x2C}
-_SENT |= {"dcc1": 0x2D, "dcc2": 0x2E, "dcc3": 0x2F, "dcc4": 0x30}
-
-REGISTERS = (
-    RegisterInfo("defects", 0x00, "ro", "Defects now.", _DEFECT_FIELDS),
-    RegisterInfo(
-        "changed", 0x01, "rw", "Defects that were raised or cleared; ones written are taken away.", _DEFECT_FIELDS
-    ),
-    RegisterInfo("interrupt_mask", 0x02, "rw", "Bits of `changed` that raise `irq`.", _DEFECT_FIELDS),
-    RegisterInfo(
-        "state",
-        0x03,
-        "ro",
-        "State of the receiver.",
-        (
-            (0, 2, "cells", "0 HUNT, 1 PRESYNC, 2 SYNC"),
-            (4, 3, "rdi_p_code", "G1 bits 5 to 7 as 10 frames agreed"),
-            (8, 10, "pointer", "received pointer"),
-            (20, 10, "sent_pointer", "pointer sent"),
-            (31, 1, "in_frame", ""),
-        ),
-    ),
-    RegisterInfo("latch", 0x04, "wo", "Any write copies the counters and clears them."),
-    RegisterInfo(
-        "mode",
-        0x08,
-        "rw",
-        "What is done by itself.",
-        (
-            (0, 1, "auto_rdi", "send RDI-L and RDI-P (1 after reset)"),
-            (1, 1, "auto_rei", "send REI-L and REI-P (1 after reset)"),
-            (2, 1, "tim_s", "compare J0"),
-            (3, 1, "tim_p", "compare J1"),
-            (4, 2, "j0_sent_form", "0 one byte, 1 sixteen, 2 sixty-four"),
-            (6, 2, "j1_sent_form", "the same"),
-            (8, 2, "j0_form", "the same, expected"),
-            (10, 2, "j1_form", "the same, expected"),
-        ),
-    ),
-    RegisterInfo("force", 0x09, "rw", "Wrong on purpose, as long as set.", _force_fields()),
-    RegisterInfo("hec_mask", 0x0A, "rw", "Added to the HEC of each cell sent."),
-    RegisterInfo("c2_expected", 0x0B, "rw", "Signal label that is right; 13 hex after reset."),
-    RegisterInfo(
-        "drift",
-        0x0C,
-        "rw",
-        "How much slower the path's clock is than the line's: units of N bytes a frame, in 2**-24, signed 24 bits; "
-        "1 ppm is 13136.56.",
-    ),
-    RegisterInfo(
-        "move",
-        0x0D,
-        "wo",
-        f"One pointer movement: jump, else increment, else decrement. They wait for their time, up to {WAITING_MOVES} "
-        "of them; what comes then is refused, and counted.",
-        (
-            (0, 1, "increment", ""),
-            (1, 1, "decrement", ""),
-            (2, 1, "jump", "to `target`, with NDF"),
-            (16, 10, "target", ""),
-        ),
-    ),
-    RegisterInfo(
-        "moves",
-        0x0E,
-        "ro",
-        "What became of `move`.",
-        ((0, 5, "waiting", ""), (16, 16, "refused", "wraps")),
-    ),
-    *(RegisterInfo(f"sent_{name}", address, "rw", f"{name.upper()} to be sent.") for name, address in _SENT.items()),
-    *(
-        RegisterInfo(f"received_{name}", 0x40 + k, "ro", f"{name.upper()} as received.")
-        for k, name in enumerate(RECEIVED)
-    ),
-    *(
-        RegisterInfo(f"count_{name}", 0x80 + k, "ro", f"At the last `latch`: {text}.")
-        for k, (name, text) in enumerate(COUNTERS.items())
-    ),
-    RegisterInfo(
-        "trace",
-        0x10,
-        "wo",
-        "Writes a byte of a trace message.",
-        (
-            (0, 8, "byte", ""),
-            (8, 6, "index", ""),
-            (16, 2, "message", "0 J0 sent, 1 J1 sent, 2 J0 expected, 3 J1 expected"),
-        ),
-    ),
-)
-"""The register map: the table that the registers are built from and that is printed in the manual."""
-
-
-def register(name):
-    """The entry of ``REGISTERS`` with this name."""
-    return next(r for r in REGISTERS if r.name == name)
-
-
 class SonetTerminal(wiring.Component):
     """:class:`Termination` behind registers.
 
@@ -510,7 +352,7 @@ class SonetTerminal(wiring.Component):
     enable : In(1)
         The line's word clock. Everything but the registers stands still while it is low.
     csr : In(CsrSignature)
-        ``REGISTERS``.
+        ``sonet.control.TERMINAL``.
     irq : Out(1)
     line_out, line_in, signal, tx_cell, tx_valid, tx_ready, rx_cell, rx_valid, rx_hec_error, rx_corrected
         As in :class:`Termination`; they hold while ``enable`` is low, and count only when it is high.
@@ -547,24 +389,14 @@ class SonetTerminal(wiring.Component):
         for name in ("line_out", "tx_ready", "rx_cell", "rx_valid", "rx_hec_error", "rx_corrected"):
             m.d.comb += getattr(self, name).eq(getattr(core, name))
 
-        reset = {"c2_expected": 0x13, "auto_rdi": 1, "auto_rei": 1}
+        mode = TERMINAL["mode"]
+        reset = {part.name: mode.reset >> part.low & part.mask for part in mode.fields}
+        reset["c2_expected"] = TERMINAL["c2_expected"].reset
         overhead = {name: value for name, (_, value) in FRAMER_SETTINGS.items()}
         s = Signal(Settings, init={"overhead": overhead, **reset})
         force = settled(Signal(FramerForce))
         m.d.comb += [core.settings.eq(s), core.settings.force.eq(force)]
-        csr = CsrMap(m, self.csr, settled=True)
-
-        def entry(name):
-            r = register(name)
-            return r.name, r.address, r.text
-
-        def put(name, target):
-            n, address, text = entry(name)
-            csr.setting(n, address, target, text)
-
-        def get(name, value):
-            n, address, text = entry(name)
-            csr.status(n, address, value, text)
+        csr = CsrMap(m, self.csr, TERMINAL, settled=True)
 
         # Requests wait for the word clock, and pointer movements for their time.
         w_data = self.csr.w_data
@@ -579,7 +411,7 @@ class SonetTerminal(wiring.Component):
             m.d.comb += moved.eq(core.served & self.enable)
         with m.If(moved):
             m.d.sync += next_move.addr.eq(next_move.addr + 1)
-        with m.If(self.csr.w_en), m.If(self.csr.addr == register("move").address):
+        with csr.written("move"):
             with m.If(level == WAITING_MOVES):
                 m.d.sync += refused.eq(refused + 1)
             with m.Else():
@@ -599,9 +431,9 @@ class SonetTerminal(wiring.Component):
         ]
         with m.If(self.enable):
             m.d.sync += [latch.eq(0), table_write.eq(0)]
-        with m.If(self.csr.w_en), m.If(self.csr.addr == register("latch").address):
+        with csr.written("latch"):
             m.d.sync += latch.eq(1)
-        with m.If(self.csr.w_en), m.If(self.csr.addr == register("trace").address):
+        with csr.written("trace"):
             m.d.sync += [table.eq(w_data), table_write.eq(1)]
 
         before = Signal(Defects, init=AFTER_RESET).as_value()
@@ -621,30 +453,29 @@ class SonetTerminal(wiring.Component):
             m.d.sync += look.eq(1)
         with m.If(self.csr.w_en):
             m.d.sync += look.eq(1)
-            with m.If(self.csr.addr == register("changed").address):
+            with m.If(self.csr.addr == TERMINAL["changed"].addr):
                 m.d.sync += [before.eq(before), changed.eq(changed & ~w_data)]  # `look` follows
-        get("moves", Cat(level, Const(0, 16 - len(level)), refused))
-        get("defects", defects)
-        get("changed", changed)
-        put("interrupt_mask", mask)
-        get(
+        csr.status("moves", Cat(level, Const(0, 16 - len(level)), refused))
+        csr.status("defects", defects)
+        csr.status("changed", changed)
+        csr.setting("interrupt_mask", mask)
+        csr.status(
             "state",
             Cat(
                 core.state, Const(0, 2), core.rdi_p_code, Const(0, 1), core.pointer, Const(0, 2), core.sent_pointer,
                 Const(0, 1), core.in_frame,
             ),
         )  # fmt: skip
-        modes = ("auto_rdi", "auto_rei", "tim_s", "tim_p", "j0_sent_form", "j1_sent_form", "j0_form", "j1_form")
-        put("mode", Cat(s[name] for name in modes))
-        put("force", force.as_value())
-        put("hec_mask", s.hec_mask)
-        put("c2_expected", s.c2_expected)
-        put("drift", s.drift)
+        csr.setting("mode", Cat(s[part.name] for part in mode.fields))
+        csr.setting("force", force.as_value())
+        csr.setting("hec_mask", s.hec_mask)
+        csr.setting("c2_expected", s.c2_expected)
+        csr.setting("drift", s.drift)
         for name in FRAMER_SETTINGS:
-            put(f"sent_{name}", s.overhead[name])
+            csr.setting(f"sent_{name}", s.overhead[name])
         for name in RECEIVED:
-            get(f"received_{name}", core.received[name])
+            csr.status(f"received_{name}", core.received[name])
         for k, name in enumerate(COUNTERS):
-            get(f"count_{name}", core.counters[k])
+            csr.status(f"count_{name}", core.counters[k])
         csr.finish()
         return m

@@ -17,6 +17,7 @@ from ..cell import (
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
+from .control import REASONS, switch_registers
 
 __all__ = ["Policy", "Switch"]
 
@@ -53,10 +54,7 @@ class Policy(data.Struct):
     enabled: 1
 
 
-REASONS = ("full", "epd", "ppd", "clp")
-"""Why a cell of a known VC was dropped, in the order of the counters."""
-
-FULL, EPD, PPD, CLP = range(4)
+FULL, EPD, PPD, CLP = (REASONS.index(reason) for reason in ("full", "epd", "ppd", "clp"))
 
 CATCH_UP = 64
 """Most ticks that a port, held up by the others, is behind its clock and makes up for."""
@@ -148,6 +146,7 @@ class Switch(wiring.Component):
             "drop_reason": Out(range(len(REASONS))),
             "drop_accepted": Out(32),
         }
+        self.registers = switch_registers(vcs=vcs, cells=cells, ports=ports)
         super().__init__({**node_members(width, ports), "csr": In(CsrSignature()), **drop})
 
     def elaborate(self, platform):
@@ -161,41 +160,27 @@ class Switch(wiring.Component):
         places = cells + vcs
 
         # Settings
-        csr = CsrMap(m, self.csr)
-        self.register_map = csr.registers
-        capacity = Signal(count_bits, init=cells)
-        epd_threshold = Signal(count_bits, init=cells)
-        clp_threshold = Signal(count_bits, init=cells)
-        processing_delay = Signal(24)
-        nni = Signal(ports)
+        csr = CsrMap(m, self.csr, self.registers)
+        capacity, epd_threshold, clp_threshold, processing_delay, nni = (
+            csr.setting(name) for name in ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni")
+        )
         occupancy = Signal(count_bits)
         high_water = Signal(count_bits)
-        top = (1 << count_bits) - 1
-        csr.status("ID", 0x0000, Const(0x42505357, 32), "'BPSW'")
-        csr.setting("CAPACITY", 0x0001, capacity, "cells that the buffer takes", limit=cells)
-        csr.setting("EPD_THRESHOLD", 0x0002, epd_threshold, "shared EPD threshold, cells", limit=top)
-        csr.setting("CLP_THRESHOLD", 0x0003, clp_threshold, "CLP=1 cells are dropped from here on, cells", limit=top)
-        csr.setting("PROCESSING_DELAY", 0x0004, processing_delay, "ticks through an idle switch, 1 and more")
-        csr.setting("NNI", 0x0005, nni, "a bit a port: NNI headers")
-        csr.status("OCCUPANCY", 0x0006, occupancy, "cells in the buffer now")
-        csr.status("HIGH_WATER", 0x0007, high_water, "most cells since it was last written (any value)")
-        period = Array(Signal(40, name=f"period{p}") for p in range(ports))
-        for p in range(ports):
-            csr.wide_setting(f"PERIOD{p}", 0x0020 + 2 * p, period[p], f"ticks a cell of port {p}, 16 fraction bits")
+        csr.status("occupancy", occupancy)
+        csr.status("high_water", high_water)
+        period = Array(csr.settings("period"))
 
         # Tables
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
         policies = slot.store("policies", Policy, vcs)
-        policy_vc, policy_word, policy_en = csr.table(
-            "VC_POLICY", 0x10000, vcs, 40, "limit, epd_threshold<<16, port<<32, ppd, epd, epd_own, enabled"
-        )
+        policy_vc, policy_word, policy_en = csr.table("vc_policy")
         written = Policy(policy_word)
         enables = written.enabled & (written.port < ports)
         new_policy = Cat(policy_word[:-1], enables)
         ends_vc = Signal()
         m.d.comb += ends_vc.eq(policy_en & ~enables)
         translations = slot.store("translations", 28, vcs)
-        translations.write(*csr.table("VC_HEADER", 0x20000, vcs, 28, "outgoing vpi<<16 | vci"))
+        translations.write(*csr.table("vc_header"))
 
         # Clearing after reset: 4 * vcs clocks
         clear = Signal(vc_bits + 3)
@@ -393,7 +378,7 @@ class Switch(wiring.Component):
                 free_head.eq(d.head),
                 free_count.eq(free_count + 1),
             ]
-        with csr.written(0x0007):
+        with csr.written("high_water"):
             m.d.sync += high_water.eq(occupancy)
 
         # The words of the VCs
@@ -504,7 +489,7 @@ class Switch(wiring.Component):
         flushed = Signal(32)
         with m.If(flushes):
             m.d.sync += flushed.eq(flushed + 1)
-        csr.status("FLUSHED", 0x0008, flushed, "cells of disabled VCs that left the buffer without being sent")
+        csr.status("flushed", flushed)
         drops = slot.store("drops", 32, 4 * vcs)
         drop_index = Signal(vc_bits + 2)
         m.d.comb += drop_index.eq(Cat(reason, vc))
@@ -520,20 +505,11 @@ class Switch(wiring.Component):
                     m.d.sync += strays[2 * p + 1].eq(strays[2 * p + 1] + 1)
                 with m.Else():
                     m.d.sync += strays[2 * p].eq(strays[2 * p] + 1)
-        for p in range(ports):
-            csr.status(f"UNKNOWN{p}", 0x0080 + 2 * p, strays[2 * p], f"cells of unknown VCs on port {p}")
-            csr.status(f"HEC{p}", 0x0081 + 2 * p, strays[2 * p + 1], f"cells with a bad HEC on port {p}")
-        csr.counters(
-            "ACCEPTED", 0x30000, vcs,
-            lambda index: arrival_words.read(index).accepted,
-            "cells queued, a VC",
-        )  # fmt: skip
-        csr.counters(
-            "DEPARTED", 0x40000, vcs,
-            lambda index: departure_words.read(index).departed,
-            "cells sent or flushed, a VC",
-        )  # fmt: skip
-        csr.counters("DROPPED", 0x50000, 4 * vcs, drops.read, "cells dropped, a VC: full, EPD, PPD, CLP")
+        csr.status("unknown", *strays[::2])
+        csr.status("hec", *strays[1::2])
+        csr.counters("accepted", lambda index: arrival_words.read(index).accepted)
+        csr.counters("departed", lambda index: departure_words.read(index).departed)
+        csr.counters("dropped", drops.read)
         csr.finish()
 
         # The payload, and the cell on its way out

@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from bentpipe_hdl.sonet.alarms import ALARMS
+from bentpipe_hdl.sonet.tables import ALARMS
 from models.sonet.native import NativeLine
 
 

@@ -9,9 +9,10 @@ from unittest import mock
 
 import cffi
 
-from bentpipe_hdl.sonet.alarms import ALARMS
+from bentpipe_hdl.sonet.control import TERMINAL
 from bentpipe_hdl.sonet.geometry import Geometry
-from bentpipe_hdl.sonet.terminal import COUNTERS, SonetTerminal, register
+from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS
+from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_sim import build
 
 _C = """
@@ -104,10 +105,10 @@ class NativeLine:
         return self._lib.line_sent(self._handle, end)
 
     def write(self, end, name, value):
-        self._lib.line_write(self._handle, end, register(name).address, value & 0xFFFFFFFF)
+        self._lib.line_write(self._handle, end, TERMINAL[name].addr, value & 0xFFFFFFFF)
 
     def read(self, end, name):
-        return self._lib.line_read(self._handle, end, register(name).address)
+        return self._lib.line_read(self._handle, end, TERMINAL[name].addr)
 
     def defects(self, end):
         bits = self.read(end, "defects")

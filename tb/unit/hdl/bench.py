@@ -10,7 +10,9 @@ from typing import Any
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TIME_BITS, WIDE
+from bentpipe_hdl.registers import Registers
 from models.cell import Cell, Header, Interface
+from models.registers import written
 
 __all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run"]
 
@@ -83,6 +85,22 @@ class Bench:
             await self._clock()
         self.ctx.set(csr.w_en, 0)
         await self._clock()
+
+    async def apply(self, action: Callable[[Registers], object]) -> None:
+        """Do the writes that a function of the node's registers does."""
+        for write in written(self.node.registers, action):
+            await self.write(*write)
+
+    async def set(self, name: str, value: Any, index: int = 0) -> None:
+        """Write a register, or an entry of a table, by name: a number, or fields."""
+        register = self.node.registers[name]
+        word = register.pack(value)
+        addr = register.addr + index * register.words
+        await self.write(addr, *(word >> 32 * k & 0xFFFFFFFF for k in range(register.words)))
+
+    async def get(self, name: str, index: int = 0) -> int:
+        """Read a register, or an entry of a table, by name."""
+        return await self.read(self.node.registers[name].addr + index)
 
     async def write_wide(self, addr: int, value: int) -> None:
         """Write a value of up to 64 bits."""

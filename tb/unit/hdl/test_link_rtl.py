@@ -4,26 +4,27 @@ import random
 
 import pytest
 
+from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.link.gap import scale_of
+from bentpipe_hdl.link.control import VCS, link_registers
 from bentpipe_hdl.link.link import Link
-from bentpipe_hdl.link.losses import VCS
-from bentpipe_hdl.lookup import lookup_table
+from bentpipe_hdl.lookup_table import lookup_table
 from models.cell import Cell, Header
 from models.hec import Outcome, Receiver
 from unit.hdl.bench import WIDTHS, Arrival, run
 
 NEVER = (1 << 56) - 1
+ADDRESS = {register.name: register.addr for register in link_registers().registers}
 
 
 async def errors_on(bench, rate, seed=12345):
     mantissa, shift = scale_of(rate)
     await bench.reset()
-    await bench.write(0x0003, mantissa)
-    await bench.write(0x0004, shift)
-    await bench.write_wide(0x0010, NEVER)
-    await bench.write_wide(0x0012, seed)
-    await bench.write(0x0002, 1)
+    await bench.set("error_mantissa", mantissa)
+    await bench.set("error_shift", shift)
+    await bench.set("gap", NEVER)
+    await bench.set("seed", seed)
+    await bench.set("error_enable", 1)
     await bench.tick(Arrival(random_cell(random.Random(seed))))  # it passes unhurt
     await bench.ticks(3)
     bench.came_out.clear()
@@ -35,7 +36,7 @@ def random_cell(rng):
 
 async def send(bench, cell, first_error=NEVER):
     """Send a cell with its ``first_error``th bit inverted, counted from the first on the line."""
-    await bench.write_wide(0x0010, first_error)
+    await bench.set("gap", first_error)
     before = len(bench.came_out)
     await bench.tick(Arrival(cell))
     while len(bench.came_out) == before:
@@ -61,8 +62,8 @@ def test_an_error_at_each_place_of_the_payload(width):
             out = await send(bench, cell, 40 + place)
             assert out.payload == flipped(cell.payload, place), place
             assert (out.header, out.hec_error) == (int(cell.header), False)
-        assert await bench.read(0x80) == 1 + len(places)
-        assert await bench.read(0x81) == await bench.read(0x84) == len(places)
+        assert await bench.get("cells") == 1 + len(places)
+        assert await bench.get("errored") == await bench.get("error_bits") == len(places)
 
     run(Link(width=width), test)
 
@@ -108,8 +109,8 @@ def test_header_check_follows_the_automaton(width):
                 if outcome is not Outcome.DISCARDED:
                     assert out.header.to_bytes(4, "big") == header[:4], place
                 assert out.payload == cell.payload
-        assert await bench.read(0x82) == receiver.counts[Outcome.CORRECTED]
-        assert await bench.read(0x83) == receiver.counts[Outcome.DISCARDED]
+        assert await bench.get("corrected") == receiver.counts[Outcome.CORRECTED]
+        assert await bench.get("rejected") == receiver.counts[Outcome.DISCARDED]
 
     run(Link(width=width), test)
 
@@ -132,7 +133,7 @@ def test_both_datapaths_have_the_same_errors_at_the_rate():
 
         async def test(bench):
             await errors_on(bench, 1e-3)
-            await bench.write_wide(0x0010, 100)
+            await bench.set("gap", 100)
             rng = random.Random(4)
             cells = [random_cell(rng) for _ in range(200)]
             for cell in cells:
@@ -142,7 +143,7 @@ def test_both_datapaths_have_the_same_errors_at_the_rate():
             for cell, out in zip(cells, bench.came_out, strict=True):
                 differing = int.from_bytes(cell.payload, "big") ^ int.from_bytes(out.payload, "big")
                 bits += differing.bit_count()
-            total = await bench.read(0x84)
+            total = await bench.get("error_bits")
             assert abs(total - 85) < 45
             assert bits <= total <= bits + 30  # the rest is in headers and HECs
             results.append([(out.header, out.payload, out.hec_error) for out in bench.came_out])
@@ -185,7 +186,7 @@ def results(script, cells, seed):
                 if rng.random() < 0.2:
                     await bench.tick()
             await bench.ticks(3)
-            bits = await bench.read(0x84)
+            bits = await bench.get("error_bits")
             found.append(([(out.header, out.payload, out.hec_error) for out in bench.came_out], bits))
 
         run(Link(width=width), test)
@@ -194,14 +195,14 @@ def results(script, cells, seed):
 
 def rate_writes(rate):
     mantissa, shift = scale_of(rate)
-    return [(3, mantissa), (4, shift)]
+    return [(ADDRESS["error_mantissa"], mantissa), (ADDRESS["error_shift"], shift)]
 
 
 def test_a_rate_changed_in_a_run_holds_from_the_next_cell_but_one():
     """From 1e-12 to 1e-3 with cells in flight: the gap of the old rate does not go on."""
     rng = random.Random(8)
     cells = [random_cell(rng) for _ in range(300)]
-    start = [*rate_writes(1e-12), (0x12, 99), (0x13, 0), (2, 1)]
+    start = [*rate_writes(1e-12), (ADDRESS["seed"], 99), (ADDRESS["seed"] + 1, 0), (ADDRESS["error_enable"], 1)]
     wide, narrow = results({0: start, 40: rate_writes(1e-3), 240: rate_writes(1e-12)}, cells, 1)
     assert wide == narrow
     came_out, bits = wide
@@ -217,9 +218,12 @@ def test_any_writes_at_any_time_hit_the_same_bits_at_both_widths(seed):
     cells = [random_cell(rng) for _ in range(150)]
     script = {}
     for k in range(0, 150, 1 if seed == 0 else 7):
-        writes = [*rate_writes(rng.choice([1e-3, 1e-3, 1e-3, 1e-12])), (2, rng.random() < 0.9)]
-        writes += [(0x11, 0), (0x13, rng.getrandbits(32))]  # with the low words as they were written last
-        writes += [(0x10, rng.randrange(900)), (0x12, rng.getrandbits(32))]
+        writes = [*rate_writes(rng.choice([1e-3, 1e-3, 1e-3, 1e-12])), (ADDRESS["error_enable"], rng.random() < 0.9)]
+        writes += [
+            (ADDRESS["gap"] + 1, 0),
+            (ADDRESS["seed"] + 1, rng.getrandbits(32)),
+        ]  # with the low words as they were written last
+        writes += [(ADDRESS["gap"], rng.randrange(900)), (ADDRESS["seed"], rng.getrandbits(32))]
         script[k] = [(addr, int(word)) for addr, word in rng.sample(writes, rng.randrange(1, len(writes) + 1))]
     wide, narrow = results(script, cells, seed)
     assert wide == narrow
@@ -235,7 +239,7 @@ def test_delay_across_the_end_of_time(width, often):
     async def test(bench):
         bench.now = (1 << 48) - 19
         await bench.reset()
-        await bench.write(0x0001, 12)
+        await bench.set("delay", 12)
         sent = []
         for k in range(50):
             bench.now %= 1 << 48
@@ -261,7 +265,7 @@ def test_delay(width, delay):
 
     async def test(bench):
         await bench.reset()
-        await bench.write(0x0001, delay)
+        await bench.set("delay", delay)
         sent = []
         for _ in range(60):
             cell = random_cell(rng) if rng.random() < 0.6 else None
@@ -280,12 +284,12 @@ def test_a_full_delay_memory_loses_the_cell_and_counts_it(width):
 
     async def test(bench):
         await bench.reset()
-        await bench.write(0x0001, 30)
+        await bench.set("delay", 30)
         cells = [random_cell(rng) for _ in range(7)]
         for cell in cells:
             await bench.tick(Arrival(cell))
         await bench.ticks(40)
-        lost = await bench.read(0x85)
+        lost = await bench.get("lost")
         assert [out.payload for out in bench.came_out] == [cell.payload for cell in cells[:4]]
         assert lost == 3
 
@@ -323,15 +327,14 @@ def test_listed_losses(width, delay_cells):
 
     async def test(bench):
         await bench.reset()
-        await bench.write(0x0001, 3)
+        await bench.set("delay", 3)
         at = 0
-        for write in lookup_table(VCS, {(0, *vpi_vci): index for index, vpi_vci in enumerate(lists)}).writes():
-            await bench.write(*write)
+        await bench.apply(lookup_table(VCS, {(0, *vpi_vci): index for index, vpi_vci in enumerate(lists)}).write)
         for index, (unit, numbers) in enumerate(lists.values()):
-            await bench.write(0x10000 + index, at | (unit == "pdus") << 8)
-            await bench.write(0x20000 + at, *numbers, 0)
+            await bench.set("loss_vc", at | (unit == "pdus") << 8, index)
+            await bench.write(bench.node.registers["losses"].addr + at, *numbers, 0)
             at += len(numbers) + 1
-        await bench.write(0x0005, 1)
+        await bench.set("loss_enable", 1)
         for arrival in arrivals:
             await bench.tick(arrival)
             if rng.random() < 0.2:
@@ -342,8 +345,8 @@ def test_listed_losses(width, delay_cells):
         assert [(o.header, o.payload) for o in bench.came_out] == [
             (int(a.cell.header), a.cell.payload) for a in through
         ]
-        assert await bench.read(0x86) == len(arrivals) - len(through)
-        assert await bench.read(0x80) == len(arrivals)
+        assert await bench.get("dropped") == len(arrivals) - len(through)
+        assert await bench.get("cells") == len(arrivals)
 
     run(Link(width=width, delay_cells=delay_cells), test)
 
@@ -355,12 +358,11 @@ def test_a_listed_loss_moves_no_error(width):
 
         async def test(bench):
             await errors_on(bench, 1e-3)
-            await bench.write_wide(0x0010, 100)
-            for write in lookup_table(VCS, {(0, 0, 40): 0}).writes():
-                await bench.write(*write)
-            await bench.write(0x10000, 0)
-            await bench.write(0x20000, *lost, 0)
-            await bench.write(0x0005, 1)
+            await bench.set("gap", 100)
+            await bench.apply(lookup_table(VCS, {(0, 0, 40): 0}).write)
+            await bench.set("loss_vc", 0)
+            await bench.write(bench.node.registers["losses"].addr, *lost, 0)
+            await bench.set("loss_enable", 1)
             rng = random.Random(7)
             for _ in range(60):
                 await bench.tick(Arrival(Cell(Header(vci=40), rng.randbytes(48))))

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from bentpipe_hdl.cell import CellHeader, TimeSignature
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.lookup import Lookup, lookup_table
+from bentpipe_hdl.lookup import Lookup
+from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.slot import Slot
 from models.cell import Header, Interface
 from unit.hdl.bench import WIDTHS, Bench, run
@@ -115,6 +117,7 @@ class Node(wiring.Component):
 
     def __init__(self, width, vcs, ports):
         self.width, self.vcs, self.ports = width, vcs, ports
+        self.registers = RegisterMap("lookup", "", 1, {}, lookup_registers(vcs))
         super().__init__(
             {
                 "time": In(TimeSignature()),
@@ -130,7 +133,7 @@ class Node(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width)
-        csr = CsrMap(m, self.csr)
+        csr = CsrMap(m, self.csr, self.registers)
         table = Lookup(m, slot, csr, vcs=self.vcs, ports=self.ports, nni=self.nni)
         known, vc = table.find(self.header, self.port[: (self.ports - 1).bit_length()])
         csr.finish()
@@ -150,8 +153,7 @@ class LookupBench(Bench):
         return ctx.get(node.vc) if ctx.get(node.known) else None
 
     async def fill(self, placement):
-        for write in placement.writes():
-            await self.write(*write)
+        await self.apply(placement.write)
 
 
 def drive(node, test):
@@ -210,7 +212,8 @@ def test_an_entry_that_moves_is_never_absent(width):
         for new, old in ((places[0], at), (at, places[0])):
             for place_, value in ((new, word), (old, 0)):
                 for half in range(2):
-                    await bench.write(0x80000 + 2 * place_ + half, value >> 32 * half & 0xFFFFFFFF)
+                    table = bench.node.registers["lookup"].addr
+                    await bench.write(table + 2 * place_ + half, value >> 32 * half & 0xFFFFFFFF)
                     assert await bench.find(*key) == 3
 
     drive(Node(width, 4, 1), test)

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 from bentpipe_hdl.cell import NARROW, NEVER, WIDE
-from bentpipe_hdl.lookup import lookup_table
+from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nodes.nic import Nic
 from bentpipe_sim.interface import PduStatus
 from models.aal5 import Reassembler, cells_of, segment
@@ -114,15 +114,14 @@ def vpi_vci(vc):
 
 async def configure(bench, *, line=1.0, periods=(0,) * VCS, tolerance=0, max_sdu=MAX_SDU):
     await bench.reset()
-    await bench.write_wide(0x0010, round(line * 65536))
-    await bench.write(0x0012, tolerance)
+    await bench.set("line_period", round(line * 65536))
+    await bench.set("tolerance", tolerance)
     for vc in range(VCS):
         vpi, vci = vpi_vci(vc)
-        await bench.write(0x10000 + vc, int(Header(vpi, vci)))
-        await bench.write_wide(0x20000 + 2 * vc, round((periods[vc] or line) * 65536))
-        await bench.write(0x40000 + vc, cells_of(max_sdu))
-    for write in lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes():
-        await bench.write(*write)
+        await bench.set("tx_header", int(Header(vpi, vci)), vc)
+        await bench.set("tx_period", round((periods[vc] or line) * 65536), vc)
+        await bench.set("rx_limit", cells_of(max_sdu), vc)
+    await bench.apply(lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).write)
 
 
 def small(width):
@@ -198,9 +197,9 @@ def test_reassembly(width, seed):
                 assert len(octets) == 48 * cells_of(MAX_SDU)
         assert {r.status for _, r in expected} == set(PduStatus) - {PduStatus.SENT, PduStatus.TIMEOUT}
         for vc in range(VCS):
-            counted = [await bench.read(0x60000 + 8 * vc + k) for k in range(6)]
+            counted = [await bench.get("rx_pdus", 8 * vc + k) for k in range(6)]
             assert counted == [sum(v == vc and r.status == k for v, r in expected) for k in range(6)]
-        assert [await bench.read(addr) for addr in (0x80, 0x81, 0x82)] == [
+        assert [await bench.get(name) for name in ("rx_unknown", "rx_hec", "rx_oam")] == [
             strays["unknown"],
             strays["hec"],
             strays["oam"],
@@ -235,7 +234,7 @@ def test_segmentation(width):
             assert [(out.header, out.payload) for out in bench.came_out if out.as_header().vci == vci] == expected[
                 vc
             ], f"VC {vc}"
-            assert await bench.read(0x30000 + vc) == len(expected[vc])
+            assert await bench.get("tx_cells", vc) == len(expected[vc])
 
     run(small(width), test)
 
@@ -308,7 +307,7 @@ def test_posts_that_cannot_be_taken_are_counted_and_forgotten(width):
             assert taken
         bench.after_clock = host.after_clock
         await bench.ticks(40)
-        assert await bench.read(0x14) == 2
+        assert await bench.get("tx_refused") == 2
         assert len(bench.came_out) == cells_of(200)
 
     run(small(width), test)
@@ -342,14 +341,14 @@ def test_a_receive_vc_that_is_set_up_again_has_no_past(width, begun):
         await bench.ticks(2)
         for times in range(1, 6):
             for _ in range(times):
-                await bench.write(0x40000, cells_of(MAX_SDU))
+                await bench.set("rx_limit", cells_of(MAX_SDU))
             await receive(bench, [*pdu(0, b"new" * 30), *pdu(0, begun, upto=-1)])
             await bench.ticks(2)
         await receive(bench, pdu(1, begun)[-1:])
         await bench.ticks(2)
         assert statuses(host) == [PduStatus.OK] * 5
         assert statuses(host, 1) == [PduStatus.OK if len(begun) == 100 else PduStatus.OVERLENGTH]
-        assert await bench.read(0x60000 + 3) == 0
+        assert await bench.get("rx_pdus", 3) == 0
 
     run(small(width), test)
 
@@ -369,7 +368,7 @@ def test_a_set_up_at_any_clock_of_a_tick_that_brings_a_cell(clock):
             host.after_clock()
             csr = bench.node.csr
             bench.ctx.set(csr.w_en, seen == clock)
-            bench.ctx.set(csr.addr, 0x40000)
+            bench.ctx.set(csr.addr, bench.node.registers["rx_limit"].addr)
             bench.ctx.set(csr.w_data, cells_of(MAX_SDU))
             seen += 1
 
@@ -394,8 +393,7 @@ def test_the_look_up_written_again_is_no_set_up(width):
         host = Host(bench)
         cells = pdu(0, bytes(150))
         await receive(bench, cells[:2])
-        for write in lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes():
-            await bench.write(*write)
+        await bench.apply(lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).write)
         await receive(bench, cells[2:])
         await bench.ticks(2)
         assert statuses(host) == [PduStatus.OK]
@@ -412,7 +410,7 @@ def test_a_transmit_vc_that_is_set_up_again_may_send_at_once(width, again):
         host.post(0, b"one")
         await bench.ticks(5)
         if again:
-            await bench.write(0x10000, int(Header(0, 99)))
+            await bench.set("tx_header", int(Header(0, 99)))
         host.post(0, b"two")
         await bench.ticks(40)
         first, second = bench.came_out
@@ -435,7 +433,7 @@ def test_pdus_that_never_end_are_given_up_in_time(width):
     async def test(bench):
         await configure(bench)
         host = Host(bench)
-        await bench.write(0x16, timeout)
+        await bench.set("rx_timeout", timeout)
         await receive(bench, pdu(0, bytes(150), upto=2))
         await bench.ticks(30)
         began = bench.now
@@ -453,7 +451,7 @@ def test_pdus_that_never_end_are_given_up_in_time(width):
         assert timeout <= ends[0] and ends[0] <= 1.25 * timeout + 5
         assert timeout <= ends[1] - began <= 1.25 * timeout + 5
         assert set(statuses(host, 2)) == {PduStatus.OK}
-        assert [await bench.read(0x60000 + 8 * vc + 6) for vc in range(VCS)] == [1, 1, 0, 0]
+        assert [await bench.get("rx_pdus", 8 * vc + 6) for vc in range(VCS)] == [1, 1, 0, 0]
         await receive(bench, [*pdu(0, bytes(150))[2:], *pdu(0, b"next"), *pdu(1, b"next")])
         await bench.ticks(2)
         assert statuses(host)[1:] == [PduStatus.LENGTH, PduStatus.OK]
@@ -470,9 +468,9 @@ def test_the_timer_starts_with_each_pdu_and_forgets_with_a_set_up(width):
     async def test(bench):
         await configure(bench)
         host = Host(bench)
-        await bench.write(0x16, timeout)
+        await bench.set("rx_timeout", timeout)
         await receive(bench, pdu(1, bytes(100), upto=1))
-        await bench.write(0x40001, cells_of(MAX_SDU))
+        await bench.set("rx_limit", cells_of(MAX_SDU), 1)
         for _ in range(6):
             for cell in pdu(0, bytes(100)):
                 await bench.tick(Arrival(cell))
@@ -499,7 +497,7 @@ def test_nothing_is_due_without_the_timer_and_all_is_in_time_if_only_due_ticks_p
         host = Host(bench)
         await receive(bench, pdu(0, bytes(150), upto=2))
         assert bench.ctx.get(bench.node.status.due) == NEVER
-        await bench.write(0x16, 100_000)
+        await bench.set("rx_timeout", 100_000)
         await skip_to_due(bench, 99_000)
         assert host.received == []
         await skip_to_due(bench, 126_000)
@@ -546,7 +544,7 @@ def across(start, width, traffic):
     async def test(bench):
         bench.now = start
         await configure(bench, line=1.5, periods=(7, 0, 20.25, 0), tolerance=3)
-        await bench.write(0x16, 200)
+        await bench.set("rx_timeout", 200)
         host = Host(bench)
         await traffic(bench, host)
         assert host.done

@@ -110,14 +110,14 @@ def test_a_vc_set_up_anew_starts_with_a_new_frame(width):
     async def test(bench):
         await bench.tick(Arrival(cell(32)))
         await write_policy(bench, 0, model.vcs[0], enabled=False)
-        await bench.write(0x0002, 12)
+        await bench.set("epd_threshold", 12)
         await bench.ticks(2)
         await write_policy(bench, 0, model.vcs[0])
         for k in range(3):
             await bench.tick(Arrival(cell(32, int(k == 2), k)))
         await bench.ticks(20)
         assert [d.payload[0] for d in bench.came_out] == [0, 1, 2]
-        assert await bench.read(0x50001) == 1
+        assert await bench.get("dropped", 1) == 1
 
     with_switch(width, model, test, periods=[2, 2, 2])
 
@@ -137,11 +137,11 @@ def test_what_a_torn_down_vc_had_queued_is_flushed(width):
         rest = bench.came_out[before:]
         sent = {vci: sum(d.as_header().vci == vci for d in bench.came_out) for vci in (64, 65)}
         assert sum(d.as_header().vci == 64 for d in rest) <= 2  # on its way out already
-        flushed = await bench.read(0x0008)
+        flushed = await bench.get("flushed")
         assert flushed == 5 - sent[64] > 0
         assert sent[65] == 5
-        assert [await bench.read(0x40000), await bench.read(0x40001)] == [5, 5]
-        assert [await bench.read(6), await bench.read(0x80)] == [0, 1]
+        assert [await bench.get("departed"), await bench.get("departed", 1)] == [5, 5]
+        assert [await bench.get("occupancy"), await bench.get("unknown")] == [0, 1]
 
     with_switch(width, model, test, periods=[30, 30, 30])
 
@@ -160,7 +160,7 @@ def test_a_vc_with_a_port_that_is_not_there_is_unknown(width):
         await bench.ticks(40)
         assert {d.port for d in bench.came_out} == {2}
         assert len(bench.came_out) == 6
-        assert [await bench.read(0x80), await bench.read(6), await bench.read(0x30000)] == [6, 0, 0]
+        assert [await bench.get("unknown"), await bench.get("occupancy"), await bench.get("accepted")] == [6, 0, 0]
 
     with_switch(width, model, test, periods=[2, 2, 2])
 
@@ -204,7 +204,7 @@ def test_epd_switched_on_in_the_middle_of_a_frame_spares_the_frame(width):
             await judge.tick()
         assert model.vcs[0].accepted == len(cells)
         assert model.vcs[0].drops == {Drop.EPD: len(cells)}
-        assert [await bench.read(0x30000), await bench.read(0x50001)] == [len(cells)] * 2
+        assert [await bench.get("accepted"), await bench.get("dropped", 1)] == [len(cells)] * 2
 
     with_switch(width, model, test, periods=[2, 2, 2])
 
@@ -231,7 +231,7 @@ def test_random_changes_of_policy_and_port(width):
         for _ in range(80):
             await judge.tick()
         assert model.occupancy == 0
-        assert await bench.read(6) == 0
+        assert await bench.get("occupancy") == 0
 
     with_switch(width, model, test, periods=[2.5, 4, 3.25])
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.lookup import lookup_table
+from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
@@ -26,44 +26,43 @@ def small(width, cells=12, ports=3, vcs=8):
 async def configure(bench, model, periods, delay=1):
     """Write the model's settings to the switch; periods in ticks."""
     await bench.reset()
-    await bench.write(0x0001, model.capacity)
-    await bench.write(0x0002, min(model.epd_threshold, NONE))
-    await bench.write(0x0003, min(model.clp_threshold, NONE))
-    await bench.write(0x0004, delay)
-    await bench.write(0x0005, sum(1 << port for port in model.nni))
+    await bench.set("capacity", model.capacity)
+    await bench.set("epd_threshold", min(model.epd_threshold, NONE))
+    await bench.set("clp_threshold", min(model.clp_threshold, NONE))
+    await bench.set("processing_delay", delay)
+    await bench.set("nni", sum(1 << port for port in model.nni))
     for port, period in enumerate(periods):
-        await bench.write_wide(0x0020 + 2 * port, round(period * 65536))
+        await bench.set("period", round(period * 65536), port)
     for index, vc in enumerate(model.vcs):
         await write_policy(bench, index, vc)
-        await bench.write(0x20000 + index, vc.out_vpi << 16 | vc.out_vci)
+        await bench.set("vc_header", vc.out_vpi << 16 | vc.out_vci, index)
     entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(model.vcs)}
-    for write in lookup_table(bench.node.vcs, entries).writes():
-        await bench.write(*write)
+    await bench.apply(lookup_table(bench.node.vcs, entries).write)
 
 
 async def write_policy(bench, index, vc, *, enabled=True):
     own = vc.epd_threshold is not None
     word = min(vc.limit, NONE) | (vc.epd_threshold or 0) << 16 | vc.out_port << 32
     word |= vc.ppd << 36 | vc.epd << 37 | own << 38 | enabled << 39
-    await bench.write_wide(0x10000 + 2 * index, word)
+    await bench.set("vc_policy", word, index)
 
 
 async def compare_counters(bench, model, high_water):
     found, expected = {}, {}
     for port, drops in enumerate(model.port_drops):
         for k, reason in enumerate((Drop.UNKNOWN, Drop.HEC)):
-            found[f"{reason.value} {port}"] = await bench.read(0x80 + 2 * port + k)
+            found[f"{reason.value} {port}"] = await bench.get(("unknown", "hec")[k], port)
             expected[f"{reason.value} {port}"] = drops[reason]
     for index, vc in enumerate(model.vcs):
-        found[f"accepted {index}"] = await bench.read(0x30000 + index)
+        found[f"accepted {index}"] = await bench.get("accepted", index)
         expected[f"accepted {index}"] = vc.accepted
-        found[f"departed {index}"] = await bench.read(0x40000 + index)
+        found[f"departed {index}"] = await bench.get("departed", index)
         expected[f"departed {index}"] = vc.sent
         for k, reason in enumerate(REASONS):
-            found[f"{reason.value} {index}"] = await bench.read(0x50000 + 4 * index + k)
+            found[f"{reason.value} {index}"] = await bench.get("dropped", 4 * index + k)
             expected[f"{reason.value} {index}"] = vc.drops[reason]
-    found["occupancy"], expected["occupancy"] = await bench.read(6), model.occupancy
-    found["high water"], expected["high water"] = await bench.read(7), high_water
+    found["occupancy"], expected["occupancy"] = await bench.get("occupancy"), model.occupancy
+    found["high water"], expected["high water"] = await bench.get("high_water"), high_water
     assert found == expected
 
 
@@ -266,9 +265,9 @@ def test_high_water_starts_anew_when_written(width):
         for _ in range(6):
             await bench.tick(CELL)
         await bench.ticks(60)
-        before = await bench.read(7)
+        before = await bench.get("high_water")
         await bench.write(7, 0)
-        assert before > 0 == await bench.read(7)
+        assert before > 0 == await bench.get("high_water")
 
     through(width, test)
 
@@ -281,7 +280,7 @@ def test_a_vpi_vci_that_the_look_up_does_not_have_is_an_unknown_vc(width):
         await bench.tick(Arrival(CELL.cell, port=1))
         await bench.ticks(8)
         assert bench.came_out == []
-        assert [await bench.read(0x80), await bench.read(0x82)] == [3, 1]
+        assert [await bench.get("unknown"), await bench.get("unknown", 1)] == [3, 1]
 
     through(width, test)
 

@@ -114,7 +114,7 @@ class Observed:
         network.start()
         for way in self.ways:
             if way.clp:
-                way.path[0].write(0x10000 + way.index, way.vci << 4 | 1)
+                way.path[0].csr.tx_header[way.index] = {"vci": way.vci, "clp": 1}
         arrived = defaultdict(list)
         at, events = 0, []
         for n in range(50):
@@ -359,8 +359,8 @@ def test_pdus_that_vanish_are_an_error() -> None:
     """The sink forgets the VC in mid-run: nothing says what became of its PDUs, so the run can't be trusted."""
     network, a, b, vc = pair()
     network.send(a.index, vc, bytes(2000))
-    for entry in range(4096):
-        b.write(0x80000 + entry, 0)
+    for entry in range(len(b.csr.lookup)):
+        b.csr.lookup[entry] = 0
     delivered_by(network, b, 10 * MS)
     with pytest.raises(NetworkError, match="expects the ends of 1 PDUs, and 0 are on their way"):
         network.ledger()

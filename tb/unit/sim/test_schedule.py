@@ -5,9 +5,13 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.link.gap import scale_of
-from bentpipe_hdl.lookup import lookup_table
+from bentpipe_hdl.bit_errors import scale_of
+from bentpipe_hdl.link.control import link_registers
+from bentpipe_hdl.lookup_table import lookup_table
+from bentpipe_hdl.nic.control import nic_registers
+from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_sim.build import Shape, build_model
+from models.registers import written
 from models.verilated import VerilatedModel
 
 SHAPES = [
@@ -15,40 +19,44 @@ SHAPES = [
     Shape.of("nic", vcs=4),
     Shape.of("link"),
 ]
+REGISTERS = {
+    "switch": switch_registers(vcs=8, cells=12, ports=2),
+    "nic": nic_registers(vcs=4),
+    "link": link_registers(),
+}
 
 
 def _setup(shape, rng):
     """Register writes that make the node do something: VCs, rates, errors."""
-    writes = []
 
-    def wide(addr, value):
-        writes.extend([(addr, value & 0xFFFFFFFF), (addr + 1, value >> 32)])
-
-    if shape.kind == "switch":
-        writes += [(4, 2), (2, 8), (3, 9)]
+    def switch(csr):
+        csr.processing_delay, csr.epd_threshold, csr.clp_threshold = 2, 8, 9
         for port in range(2):
-            wide(0x20 + 2 * port, 15 << 16 | 0x8000)
-        writes += lookup_table(8, {(vc % 2, 0, vc // 2): vc for vc in range(8)}).writes()
+            csr.period[port] = 15 << 16 | 0x8000
+        lookup_table(8, {(vc % 2, 0, vc // 2): vc for vc in range(8)}).write(csr)
         for vc in range(8):
             policy = rng.getrandbits(3)
-            wide(0x10000 + 2 * vc, 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36 | 1 << 39)
-            writes.append((0x20000 + vc, 40 + vc))
-    elif shape.kind == "nic":
-        wide(0x10, 2 << 16)
-        writes += lookup_table(4, {(0, 0, vc): vc for vc in range(4)}).writes()
+            csr.vc_policy[vc] = 6 | 3 << 16 | rng.randrange(2) << 32 | policy << 36 | 1 << 39
+            csr.vc_header[vc] = {"vci": 40 + vc}
+
+    def nic(csr):
+        csr.line_period = 2 << 16
+        lookup_table(4, {(0, 0, vc): vc for vc in range(4)}).write(csr)
         for vc in range(4):
-            writes += [(0x10000 + vc, vc << 4), (0x40000 + vc, 3 + vc)]
-            wide(0x20000 + 2 * vc, rng.randrange(2 << 16, 9 << 16))
-    else:
-        mantissa, shift = scale_of(1e-3)
-        writes += [(3, mantissa), (4, shift)]
-        wide(0x10, 100)
-        wide(0x12, 12345)
-        writes.append((2, 1))
-    return writes
+            csr.tx_header[vc] = {"vci": vc}
+            csr.rx_limit[vc] = 3 + vc
+            csr.tx_period[vc] = rng.randrange(2 << 16, 9 << 16)
+
+    def link(csr):
+        csr.error_mantissa, csr.error_shift = scale_of(1e-3)
+        csr.gap = 100
+        csr.seed = 12345
+        csr.error_enable = 1
+
+    return written(REGISTERS[shape.kind], {"switch": switch, "nic": nic, "link": link}[shape.kind])
 
 
-def _stimulus(rng, ports, now, clock, setup):
+def _stimulus(rng, ports, now, clock, setup, registers):
     """Values for all inputs; registers are set up first, then the settings change now and then."""
     values = {name: rng.getrandbits(width) for name, width in ports.items()}
     values["time_now"] = now
@@ -62,10 +70,12 @@ def _stimulus(rng, ports, now, clock, setup):
         values["csr_w_en"] = 1
     elif rng.random() < 0.05:
         values["csr_r_en"] = 1
-        values["csr_addr"] = rng.choice([0, 0x80, 0x30000, 0x40000, 0x50000, 0x60000]) + rng.randrange(12)
+        values["csr_addr"] = rng.choice([register.addr for register in registers]) + rng.randrange(12)
     elif rng.random() < 0.02:
         values["csr_w_en"] = 1
-        values["csr_addr"], values["csr_w_data"] = rng.choice([(5, 1), (7, 0), (5, 0), (1, 7), (1, 12)])
+        values["csr_addr"], values["csr_w_data"] = rng.choice(
+            [(register.addr, value) for register in registers[:8] for value in (0, 1, 7, 12)]
+        )
     if "post_length" in ports:
         values["post_length"] = rng.choice([0, 1, 40, 41, 47, 48, 100, 200])
         if rng.random() < 0.3:  # a trailer now and then, so that a length may fit
@@ -95,7 +105,7 @@ def test_scheduled_model_equals_amaranth(shape, direct):
         now = 5
         for clock in range(1500):
             now += rng.choice([1, 1, 1, 1, 3, 20, 1 << 20 if clock % 500 == 499 else 1])
-            for name, value in _stimulus(rng, inputs, now, clock, setup).items():
+            for name, value in _stimulus(rng, inputs, now, clock, setup, REGISTERS[shape.kind].registers).items():
                 if name not in inputs:
                     continue
                 signal = members[name][1]

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.csr import CsrSignature
+from bentpipe_hdl.sonet.control import TERMINAL
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_hdl.steady import settled, steady
@@ -162,7 +163,7 @@ def test_a_terminal_that_hears_itself():
             values["line_in"] = line
         values |= {"tx_valid": int(rng.random() < 0.5), "tx_cell": rng.getrandbits(416), "csr_w_en": 0}
         if clock == 1500:
-            values |= {"csr_w_en": 1, "csr_addr": 0x0D, "csr_w_data": 1}
+            values |= {"csr_w_en": 1, "csr_addr": TERMINAL["move"].addr, "csr_w_data": 1}
         return values
 
     seen = side_by_side(LoopShape(), 4000, stimulus)

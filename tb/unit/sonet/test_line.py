@@ -5,9 +5,9 @@ import math
 import pytest
 from amaranth.lib import data
 
-from bentpipe_hdl.sonet.alarms import ALARMS
 from bentpipe_hdl.sonet.align import dark_bytes, los_words
 from bentpipe_hdl.sonet.framer import FramerForce
+from bentpipe_hdl.sonet.tables import ALARMS
 from bentpipe_hdl.sonet.trace import trace_message
 from models.sonet.native import NativeLine
 

@@ -6,7 +6,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.link.gap import scale_of
+from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.line import LineErrors, SonetLine
 

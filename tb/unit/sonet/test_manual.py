@@ -3,13 +3,8 @@
 from pathlib import Path
 
 from bentpipe_hdl.sonet.manual import page
-from bentpipe_hdl.sonet.terminal import REGISTERS
 
 
 def test_page_is_current():
     docs = Path(__file__).parents[3] / "docs" / "sonet.md"
     assert docs.read_text() == page(), "python -m bentpipe_hdl.sonet.manual > docs/sonet.md"
-
-
-def test_addresses_differ():
-    assert len({r.address for r in REGISTERS}) == len(REGISTERS)

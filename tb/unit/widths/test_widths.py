@@ -11,19 +11,22 @@ import pytest
 from benches.build import build
 from benches.compiled import Compiled
 from benches.ticks import Cell, Script, play
+from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.link.gap import scale_of
-from bentpipe_hdl.lookup import lookup_table
+from bentpipe_hdl.link.control import link_registers
+from bentpipe_hdl.lookup_table import lookup_table
+from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.switch.control import switch_registers
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
+from models.registers import addresses, written
 
 VCS = 8
 PORTS = 3
-
-
-def wide_write(addr, value):
-    return [(addr, value & 0xFFFFFFFF), (addr + 1, value >> 32)]
+CELLS = 24
+NIC = nic_registers(vcs=VCS)
+SWITCH = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS)
 
 
 def compare(make, script, seed):
@@ -60,26 +63,31 @@ def times(rng, end):
 def switch_script(rng, end):
     script = Script(end=end + 2000)
     vcs = []
-    start = [(4, rng.choice([1, 2, 9])), (5, 0b100)]
-    for port in range(PORTS):
-        start += wide_write(0x20 + 2 * port, rng.randrange(1 << 16, 6 << 16))
-    for k in range(VCS):
-        port, vpi, vci = k % PORTS, 16 * (k // PORTS), 32 + k
-        vcs.append((port, vpi, vci))
-    start += lookup_table(VCS, {vc: k for k, vc in enumerate(vcs)}).writes()
-    script.writes[1] = start
 
-    def policies():
-        writes = [(1, rng.choice([9, 15, 24])), (2, rng.randrange(4, 20)), (3, rng.randrange(4, 20))]
+    def start(csr):
+        csr.processing_delay, csr.nni = rng.choice([1, 2, 9]), 0b100
+        for port in range(PORTS):
+            csr.period[port] = rng.randrange(1 << 16, 6 << 16)
+        for k in range(VCS):
+            port, vpi, vci = k % PORTS, 16 * (k // PORTS), 32 + k
+            vcs.append((port, vpi, vci))
+        lookup_table(VCS, {vc: k for k, vc in enumerate(vcs)}).write(csr)
+
+    def policies(csr):
+        csr.capacity, csr.epd_threshold = rng.choice([9, 15, 24]), rng.randrange(4, 20)
+        csr.clp_threshold = rng.randrange(4, 20)
         for k in range(VCS):
             word = rng.choice([2, 3, 6, 0xFFFF]) | rng.randrange(1, 8) << 16 | rng.getrandbits(3) << 36
             port, enabled = rng.randrange(PORTS + (rng.random() < 0.05)), rng.random() < 0.95
-            writes += wide_write(0x10000 + 2 * k, word | port << 32 | enabled << 39)
-            writes.append((0x20000 + k, rng.getrandbits(28)))
-        return writes
+            csr.vc_policy[k] = word | port << 32 | enabled << 39
+            csr.vc_header[k] = rng.getrandbits(28)
 
+    def interfaces(csr):
+        csr.nni = rng.getrandbits(3)
+
+    script.writes[1] = written(SWITCH, start)
     for tick in (2, *sorted(rng.sample(range(3, end), 30))):
-        script.writes[tick] = policies() + ([(5, rng.getrandbits(3))] if tick > 2 else [])
+        script.writes[tick] = written(SWITCH, policies, *([interfaces] if tick > 2 else []))
     frames = [[] for _ in range(VCS)]
     for tick in times(rng, end):
         draw = rng.random()
@@ -96,10 +104,9 @@ def switch_script(rng, end):
                 frames[k] = segment(header, rng.randbytes(rng.choice([1, 40, 41, 100, 300])))
             cell = frames[k].pop(0)
             script.cells[tick] = Cell(int(cell.header), cell.payload, port, int(rng.random() < 0.03))
-    script.reads = [6, 7, 8, *range(0x80, 0x80 + 2 * PORTS)]
-    script.reads += [
-        base + k for base, count in ((0x30000, VCS), (0x40000, VCS), (0x50000, 4 * VCS)) for k in range(count)
-    ]
+    script.reads = addresses(
+        SWITCH, "occupancy", "high_water", "flushed", "unknown", "hec", "accepted", "departed", "dropped"
+    )
     return script
 
 
@@ -107,12 +114,12 @@ def switch_script(rng, end):
 def test_switch(seed):
     rng = random.Random(f"switch {seed}")
     script = switch_script(rng, 9000)
-    record = compare(lambda width: Switch(width=width, vcs=VCS, cells=24, ports=PORTS), script, seed)
+    record = compare(lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS), script, seed)
     assert len(record.came_out) > 500
     for reason in range(4):
-        assert sum(record.counters[0x50000 + 4 * vc + reason] for vc in range(VCS)) > 10
-    assert record.counters[6] == 0, "the switch is empty in the end"
-    assert record.counters[8] > 0, "something was flushed"
+        assert sum(record.counters[SWITCH["dropped"].addr + 4 * vc + reason] for vc in range(VCS)) > 10
+    assert record.counters[SWITCH["occupancy"].addr] == 0, "the switch is empty in the end"
+    assert record.counters[SWITCH["flushed"].addr] > 0, "something was flushed"
 
 
 # The NIC
@@ -124,36 +131,36 @@ def vpi_vci(vc):
 
 def nic_script(rng, end):
     script = Script(end=end + 20000)
-    start = [(5, 0)]
-    for vc in range(VCS):
-        vpi, vci = vpi_vci(vc)
-        start.append((0x10000 + vc, int(Header(vpi, vci, clp=vc & 1, gfc=vc))))
-        start.append((0x40000 + vc, rng.choice([3, 5, 9])))
-    start += lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).writes()
-    script.writes[1] = start
 
-    def rates():
-        line = rng.choice([1 << 16, 5 << 14, rng.randrange(1 << 16, 5 << 16)])
-        writes = [*wide_write(0x10, line), (0x12, rng.choice([0, 1, 7, 200]))]
-        writes.append((0x16, rng.choice([0, 1, 60, 2000])))
-        for vc in rng.sample(range(VCS), 2):
-            writes += [(0x40000 + vc, rng.choice([3, 5, 9])), (0x10000 + vc, int(Header(*vpi_vci(vc))))]
+    def start(csr):
         for vc in range(VCS):
-            writes += wide_write(0x20000 + 2 * vc, line if rng.random() < 0.5 else rng.randrange(line, 30 << 16))
-        return writes
+            vpi, vci = vpi_vci(vc)
+            csr.tx_header[vc] = int(Header(vpi, vci, clp=vc & 1, gfc=vc))
+            csr.rx_limit[vc] = rng.choice([3, 5, 9])
+        lookup_table(VCS, {(0, *vpi_vci(vc)): vc for vc in range(VCS)}).write(csr)
 
+    def rates(csr):
+        line = rng.choice([1 << 16, 5 << 14, rng.randrange(1 << 16, 5 << 16)])
+        csr.line_period, csr.tolerance = line, rng.choice([0, 1, 7, 200])
+        csr.rx_timeout = rng.choice([0, 1, 60, 2000])
+        for vc in rng.sample(range(VCS), 2):
+            csr.rx_limit[vc] = rng.choice([3, 5, 9])
+            csr.tx_header[vc] = int(Header(*vpi_vci(vc)))
+        for vc in range(VCS):
+            csr.tx_period[vc] = line if rng.random() < 0.5 else rng.randrange(line, 30 << 16)
+
+    script.writes[1] = written(NIC, start)
     for tick in (2, *sorted(rng.sample(range(3, end), 6))):
-        script.writes[tick] = rates()
+        script.writes[tick] = written(NIC, rates)
     now = 3
     while now < end:
         now += rng.choice([0, 0, 1, 5, 10, 20, 60])
         length = rng.choice([0, 1, 39, 40, 41, 44, 47, 48, 49, 88, 89, 150, 300, 1000, rng.randrange(1, 3000)])
         script.posts.append((now, rng.randrange(VCS), length, rng.randrange(256), rng.randrange(256)))
     script.cells = dict(incoming(rng, end))
-    script.reads = [0x14, 0x80, 0x81, 0x82, 0x83]
-    script.reads += [
-        base + k for base, count in ((0x30000, VCS), (0x50000, VCS), (0x60000, 8 * VCS)) for k in range(count)
-    ]
+    script.reads = addresses(
+        NIC, "tx_refused", "rx_unknown", "rx_hec", "rx_oam", "rx_over", "tx_cells", "rx_cells", "rx_pdus"
+    )
     return script
 
 
@@ -192,21 +199,27 @@ def test_nic(seed):
     record = compare(lambda width: Nic(width=width, vcs=VCS), script, seed)
     assert len(record.came_out) > 1000
     for verdict in range(7):
-        assert sum(record.counters[0x60000 + 8 * vc + verdict] for vc in range(VCS)) > 5
-    assert record.counters[0x14] > 5
+        assert sum(record.counters[NIC["rx_pdus"].addr + 8 * vc + verdict] for vc in range(VCS)) > 5
+    assert record.counters[NIC["tx_refused"].addr] > 5
     sent = sum(entry[1] == "done" for entry in record.log)
-    assert sent == len(script.posts) - record.counters[0x14]
+    assert sent == len(script.posts) - record.counters[NIC["tx_refused"].addr]
 
 
 def test_nic_with_a_pdu_of_every_length_of_its_last_cells():
     """1 to 150 octets, one after another on a VC, and the longest one beside them."""
     script = Script(end=15000)
-    script.writes[1] = [*wide_write(0x10, 1 << 16), (0x12, 0), (0x10000, 5 << 4), (0x10001, 6 << 4)]
-    script.writes[1] += wide_write(0x20000, 1 << 16) + wide_write(0x20002, 8 << 16)
+
+    def start(csr):
+        csr.line_period, csr.tolerance = 1 << 16, 0
+        for vc, (vci, period) in enumerate(((5, 1 << 16), (6, 8 << 16))):
+            csr.tx_header[vc], csr.tx_period[vc] = {"vci": vci}, period
+
+    script.writes[1] = written(NIC, start)
     script.posts = [(3, 1, 65535, 1, 2)] + [(10 * length, 0, length, 0, 0) for length in range(1, 150)]
-    script.reads = [0x14, 0x30000, 0x30001]
+    refused, sent = NIC["tx_refused"].addr, NIC["tx_cells"].addr
+    script.reads = [refused, sent, sent + 1]
     record = compare(lambda width: Nic(width=width, vcs=VCS), script, 1)
-    assert record.counters == {0x14: 0, 0x30000: sum(map(cells_of, range(1, 150))), 0x30001: cells_of(65535)}
+    assert record.counters == {refused: 0, sent: sum(map(cells_of, range(1, 150))), sent + 1: cells_of(65535)}
 
 
 # The link
@@ -215,22 +228,29 @@ def test_nic_with_a_pdu_of_every_length_of_its_last_cells():
 def link_script(rng, end, delay_cells):
     script = Script(end=end + 1000, settle=40)
 
+    registers = link_registers(delay_cells=delay_cells)
+
     def errors(rate):
-        mantissa, shift = scale_of(rate)
-        if rng.random() < 0.3:  # the rate alone, with cells on their way
-            return [(3, mantissa), (4, shift)]
-        writes = [(2, 0), (3, mantissa), (4, shift), *wide_write(0x10, rng.randrange(5000))]
-        return [*writes, *wide_write(0x12, rng.getrandbits(64) | 1), (2, 1)]
+        def write(csr):
+            if rng.random() < 0.3:  # the rate alone, with cells on their way
+                csr.error_mantissa, csr.error_shift = scale_of(rate)
+                return
+            csr.error_enable = 0
+            csr.error_mantissa, csr.error_shift = scale_of(rate)
+            csr.gap, csr.seed = rng.randrange(5000), rng.getrandbits(64) | 1
+            csr.error_enable = 1
+
+        return written(registers, write)
 
     delays = [60, 2, 3, 9]
     for k, tick in enumerate((1, *sorted(rng.sample(range(2, end), 8)))):
         script.writes[tick] = errors(rng.choice([1e-3, 1e-3, 1e-4, 1e-6]))
         if delay_cells:
-            script.writes[tick].append((1, delays[k % 4]))
-    script.writes[end - 50] = [(2, 0)]
+            script.writes[tick].append((registers["delay"].addr, delays[k % 4]))
+    script.writes[end - 50] = [(registers["error_enable"].addr, 0)]
     for tick in times(rng, end):
         script.cells[tick] = Cell(rng.getrandbits(32), rng.randbytes(48), 0, int(rng.random() < 0.01))
-    script.reads = [0x80, 0x81, 0x82, 0x83, 0x84, 0x85]
+    script.reads = addresses(registers, "cells", "errored", "corrected", "rejected", "error_bits", "lost")
     return script
 
 
@@ -240,5 +260,6 @@ def test_link(delay_cells, seed):
     rng = random.Random(f"link {delay_cells} {seed}")
     script = link_script(rng, 8000, delay_cells)
     record = compare(lambda width: Link(width=width, delay_cells=delay_cells), script, seed)
-    assert all(record.counters[0x80 + k] > 10 for k in range(5))
-    assert (record.counters[0x85] > 10) == bool(delay_cells)
+    *counts, lost = (record.counters[addr] for addr in script.reads)
+    assert all(count > 10 for count in counts)
+    assert (lost > 10) == bool(delay_cells)

@@ -1,0 +1,59 @@
+"""Random bit errors as software sets them up: the scale of the gaps between them, the first gap, the generator's state.
+
+The gaps themselves are drawn in RTL (:mod:`bentpipe_hdl.link.gap`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+
+__all__ = ["GAP_BITS", "LOG_BITS", "MAX_BER", "MIN_BER", "ErrorStart", "check_ber", "scale_of"]
+
+GAP_BITS = 56
+LOG_BITS = 16
+
+MIN_BER, MAX_BER = 1e-15, 1e-3
+
+
+def check_ber(what: str, ber: float) -> float:
+    """``ber``, if that is 0 or a ratio that the generator can do.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
+    if ber and not MIN_BER <= ber <= MAX_BER:
+        raise ValueError(f"{what}: a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
+    return ber
+
+
+def scale_of(rate: float) -> tuple[int, int]:
+    """``(mantissa, shift)`` of a bit error rate: the gap is ``(e * mantissa << 16) >> shift``, with ``e`` the
+    16-fraction-bit value of ``-log2(U)``.
+
+    Raises
+    ------
+    ValueError
+        The rate is not between 1e-15 and 1e-3.
+    """
+    if not MIN_BER <= rate <= MAX_BER:
+        raise ValueError(f"a bit error rate must be from 1e-15 to 1e-3, not {rate!r}")
+    scale = -math.log(2) / math.log1p(-rate)
+    mantissa, exponent = math.frexp(scale)  # scale = mantissa * 2**exponent, 0.5 <= mantissa < 1
+    return min(round(mantissa * (1 << 24)), (1 << 24) - 1), LOG_BITS + 16 + 24 - exponent
+
+
+class ErrorStart:
+    """Where a line's random errors start, from a seed and the line's name; the same for any kind of line."""
+
+    def __init__(self, seed: int, name: str):
+        digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+        self._draw = random.Random(digest)
+        self.state = int.from_bytes(digest[:8], "little") or 1
+
+    def gap(self, rate: float) -> int:
+        """Good bits before the first error."""
+        return min(int(math.log(1.0 - self._draw.random()) / math.log1p(-rate)), (1 << GAP_BITS) - 1)

@@ -1,0 +1,1 @@
+"""The network interface: AAL5 both ways."""
