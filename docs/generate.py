@@ -93,7 +93,7 @@ def _parameter_rows(found: Iterable[Parameter]) -> list[tuple[str, str, str]]:
 
 def experiments() -> str:
     """A section for each experiment of the catalogue: what it is, each parameter with its place, what was published."""
-    from bentpipe.experiment.load import catalogue
+    from bentpipe.experiment.catalogue import catalogue
 
     parts = []
     for name, path in catalogue().items():

@@ -13,6 +13,7 @@ numbers of seconds, octets, b/s: ``delay = "5 ps"``. The JSON Schema of a model 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -57,6 +58,7 @@ __all__ = [
     "Ber",
     "Cells",
     "Count",
+    "Length",
     "Number",
     "Pattern",
     "Ppm",
@@ -69,6 +71,7 @@ __all__ = [
     "Words",
     "from_document",
     "key_of",
+    "one_or_list",
     "quantity_of",
     "wrong",
 ]
@@ -131,6 +134,10 @@ class Quantity:
         """The same with another range, of numbers in the base unit or of texts with a unit; and other members."""
         low, high = (self.read(bound) if isinstance(bound, str) else bound for bound in (low, high))
         return dataclasses.replace(self, low=low, high=high, **changes)
+
+    def counting(self, things: str) -> Quantity:
+        """A whole number of these."""
+        return dataclasses.replace(self, name=things, read=functools.partial(_whole, things=things))
 
     def check(self, given: object, document: bool = False) -> Any:
         """The value in the base unit of what was given, in Python or in a document.
@@ -215,18 +222,39 @@ class Pattern:
         return {"type": "string", "pattern": f"^{self.form}$"}
 
 
+@dataclass(frozen=True)
+class Length:
+    """How many entries a list has: stands in its type; ``said`` is what is said of another, with ``{count}``."""
+
+    low: int
+    high: int
+    said: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._read, handler(source))
+
+    def _read(self, given: Any) -> Any:
+        if isinstance(given, tuple) and not self.low <= len(given) <= self.high:
+            raise wrong(self.said.format(count=len(given)))
+        return given
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(schema) | {"minItems": self.low, "maxItems": self.high}
+
+
+def one_or_list(given: object) -> str:
+    """Discriminates a value from a list of some: the types have the tags ``|one`` and ``|list``."""
+    return "|list" if isinstance(given, (list, tuple)) else "|one"
+
+
 def _whole(value: object, things: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected a whole number{f' of {things}' if things else ''}, not {kind_of(value)}")
     return value
 
 
-def _cells(value: object) -> int:
-    return _whole(value, "cells")
-
-
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise ValueError(f"expected a number, not {kind_of(value)}")
     return value
 
@@ -258,7 +286,7 @@ RATE: Final = Quantity(
 )
 """In bits of cells a second, to one cell a tick."""
 COUNT: Final = Quantity("whole number", _whole, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")
-CELLS: Final = dataclasses.replace(COUNT, name="cells", read=_cells)
+CELLS: Final = COUNT.counting("cells")
 NUMBER: Final = Quantity("number", _number, _same, -math.inf, math.inf)
 SHARE: Final = NUMBER.within(0.0, 1.0, name="share")
 PPM: Final = NUMBER.within(0.0, 1000.0, name="ppm", beyond="{given!r} ppm is out of range {low} to {high}")
@@ -316,7 +344,12 @@ class Settings(BaseModel):
         try:
             return handler(given)
         except ValidationError as error:
-            said = [cls._said(each) for each in error.errors(include_url=False)]
+            found = error.errors(include_url=False)
+            if any(
+                each["type"] == "extra_forbidden" for each in found
+            ):  # misspelt: that is said, and not what is missing
+                found = [each for each in found if each["type"] != "missing"]
+            said = [cls._said(each) for each in found]
             raise ValidationError.from_exception_data(cls.__name__, said) from None
 
     @classmethod

@@ -77,7 +77,7 @@ def _split(value: object, units: str) -> tuple[Decimal, str | None]:
 
 
 def _kind(value: object) -> str:
-    names = {bool: "true or false", dict: "a table", list: "a list", str: "a text"}
+    names = {bool: "true or false", dict: "a table", list: "a list", tuple: "a list", str: "a text"}
     return names.get(type(value), type(value).__name__)
 
 

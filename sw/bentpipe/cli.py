@@ -150,6 +150,8 @@ def _failed(error: Exception, verbose: int) -> int:
         _say(_one_line(error), error)
         for line in error.detail.splitlines():
             print(f"    {line}", file=sys.stderr)
+        for line in error.more:
+            print(f"bentpipe: {line}", file=sys.stderr)
         return error.exit_code
     from bentpipe_sim.errors import SimulationError
 
@@ -282,7 +284,7 @@ def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], fol
 
 
 def _list(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.load import catalogue, read_document
+    from bentpipe.experiment.catalogue import catalogue, read_document
     from bentpipe_hdl.units import format_time, parse_time
 
     rows = []
@@ -314,11 +316,11 @@ def _show(given: argparse.Namespace) -> int:
 
     experiment = load(given.name, given.settings, seed=given.seed, duration_ps=_length(given), quick=given.quick)
     if given.json:
-        from dataclasses import asdict
+        from bentpipe.experiment.schema import plain
 
-        data = asdict(experiment)
+        data = plain(experiment)
         data["configuration"] = data.pop("document")
-        data["cases"] = [asdict(case) for case in cases_of(given.name)]
+        data["cases"] = [{"name": c.name, "at": c.at, "settings": c.set} for c in cases_of(given.name)]
         return _json(data)
     from bentpipe.experiment.describe import describe
 

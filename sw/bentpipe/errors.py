@@ -16,10 +16,13 @@ class BentpipeError(Exception):
         What ``bentpipe`` exits with: 2 for wrong use, 1 for an experiment that failed.
     detail : str
         Lines to show below the message, such as the line of a script with a caret.
+    more : tuple of str
+        Further lines about the same file, each like the message.
     """
 
     exit_code: ClassVar[int] = 2
     detail: str = ""
+    more: tuple[str, ...] = ()
 
 
 class ConfigError(BentpipeError):

@@ -88,7 +88,7 @@ def test_runs_without_out_are_numbered(capsys, tmp_path):
 
 
 def test_a_file_of_ones_own_runs(capsys, tmp_path):
-    from bentpipe.experiment.load import find
+    from bentpipe.experiment.catalogue import find
 
     (tmp_path / "mine.toml").write_text(find("lan-1flow").read_text().replace('id = "lan-1flow"', 'id = "mine"'))
     assert main(["run", "mine.toml", "--quick"]) == 0
@@ -121,6 +121,14 @@ def test_wrong_use_is_one_line_and_exit_code_2(capsys, tmp_path, arguments, mess
     assert message in one_line(captured.err)
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_thing_that_is_wrong_with_a_file_is_a_line(capsys):
+    assert main(["show", "lan-1flow", "--set", "flow.0.sise=1", "--set", "hosts.mtu=3"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "bentpipe: --set hosts.mtu: 3 is out of range 104..65527 (in lan-1flow.toml)",
+        "bentpipe: --set flow.0.sise: unknown key; did you mean 'size'? (in lan-1flow.toml)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +316,7 @@ def test_version(capsys):
 def test_the_installed_command_imports_nothing_heavy_to_list():
     code = (
         "import sys; from bentpipe.cli import main; code = main(['list'])\n"
-        "heavy = {'matplotlib', 'pyarrow', 'numpy', 'rich', 'amaranth'} & set(sys.modules)\n"
+        "heavy = {'matplotlib', 'pydantic', 'pyarrow', 'numpy', 'rich', 'amaranth'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else code)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

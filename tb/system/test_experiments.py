@@ -2,10 +2,11 @@
 
 import pytest
 
-from bentpipe.experiment.load import find, load, read_document
+from bentpipe.experiment.catalogue import find, read_document
+from bentpipe.experiment.load import load
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.run import run_experiment
-from bentpipe.experiment.table import Source
+from bentpipe.experiment.source import Source
 from bentpipe.results.folder import RunFolder, read_run
 from bentpipe.results.tables import note_texts
 

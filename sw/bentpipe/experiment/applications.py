@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.experiment.table import Table
 from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:  # the applications themselves are host code, which reading an experiment doesn't need
@@ -23,7 +22,6 @@ __all__ = [
     "check_values",
     "make_application",
     "make_session",
-    "read_values",
     "settings_text",
 ]
 
@@ -34,7 +32,6 @@ UDP_WRITE: Final = 8192
 
 _TIMES: Final = ("exponential", "fixed")
 _MODES: Final = ("get", "put")
-_MAX_TIME_PS: Final = 10**15
 _PS_PER_S: Final = 10**12
 
 
@@ -141,32 +138,6 @@ APPLICATIONS: Final[dict[str, Kind]] = {
     )
 }
 """By name."""
-
-
-def read_values(table: Table, kind: Kind) -> dict[str, Any]:
-    """The settings of an application in a table of an experiment, each with its default where it isn't given."""
-    return {setting.name: _read(table, setting) for setting in kind.settings}
-
-
-def _read(table: Table, setting: Setting) -> Any:
-    name = setting.name
-    if setting.default is REQUIRED and name not in table:
-        raise table.error("", f"the key {name!r} is missing")
-    match setting.kind:
-        case "size":
-            return table.size(name, setting.default, high=MAX_SIZE)
-        case "time":
-            return table.time(name, setting.default, low=1, high=_MAX_TIME_PS)
-        case "rate":
-            return table.rate(name, setting.default)
-        case "sizes":
-            return table.bounds(name, lambda part: part.size(name, high=MAX_SIZE))
-        case "times":
-            return table.bounds(name, lambda part: part.time(name, low=1, high=_MAX_TIME_PS))
-        case "count":
-            return table.integer(name, setting.default, low=1, high=10**6)
-        case _:
-            return table.text(name, setting.default, choices=setting.choices)
 
 
 def check_values(kind: str, protocol: str, values: Mapping[str, Any], size: int | None) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bentpipe.experiment.applications import settings_text
-from bentpipe.experiment.cases import Case
+from bentpipe.experiment.document import CaseTable
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.results.tables import figure_text
@@ -33,7 +33,7 @@ def _order(e: Experiment, group: GroupSpec) -> str:
     return f"{'serial' if group.serial else 'parallel'}{delay} ({', '.join(parts)})"
 
 
-def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = ()) -> None:
+def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable] = ()) -> None:
     """Print network, channels, flows, cases and published figures."""
     from rich.table import Table
 
@@ -150,7 +150,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[Case] = (
             "Cases",
             ("case", "changes"),
             [
-                (case.name, "; ".join(f"{key} = {json.dumps(value)}" for key, value in case.settings.items()) or "-")
+                (case.name, "; ".join(f"{key} = {json.dumps(value)}" for key, value in case.set.items()) or "-")
                 for case in cases
             ],
         )
@@ -180,7 +180,7 @@ def _line_clocks(offsets: Sequence[float]) -> str:
 
 
 def _clock(host: HostSpec) -> str:
-    text = f"{host.clock_hz:g} Hz x {format_time(host.clock_cost_ps)}" if host.clock_hz else ""
+    text = f"{host.clock_hz:g} Hz x {format_time(host.clock_cost_ps or 0)}" if host.clock_hz else ""
     if host.clock_tolerance_ppm:
         text += f"{', ' if text else ''}± {host.clock_tolerance_ppm:g} ppm"
     return text or "-"

@@ -1,217 +1,134 @@
-"""The traffic of an experiment: ``[[flow]]`` tables, or a NetSpec script, to flows on virtual channels."""
+"""The traffic of an experiment: ``[[flow]]`` tables, and a NetSpec script, to flows on virtual channels."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment import tcp_options
-from bentpipe.experiment.applications import APPLICATIONS, check_values, read_values
-from bentpipe.experiment.layout import free_vci, shortest_path
-from bentpipe.experiment.schema import FlowSpec, GroupSpec, NetworkSpec, VcSpec
-from bentpipe.experiment.table import Source, Table
+from bentpipe.experiment.applications import UDP_WRITE, check_values
+from bentpipe.experiment.document import FLOWS, FlowTable, HostsTable, TrafficTable
+from bentpipe.experiment.layout import Channels, given_path, host_named, path_between, shortest_path
+from bentpipe.experiment.schema import FlowSpec, GroupSpec
+from bentpipe.experiment.source import Problems, Source, Wrong
+from bentpipe.experiment.tcp_options import make_config
+from bentpipe.hosts.udp import STAMP_OCTETS, datagram_octets
+from bentpipe.netspec.plan import Connection, Group, read_script
+from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.words import nearest
 
-__all__ = [
-    "FLOW_KEYS",
-    "HOST_COMMON",
-    "TRAFFIC_KEYS",
-    "given_path",
-    "host_name",
-    "path_between",
-    "read_flows",
-    "read_traffic",
-]
-
-_COMMON: Final = (
-    "name",
-    "source",
-    "sink",
-    "path",
-    "protocol",
-    "app",
-    "size",
-    "duration",
-    "datagram",
-    "start",
-    "cell_rate",
-    "vc",
-    "return_vc",
-    "tcp",
-)
-FLOW_KEYS: Final = tuple(dict.fromkeys((*_COMMON, *(s.name for kind in APPLICATIONS.values() for s in kind.settings))))
-TRAFFIC_KEYS: Final = ("netspec", "cell_rate")
-PROTOCOLS: Final = ("tcp", "udp")
-HOST_COMMON: Final = (
-    "profile",
-    "cost",
-    "send_cost",
-    "receive_cost",
-    "cost_spread",
-    "clock_hz",
-    "clock_cost",
-    "clock_tolerance",
-    "mtu",
-    "interface_queue",
-    "timer_phase",
-)
+__all__ = ["read_flows", "read_traffic"]
 
 
-def host_name(table: Table, key: str, network: NetworkSpec) -> str:
-    """The host that a key names."""
-    name = table.text(key)
-    names = [h.name for h in network.hosts]
-    if name not in names:
-        raise table.error(key, f"there is no host {name!r}{nearest(name, names)}")
-    return name
-
-
-def path_between(table: Table, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
-    """The shortest path between two hosts."""
-    if source == sink:
-        raise table.error("", f"source and sink are the same host, {source!r}")
-    path = shortest_path(network, source, sink)
-    if path is None:
-        raise table.error("", f"no lines lead from {source!r} to {sink!r}")
-    return path
-
-
-def given_path(table: Table, network: NetworkSpec) -> tuple[str, ...]:
-    """The nodes that ``path`` lists, from a host over switches to another host.
+def read_flows(
+    tables: tuple[FlowTable, ...], common: HostsTable, channels: Channels, problems: Problems
+) -> list[FlowSpec]:
+    """The flows of ``[[flow]]``; each without VCs of its own gets two.
 
     Raises
     ------
     ConfigError
-        No such node, no line from one to the next, or a node is passed twice: only a line in loop-back leads from a
-        switch to itself.
+        There is no such host, path or VC; another flow has the name or the VC; the application doesn't work so.
     """
-    path = table.items("path")
-    hosts = {h.name: h.port.switch for h in network.hosts}
-    joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
-    nodes = [*hosts, *(s.name for s in network.switches)]
-    for node in path:
-        if not isinstance(node, str) or node not in nodes:
-            raise table.error("path", f"there is no node {node!r}{nearest(str(node), nodes)}")
-    if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
-        raise table.error("path", "a path leads from a host over switches to another host")
-    for a, b in itertools.pairwise(path):
-        if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
-            loop = "; no line of it is in loop-back" if a == b else ""
-            raise table.error("path", f"no line joins {a!r} and {b!r}{loop}")
-    # A switch stands twice in a row where the path passes its looped line.
-    passed = [(node, len(list(times))) for node, times in itertools.groupby(path)]
-    if len({node for node, _ in passed}) != len(passed) or any(times > 2 for _, times in passed):
-        raise table.error("path", "a path passes a node once, and a line in loop-back once")
-    return tuple(path)
+    reader = _Reader(common, channels)
+    for index, table in enumerate(tables):
+        with problems.gathered():
+            reader.read(f"flow.{index}", table, f"flow{index + 1}")
+    problems.check()
+    return reader.flows
 
 
-def _flow_path(table: Table, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
-    """The way of a flow's data: its ``path``, or else the shortest."""
-    if "path" not in table:
-        return path_between(table, network, source, sink)
-    path = given_path(table, network)
-    if (path[0], path[-1]) != (source, sink):
-        raise table.error("path", f"leads from {path[0]!r} to {path[-1]!r}, the flow from {source!r} to {sink!r}")
-    for key in ("vc", "return_vc"):
-        if key in table:
-            raise table.error(key, "the VC has its own path; give either 'path' or 'vc' and 'return_vc'")
-    return path
+class _Reader:
+    def __init__(self, common: HostsTable, channels: Channels) -> None:
+        self.flows: list[FlowSpec] = []
+        self._common = common
+        self._channels = channels
+        self._hosts = {h.name: h for h in channels.network.hosts}
+        self._users: dict[int, str] = {}
 
-
-def _hosts_tcp(top: Table) -> tuple[Table, dict[str, Any]]:
-    common = top.sub("hosts", (*HOST_COMMON, "tcp"))
-    tcp = common.sub("tcp", tcp_options.known_keys())
-    tcp_options.note_defaults(tcp)
-    return common, tcp_options.read_options(tcp)
-
-
-def read_flows(top: Table, network: NetworkSpec, vcs: list[VcSpec], names: dict[str, int]) -> list[FlowSpec]:
-    """The flows of ``[[flow]]``; each without VCs of its own in ``vcs`` gets two, which are added there.
-
-    Parameters
-    ----------
-    names : dict
-        Index of each VC in ``vcs`` that was laid out by hand, by its name.
-    """
-    common, common_tcp = _hosts_tcp(top)
-    hosts = {h.name: h for h in network.hosts}
-    flows: list[FlowSpec] = []
-    users: dict[int, str] = {}
-    for index, table in enumerate(top.array("flow", FLOW_KEYS), 1):
-        name = table.text("name", f"flow{index}")
-        if name in [f.name for f in flows]:
-            raise table.error("name", f"there is a flow {name!r} already")
-        source, sink = (host_name(table, key, network) for key in ("source", "sink"))
-        path = _flow_path(table, network, source, sink)
-        ends = []
-        for key, way, rate in (
-            ("vc", path, table.rate("cell_rate", None)),
-            ("return_vc", tuple(reversed(path)), None),
-        ):
-            ends.append(_flow_vc(table, key, way, rate, name, vcs, names, users))
-        kind = APPLICATIONS[table.text("app", "ttcp", choices=tuple(APPLICATIONS))]
-        protocol = table.text("protocol", "tcp", choices=PROTOCOLS)
-        _check_keys(table, kind.name, protocol)
-        settings = read_values(table, kind)
-        datagram = table.size("datagram", None, high=65507)
-        size = None if table.data.get("size") == "endless" else table.size("size", None)
-        _check(table, kind.name, protocol, settings, size)
-        own_tcp = tcp_options.read_options(table.sub("tcp", tcp_options.known_keys()))
-        mtu = min(hosts[source].mtu, hosts[sink].mtu)
-        if protocol == "udp":
-            problem = udp_problem(kind.name, settings, size, datagram, mtu, hosts[source].interface_queue)
-            if problem:
-                raise table.error(problem[0] if problem[0] in table else "", problem[1])
-        flows.append(
+    def read(self, place: str, table: FlowTable, unnamed: str) -> None:
+        name = unnamed if table.name is None else table.name
+        if name in [f.name for f in self.flows]:
+            raise Wrong(f"{place}.name", f"there is a flow {name!r} already")
+        path = self._path(place, table)
+        source, sink = (self._hosts[end] for end in (path[0], path[-1]))
+        vc = self._vc(f"{place}.vc", table.vc, path, table.cell_rate_bps, name)
+        back = self._vc(f"{place}.return_vc", table.return_vc, path[::-1], None, f"{name}.return")
+        settings = {key: getattr(table, key) for key in table.settings()}
+        size = table.size if isinstance(table.size, int) else None
+        mtu = min(source.mtu, sink.mtu)
+        problem = problem_of(table.app, table.protocol, settings, size, table.datagram, mtu, source.interface_queue)
+        if problem:
+            key, what = problem
+            raise Wrong(f"{place}.{key}" if key in table.model_fields_set else place, what)
+        own = {} if table.tcp is None else table.tcp.given()
+        tcp = None
+        if table.protocol == "tcp":
+            tcp = make_config(self._common.tcp.given() | own, mtu, f"{place}.tcp" if own else "hosts.tcp")
+        self.flows.append(
             FlowSpec(
                 name=name,
-                source=source,
-                sink=sink,
-                protocol=protocol,
-                app=kind.name,
+                source=source.name,
+                sink=sink.name,
+                protocol=table.protocol,
+                app=table.app,
                 settings=settings,
                 size=size,
-                duration_ps=table.time("duration", None, low=1),
-                datagram=datagram,
-                start_ps=table.time("start", 0),
-                vc=ends[0],
-                return_vc=ends[1],
-                tcp=None
-                if protocol == "udp"
-                else tcp_options.make_config(common_tcp | own_tcp, mtu, table if own_tcp else common),
+                duration_ps=table.duration_ps,
+                datagram=table.datagram,
+                start_ps=table.start_ps,
+                vc=vc,
+                return_vc=back,
+                tcp=tcp,
             )
         )
-    return flows
+
+    def _path(self, place: str, table: FlowTable) -> tuple[str, ...]:
+        """The way of a flow's data: its ``path``, or else the shortest."""
+        network = self._channels.network
+        ends = tuple(host_named(f"{place}.{key}", getattr(table, key), network) for key in ("source", "sink"))
+        if table.path is None:
+            return path_between(place, network, *ends)
+        path = given_path(f"{place}.path", table.path, network)
+        if (path[0], path[-1]) != ends:
+            what = f"leads from {path[0]!r} to {path[-1]!r}, the flow from {ends[0]!r} to {ends[1]!r}"
+            raise Wrong(f"{place}.path", what)
+        return path
+
+    def _vc(self, key: str, name: str | None, path: tuple[str, ...], rate: int | None, own: str) -> int:
+        """The VC that is named, or a new one with the name ``own``."""
+        if name is None:
+            return self._channels.add(own, path, rate)
+        names = self._channels.names
+        if name not in names:
+            raise Wrong(key, f"there is no VC {name!r}{nearest(name, names)}")
+        index = names[name]
+        vc = self._channels.vcs[index]
+        flow = own.removesuffix(".return")
+        if rate is not None:
+            raise Wrong(f"{key.rpartition('.')[0]}.cell_rate", f"the VC {name!r} has its own cell rate")
+        if (vc.path[0], vc.path[-1]) != (path[0], path[-1]):
+            raise Wrong(key, f"the VC {name!r} leads from {vc.path[0]!r} to {vc.path[-1]!r}")
+        if index in self._users:
+            raise Wrong(key, f"the VC {name!r} is used twice: by {self._users[index]!r} and {flow!r}")
+        self._users[index] = flow
+        return index
 
 
-def _check_keys(table: Table, app: str, protocol: str) -> None:
-    """Keys that are known, but of another application or protocol."""
-    own = {s.name for s in APPLICATIONS[app].settings}
-    for key in table.data:
-        if key not in _COMMON and key not in own:
-            raise table.error(key, f"{app} has no such setting{nearest(key, own)}")
-    if protocol == "tcp" and "datagram" in table:
-        raise table.error("datagram", 'goes with protocol = "udp"')
-    if protocol == "udp" and "tcp" in table:
-        raise table.error("tcp", 'goes with protocol = "tcp"')
-
-
-def _check(table: Table, app: str, protocol: str, settings: Mapping[str, Any], size: int | None) -> None:
-    problem = check_values(app, protocol, settings, size)
-    if problem:
-        raise table.error(problem[0] if problem[0] in table else "", problem[1])
-
-
-def udp_problem(
-    app: str, settings: Mapping[str, Any], size: int | None, datagram: int | None, mtu: int, interface_queue: int
+def problem_of(
+    app: str,
+    protocol: str,
+    settings: Mapping[str, Any],
+    size: int | None,
+    datagram: int | None,
+    mtu: int,
+    interface_queue: int,
 ) -> tuple[str, str] | None:
-    """Why a flow can't run over UDP: the setting and the reason; None if it can."""
-    from bentpipe.experiment.applications import UDP_WRITE
-    from bentpipe.hosts.udp import STAMP_OCTETS, datagram_octets
-
+    """Why a flow can't run so, though each of its settings is right: the setting and the reason; None if it can."""
+    problem = check_values(app, protocol, settings, size)
+    if problem or protocol == "tcp":
+        return problem
     try:
         datagram_octets(datagram or 0, mtu)
         if app == "ttcp":
@@ -229,37 +146,9 @@ def udp_problem(
     return None
 
 
-def _flow_vc(
-    table: Table,
-    key: str,
-    path: tuple[str, ...],
-    rate: int | None,
-    flow: str,
-    vcs: list[VcSpec],
-    names: dict[str, int],
-    users: dict[int, str],
-) -> int:
-    if key not in table:
-        suffix = "" if key == "vc" else ".return"
-        vcs.append(VcSpec(f"{flow}{suffix}", path, 0, free_vci(vcs), rate, None, 0, None))
-        return len(vcs) - 1
-    name = table.text(key)
-    if name not in names:
-        raise table.error(key, f"there is no VC {name!r}{nearest(name, names)}")
-    index = names[name]
-    if rate is not None:
-        raise table.error("cell_rate", f"the VC {name!r} has its own cell rate")
-    if (vcs[index].path[0], vcs[index].path[-1]) != (path[0], path[-1]):
-        raise table.error(key, f"the VC {name!r} leads from {vcs[index].path[0]!r} to {vcs[index].path[-1]!r}")
-    if index in users:
-        raise table.error(key, f"the VC {name!r} is used twice: by {users[index]!r} and {flow!r}")
-    users[index] = flow
-    return index
-
-
 def read_traffic(
-    top: Table, network: NetworkSpec, vcs: list[VcSpec], folder: Path | None, numbered: int
-) -> tuple[list[FlowSpec], GroupSpec | None, str]:
+    table: TrafficTable, common: HostsTable, channels: Channels, source: Source, folder: Path | None, numbered: int
+) -> tuple[list[FlowSpec], GroupSpec, str]:
     """The flows of ``[traffic]``, their order, and the script.
 
     Between two hosts there is one VC each way, which all connections share, as IP over ATM has it (RFC 1577
@@ -271,20 +160,16 @@ def read_traffic(
         Where a script's file is looked for.
     numbered : int
         Flows there are already.
-    """
-    if "traffic" not in top:
-        return [], None, ""
-    table = top.sub("traffic", TRAFFIC_KEYS)
-    from bentpipe.netspec.plan import Connection, Group, read_script
 
-    script = _script(table, folder)
-    plan = read_script(script)
-    rate = table.rate("cell_rate", None)
-    common, common_tcp = _hosts_tcp(top)
+    Raises
+    ------
+    ConfigError
+        With line and column of the script.
+    """
+    script = _script(table, source, folder)
+    network = channels.network
     hosts = {h.name: h for h in network.hosts}
-    pairs: dict[tuple[str, str], int] = {}
-    for index, vc in reversed([*enumerate(vcs)]):
-        pairs[vc.path[0], vc.path[-1]] = index
+    pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)])}
     flows: list[FlowSpec] = []
 
     def host(connection: Connection, end: str) -> str:
@@ -298,8 +183,7 @@ def read_traffic(
             path = shortest_path(network, a, b)
             if path is None:
                 raise script.error(connection.place, f"no lines lead from {a!r} to {b!r}")
-            pairs[a, b] = len(vcs)
-            vcs.append(VcSpec(f"{a}-{b}", path, 0, free_vci(vcs), rate, None, 0, None))
+            pairs[a, b] = channels.add(f"{a}-{b}", path, table.cell_rate_bps)
         return pairs[a, b]
 
     def flow(connection: Connection) -> int:
@@ -307,22 +191,20 @@ def read_traffic(
         if a == b:
             raise script.error(connection.where("receive"), f"transmits to itself, {a!r}")
         mtu = min(hosts[a].mtu, hosts[b].mtu)
-        udp = connection.protocol == "udp"
-        settings = _defaults(connection.app, connection.settings)
-        problem = check_values(connection.app, connection.protocol, settings, connection.size)
-        if udp and problem is None:
-            problem = udp_problem(
-                connection.app, settings, connection.size, connection.datagram, mtu, hosts[a].interface_queue
-            )
+        settings = _with_defaults(connection.app, connection.settings)
+        problem = problem_of(
+            connection.app,
+            connection.protocol,
+            settings,
+            connection.size,
+            connection.datagram,
+            mtu,
+            hosts[a].interface_queue,
+        )
         if problem:
             raise script.error(connection.where("test"), problem[1])
-        options = dict(common_tcp)
-        if connection.variant is not None:
-            options["variant"] = connection.variant
-        if connection.send_buffer is not None:
-            options["send_buffer"] = connection.send_buffer
-        if connection.receive_buffer is not None:
-            options["receive_buffer"] = connection.receive_buffer
+        own = {key: getattr(connection, key) for key in ("variant", "send_buffer", "receive_buffer")}
+        options = common.tcp.given() | {key: value for key, value in own.items() if value is not None}
         flows.append(
             FlowSpec(
                 name=connection.name,
@@ -337,7 +219,7 @@ def read_traffic(
                 start_ps=connection.delay_ps,
                 vc=channel(connection, a, b),
                 return_vc=channel(connection, b, a),
-                tcp=None if udp else tcp_options.make_config(options, mtu, common),
+                tcp=make_config(options, mtu, "hosts.tcp") if connection.protocol == "tcp" else None,
             )
         )
         return numbered + len(flows) - 1
@@ -346,22 +228,28 @@ def read_traffic(
         members = [flow(m) if isinstance(m, Connection) else stage(m) for m in group.members]
         return GroupSpec(group.serial, group.delay_ps, tuple(members))
 
-    return flows, stage(plan), script.text
+    plan = stage(read_script(script))
+    return flows, plan, script.text
 
 
-def _script(table: Table, folder: Path | None) -> Any:
+def _with_defaults(app: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the defaults of the application for what is not given."""
+    fields = FLOWS[app].model_fields
+    given = {name: settings.get(name) for name in FLOWS[app].settings()}
+    return {name: fields[name].default if value is None else value for name, value in given.items()}
+
+
+def _script(table: TrafficTable, source: Source, folder: Path | None) -> Script:
     """The script of ``netspec``: in the file itself, or beside it."""
-    from bentpipe.netspec.syntax import Script
-
-    text = table.text("netspec")
+    text = table.netspec
     if "\n" in text or "{" in text:
-        return Script(text, table.source.name, _first_line(table.source))
-    given_here = "traffic.netspec" in table.source.overrides
+        return Script(text, source.name, _first_line(source))
+    given_here = "traffic.netspec" in source.overrides
     path = Path(text) if given_here or folder is None else folder / text
     try:
         return Script(path.read_bytes().decode("utf-8-sig"), path.name)
     except OSError as error:
-        raise table.error("netspec", f"{path}: {error.strerror or error}") from None
+        raise source.error(Wrong("traffic.netspec", f"{path}: {error.strerror or error}")) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
 
@@ -373,12 +261,3 @@ def _first_line(source: Source) -> int:
         return 1
     opening = source.text.splitlines()[line - 1].rstrip()
     return line + 1 if opening.endswith(('"""', "'''")) else line
-
-
-def _defaults(app: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the defaults of the application for what is not given."""
-    values = {}
-    for setting in APPLICATIONS[app].settings:
-        given = settings.get(setting.name)
-        values[setting.name] = setting.default if given is None else given
-    return values

@@ -1,15 +1,19 @@
-"""Virtual channels laid along the network: shortest paths, VPI/VCI numbers, clashes."""
+"""Virtual channels laid along the network: their paths, VPI/VCI numbers, clashes."""
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from bentpipe.experiment.document import VcTable
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
+from bentpipe.experiment.source import Problems, Wrong
+from bentpipe_hdl.ticks import MOST_VCS
+from bentpipe_hdl.words import nearest
 
-__all__ = ["FIRST_VCI", "clash", "directed_lines", "free_vci", "shortest_path"]
+__all__ = ["FIRST_VCI", "Channels", "directed_lines", "given_path", "shortest_path"]
 
 FIRST_VCI: Final = 32
 """VCIs below are reserved (I.361)."""
@@ -50,26 +54,118 @@ def shortest_path(network: NetworkSpec, source: str, sink: str) -> tuple[str, ..
     return None
 
 
+def path_between(key: str, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
+    """The shortest path between two hosts."""
+    if source == sink:
+        raise Wrong(key, f"source and sink are the same host, {source!r}")
+    path = shortest_path(network, source, sink)
+    if path is None:
+        raise Wrong(key, f"no lines lead from {source!r} to {sink!r}")
+    return path
+
+
+def given_path(key: str, path: tuple[str, ...], network: NetworkSpec) -> tuple[str, ...]:
+    """The nodes that a document lists, from a host over switches to another host.
+
+    Raises
+    ------
+    Wrong
+        No such node, no line from one to the next, or a node is passed twice: only a line in loop-back leads from a
+        switch to itself.
+    """
+    hosts = {h.name: h.port.switch for h in network.hosts}
+    joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
+    nodes = [*hosts, *(s.name for s in network.switches)]
+    for node in path:
+        if node not in nodes:
+            raise Wrong(key, f"there is no node {node!r}{nearest(node, nodes)}")
+    if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
+        raise Wrong(key, "a path leads from a host over switches to another host")
+    for a, b in itertools.pairwise(path):
+        if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
+            loop = "; no line of it is in loop-back" if a == b else ""
+            raise Wrong(key, f"no line joins {a!r} and {b!r}{loop}")
+    # A switch stands twice in a row where the path passes its looped line.
+    passed = [(node, len(list(times))) for node, times in itertools.groupby(path)]
+    if len({node for node, _ in passed}) != len(passed) or any(times > 2 for _, times in passed):
+        raise Wrong(key, "a path passes a node once, and a line in loop-back once")
+    return path
+
+
+def host_named(key: str, name: str, network: NetworkSpec) -> str:
+    """A host that a document names."""
+    names = [h.name for h in network.hosts]
+    if name not in names:
+        raise Wrong(key, f"there is no host {name!r}{nearest(name, names)}")
+    return name
+
+
 def directed_lines(path: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The pieces of a path, each with its direction."""
     return itertools.pairwise(path)
 
 
-def clash(vcs: Iterable[VcSpec], new: VcSpec) -> tuple[VcSpec, tuple[str, str]] | None:
-    """A VC that has the same VPI and VCI as ``new`` on a piece of line in the same direction, if there is one."""
-    pieces = set(directed_lines(new.path))
-    for vc in vcs:
-        if (vc.vpi, vc.vci) == (new.vpi, new.vci):
-            for piece in directed_lines(vc.path):
-                if piece in pieces:
-                    return vc, piece
-    return None
+class Channels:
+    """The virtual channels of an experiment: those laid out by hand, then one after the other what flows need.
 
+    Members
+    -------
+    vcs : list[VcSpec]
+    names : dict[str, int]
+        Indices of those laid out by hand.
+    """
 
-def free_vci(vcs: Sequence[VcSpec], start: int = FIRST_VCI) -> int:
-    """The lowest VCI from ``start`` on that no VC has with VPI 0, anywhere: a number names one VC in a trace."""
-    used = {vc.vci for vc in vcs if vc.vpi == 0}
-    vci = start
-    while vci in used:
-        vci += 1
-    return vci
+    def __init__(self, tables: Iterable[VcTable], network: NetworkSpec, problems: Problems) -> None:
+        self.network = network
+        self.vcs: list[VcSpec] = []
+        for index, table in enumerate(tables):
+            with problems.gathered():
+                self._lay(f"vc.{index}", table)
+        self.names = {vc.name: index for index, vc in enumerate(self.vcs)}
+        problems.check()
+
+    def _lay(self, key: str, table: VcTable) -> None:
+        if table.path is not None:
+            path = given_path(f"{key}.path", table.path, self.network)
+        else:
+            ends = (table.from_ or "", table.to or "")
+            source, sink = (
+                host_named(f"{key}.{k}", n, self.network) for k, n in zip(("from", "to"), ends, strict=True)
+            )
+            path = path_between(key, self.network, source, sink)
+        vc = VcSpec(
+            table.name, path, table.vpi, table.vci, table.cell_rate_bps, table.policy, table.limit, table.epd_threshold
+        )
+        if vc.name in [other.name for other in self.vcs]:
+            raise Wrong(f"{key}.name", f"there is a VC {vc.name!r} already")
+        pieces = set(directed_lines(path))
+        for other in self.vcs:
+            twice = (vc.vpi, vc.vci) == (other.vpi, other.vci)
+            a, b = next((piece for piece in directed_lines(other.path) if twice and piece in pieces), ("", ""))
+            if a:
+                what = f"VPI/VCI {vc.vpi}/{vc.vci} is used twice from {a} to {b}: by {other.name!r} and {vc.name!r}"
+                raise Wrong(f"{key}.vci", what)
+        self.vcs.append(vc)
+
+    def add(self, name: str, path: tuple[str, ...], cell_rate_bps: int | None) -> int:
+        """A channel with the lowest VCI that no VC has with VPI 0, anywhere: a number names one VC in a trace."""
+        used = {vc.vci for vc in self.vcs if vc.vpi == 0}
+        vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
+        self.vcs.append(VcSpec(name, path, 0, vci, cell_rate_bps, None, 0, None))
+        return len(self.vcs) - 1
+
+    def check(self, problems: Problems) -> None:
+        """The harness sets policy and limit of a VC once for its whole path: its switches must agree on them. No host
+        and no switch has more VCs than its node can have."""
+        for vc in self.vcs:
+            path = [s for s in self.network.switches if s.name in vc.path]
+            for key, own, instead in (("policy", vc.policy, "policy"), ("vc_limit", vc.limit, "limit")):
+                if not own and len({getattr(s, key) for s in path}) > 1:
+                    what = f"{' and '.join(s.name for s in path)} differ in {key}, but VC {vc.name!r} passes both"
+                    problems.found.append(Wrong("network.switches", f"{what}; give it its own {instead} in [[vc]]"))
+        passing = Counter(node for vc in self.vcs for node in vc.path)
+        for node in (*self.network.hosts, *self.network.switches):
+            if passing[node.name] > MOST_VCS:
+                what = f"{node.name} has {passing[node.name]} VCs, a node has {MOST_VCS} at most"
+                problems.found.append(Wrong("", what))
+        problems.check()

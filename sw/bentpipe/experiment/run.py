@@ -18,7 +18,7 @@ from bentpipe.experiment.build import Build, BuiltExperiment
 from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.progress import Progress, waiting
 from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.schema import Experiment, plain
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.signals import Interrupted, deferred
@@ -344,7 +344,7 @@ def _flow(report: Any) -> dict[str, Any]:
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
-    data = dataclasses.asdict(experiment)
+    data = plain(experiment)
     del data["document"], data["published"], data["description"], data["changes"]
     return data
 

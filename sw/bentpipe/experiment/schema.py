@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from bentpipe.hosts.settings import HostSettings
+from bentpipe_hdl.settings import Rate, Time
 
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
@@ -24,6 +29,7 @@ __all__ = [
     "RecordSpec",
     "SwitchSpec",
     "VcSpec",
+    "plain",
 ]
 
 
@@ -103,40 +109,17 @@ class LineSpec:
         return self.ends[0] == self.ends[1]
 
 
-@dataclass(frozen=True, slots=True)
-class HostSpec:
-    """A host with its interface and its processing cost a segment; None takes the profile's.
+class HostSpec(HostSettings):
+    """A host with its interface, and the line to its switch."""
 
-    Members
-    -------
-    cost_spread : float
-        Share of the cost by which a segment's differs from it at most.
-    clock_hz, clock_cost_ps : float, int
-        Clock interrupts a second, and the processor time of each.
-    clock_tolerance_ppm : float
-        By which its clock is off at most.
-    timer_phase_ps : int | None
-        When, in each 200 ms and 500 ms, the host's timers tick; None: spread evenly over the hosts.
-    line_clock_ppm : tuple[float, float]
-        How much faster than nominal the host's interface sends, and the switch's port to it.
-    """
-
-    name: str
-    port: Face
-    rate_bps: int
-    delay_ps: int
-    profile: str | None
-    send_cost_ps: int | None
-    receive_cost_ps: int | None
-    cost_spread: float
-    mtu: int
-    interface_queue: int
-    clock_hz: float = 0.0
-    clock_cost_ps: int = 0
-    clock_tolerance_ppm: float = 0.0
-    timer_phase_ps: int | None = None
-    line: str = "cell"
-    line_clock_ppm: tuple[float, float] = (0.0, 0.0)
+    name: str = Field(description="its name")
+    port: Face = Field(description="the switch's port that it is at")
+    rate_bps: Rate = Field(description="of its line")
+    delay_ps: Time = Field(description="of its line, one way")
+    line: str = Field(description="what carries its cells, as of a line between switches")
+    line_clock_ppm: tuple[float, float] = Field(
+        description="how much faster than nominal the host's interface sends, and the switch's port to it"
+    )
 
     @property
     def sonet(self) -> bool:
@@ -309,3 +292,14 @@ class Experiment:
 
     def host(self, name: str) -> HostSpec:
         return next(h for h in self.network.hosts if h.name == name)
+
+
+def plain(value: Any) -> Any:
+    """Members of dataclasses and models by name, down to values, as JSON has them."""
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value

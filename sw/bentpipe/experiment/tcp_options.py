@@ -7,80 +7,65 @@ their ``_ps``: ``rto_min = "1 s"``. A number is of octets, but for those that co
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from bentpipe.experiment.table import Table
+from pydantic import Field, create_model
+
+from bentpipe.experiment.source import Wrong
+from bentpipe.tcp.config import ACK_POLICIES, SACK_PIPES, TIMERS, VARIANTS, TcpConfig
+from bentpipe_hdl.settings import COUNT, SIZE, TIME, Settings, Words, key_of
 from bentpipe_hdl.units import format_time
 
-if TYPE_CHECKING:
-    from bentpipe.tcp.config import TcpConfig
+__all__ = ["TcpTable", "make_config", "options_text"]
 
-__all__ = ["known_keys", "make_config", "note_defaults", "options_text", "read_options"]
-
-_MAX_WINDOW: Final = 2**30 - 1
-_TIME: Final = "_ps"
+_WINDOW = Annotated[int, SIZE.within(1, 2**30 - 1)]
+_CHOICES: Final = {"variant": VARIANTS, "ack_policy": ACK_POLICIES, "timers": TIMERS, "sack_pipe": SACK_PIPES}
 _COUNTS: Final = {"initial_cwnd": "segments", "rto_min_ticks": "ticks"}
 
 
-def _members() -> dict[str, tuple[str, str]]:
-    """Key of the table: member of TcpConfig, its annotation."""
-    from bentpipe.tcp.config import TcpConfig
-
-    return {f.name.removesuffix(_TIME): (f.name, str(f.type)) for f in dataclasses.fields(TcpConfig) if f.init}
-
-
-def known_keys() -> tuple[str, ...]:
-    return ("window", *_members())
-
-
-def read_options(table: Table) -> dict[str, Any]:
-    """The members of TcpConfig that a ``tcp`` table gives; ``window`` gives both socket buffers."""
-    from bentpipe.tcp.config import VARIANTS
-
-    members = _members()
-    options: dict[str, Any] = {}
-    if "window" in table:
-        window = table.size("window", high=_MAX_WINDOW)
-        options |= {"send_buffer": window, "receive_buffer": window}
-    for key in table.data:
-        if key == "window":
-            continue
-        name, kind = members[key]
-        if name == "variant":
-            options[name] = table.text(key, choices=VARIANTS)
-        elif "bool" in kind:
-            options[name] = table.boolean(key)
-        elif "str" in kind:
-            options[name] = table.text(key)
-        elif name.endswith(_TIME):
-            options[name] = table.time(key)
-        elif name in _COUNTS:
-            options[name] = table.integer(key, things=_COUNTS[name])
-        else:
-            options[name] = table.size(key, low=0)
-    return options
+def _type(field: dataclasses.Field[Any]) -> Any:
+    name, kind = field.name, str(field.type)
+    if name in _CHOICES:
+        return Annotated[str, Words(lambda: dict.fromkeys(_CHOICES[name], ""))]
+    if "bool" in kind:
+        return bool
+    if name.endswith("_ps"):
+        return Annotated[int, TIME]
+    return Annotated[int, COUNT.counting(_COUNTS[name]) if name in _COUNTS else SIZE.within(0, SIZE.high)]
 
 
-def note_defaults(table: Table) -> None:
-    """Note TcpConfig's own defaults of what a ``tcp`` table, below which there is no other, doesn't give."""
-    from bentpipe.tcp.config import TcpConfig
+class _Common(Settings):
+    """TCP; a member that isn't given is None, and TcpConfig's own default holds."""
 
-    fields = {f.name: f for f in dataclasses.fields(TcpConfig) if f.init}
-    for key, (name, _) in _members().items():
-        default = fields[name].default
-        if key not in table and default is not dataclasses.MISSING:
-            table.note(key, default, format_time if name.endswith(_TIME) else None)
+    window: _WINDOW | None = Field(default=None, description="both socket buffers")
+
+    def given(self) -> dict[str, Any]:
+        """The members of TcpConfig that are given; ``window`` gives both socket buffers."""
+        options = {} if self.window is None else {"send_buffer": self.window, "receive_buffer": self.window}
+        return options | {name: getattr(self, name) for name in self.model_fields_set if name != "window"}
 
 
-def make_config(options: dict[str, Any], mtu: int, table: Table) -> TcpConfig:
-    """The TcpConfig of the options; ``table`` is where they came from."""
-    from bentpipe.tcp.config import TcpConfig
+if TYPE_CHECKING:
+    TcpTable = _Common
+else:
+    TcpTable = create_model(
+        "TcpTable",
+        __base__=_Common,
+        **{
+            field.name: (_type(field), Field(default=field.default, description="see TcpConfig"))
+            for field in dataclasses.fields(TcpConfig)
+            if field.init
+        },
+    )
 
+
+def make_config(options: dict[str, Any], mtu: int, place: str) -> TcpConfig:
+    """The TcpConfig of the options; ``place`` is where they came from."""
     try:
         config = TcpConfig(**options)
         config.segment_size(mtu)
     except ValueError as error:
-        raise table.error("tcp", str(error)) from None
+        raise Wrong(place, str(error)) from None
     return config
 
 
@@ -93,8 +78,6 @@ def options_text(config: TcpConfig) -> str:
             continue
         if isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")
-        elif field.name.endswith(_TIME):
-            words.append(f"{field.name.removesuffix(_TIME)} {format_time(value)}")
         else:
-            words.append(f"{field.name} {value}")
+            words.append(f"{key_of(field.name)} {format_time(value) if field.name.endswith('_ps') else value}")
     return ", ".join(words)

@@ -3,7 +3,8 @@
 import pytest
 
 from bentpipe.experiment.build import _host_config, build_network
-from bentpipe.experiment.load import catalogue, load
+from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.load import load
 from bentpipe_sim.network import Network
 
 

@@ -8,7 +8,7 @@ import pytest
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.build import build_network
 from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.table import Source
+from bentpipe.experiment.source import Source
 from unit.experiment.test_parse import TEXT
 
 

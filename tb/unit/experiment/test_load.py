@@ -7,7 +7,8 @@ import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.build import _host_config
-from bentpipe.experiment.load import apply_settings, catalogue, find, load, load_cases
+from bentpipe.experiment.catalogue import catalogue, find
+from bentpipe.experiment.load import apply_settings, load, load_cases
 from bentpipe.hosts.profiles import host_costs
 
 NAMES = ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows")

@@ -8,7 +8,7 @@ import pytest
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Face
-from bentpipe.experiment.table import Source
+from bentpipe.experiment.source import Source
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.tcp.config import TcpConfig
 
@@ -481,3 +481,49 @@ def test_hosts_that_no_line_joins_are_an_error():
 def test_quick_needs_to_be_declared():
     with pytest.raises(ConfigError, match="declares no 'quick'"):
         read(put("experiment.quick", ...), quick=True)
+
+
+def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_lines():
+    def change(d):
+        d["flow"][0]["sise"] = 1
+        d["network"]["lines"]["wan"] |= {"delay": "2 s", "ber": [0, "low"]}
+        d["experiment"]["seed"] = -1
+        del d["experiment"]["duration"]
+
+    with pytest.raises(ConfigError) as caught:
+        read(change)
+    assert [str(caught.value), *caught.value.more] == [
+        "two.toml:2: experiment: the key 'duration' is missing",
+        "two.toml:2: experiment.seed: -1 is out of range 0..4294967295",
+        "two.toml:17: network.lines.wan.delay: '2 s' is out of range 0 s to 1 s",
+        "two.toml:18: network.lines.wan.ber: expected a number, not 'low'",
+        "two.toml:36: flow.0.sise: unknown key; did you mean 'size'?",
+    ]
+
+
+def test_all_cross_references_that_lead_nowhere_are_said_at_once():
+    def change(d):
+        d["network"]["lines"]["wan"]["ends"] = ["west:9", "east:1"]
+        d["network"]["hosts"]["anna"]["port"] = "wst:0"
+        d["network"]["hosts"]["bert"]["clock_hz"] = 100
+
+    with pytest.raises(ConfigError) as caught:
+        read(change)
+    assert [text.partition(": ")[2] for text in (str(caught.value), *caught.value.more)] == [
+        "network.lines.wan.ends: switch 'west' has no port 9; its ports are 0..3",
+        "network.hosts.anna.port: there is no switch 'wst'; did you mean 'west'? known: east, west",
+        "network.hosts.bert.clock_hz: needs clock_cost: how long each of the interrupts takes",
+    ]
+    both = [{"source": "anna", "sink": "bret"}, {"source": "bert", "sink": "anna", "vc": "x"}]
+    with pytest.raises(ConfigError) as caught:
+        read(put("flow", both))
+    assert "there is no host 'bret'" in str(caught.value) and "there is no VC 'x'" in caught.value.more[0]
+
+
+def test_a_misspelt_key_is_not_said_to_be_missing_too():
+    def change(d):
+        d["experiment"]["durration"] = d["experiment"].pop("duration")
+
+    with pytest.raises(ConfigError) as caught:
+        read(change)
+    assert "unknown key; did you mean 'duration'?" in str(caught.value) and caught.value.more == ()

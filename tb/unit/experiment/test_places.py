@@ -2,9 +2,9 @@
 
 import pytest
 
-from bentpipe.experiment.load import catalogue, read_document
+from bentpipe.experiment.catalogue import catalogue, read_document
 from bentpipe.experiment.places import lines
-from bentpipe.experiment.table import Source
+from bentpipe.experiment.source import Source, Wrong
 
 TEXT = """# [no]
 a = \"\"\"
@@ -68,6 +68,6 @@ def test_every_key_of_the_catalogue_has_a_line_with_its_name(name):
 
 def test_an_error_names_the_line_of_the_key_or_of_the_table_around_it():
     source = Source("x.toml", TEXT)
-    assert str(source.error("f.1.g", "bad")) == "x.toml:18: f.1.g: bad"
-    assert str(source.error("f.0.h.missing", "bad")).startswith("x.toml:15: ")
-    assert str(source.error("missing", "bad")) == "x.toml: missing: bad"
+    assert str(source.error(Wrong("f.1.g", "bad"))) == "x.toml:18: f.1.g: bad"
+    assert str(source.error(Wrong("f.0.h.missing", "bad"))).startswith("x.toml:15: ")
+    assert str(source.error(Wrong("missing", "bad"))) == "x.toml: missing: bad"

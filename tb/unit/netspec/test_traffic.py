@@ -16,7 +16,7 @@ from bentpipe.experiment.applications import APPLICATIONS, make_application, mak
 from bentpipe.experiment.load import load
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment, GroupSpec
-from bentpipe.experiment.table import Source
+from bentpipe.experiment.source import Source
 from bentpipe.netspec.language import PROTOCOLS
 from bentpipe.results.tables import flow_tables
 from bentpipe.tcp.config import VARIANTS

@@ -1,0 +1,486 @@
+"""The document that an experiment is: every table and key with its unit, range, default, and what it says.
+
+This is the first of three steps from a file to an experiment: each table by itself. What one says of another is for
+:mod:`bentpipe.experiment.parse`, and what changes a document for :mod:`bentpipe.experiment.load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from bentpipe.experiment.applications import APPLICATIONS, MAX_SIZE, REQUIRED, Kind, Setting
+from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
+from bentpipe.experiment.schema import Face
+from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.hosts.settings import HostSettings
+from bentpipe_hdl.settings import (
+    BER,
+    CELLS,
+    COUNT,
+    NUMBER,
+    PPM,
+    RATE,
+    SIZE,
+    TIME,
+    Length,
+    Number,
+    Pattern,
+    Rate,
+    Settings,
+    Words,
+    key_of,
+    one_or_list,
+    quantity_of,
+    wrong,
+)
+from bentpipe_hdl.units import LINE_RATES
+from bentpipe_hdl.words import kind_of, nearest
+
+__all__ = ["METRICS", "SERIES", "CaseTable", "Document", "FlowTable", "HostTable", "HostsTable"]
+
+SERIES: Final = {
+    "goodput": "octets that the sink's application got (`FLOW.delivered`), from which plots make a rate",
+    "cwnd": "congestion window, octets",
+    "ssthresh": "slow-start threshold, octets",
+    "una": "oldest octet not acknowledged",
+    "rtt": "round trip as the sender smoothes it, ps",
+    "lost": "datagrams lost so far (UDP)",
+    "queue": "cells in each switch's buffer",
+    "drops": "cells dropped so far, of each switch by reason",
+    "events": "retransmissions, time-outs and what else happens to a flow, each with its time",
+    "segments": "an event for each data segment sent, and a plot of them; only if it is named",
+}
+"""What can be recorded."""
+
+METRICS: Final = {
+    "goodput": "octets delivered over the time that they took, of the flow or the mean of all",
+    "aggregate_goodput": "the sum of the flows' goodputs",
+    "fairness": "Jain's fairness index of the flows' goodputs",
+    "share": "the aggregate goodput's share of the best TCP rate over OC-3c, 134.513 Mb/s",
+    "sigma": "standard deviation of the flows' goodputs",
+    "none": "no figure of ours",
+}
+"""Figures of ours that a published one can be compared with."""
+
+_POLICIES = Literal["tail", "ppd", "epd"]
+_LINES = Literal["cell", "sonet"]
+_DELAY: Final = TIME.within(0, "1 s")
+_TOLERANCE: Final = PPM.within(0.0, MAX_CLOCK_TOLERANCE_PPM)
+_SHARE: Final = NUMBER.within(
+    0.0, 1.0, beyond="{given!r} is neither a number of cells nor a share of the buffer, 0.0 to 1.0"
+)
+_NUMBERS: Final = COUNT.within(1, 2**32 - 1, beyond="{given!r} is not a number from 1 on")
+_QUANTITIES: Final = {
+    "size": SIZE.within(1, MAX_SIZE),
+    "time": TIME.within(1, 10**15),
+    "rate": RATE,
+    "count": COUNT.within(1, 10**6),
+}
+
+Name = Annotated[str, Pattern(r"[\w-]+", "a name has letters, digits, - and _ only")]
+
+
+def _face(given: object) -> object:
+    if not isinstance(given, str):
+        raise wrong(f"expected a text, not {kind_of(given)}")
+    name, _, port = given.partition(":")
+    if not (name and port.isascii() and port.isdigit()):
+        raise wrong(f'{given!r} is not a port; write "switch:port", as "west:0"')
+    return Face(name, int(port))
+
+
+Port = Annotated[
+    Face, BeforeValidator(_face), WithJsonSchema({"type": "string", "pattern": r"^[\w-]+:\d+$", "title": "switch:port"})
+]
+
+
+class ExperimentTable(Settings):
+    """What the experiment is called, where it is from, how long it runs."""
+
+    id: Annotated[
+        str, Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "{given!r} is not a name of letters, digits, '.', '_' and '-'")
+    ] = Field(description="its name; run folders are called after it")
+    title: str = Field(description="a line that says what it is")
+    paper: str = Field(default="", description="the paper that it rebuilds")
+    figure: str = Field(default="", description="figure or table there")
+    description: str = Field(default="", description="what it shows, in some sentences")
+    duration_ps: Annotated[int, TIME.within("1 us", "100000 s")] = Field(description="simulated at most")
+    quick_ps: Annotated[int, TIME.within("1 us", "100000 s")] | None = Field(
+        default=None, description="simulated with `--quick`"
+    )
+    seed: Annotated[int, COUNT.within(0, 2**32 - 1)] = Field(default=1, description="of every random choice")
+    axis: str = Field(default="", description="what the places (`at`) of the cases are on")
+
+
+class SwitchTable(Settings):
+    """A switch: one network module with a shared cell buffer."""
+
+    ports: Annotated[
+        Annotated[int, COUNT.within(1, 16), Tag("|one")]
+        | Annotated[tuple[Rate, ...], Length(1, 16, "a switch has 1 to 16 ports, not {count}"), Tag("|list")],
+        Discriminator(one_or_list),
+    ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
+    buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(default=8192, description="the shared buffer")
+    policy: _POLICIES = Field(default="epd", description="tail drop, partial or early packet discard: of every VC")
+    epd_threshold: Annotated[
+        Annotated[int, CELLS, Tag("|cells")] | Annotated[float, _SHARE, Tag("|share")],
+        Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
+    ] = Field(
+        default=0.9,
+        description="EPD refuses frames from here on: cells of the buffer, or as `0.9` a share of it",
+    )
+    clp_threshold: Annotated[int, CELLS] = Field(
+        default=0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
+    )
+    vc_limit: Annotated[int, CELLS] = Field(default=0, description="cells that one VC may have queued; 0: no limit")
+    processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
+        default=5_000_000, description="from a cell's arrival to its queue"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if isinstance(self.epd_threshold, int) and self.epd_threshold > self.buffer_cells:
+            what = f"{self.epd_threshold} cells are more than the buffer's {self.buffer_cells}"
+            raise wrong(f"{what}; give a share of it, as 0.9, or fewer cells", "epd_threshold")
+        for key in ("clp_threshold", "vc_limit"):
+            if getattr(self, key) > self.buffer_cells:
+                raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
+        return self
+
+
+class LineTable(Settings):
+    """A line between two switches, both ways."""
+
+    ends: Annotated[tuple[Port, ...], Length(2, 2, "a line has two ends, not {count}")] = Field(
+        description="the two ports; the same twice: a line in loop-back, which brings back to the port what it sends"
+    )
+    rate_bps: Rate | None = Field(default=None, description="that of its ports unless given, else OC-3c")
+    delay_ps: Annotated[int, _DELAY] = Field(default=0, description="one way")
+    ber: Annotated[
+        Annotated[float, BER, Tag("|one")]
+        | Annotated[
+            tuple[Annotated[float, BER], ...],
+            Length(2, 2, "give one error ratio, or two: from the first end to the second, and back"),
+            Tag("|list"),
+        ],
+        Discriminator(one_or_list),
+    ] = Field(default=0, description="bit error ratio: one, or one from the first end to the second and one back")
+    line: _LINES | None = Field(default=None, description="as in `[network]`, for this line")
+    clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
+        default=None, description="as in `[network]`, for this line"
+    )
+    ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
+        default=0.0,
+        description="of a SONET line: its payload is so much slower at the first end, faster at the second",
+    )
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Bit error ratio out and back."""
+        out, back = self.ber if isinstance(self.ber, tuple) else (self.ber, self.ber)
+        return out, back
+
+
+class HostsTable(HostSettings):
+    """What all hosts share."""
+
+    cost_ps: Annotated[int, _DELAY] | None = Field(
+        default=None,
+        description="processor time of a segment sent and of one received where those aren't given",
+    )
+    tcp: TcpTable = Field(default=TcpTable(), description="the settings of TCP")
+
+
+class HostTable(HostSettings):
+    """A host, and its line to a switch; what isn't given is that of `[hosts]`.
+
+    A host's own profile goes before what `[hosts]` says of cost and clock.
+    """
+
+    port: Port = Field(description="the switch and its port that the host is at")
+    rate_bps: Rate = Field(default=LINE_RATES["OC-3c"], description="of its line")
+    delay_ps: Annotated[int, _DELAY] = Field(default=0, description="of its line, one way")
+    line: _LINES | None = Field(default=None, description="as in `[network]`, for its line")
+    line_clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
+        default=None, description="`clock_tolerance` of `[network]`, for its line"
+    )
+    cost_ps: Annotated[int, _DELAY] | None = Field(default=None, description="as in `[hosts]`")
+
+
+class NetworkTable(Settings):
+    """Switches, the lines between them, the hosts at them."""
+
+    line: _LINES = Field(
+        default="cell",
+        description="of all lines: `sonet` carries every byte of STS-3c or STS-12c frames, `cell` only cells",
+    )
+    clock_tolerance_ppm: Annotated[float, _TOLERANCE] = Field(
+        default=CLOCK_TOLERANCE_PPM,
+        description="by which lines' clocks are off at most; drawn from the seed, 0: exact clocks",
+    )
+    switches: dict[Name, SwitchTable] = Field(default={}, description="by name")
+    lines: dict[Name, LineTable] = Field(default={}, description="by name")
+    hosts: dict[Name, HostTable] = Field(default={}, description="by name")
+
+
+class VcTable(Settings):
+    """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
+
+    name: str = Field(description="for `vc` and `return_vc` of a flow, and for `[[loss]]`")
+    path: tuple[str, ...] | None = Field(default=None, description="host, switches, host; instead of `from` and `to`")
+    from_: str | None = Field(default=None, description="the host it leads from, on the shortest path")
+    to: str | None = Field(default=None, description="the host it leads to")
+    vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="on every line it passes")
+    vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="on every line it passes")
+    cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source; the line's rate unless given")
+    policy: _POLICIES | None = Field(default=None, description="instead of the switches'")
+    limit: Annotated[int, CELLS.within(0, 65535)] = Field(
+        default=0, description="that it may have queued in a switch; 0: the switches' `vc_limit`"
+    )
+    epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
+        default=None, description="EPD by the VC's own queue from here on; by the switch's buffer unless given"
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.path is not None and (self.from_ or self.to):
+            raise wrong("give either 'path' or 'from' and 'to'", "path")
+        for key, value in (("from", self.from_), ("to", self.to)):
+            if self.path is None and value is None:
+                raise wrong(f"the key {key!r} is missing")
+        return self
+
+
+class FlowTable(Settings):
+    """A flow: an application that sends from one host to another."""
+
+    name: str | None = Field(default=None, description="`flow1` and so on unless given")
+    source: str = Field(description="the host that sends")
+    sink: str = Field(description="the host that receives")
+    path: tuple[str, ...] | None = Field(
+        default=None,
+        description="the nodes from source to sink, in reverse for the way back; the shortest way unless given. A "
+        "switch stands twice in a row where the path passes its line in loop-back",
+    )
+    protocol: Literal["tcp", "udp"] = Field(default="tcp", description="what it runs over")
+    app: str = Field(default="ttcp", description="the application, whose settings stand beside these")
+    size: (
+        Annotated[
+            Annotated[int, SIZE, Tag("|size")] | Annotated[Literal["endless"], Tag("|endless")],
+            Discriminator(lambda given: "|endless" if given == "endless" else "|size"),
+        ]
+        | None
+    ) = Field(default=None, description="how much to send; endless unless given")
+    duration_ps: Annotated[int, TIME.within(1, TIME.high)] | None = Field(
+        default=None, description="when the application stops writing, counted from the connection"
+    )
+    datagram: Annotated[int, SIZE.within(1, 65507)] | None = Field(
+        default=None, description="octets of payload a datagram at most (UDP); as many as fit unless given"
+    )
+    start_ps: Annotated[int, TIME] = Field(default=0, description="when it begins")
+    cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source, of its own VC")
+    vc: str | None = Field(default=None, description="the VC laid out by hand that it takes")
+    return_vc: str | None = Field(default=None, description="the one back")
+    tcp: TcpTable | None = Field(default=None, description="what differs from `[hosts.tcp]`")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for key in ("vc", "return_vc"):
+            if self.path is not None and getattr(self, key) is not None:
+                raise wrong("the VC has its own path; give either 'path' or 'vc' and 'return_vc'", key)
+        if self.protocol == "tcp" and self.datagram is not None:
+            raise wrong('goes with protocol = "udp"', "datagram")
+        if self.protocol == "udp" and self.tcp is not None:
+            raise wrong('goes with protocol = "tcp"', "tcp")
+        return self
+
+    @classmethod
+    def unknown(cls, key: str) -> str:
+        own = cls.settings()
+        if own and any(key in model.settings() for model in FLOWS.values()):
+            (app,) = get_args(cls.model_fields["app"].annotation)
+            return f"{app} has no such setting{nearest(key, own)}"
+        return f"unknown key{nearest(key, [key_of(name) for model in FLOWS.values() for name in model.model_fields])}"
+
+    @classmethod
+    def settings(cls) -> list[str]:
+        """The application's own."""
+        return [name for name in cls.model_fields if name not in FlowTable.model_fields]
+
+
+def _in_order(given: tuple[int, int] | int) -> tuple[int, int]:
+    low, high = given if isinstance(given, tuple) else (given, given)
+    if high < low:
+        raise wrong("the bounds are the wrong way round")
+    return low, high
+
+
+def _bounds(one: Any) -> Any:
+    """The type of two bounds, or of one value that is both."""
+    length = Length(2, 2, "give one value, or a list of the lower and the upper bound")
+    both: Any = Union[Annotated[one, Tag("|one")], Annotated[tuple[one, ...], length, Tag("|list")]]  # noqa: UP007
+    return Annotated[both, Discriminator(one_or_list), AfterValidator(_in_order)]
+
+
+def _type(setting: Setting) -> Any:
+    """The type of an application's setting."""
+    quantity = _QUANTITIES.get(setting.kind.removesuffix("s"))
+    if quantity is None:
+        return Annotated[str, Words(lambda: dict.fromkeys(setting.choices, ""))]
+    one = Annotated[int, quantity]
+    return _bounds(one) if setting.kind.endswith("s") else one
+
+
+def _flow_model(kind: Kind) -> type[FlowTable]:
+    """The table of a flow of an application: what every flow has, and the application's settings."""
+    must = FlowTable.model_fields["app"].default != kind.name
+    members: dict[str, Any] = {
+        "app": (Literal[kind.name], Field(default=... if must else kind.name, description=kind.text))
+    }
+    for setting in kind.settings:
+        given = setting.default if setting.default is not REQUIRED else ...
+        kept = _type(setting) | None if given is None else _type(setting)
+        members[setting.name] = (kept, Field(default=given, description=setting.text))
+    return create_model(
+        f"{kind.name.title()}Flow", __base__=FlowTable, __doc__=f"`{kind.name}`: {kind.text}", **members
+    )
+
+
+FLOWS: Final = {kind.name: _flow_model(kind) for kind in APPLICATIONS.values()}
+"""The table of a flow by its application."""
+
+
+def _app_of(given: Any) -> str:
+    app = given.get("app", "ttcp") if isinstance(given, dict) else getattr(given, "app", "ttcp")
+    return f"|{app}"
+
+
+def _known_app(given: Any) -> Any:
+    app = given.get("app", "ttcp") if isinstance(given, dict) else "ttcp"
+    if not isinstance(app, str):
+        raise wrong(f"expected a text, not {kind_of(app)}", "app")
+    if app not in FLOWS:
+        raise wrong(f"unknown value {app!r}{nearest(app, FLOWS)}", "app")
+    return given
+
+
+if TYPE_CHECKING:
+    Flow = FlowTable
+else:
+    _ANY_FLOW = reduce(or_, [Annotated[model, Tag(f"|{app}")] for app, model in FLOWS.items()])
+    Flow = Annotated[_ANY_FLOW, Discriminator(_app_of), BeforeValidator(_known_app)]
+
+
+class TrafficTable(Settings):
+    """The flows of a NetSpec script, beside or instead of `[[flow]]`."""
+
+    netspec: str = Field(description="the script, or the name of its file")
+    cell_rate_bps: Rate | None = Field(default=None, description="pacing of the channels that are laid for it")
+
+
+class LossTable(Settings):
+    """PDUs or cells of a VC that a line loses."""
+
+    line: str = Field(description="where")
+    vc: str = Field(
+        description="whose; a flow's own VC is called as the flow, that of the other direction `NAME.return`"
+    )
+    pdus: tuple[Annotated[int, _NUMBERS], ...] = Field(
+        default=(), description="the numbers of the PDUs to lose, from 1 on; the first of a TCP flow is its SYN"
+    )
+    cells: tuple[Annotated[int, _NUMBERS], ...] = Field(default=(), description="or those of cells")
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if bool(self.pdus) == bool(self.cells):
+            raise wrong("give either 'pdus' or 'cells': the numbers of those to lose, from 1 on", "pdus")
+        return self
+
+
+class RecordTable(Settings):
+    """What is written down."""
+
+    interval_ps: Annotated[int, TIME.within("1 us", TIME.high)] = Field(
+        default=100 * 10**9, description="from a sample to the next"
+    )
+    what: tuple[Annotated[str, Words(lambda: SERIES, "series")], ...] = Field(
+        default=tuple(name for name in SERIES if name != "segments"), description="the series"
+    )
+    pcap: tuple[str, ...] = Field(default=(), description="captures: `KIND:PLACE`")
+
+
+class PublishedTable(Settings):
+    """A published figure to print beside ours."""
+
+    quantity: str = Field(description="what it is of")
+    case: str = Field(default="", description="the `[[case]]` that it is of, if there are any, else a text")
+    measured: Number | None = Field(default=None, description="the figure as measured")
+    predicted: Number | None = Field(default=None, description="the figure as predicted")
+    unit: str = Field(default="Mb/s", description="of both")
+    source: str = Field(default="", description="where it stands")
+    metric: str | None = Field(
+        default=None, description="the figure of ours beside it, or `FLOW.goodput`; by the quantity unless given"
+    )
+
+
+class CaseTable(Settings):
+    """A run of its own with some values changed."""
+
+    name: str = Field(description="of the case, and of its folder")
+    at: Number | None = Field(default=None, description="its place on the axis of the plot")
+    set: dict[str, Any] = Field(default={}, description="values by dotted key, as `--set` has them")
+
+
+class Cases(Settings, extra="ignore"):
+    """The cases of a document, and nothing else of it."""
+
+    case: tuple[CaseTable, ...] = Field(default=(), description="each a run of its own with some values changed")
+
+
+class Document(Cases, extra="forbid"):
+    """An experiment of bentpipe."""
+
+    experiment: ExperimentTable = Field(description="what it is called, where it is from, how long it runs")
+    network: NetworkTable = Field(description="switches, lines, hosts")
+    hosts: HostsTable = Field(default=HostsTable(), description="what all hosts share")
+    vc: tuple[VcTable, ...] = Field(default=(), description="virtual channels laid out by hand")
+    flow: tuple[Flow, ...] = Field(default=(), description="flows")
+    traffic: TrafficTable | None = Field(default=None, description="the flows of a script")
+    loss: tuple[LossTable, ...] = Field(default=(), description="losses to the cell")
+    record: RecordTable = Field(default=RecordTable(), description="what is written down")
+    published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
+
+
+def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
+    """What a document doesn't give, as one would write it there: dotted keys and values.
+
+    Tables in which something else holds then, those of hosts and TCP of flows, are left out.
+    """
+    for name, field in type(model).model_fields.items():
+        key = f"{above}.{key_of(name)}" if above else key_of(name)
+        value = getattr(model, name)
+        if isinstance(value, Settings):
+            if not isinstance(model, FlowTable):  # what [flow.tcp] doesn't say is that of [hosts.tcp]
+                yield from defaults(value, key)
+        elif name not in model.model_fields_set:
+            if value is not None and not (isinstance(model, HostTable) and name in HostSettings.model_fields):
+                quantity = quantity_of(field)
+                yield key, quantity.shown(value) if quantity else value
+        elif isinstance(value, (dict, tuple)):
+            for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+                if isinstance(inner, Settings):
+                    yield from defaults(inner, f"{key}.{part}")

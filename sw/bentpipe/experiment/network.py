@@ -1,0 +1,213 @@
+"""The network of a document: what is at which port, the rate of each, the clock of each, what a host is made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from bentpipe.experiment.clocks import draw_clocks
+from bentpipe.experiment.document import Document, HostsTable, HostTable, LineTable, NetworkTable, SwitchTable
+from bentpipe.experiment.schema import Face, HostSpec, LineSpec, NetworkSpec, SwitchSpec
+from bentpipe.experiment.source import Problems, Wrong
+from bentpipe.hosts.clock import clock_period_ps
+from bentpipe.hosts.profiles import profile
+from bentpipe.hosts.settings import HostSettings
+from bentpipe_hdl.settings import key_of, quantity_of
+from bentpipe_hdl.units import LINE_RATES, MAX_RATE_BPS, SONET_RATES, format_rate, format_time
+from bentpipe_hdl.words import nearest
+
+__all__ = ["read_network"]
+
+_COSTS: Final = ("send_cost_ps", "receive_cost_ps")
+_CLOCK: Final = ("clock_hz", "clock_cost_ps", "clock_tolerance_ppm")
+
+_OF_PROFILE: Final = dict(zip(_CLOCK, ("clock_hz", "clock_cost_ps", "clock_ppm"), strict=True))
+
+
+def read_network(document: Document, seed: int, problems: Problems) -> NetworkSpec:
+    """The network, its clocks drawn from the seed.
+
+    Raises
+    ------
+    ConfigError
+        There is no such port, or two things are at it; a rate that a port, a switch or SONET doesn't have; a host's
+        clock that leaves it no time.
+    """
+    table = document.network
+    if not table.switches:
+        raise problems.source.error(Wrong("network", "there is no switch ([network.switches.NAME])"))
+    ports = _Ports(table.switches)
+    lines = []
+    hosts = []
+    for name, line in table.lines.items():
+        with problems.gathered():
+            lines.append(_line(name, line, table, ports, seed))
+    for name, host in table.hosts.items():
+        with problems.gathered():
+            hosts.append(_host(name, host, document, ports, seed, problems.source.defaults))
+    if len(table.hosts) < 2:
+        problems.found.append(Wrong("network.hosts", "an experiment has two hosts and more ([network.hosts.NAME])"))
+    problems.check()
+    switches = []
+    for name, switch in table.switches.items():
+        with problems.gathered():
+            switches.append(_switch(name, switch, ports))
+    problems.check()
+    return NetworkSpec(tuple(switches), tuple(lines), tuple(hosts))
+
+
+class _Ports:
+    """The ports of the switches, and what is at them.
+
+    Members
+    -------
+    rates : dict[Face, int]
+        What each sends at.
+    coming, going : Counter
+        Bits of cells a second of all lines into each switch, and out of it.
+    """
+
+    def __init__(self, switches: dict[str, SwitchTable]) -> None:
+        self.counts = {name: s.ports if isinstance(s.ports, int) else len(s.ports) for name, s in switches.items()}
+        self._own = {
+            Face(name, port): rate
+            for name, switch in switches.items()
+            if isinstance(switch.ports, tuple)
+            for port, rate in enumerate(switch.ports)
+        }
+        every = (Face(name, port) for name, count in self.counts.items() for port in range(count))
+        self.rates = {face: self._own.get(face, LINE_RATES["OC-3c"]) for face in every}
+        self.coming: Counter[str] = Counter()
+        self.going: Counter[str] = Counter()
+        self._taken: dict[Face, str] = {}
+
+    def take(self, face: Face, place: str, key: str, rate: int | None) -> int:
+        """Attach a line to a port. What the port sends at is the line's rate unless it has its own."""
+        if face.switch not in self.counts:
+            raise Wrong(f"{place}.{key}", f"there is no switch {face.switch!r}{nearest(face.switch, self.counts)}")
+        if face not in self.rates:
+            last = self.counts[face.switch] - 1
+            raise Wrong(f"{place}.{key}", f"switch {face.switch!r} has no port {face.port}; its ports are 0..{last}")
+        if face in self._taken:
+            raise Wrong(f"{place}.{key}", f"port {face} is taken by {self._taken[face]}")
+        self._taken[face] = place
+        own = self._own.get(face)
+        if own is not None and rate is not None and own > rate:
+            what = f"port {face} sends at {format_rate(own)}, more than the line's {format_rate(rate)}"
+            raise Wrong(f"{place}.rate", what)
+        self.rates[face] = own or rate or LINE_RATES["OC-3c"]
+        self.going[face.switch] += self.rates[face]
+        return self.rates[face]
+
+
+def _kind(place: str, own: str | None, network: NetworkTable, rate: int) -> str:
+    """``line`` of a line, or of the whole network."""
+    kind = own or network.line
+    if kind == "sonet" and rate not in SONET_RATES:
+        key = f"{place}.line" if own else "network.line"
+        raise Wrong(key, f"{place} has {format_rate(rate)}; SONET is OC-3c or OC-12c")
+    return kind
+
+
+def _clocks(own: float | None, network: NetworkTable, seed: int, name: str) -> tuple[float, float]:
+    """The offsets of a line's two clocks in ppm, drawn from the seed within its tolerance or the network's."""
+    return draw_clocks(seed, name, network.clock_tolerance_ppm if own is None else own)
+
+
+def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed: int) -> LineSpec:
+    place = f"network.lines.{name}"
+    first, second = line.ends
+    faces = (first,) if first == second else (first, second)
+    sending = [ports.take(face, place, "ends", line.rate_bps) for face in faces]
+    rate = line.rate_bps or max(sending)
+    kind = _kind(place, line.line, network, rate)
+    if "ppm" in line.model_fields_set and kind != "sonet":
+        raise Wrong(f"{place}.ppm", 'a clock offset needs line = "sonet"')
+    if len(faces) == 1 and line.errors[0] != line.errors[1]:
+        raise Wrong(f"{place}.ber", "a line in loop-back has one direction, so one error ratio")
+    for face, far, own in zip(faces, reversed(faces), sending, strict=True):
+        ports.rates[face] = round(own * (1 - abs(line.ppm) * 1e-6))  # so that a slower payload takes all cells
+        ports.coming[far.switch] += own
+    clocks = _clocks(line.clock_tolerance_ppm, network, seed, name)
+    return LineSpec(name, (first, second), rate, line.delay_ps, line.errors, kind, line.ppm, clocks)
+
+
+def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
+    for cells, verb in ((ports.coming[name], "bring"), (ports.going[name], "take")):
+        if cells > MAX_RATE_BPS:
+            what = f"its lines {verb} up to {format_rate(cells)} of cells together, and a switch moves "
+            what += f"{format_rate(MAX_RATE_BPS)}: give it fewer lines, or slower ones"
+            raise Wrong(f"network.switches.{name}.ports", what)
+    share = table.epd_threshold
+    return SwitchSpec(
+        name=name,
+        port_rates_bps=tuple(ports.rates[Face(name, port)] for port in range(ports.counts[name])),
+        buffer_cells=table.buffer_cells,
+        policy=table.policy,
+        epd_threshold=int(table.buffer_cells * share) if isinstance(share, float) else share,
+        clp_threshold=table.clp_threshold,
+        vc_limit=table.vc_limit,
+        processing_delay_ps=table.processing_delay_ps,
+    )
+
+
+def _host(
+    name: str, host: HostTable, document: Document, ports: _Ports, seed: int, defaults: dict[str, Any]
+) -> HostSpec:
+    place = f"network.hosts.{name}"
+    if name in ports.counts:
+        raise Wrong(place, f"{name!r} is a switch already")
+    ports.take(host.port, place, "port", host.rate_bps)
+    ports.coming[host.port.switch] += host.rate_bps
+    values, places = _settings({place: host, "hosts": document.hosts}, defaults)
+    _check_clock(name, values, places)
+    return HostSpec(
+        name=name,
+        port=host.port,
+        rate_bps=host.rate_bps,
+        delay_ps=host.delay_ps,
+        line=_kind(place, host.line, document.network, host.rate_bps),
+        line_clock_ppm=_clocks(host.line_clock_tolerance_ppm, document.network, seed, name),
+        **values,
+    )
+
+
+def _settings(
+    tables: dict[str, HostTable | HostsTable], defaults: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings of a host, and the table that gives each of those that are given.
+
+    It is the first table that gives the setting itself, both costs at once, or a profile that has it. What none gives
+    is noted in ``defaults`` where the profile is that decides, or else in the last table.
+    """
+    values: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for name, field in HostSettings.model_fields.items():
+        value, place = 0 if name in _CLOCK else field.default, ""
+        for place, table in tables.items():
+            given = next((key for key in (name, *("cost_ps",) * (name in _COSTS)) if key in table.model_fields_set), "")
+            if given:
+                value, places[name] = getattr(table, given), place
+                break
+            if table.profile is not None and name in (*_COSTS, *_CLOCK):
+                value = None if name in _COSTS else getattr(profile(table.profile), _OF_PROFILE[name])
+                break
+        values[name] = value
+        if name not in places and value is not None:
+            quantity = quantity_of(field)
+            quantity = quantity_of(field)
+            defaults[f"{place}.{key_of(name)}"] = quantity.shown(value) if quantity else value
+    return values, places
+
+
+def _check_clock(host: str, values: dict[str, Any], places: dict[str, str]) -> None:
+    hz, cost_ps, ppm = (values[name] for name in _CLOCK)
+    hz_key, cost_key = (f"{places[name]}.{key_of(name)}" if name in places else "" for name in _CLOCK[:2])
+    if cost_ps and not hz and not hz_key:
+        raise Wrong(cost_key, "needs clock_hz: how many clock interrupts there are a second")
+    if hz and not cost_ps and not cost_key:
+        raise Wrong(hz_key, "needs clock_cost: how long each of the interrupts takes")
+    if hz and cost_ps >= clock_period_ps(hz, -ppm):
+        each = format_time(clock_period_ps(hz, 0.0))
+        what = f"an interrupt of {format_time(cost_ps)} each {each} leaves the processor of {host} no time"
+        raise Wrong(cost_key or hz_key, what)

@@ -1,0 +1,114 @@
+"""A document with the places of its keys, and the lines about what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from bentpipe.errors import ConfigError
+from bentpipe.experiment.places import lines
+from bentpipe_hdl.settings import Settings, from_document
+
+__all__ = ["Problems", "Source", "Wrong"]
+
+S = TypeVar("S", bound=Settings)
+
+
+class Wrong(Exception):
+    """What is wrong with a dotted key of a document."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(key, what)
+        self.key = key
+        self.what = what
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a document came from, for messages.
+
+    Members
+    -------
+    name : str
+        The file's name.
+    text : str
+        Its text, from which line numbers are found.
+    overrides : frozenset[str]
+        Dotted keys that came from ``--set`` and not from the file.
+    defaults : dict
+        What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
+    """
+
+    name: str
+    text: str = ""
+    overrides: frozenset[str] = field(default_factory=frozenset)
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+    def error(self, *found: Wrong) -> ConfigError:
+        """One error of all that was found, in the order of the lines; what the command line gave comes first."""
+        said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
+        first, *more = said
+        error = ConfigError(first)
+        error.more = tuple(more)
+        return error
+
+    def _said(self, wrong: Wrong) -> tuple[int, str]:
+        key = wrong.key
+        if any(key == o or o.startswith(f"{key}.") for o in self.overrides):
+            return 0, f"--set {key}: {wrong.what} (in {self.name})"
+        line = self.line(key)
+        place = f"{self.name}:{line}" if line else self.name
+        return line or 0, f"{place}: {key}: {wrong.what}" if key else f"{place}: {wrong.what}"
+
+    def line(self, key: str) -> int | None:
+        """The line of a dotted key, or of the nearest table around it; None if there is none."""
+        known = lines(self.text) if self.text else {}
+        while key and key not in known:
+            key = key.rpartition(".")[0]
+        return known.get(key)
+
+    def read(self, model: type[S], document: Mapping[str, Any]) -> S:
+        """A model of the document.
+
+        Raises
+        ------
+        ConfigError
+            A line with file, key and reason for each thing that is wrong with it.
+        """
+        try:
+            return from_document(model, document)
+        except ValidationError as error:
+            raise self.error(*(_wrong(e["loc"], e["msg"], e["input"]) for e in error.errors())) from None
+
+
+def _wrong(place: tuple[int | str, ...], what: str, given: object) -> Wrong:
+    """An error of a model; of a list of values the list's."""
+    parts = [str(part) for part in place if not str(part).startswith(("|", "["))]
+    if parts and isinstance(place[-1], int) and not isinstance(given, dict) and not what.startswith("expected a table"):
+        parts.pop()
+    return Wrong(".".join(parts), what)
+
+
+class Problems:
+    """Gathers what is wrong, so that it is said at once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: list[Wrong] = []
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """What is wrong in here is kept for later."""
+        try:
+            yield
+        except Wrong as wrong:
+            self.found.append(wrong)
+
+    def check(self) -> None:
+        """Raises :class:`ConfigError` if something was wrong."""
+        if self.found:
+            raise self.source.error(*self.found)

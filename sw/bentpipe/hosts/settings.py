@@ -1,0 +1,60 @@
+"""What can be set of a host."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM
+from bentpipe_hdl.settings import COUNT, NUMBER, PPM, TIME, Count, Settings, Words
+
+__all__ = ["HostSettings", "profile_titles"]
+
+_SPREAD: Final = NUMBER.within(0, 1, name="share", beyond="is a share of the cost, between 0 and 1 (0.05: within 5 %)")
+_HZ: Final = NUMBER.within(
+    1, MAX_CLOCK_HZ, or_zero=True, beyond="{given!r} is neither 0 nor in the range {low} to {high}"
+)
+_COST: Final = TIME.within(0, "1 s")
+_PPM: Final = PPM.within(0, MAX_CLOCK_PPM)
+_MTU: Final = COUNT.within(104, 65527)
+
+
+def profile_titles() -> dict[str, str]:
+    """The published hosts, by name."""
+    from bentpipe.hosts.profiles import load_profiles
+
+    return {name: profile.title for name, profile in load_profiles().items()}
+
+
+class HostSettings(Settings):
+    """A host. None where the profile decides, and is 0 without one."""
+
+    profile: Annotated[str, Words(profile_titles)] | None = Field(
+        default=None, description="a published host, which gives cost and clock where they aren't given"
+    )
+    send_cost_ps: Annotated[int, _COST] | None = Field(
+        default=None, description="processor time of a segment sent, ACKs and datagrams too; the profile's unless given"
+    )
+    receive_cost_ps: Annotated[int, _COST] | None = Field(
+        default=None, description="processor time of a segment received; the profile's unless given"
+    )
+    cost_spread: Annotated[float, _SPREAD] = Field(
+        default=0.0, description="share of the cost by which a segment's differs at most, drawn evenly for each"
+    )
+    clock_hz: Annotated[float, _HZ] | None = Field(
+        default=None, description="clock interrupts a second (BSD's hz), 0 for none; the profile's unless given"
+    )
+    clock_cost_ps: Annotated[int, _COST] | None = Field(
+        default=None, description="processor time of a clock interrupt; what costs nothing doesn't wait for it"
+    )
+    clock_tolerance_ppm: Annotated[float, _PPM] | None = Field(
+        default=None,
+        description="ppm that its clock is off at most, drawn once a host; timers and interrupts go by it",
+    )
+    mtu: Annotated[int, _MTU] = Field(default=9180, description="octets of an IP datagram, at most")
+    interface_queue: Count = Field(default=0, description="PDUs that wait for the interface at most; 0: no limit")
+    timer_phase_ps: Annotated[int, _COST] | None = Field(
+        default=None,
+        description="when BSD's timers tick in each 200 ms and 500 ms; spread evenly over the hosts unless given",
+    )
