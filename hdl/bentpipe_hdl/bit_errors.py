@@ -17,7 +17,7 @@ LOG_BITS = 16
 MIN_BER, MAX_BER = 1e-15, 1e-3
 
 
-def check_ber(what: str, ber: float) -> float:
+def check_ber(ber: float) -> float:
     """``ber``, if that is 0 or a ratio that the generator can do.
 
     Raises
@@ -26,7 +26,7 @@ def check_ber(what: str, ber: float) -> float:
         It is neither.
     """
     if ber and not MIN_BER <= ber <= MAX_BER:
-        raise ValueError(f"{what}: a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
+        raise ValueError(f"a bit error rate must be 0 or from 1e-15 to 1e-3, not {ber:g}")
     return ber
 
 

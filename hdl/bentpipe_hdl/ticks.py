@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MOST_VCS", "TICKS_A_SECOND", "TICK_PS", "cell_period", "ps_to_ticks", "ticks_to_ps"]
+__all__ = ["MOST_VCS", "TICKS_A_SECOND", "TICK_PS", "cell_period", "ps_to_ticks", "round_ticks", "ticks_to_ps"]
 
 _PS: Final = 53 * 10**12
 _TICKS: Final = 299_520_000
@@ -30,15 +30,23 @@ def ticks_to_ps(tick: int) -> int:
     return -(-tick * _PS // _TICKS)
 
 
-def cell_period(rate_bps: float) -> int:
-    """Ticks a cell of 53 octets takes at a rate of cells, in units of 2**-16 ticks.
+def round_ticks(ps: int) -> int:
+    """A duration as the nearest number of ticks."""
+    return ps_to_ticks(ps + 88475)
+
+
+def cell_period(rate_bps: float, clock_ppm: float = 0.0) -> int:
+    """Ticks a cell of 53 octets takes at a rate of cells, in units of 2**-16 ticks, by a clock so much too fast.
 
     Raises
     ------
     ValueError
-        The rate is not positive, so low that the period has more than 40 bits (below 9.4 kb/s), or more than one cell a
-        tick (2396.16 Mb/s).
+        The clock is further off than 1000 ppm. The rate is not positive, so low that the period has more than 40 bits
+        (below 9.4 kb/s), or more than one cell a tick (2396.16 Mb/s).
     """
+    if not -1000 <= clock_ppm <= 1000:
+        raise ValueError(f"a clock is from 1000 ppm slow to 1000 ppm fast, not {clock_ppm:g} ppm")
+    rate_bps *= 1 + clock_ppm * 1e-6
     if not rate_bps > 0:
         raise ValueError(f"a rate must be positive, not {rate_bps} b/s")
     period = round(424 * _TICKS * 65536 / (53 * rate_bps))

@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ def _cells(case: str) -> tuple[Network, list[str]]:
     if case != "overload":
         for flow in experiment.flows:
             nic = nics[flow.source]
-            nic.sends[vcs[flow.vc]]["period"] = nic.period * len(experiment.flows)
+            sent = nic.sends[vcs[flow.vc]]
+            nic.sends[vcs[flow.vc]] = replace(sent, period=nic.period * len(experiment.flows))
     network.start()
     lib, handle = network.lib, network.handle
     for key, flow in enumerate(experiment.flows):
@@ -126,7 +128,7 @@ def _sonet(sts: int) -> tuple[Network, list[str]]:
     network = Network(seed=1)
     rate = {3: 149_760_000, 12: 599_040_000}[sts]
     nics = [network.add_nic(name, rate) for name in ("left", "right")]
-    line = network.add_sonet_line("line", sts)
+    line = network.add_sonet_line("line", sts=sts)
     for end, nic in enumerate(nics):
         network.connect(nic, (line, end))
         network.connect((line, end), nic)

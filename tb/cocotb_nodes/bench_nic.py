@@ -18,6 +18,8 @@ from models.registers import addresses, written
 
 VCS = 64
 NIC = nic_registers(vcs=VCS)
+AT = {register.name: register.addr for register in NIC.registers}
+COUNTERS = ("tx_refused", "rx_unknown", "rx_hec", "rx_oam", "rx_over", "tx_cells", "rx_cells", "rx_pdus")
 CORNERS = [1, 2, 39, 40, 41, 44, 47, 48, 49, 87, 88, 89, 95, 96, 97, 136, 137]
 VERDICTS = [status for status in PduStatus if status not in (PduStatus.TIMEOUT, PduStatus.SENT)]
 
@@ -67,7 +69,7 @@ def check_segmentation(environment, pdus):
         for k, (cell, wanted) in enumerate(zip(got[vc], expected[vc], strict=False)):
             assert cell == wanted, f"VC {vc}, cell {k}"
         assert len(got[vc]) == len(expected[vc]), f"VC {vc}"
-    return {0x30000 + vc: len(cells) for vc, cells in expected.items()}
+    return {AT["tx_cells"] + vc: len(cells) for vc, cells in expected.items()}
 
 
 async def settle(environment, most):
@@ -101,7 +103,7 @@ async def segmentation(dut):
     await settle(environment, 10_000)
     running = False
     assert await watch > 100
-    await check_counters(environment, check_segmentation(environment, pdus) | {0x14: 0})
+    await check_counters(environment, check_segmentation(environment, pdus) | {AT["tx_refused"]: 0})
 
 
 @cocotb.test()
@@ -220,11 +222,11 @@ def check_reassembly(environment, max_sdu):
         over = max(0, model.vcs[vpi_vci(vc)]._cells - cells_of(limit))
         taken[vc] -= over
         strays["over"] += over
-    counters = {0x80: strays["unknown"], 0x81: strays["hec"], 0x82: strays["oam"], 0x83: strays["over"]}
+    counters = {AT[f"rx_{why}"]: strays[why] for why in ("unknown", "hec", "oam", "over")}
     tally = Counter((vc, result.status) for vc, result in expected)
     for vc in range(VCS):
-        counters |= {0x50000 + vc: taken[vc]}
-        counters |= {0x60000 + 8 * vc + status: tally[vc, status] for status in VERDICTS}
+        counters |= {AT["rx_cells"] + vc: taken[vc]}
+        counters |= {AT["rx_pdus"] + 8 * vc + status: tally[vc, status] for status in VERDICTS}
     return expected, counters
 
 
@@ -243,7 +245,7 @@ async def both_ways_at_once(dut):
     for pdu in pdus:
         environment.host.send(pdu)
     running = True
-    counters = addresses(NIC, "rx_unknown", "rx_hec", "rx_oam", "rx_over", "rx_cells", "rx_pdus")
+    counters = addresses(NIC, *(name for name in COUNTERS if name.startswith("rx")))
     rewrites = [write for write in settings(**values) if write[0] in addresses(NIC, "tx_period", "lookup")]
     watch = cocotb.start_soon(environment.watch(counters, rewrites, lambda: running))
     await settle(environment, 30_000)
@@ -321,11 +323,7 @@ async def reset_forgets_what_was_under_way(dut):
         clocks = iter(range(rng.randrange(20, 80 if environment.wide else 700)))
         await environment.until(lambda clocks=clocks: next(clocks, None) is None)
         await environment.reset()
-        addrs = [0x14, *range(0x80, 0x84)]
-        addrs += [
-            base + k for base, count in ((0x30000, VCS), (0x50000, VCS), (0x60000, 8 * VCS)) for k in range(count)
-        ]
-        await check_counters(environment, dict.fromkeys(addrs, 0))
+        await check_counters(environment, dict.fromkeys(addresses(NIC, *COUNTERS), 0))
         await environment.write(settings(max_sdu=max_sdu))
         environment.source.queue.extend(incoming(rng, max_sdu, 100))
         pdus = [Pdu(rng.randrange(VCS), rng.randbytes(rng.choice(CORNERS))) for _ in range(40)]

@@ -124,12 +124,13 @@ class Expected:
                 self.oam_in_cut_frames += vc.frame in (Frame.CUT, Frame.CORPSE, Frame.REFUSED)
 
     def counters(self):
-        found = {6: self.model.occupancy, 7: self.high_water}
+        at = {register.name: register.addr for register in SWITCH.registers}
+        found = {at["occupancy"]: self.model.occupancy, at["high_water"]: self.high_water}
         for port, drops in enumerate(self.model.port_drops):
-            found |= {0x80 + 2 * port: drops[Drop.UNKNOWN], 0x81 + 2 * port: drops[Drop.HEC]}
+            found |= {at["unknown"] + port: drops[Drop.UNKNOWN], at["hec"] + port: drops[Drop.HEC]}
         for index, vc in enumerate(self.model.vcs):
-            found |= {0x30000 + index: vc.accepted, 0x40000 + index: vc.sent}
-            found |= {0x50000 + 4 * index + k: vc.drops[reason] for k, reason in enumerate(REASONS)}
+            found |= {at["accepted"] + index: vc.accepted, at["departed"] + index: vc.sent}
+            found |= {at["dropped"] + 4 * index + k: vc.drops[reason] for k, reason in enumerate(REASONS)}
         return found
 
 
@@ -165,11 +166,9 @@ async def play(environment, model, clocks, cells, pause):
     assert found == expected.counters()
     assert while_busy == expected.high_water
     # Every cell that came in is accounted for, and none is left.
-    dropped = sum(found[0x50000 + k] for k in range(4 * len(model.vcs))) + sum(
-        found[0x80 + k] for k in range(2 * PORTS)
-    )
+    dropped = sum(found.get(addr, 0) for addr in addresses(SWITCH, "dropped", "unknown", "hec"))
     assert len(sent) == len(environment.sink.cells) + dropped
-    assert found[6] == 0
+    assert found[SWITCH["occupancy"].addr] == 0
     return expected
 
 

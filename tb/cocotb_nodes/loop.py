@@ -11,7 +11,8 @@ from cocotb.triggers import Timer
 
 from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
 from bentpipe_sim.interface import PduEvent, PduStatus
-from bentpipe_sim.network import Link, Network, Nic
+from bentpipe_sim.network import Network
+from bentpipe_sim.nodes import Link, Nic
 from bentpipe_sim.pattern import pattern
 
 MASK = (1 << 64) - 1

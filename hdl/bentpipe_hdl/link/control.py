@@ -1,18 +1,48 @@
-"""The link as software sees it: its registers."""
+"""The link as software sees it: its registers, its settings, its driver."""
 
 from __future__ import annotations
 
-from bentpipe_hdl.bit_errors import GAP_BITS
-from bentpipe_hdl.lookup_table import lookup_registers
-from bentpipe_hdl.registers import Field, Register, RegisterMap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-__all__ = ["ENTRIES", "VCS", "link_registers"]
+from pydantic import Field
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.bit_errors import GAP_BITS, ErrorStart, scale_of
+from bentpipe_hdl.driver import Balance, Driver
+from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.registers import Bus, Register, RegisterMap
+from bentpipe_hdl.settings import BER, TIME, Settings
+from bentpipe_hdl.ticks import round_ticks
+
+__all__ = ["ENTRIES", "VCS", "LinkDriver", "LinkSettings", "Losses", "link_registers"]
 
 VCS = 16
 """VCs of a link that can have losses."""
 
 ENTRIES = 256
 """Words of the lists of all VCs together, an end mark for each among them."""
+
+
+class LinkSettings(Settings):
+    """One direction of a line."""
+
+    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(0, description="of propagation")
+    ber: Annotated[float, BER] = Field(0.0, description="bit error ratio")
+
+    @property
+    def ticks(self) -> int:
+        """The delay in ticks, one at least."""
+        return max(1, round_ticks(self.delay_ps))
+
+
+@dataclass(frozen=True)
+class Losses:
+    """PDUs (or user cells) of a VC that a link takes out: their numbers, ascending from 1 on."""
+
+    pdus: bool
+    numbers: tuple[int, ...]
 
 
 def link_registers(*, delay_cells: int = 0) -> RegisterMap:
@@ -42,8 +72,70 @@ def link_registers(*, delay_cells: int = 0) -> RegisterMap:
             Register("dropped", 0x0086, "taken out by the lists", "ro", unit="cells"),
             Register(
                 "loss_vc", 0x10000, "a VC's list; its count starts again", "wo", 9, VCS,
-                fields=(Field("first", 0, 8, "place of its first number"), Field("pdus", 8, text="not cells")),
+                fields=(reg.Field("first", 0, 8, "place of its first number"), reg.Field("pdus", 8, text="not cells")),
             ),
             Register("losses", 0x20000, "numbers of lost cells or PDUs, 0 at the end", "wo", count=ENTRIES),
         ),
     )  # fmt: skip
+
+
+class LinkDriver(Driver):
+    """The software side of a link; ``delay_cells`` of its delay memory."""
+
+    kind = "link"
+
+    def __init__(self, bus: Bus, *, delay_cells: int = 0):
+        super().__init__(bus, link_registers(delay_cells=delay_cells))
+
+    def configure(
+        self, settings: LinkSettings, start: ErrorStart, losses: Mapping[tuple[int, int], Losses] | None = None
+    ) -> None:
+        """Write all settings of a link that was reset: where its errors start, and what it loses, by VPI and VCI.
+
+        Raises
+        ------
+        ValueError
+            There are losses for more than ``VCS`` VCs, or more numbers and ends of lists than ``ENTRIES``.
+        """
+        csr = self.csr
+        csr.delay = settings.ticks
+        self._lose(losses or {})
+        csr.seed = start.state
+        self.set_ber(settings.ber)
+        if settings.ber:
+            csr.gap = start.gap(settings.ber)
+
+    def _lose(self, losses: Mapping[tuple[int, int], Losses]) -> None:
+        if len(losses) > VCS or sum(len(lost.numbers) + 1 for lost in losses.values()) > ENTRIES:
+            raise ValueError(f"a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
+        csr, place = self.csr, 0
+        lookup_table(VCS, {(0, vpi, vci): index for index, (vpi, vci) in enumerate(losses)}).write(csr)
+        for index, lost in enumerate(losses.values()):
+            csr.loss_vc[index] = {"first": place, "pdus": lost.pdus}
+            for number in (*lost.numbers, 0):
+                csr.losses[place] = number
+                place += 1
+        csr.loss_enable = int(bool(losses))
+
+    def set_ber(self, ber: float) -> None:
+        """From now on the link has this bit error ratio, 0 or 1e-15 to 1e-3. The next cell passes unhurt, and behind it
+        the gap to the next error is one of the new ratio."""
+        if ber:
+            self.csr.error_mantissa, self.csr.error_shift = scale_of(ber)
+        self.csr.error_enable = int(ber > 0)
+
+    def counters(self) -> dict[str, Any]:
+        csr = self.csr
+        names = ("cells", "errored", "corrected", "rejected", "error_bits")
+        found: dict[str, Any] = {name: getattr(csr, name) for name in names}
+        return {**found, "drop_lost": csr.lost, "drop_listed": csr.dropped}
+
+    def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
+        now = self.counters()
+        yield Balance("cells in = counted", cells_in, now["cells"])
+        yield Balance("cells in = cells out + lost", cells_in, cells_out + now["drop_lost"] + now["drop_listed"])
+
+    def told(self) -> Iterator[tuple[str, int, int]]:
+        csr = self.csr
+        yield "cells told as hit", 0, csr.errored
+        yield "cells told as gone", 1, csr.lost + csr.dropped

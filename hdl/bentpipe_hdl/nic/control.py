@@ -1,14 +1,69 @@
-"""The network interface as software sees it: its registers."""
+"""The network interface as software sees it: its registers, its settings, its driver."""
 
 from __future__ import annotations
 
-from bentpipe_hdl.lookup_table import lookup_registers
-from bentpipe_hdl.registers import Field, Register, RegisterMap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-__all__ = ["VERDICTS", "nic_registers"]
+from pydantic import Field
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.driver import Balance, Driver
+from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.registers import Bus, Register, RegisterMap
+from bentpipe_hdl.settings import TIME, Settings
+from bentpipe_hdl.ticks import cell_period, round_ticks
+
+__all__ = ["VERDICTS", "NicDriver", "NicLine", "NicReceive", "NicSend", "NicSettings", "nic_registers"]
 
 VERDICTS = ("ok", "crc", "length", "lost_last", "overlength", "abort", "timeout")
 """How the reassembly of a PDU ended, in the order of the counters."""
+
+
+class NicSettings(Settings):
+    """A host's interface."""
+
+    reassembly_timeout_ps: Annotated[int, TIME.within(0, "380 s")] = Field(
+        0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
+    )
+
+
+@dataclass(frozen=True)
+class NicLine:
+    """An interface's line: its rate in bits of cells a second, by a clock so many ppm too fast; whether it's an NNI."""
+
+    rate_bps: float = 149_760_000
+    clock_ppm: float = 0.0
+    nni: bool = False
+
+    def period(self, rate_bps: float | None = None) -> int:
+        """Ticks a cell at the line's rate, or at another by the same clock, in units of 2**-16; ValueError if there is
+        no such rate."""
+        return cell_period(self.rate_bps if rate_bps is None else rate_bps, self.clock_ppm)
+
+
+@dataclass(frozen=True)
+class NicSend:
+    """A VC on which an interface sends: VPI, VCI, ticks a cell in units of 2**-16."""
+
+    vpi: int
+    vci: int
+    period: int
+
+
+@dataclass(frozen=True)
+class NicReceive:
+    """A VC on which an interface receives: VPI, VCI, octets of the largest SDU."""
+
+    vpi: int
+    vci: int
+    max_sdu: int
+
+    @property
+    def cells(self) -> int:
+        """Of the largest PDU."""
+        return (self.max_sdu + 8 + 47) // 48
 
 
 def nic_registers(*, vcs: int) -> RegisterMap:
@@ -31,7 +86,7 @@ def nic_registers(*, vcs: int) -> RegisterMap:
             Register("rx_over", 0x0083, "beyond the limit of their PDU", "ro", unit="cells"),
             Register(
                 "tx_header", 0x10000, "of a VC's cells; sets the VC up", "wo", count=vcs,
-                fields=(Field("clp", 0), Field("vci", 4, 16), Field("vpi", 20, 8), Field("gfc", 28, 4)),
+                fields=(reg.Field("clp", 0), reg.Field("vci", 4, 16), reg.Field("vpi", 20, 8), reg.Field("gfc", 28, 4)),
             ),
             Register("tx_period", 0x20000, "a cell of a VC takes (PCR)", "wo", 40, vcs, "ticks / 2**16"),
             Register("tx_cells", 0x30000, "sent, a VC", "ro", count=vcs, unit="cells"),
@@ -40,3 +95,55 @@ def nic_registers(*, vcs: int) -> RegisterMap:
             Register("rx_pdus", 0x60000, f"PDUs of a VC: {', '.join(VERDICTS)}", "ro", count=8 * vcs),
         ),
     )  # fmt: skip
+
+
+class NicDriver(Driver):
+    """The software side of a NIC with so many VCs each way."""
+
+    kind = "nic"
+
+    def __init__(self, bus: Bus, *, vcs: int):
+        super().__init__(bus, nic_registers(vcs=vcs))
+        self._sends: Mapping[int, NicSend] = {}
+        self._receives: Mapping[int, NicReceive] = {}
+
+    def configure(
+        self, settings: NicSettings, line: NicLine, sends: Mapping[int, NicSend], receives: Mapping[int, NicReceive]
+    ) -> None:
+        """Write all settings of a NIC that was reset; VCs by their index."""
+        csr, period, timeout = self.csr, line.period(), settings.reassembly_timeout_ps
+        self._sends, self._receives = sends, receives
+        csr.line_period = period
+        csr.tolerance = period + 0xFFFF >> 16
+        csr.nni = int(line.nni)
+        csr.rx_timeout = max(1, round_ticks(timeout)) if timeout else 0
+        for index, send in sends.items():
+            csr.tx_header[index] = {"vpi": send.vpi & 0xFF, "gfc": send.vpi >> 8, "vci": send.vci}
+            csr.tx_period[index] = send.period
+        for index, receive in receives.items():
+            csr.rx_limit[index] = receive.cells
+        entries = {(0, receive.vpi, receive.vci): index for index, receive in receives.items()}
+        lookup_table(csr.map.shape["vcs"], entries).write(csr)
+
+    def received(self, index: int) -> int:
+        """PDUs received whole on a VC."""
+        return self.csr.rx_pdus[8 * index + VERDICTS.index("ok")]
+
+    def counters(self) -> dict[str, Any]:
+        csr = self.csr
+        return {
+            "tx_cells": [csr.tx_cells[vc] for vc in self._sends],
+            "tx_refused": csr.tx_refused,
+            "rx_cells": [csr.rx_cells[vc] for vc in self._receives],
+            "drop_unknown": csr.rx_unknown,
+            "drop_hec": csr.rx_hec,
+            "drop_oam": csr.rx_oam,
+            "drop_overlength": csr.rx_over,
+            **{f"pdus_{name}": [csr.rx_pdus[8 * vc + k] for vc in self._receives] for k, name in enumerate(VERDICTS)},
+        }
+
+    def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
+        now = self.counters()
+        drops = sum(value for name, value in now.items() if name.startswith("drop_"))
+        yield Balance("cells in = taken + dropped", cells_in, sum(now["rx_cells"]) + drops)
+        yield Balance("cells sent = cells out", sum(now["tx_cells"]), cells_out)

@@ -1,12 +1,28 @@
-"""A SONET line as software sees it: its registers, and those of the terminals at its ends."""
+"""A SONET line as software sees it: its registers and those of the terminals at its ends, its settings, its driver."""
 
 from __future__ import annotations
 
-from bentpipe_hdl.bit_errors import GAP_BITS
-from bentpipe_hdl.registers import Field, Register, RegisterMap
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.bit_errors import GAP_BITS, ErrorStart, scale_of
+from bentpipe_hdl.driver import Balance, Driver, wrapped
+from bentpipe_hdl.registers import Bus, Register, RegisterMap
+from bentpipe_hdl.settings import BER, NUMBER, Settings
 from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS, FORCE, FRAMER_SETTINGS, RECEIVED
 
-__all__ = ["AFTER_RESET", "TERMINAL", "WAITING", "WAITING_MOVES", "sonet_registers"]
+__all__ = [
+    "AFTER_RESET",
+    "TERMINAL",
+    "WAITING",
+    "WAITING_MOVES",
+    "SonetDriver",
+    "SonetSettings",
+    "sonet_registers",
+]
 
 WAITING = 16
 """Cells that wait at an end of a line, at most."""
@@ -17,7 +33,26 @@ WAITING_MOVES = 16
 AFTER_RESET = {"sef": 1, "lop_p": 1}
 """Defects that stand after reset: frame and pointer are still to be found."""
 
-_DEFECTS = tuple(Field(alarm.name, k, text=alarm.title) for k, alarm in enumerate(ALARMS))
+STOPPING = ("los", "sef", "lof", "ais_l", "ais_p", "lop_p", "uneq_p", "ocd")
+"""Defects while which cells don't arrive."""
+
+DRIFT_PER_PPM = 13136.56
+"""Of the register ``drift``."""
+
+
+class SonetSettings(Settings):
+    """A line with its SONET framing, both ways; without propagation delay."""
+
+    sts: Literal[3, 12] = Field(3, description="STS-3c or STS-12c")
+    ber: tuple[Annotated[float, BER], Annotated[float, BER]] = Field(
+        (0.0, 0.0), description="bit error ratio from end 0 to end 1, and back"
+    )
+    ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
+        0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
+    )
+
+
+_DEFECTS = tuple(reg.Field(alarm.name, k, text=alarm.title) for k, alarm in enumerate(ALARMS))
 _SENT = {"e1": 0x20, "f1": 0x21, "e2": 0x22, "k1": 0x23, "k2": 0x24, "s1": 0x25, "c2": 0x26, "f2": 0x27}
 _SENT |= {"h4": 0x28, "z3": 0x29, "z4": 0x2A, "n1": 0x2B, "ss": 0x2C}
 _SENT |= {"dcc1": 0x2D, "dcc2": 0x2E, "dcc3": 0x2F, "dcc4": 0x30}
@@ -40,30 +75,30 @@ TERMINAL = RegisterMap(
         Register(
             "state", 0x03, "State of the receiver.", "ro",
             fields=(
-                Field("cells", 0, 2, "0 HUNT, 1 PRESYNC, 2 SYNC"),
-                Field("rdi_p_code", 4, 3, "G1 bits 5 to 7 as 10 frames agreed"),
-                Field("pointer", 8, 10, "received pointer"),
-                Field("sent_pointer", 20, 10, "pointer sent"),
-                Field("in_frame", 31),
+                reg.Field("cells", 0, 2, "0 HUNT, 1 PRESYNC, 2 SYNC"),
+                reg.Field("rdi_p_code", 4, 3, "G1 bits 5 to 7 as 10 frames agreed"),
+                reg.Field("pointer", 8, 10, "received pointer"),
+                reg.Field("sent_pointer", 20, 10, "pointer sent"),
+                reg.Field("in_frame", 31),
             ),
         ),
         Register("latch", 0x04, "Copies the counters and clears them.", "wo", on_write="any value"),
         Register(
             "mode", 0x08, "What is done by itself.", width=12, reset=0b11,
             fields=(
-                Field("auto_rdi", 0, text="send RDI-L and RDI-P (1 after reset)"),
-                Field("auto_rei", 1, text="send REI-L and REI-P (1 after reset)"),
-                Field("tim_s", 2, text="compare J0"),
-                Field("tim_p", 3, text="compare J1"),
-                Field("j0_sent_form", 4, 2, "0 one byte, 1 sixteen, 2 sixty-four"),
-                Field("j1_sent_form", 6, 2, "the same"),
-                Field("j0_form", 8, 2, "the same, expected"),
-                Field("j1_form", 10, 2, "the same, expected"),
+                reg.Field("auto_rdi", 0, text="send RDI-L and RDI-P (1 after reset)"),
+                reg.Field("auto_rei", 1, text="send REI-L and REI-P (1 after reset)"),
+                reg.Field("tim_s", 2, text="compare J0"),
+                reg.Field("tim_p", 3, text="compare J1"),
+                reg.Field("j0_sent_form", 4, 2, "0 one byte, 1 sixteen, 2 sixty-four"),
+                reg.Field("j1_sent_form", 6, 2, "the same"),
+                reg.Field("j0_form", 8, 2, "the same, expected"),
+                reg.Field("j1_form", 10, 2, "the same, expected"),
             ),
         ),
         Register(
             "force", 0x09, "Wrong on purpose, as long as set.", width=len(FORCE),
-            fields=tuple(Field(name, k, text=text) for k, (name, text) in enumerate(FORCE.items())),
+            fields=tuple(reg.Field(name, k, text=text) for k, (name, text) in enumerate(FORCE.items())),
         ),
         Register("hec_mask", 0x0A, "Added to the HEC of each cell sent.", width=8),
         Register("c2_expected", 0x0B, "Signal label that is right; 13 hex after reset.", width=8, reset=0x13),
@@ -79,20 +114,20 @@ TERMINAL = RegisterMap(
             f"{WAITING_MOVES} of them; what comes then is refused, and counted.",
             "wo",
             fields=(
-                Field("increment", 0), Field("decrement", 1), Field("jump", 2, text="to `target`, with NDF"),
-                Field("target", 16, 10),
+                reg.Field("increment", 0), reg.Field("decrement", 1),
+                reg.Field("jump", 2, text="to `target`, with NDF"), reg.Field("target", 16, 10),
             ),
             on_write="the movement is asked for",
         ),
         Register(
             "moves", 0x0E, "What became of `move`.", "ro",
-            fields=(Field("waiting", 0, 5), Field("refused", 16, 16, "wraps")),
+            fields=(reg.Field("waiting", 0, 5), reg.Field("refused", 16, 16, "wraps")),
         ),
         Register(
             "trace", 0x10, "Writes a byte of a trace message.", "wo",
             fields=(
-                Field("byte", 0, 8), Field("index", 8, 6),
-                Field("message", 16, 2, "0 J0 sent, 1 J1 sent, 2 J0 expected, 3 J1 expected"),
+                reg.Field("byte", 0, 8), reg.Field("index", 8, 6),
+                reg.Field("message", 16, 2, "0 J0 sent, 1 J1 sent, 2 J0 expected, 3 J1 expected"),
             ),
             on_write="the byte is written",
         ),
@@ -128,7 +163,7 @@ def sonet_registers(*, sts: int) -> RegisterMap:
             Register(f"burst_{to}", base + 0x08, "inverts so many", width=16, unit="words"),
             Register(
                 f"flip_{to}", base + 0x09, "inverts a bit of the frame when it passes",
-                fields=(Field("bit", 0, 16, "0 the first of the word on the line"), Field("word", 16, 16)),
+                fields=(reg.Field("bit", 0, 16, "0 the first of the word on the line"), reg.Field("word", 16, 16)),
             ),
             Register(f"loss_{to}", base + 0x0A, "zeros for so many: loss of signal", unit="words"),
             Register(
@@ -158,3 +193,108 @@ def sonet_registers(*, sts: int) -> RegisterMap:
         ),
         {"end0": (0x1000, TERMINAL), "end1": (0x2000, TERMINAL)},
     )  # fmt: skip
+
+
+class SonetDriver(Driver):
+    """The software side of a line of ``sts`` STS-1."""
+
+    kind = "sonet"
+
+    def __init__(self, bus: Bus, *, sts: int):
+        super().__init__(bus, sonet_registers(sts=sts))
+        self._ends = (self.csr.end0, self.csr.end1)
+
+    def configure(self, settings: SonetSettings, starts: Sequence[ErrorStart]) -> None:
+        """Write all settings of a line that was reset: of each way, where its errors start."""
+        drift = round(settings.ppm * DRIFT_PER_PPM)
+        for end, offset in zip(self._ends, (drift, -drift), strict=True):
+            end.drift = offset & 0xFFFFFF
+            end.changed = (1 << len(ALARMS)) - 1
+        for way, (ratio, start) in enumerate(zip(settings.ber, starts, strict=True)):
+            self._put("state", way, start.state)
+            self.set_ber(way, ratio)
+            if ratio:
+                self._put("gap", way, start.gap(ratio))
+
+    def _put(self, name: str, way: int, value: int) -> None:
+        setattr(self.csr, f"{name}_{way}{1 - way}", value)
+
+    def _get(self, name: str) -> list[int]:
+        return [getattr(self.csr, f"{name}_{way}{1 - way}") for way in range(2)]
+
+    def set_ber(self, way: int, ber: float) -> None:
+        """From now on the line from end ``way`` has this bit error ratio, 0 or 1e-15 to 1e-3. The next word passes
+        unhurt, and behind it the gap to the next error is one of the new ratio."""
+        if ber:
+            for name, value in zip(("mantissa", "shift"), scale_of(ber), strict=True):
+                self._put(name, way, value)
+        self._put("random", way, int(ber > 0))
+
+    def latch(self) -> None:
+        """Both terminals copy their counters and clear them, at the line's next word (463 ns)."""
+        for end in self._ends:
+            end.latch = 0
+
+    def terminal(self, end: int) -> dict[str, int]:
+        """What the registers of an end (0 or 1) say, by name; the counters are those of the last :meth:`latch`."""
+        return {r.name: self._ends[end].get(r) for r in TERMINAL.registers if r.access != "wo"}
+
+    def lose_signal(self, way: int, words: int) -> None:
+        """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
+        self._put("loss", way, words)
+
+    def burst(self, way: int, words: int) -> None:
+        """All bits inverted on the line from end ``way`` for so many words, at most 65535."""
+        self._put("burst", way, words)
+
+    def slip(self, way: int, bits: int) -> None:
+        """From now on the line from end ``way`` is so many bits late, less than a word of 3N bytes."""
+        self._put("slip", way, bits)
+
+    def invert(self, way: int, bit: int) -> None:
+        """Invert a bit of the frame, when it passes next, on the line from end ``way``; 0 is the first bit of A1.
+
+        Raises
+        ------
+        ValueError
+            A frame has no such bit.
+        """
+        sts = self.csr.map.shape["sts"]
+        bits = 72 * sts // 3
+        if not 0 <= bit < 270 * bits:
+            raise ValueError(f"a frame of STS-{sts}c has bits 0 to {270 * bits - 1}, not {bit}")
+        word, place = divmod(bit, bits)
+        self._put("flip", way, word << 16 | place)
+
+    def counters(self) -> dict[str, Any]:
+        """``drop_line`` are cells lost between the ends, without those of the last half frame (62 us)."""
+        csr = self.csr
+        found: dict[str, Any] = {
+            name: getattr(csr, name)[:] for name in ("queued", "sent", "landed", "received", "errored")
+        }
+        found |= {"drop_full": csr.full, "drop_hec": csr.hec, "under_way": csr.under_way}
+        found |= {"error_bits": self._get("error_bits"), "hit_words": self._get("hit_words")}
+        came = [(found["received"][1 - way] + found["errored"][1 - way]) for way in range(2)]
+        found["drop_line"] = [max(0, wrapped(found["landed"][way] - came[way])) for way in range(2)]
+        return found
+
+    def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
+        now = self.counters()
+        waiting, sent, errored = sum(now["queued"]), sum(now["sent"]), sum(now["errored"])
+        gone = now["drop_full"] + now["drop_hec"]
+        yield Balance("cells in = sent + waiting + dropped", cells_in, sent + waiting + gone)
+        yield Balance("cells received = cells out", sum(now["received"]) + errored, cells_out + now["under_way"])
+
+    def wonders(self) -> Iterator[str]:
+        """Cells lost or made up without an error on the line and without a defect that stops cells, in words: there
+        are to be none."""
+        now, stopping = self.counters(), sum(1 << k for k, alarm in enumerate(ALARMS) if alarm.name in STOPPING)
+        for way in range(2):
+            far = 1 - way
+            if int(self._ends[far].changed) & stopping:
+                continue
+            came, hits = now["received"][far] + now["errored"][far], now["hit_words"][way]
+            lost, made = wrapped(now["landed"][way] - came), wrapped(came - now["sent"][way])
+            for cells, what in ((lost, "lost"), (made, "made up")):
+                if cells > hits:
+                    yield f"{cells} cells {what} from end {way} to {far} by {hits} words with errors and no defect"

@@ -1,14 +1,114 @@
-"""The switch as software sees it: its registers."""
+"""The switch as software sees it: its registers, its settings, its driver."""
 
 from __future__ import annotations
 
-from bentpipe_hdl.lookup_table import lookup_registers
-from bentpipe_hdl.registers import Field, Register, RegisterMap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
 
-__all__ = ["REASONS", "switch_registers"]
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.driver import Balance, Driver
+from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.registers import Bus, Register, RegisterMap
+from bentpipe_hdl.settings import CELLS, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.ticks import cell_period, round_ticks
+
+__all__ = [
+    "POLICIES",
+    "REASONS",
+    "REASON_BITS",
+    "SwitchDriver",
+    "SwitchPort",
+    "SwitchSettings",
+    "SwitchVc",
+    "VcSettings",
+    "switch_registers",
+]
 
 REASONS = ("full", "epd", "ppd", "clp")
 """Why a cell of a known VC was dropped, in the order of the counters."""
+
+REASON_BITS = (len(REASONS) - 1).bit_length()
+
+Policy = Literal["tail", "ppd", "epd"]
+
+POLICIES: Final[dict[str, dict[str, int]]] = {"tail": {}, "ppd": {"ppd": 1}, "epd": {"ppd": 1, "epd": 1}}
+"""The bits of a VC's policy word by the name of its policy."""
+
+
+class SwitchSettings(Settings):
+    """One network module with a shared cell buffer."""
+
+    buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(8192, description="the shared buffer")
+    policy: Policy = Field("epd", description="tail drop, partial or early packet discard, for each VC through it")
+    epd_threshold: Annotated[
+        Annotated[int, CELLS, Tag("|cells")] | Annotated[float, SHARE, Tag("|share")],
+        Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
+    ] = Field(0.9, description="EPD refuses frames from here on: cells of the shared buffer, or as `0.9` a share of it")
+    clp_threshold: Annotated[int, CELLS] = Field(
+        0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
+    )
+    vc_limit: Annotated[int, CELLS] = Field(0, description="cells that one VC may have queued; 0: no limit")
+    processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
+        5_000_000, description="from a cell's arrival to its queue"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if isinstance(self.epd_threshold, int) and self.epd_threshold > self.buffer_cells:
+            what = f"{self.epd_threshold} cells are more than the buffer's {self.buffer_cells}"
+            raise wrong(f"{what}; give a share of it, as 0.9, or fewer cells", "epd_threshold")
+        for key in ("clp_threshold", "vc_limit"):
+            if getattr(self, key) > self.buffer_cells:
+                raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
+        return self
+
+    @property
+    def epd_cells(self) -> int:
+        """``epd_threshold`` in cells."""
+        share = self.epd_threshold
+        return int(self.buffer_cells * share) if isinstance(share, float) else share
+
+
+class VcSettings(Settings):
+    """What a VC may have of a switch."""
+
+    policy: Policy | None = Field(None, description="instead of the switches'")
+    limit: Annotated[int, CELLS.within(0, 65535)] = Field(
+        0, description="that it may have queued in a switch; 0: the switches' `vc_limit`"
+    )
+    epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
+        None, description="EPD by the VC's own queue from here on; by the switch's buffer unless given"
+    )
+
+
+@dataclass(frozen=True)
+class SwitchPort:
+    """A port: its rate in bits of cells a second, by a clock so many ppm too fast; whether its headers are NNI ones."""
+
+    rate_bps: float = 149_760_000
+    clock_ppm: float = 0.0
+    nni: bool = False
+
+    @property
+    def period(self) -> int:
+        """Ticks a cell, in units of 2**-16; ValueError if there is no such rate."""
+        return cell_period(self.rate_bps, self.clock_ppm)
+
+
+@dataclass(frozen=True)
+class SwitchVc:
+    """A VC through a switch: where it comes in and goes out, and what it may have."""
+
+    in_port: int
+    in_vpi: int
+    in_vci: int
+    out_port: int
+    out_vpi: int
+    out_vci: int
+    settings: VcSettings
 
 
 def switch_registers(*, vcs: int, cells: int, ports: int) -> RegisterMap:
@@ -49,23 +149,91 @@ def switch_registers(*, vcs: int, cells: int, ports: int) -> RegisterMap:
             Register(
                 "vc_policy", 0x10000, "what a VC may take of the buffer; its end, if it is not enabled", "wo", 40, vcs,
                 fields=(
-                    Field("limit", 0, 16, "most that it may have queued", "cells"),
-                    Field("epd_threshold", 16, 16, "of its own queue", "cells"),
-                    Field("port", 32, 4, "output port"),
-                    Field("ppd", 36, text="partial packet discard"),
-                    Field("epd", 37, text="early packet discard"),
-                    Field("epd_own", 38, text="EPD by its own queue and threshold, not by the switch's"),
-                    Field("enabled", 39, text="the VC is there"),
+                    reg.Field("limit", 0, 16, "most that it may have queued", "cells"),
+                    reg.Field("epd_threshold", 16, 16, "of its own queue", "cells"),
+                    reg.Field("port", 32, 4, "output port"),
+                    reg.Field("ppd", 36, text="partial packet discard"),
+                    reg.Field("epd", 37, text="early packet discard"),
+                    reg.Field("epd_own", 38, text="EPD by its own queue and threshold, not by the switch's"),
+                    reg.Field("enabled", 39, text="the VC is there"),
                 ),
             ),
             Register(
                 "vc_header", 0x20000, "of a VC's cells as they leave", "wo", 28, vcs,
-                fields=(Field("vci", 0, 16), Field("vpi", 16, 12)),
+                fields=(reg.Field("vci", 0, 16), reg.Field("vpi", 16, 12)),
             ),
             Register("accepted", 0x30000, "queued, a VC", "ro", count=vcs, unit="cells"),
             Register("departed", 0x40000, "sent or flushed, a VC", "ro", count=vcs, unit="cells"),
             Register(
-                "dropped", 0x50000, f"dropped, a VC: {', '.join(REASONS)}", "ro", count=len(REASONS) * vcs, unit="cells"
+                "dropped", 0x50000, f"dropped, a VC: {', '.join(REASONS)}", "ro", count=vcs << REASON_BITS, unit="cells"
             ),
         ),
     )  # fmt: skip
+
+
+class SwitchDriver(Driver):
+    """The software side of a switch with so many VCs, cells of buffer and ports."""
+
+    kind = "switch"
+
+    def __init__(self, bus: Bus, *, vcs: int, cells: int, ports: int):
+        super().__init__(bus, switch_registers(vcs=vcs, cells=cells, ports=ports))
+        self._vcs: Sequence[SwitchVc] = ()
+
+    def configure(self, settings: SwitchSettings, ports: Sequence[SwitchPort], vcs: Sequence[SwitchVc]) -> None:
+        """Write all settings of a switch that was reset."""
+        csr, cells = self.csr, settings.buffer_cells
+        csr.capacity = cells
+        csr.epd_threshold = settings.epd_cells
+        csr.clp_threshold = settings.clp_threshold or cells
+        csr.processing_delay = max(1, round_ticks(settings.processing_delay_ps))
+        csr.nni = sum(port.nni << k for k, port in enumerate(ports))
+        for k, port in enumerate(ports):
+            csr.period[k] = port.period
+        self._vcs = vcs
+        for index in range(len(vcs)):
+            self.set_up(index, settings)
+        entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(vcs)}
+        lookup_table(csr.map.shape["vcs"], entries).write(csr)
+
+    def set_up(self, index: int, settings: SwitchSettings) -> None:
+        """Write what a VC may have, and its header as it leaves."""
+        vc = self._vcs[index]
+        own = vc.settings.epd_threshold
+        self.csr.vc_policy[index] = {
+            "limit": vc.settings.limit or settings.vc_limit or settings.buffer_cells,
+            "epd_threshold": own or 0,
+            "port": vc.out_port,
+            **POLICIES[vc.settings.policy or settings.policy],
+            "epd_own": own is not None,
+            "enabled": 1,
+        }
+        self.csr.vc_header[index] = {"vpi": vc.out_vpi, "vci": vc.out_vci}
+
+    def counters(self) -> dict[str, Any]:
+        csr, count = self.csr, len(self._vcs)
+        dropped = csr.dropped[: count << REASON_BITS]
+        return {
+            "occupancy": csr.occupancy,
+            "high_water": csr.high_water,
+            "flushed": csr.flushed,
+            "accepted": csr.accepted[:count],
+            "departed": csr.departed[:count],
+            "drop_unknown": csr.unknown[:],
+            "drop_hec": csr.hec[:],
+            **{f"drop_{reason}": dropped[k :: 1 << REASON_BITS] for k, reason in enumerate(REASONS)},
+        }
+
+    def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
+        now = self.counters()
+        accepted, departed = sum(now["accepted"]), sum(now["departed"])
+        drops = sum(sum(now[f"drop_{reason}"]) for reason in (*REASONS, "unknown", "hec"))
+        yield Balance("cells in = queued + dropped", cells_in, accepted + drops)
+        yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])
+        yield Balance("cells sent or flushed = cells out", departed, cells_out + now["flushed"])
+
+    def told(self) -> Iterator[tuple[str, int, int]]:
+        for reason in REASONS:
+            for vc, count in enumerate(self.counters()[f"drop_{reason}"]):
+                at = vc << REASON_BITS | REASONS.index(reason)
+                yield f"cells of VC {vc} told as dropped ({reason})", at, count

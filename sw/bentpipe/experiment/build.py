@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow import Stage
     from bentpipe.hosts.host import Host
-    from bentpipe_sim.network import Link, Network, Nic, Switch
+    from bentpipe_sim.network import Network
+    from bentpipe_sim.nodes import Link, Nic, Switch
 
 __all__ = ["Build", "BuiltExperiment", "FlowHandle", "add_hosts", "build", "build_network"]
 
@@ -209,7 +210,9 @@ def _nodes(
             buffer_cells=spec.buffer_cells,
             processing_delay_ps=spec.processing_delay_ps,
             epd_threshold=spec.epd_threshold,
-            clp_threshold=spec.clp_threshold or None,
+            clp_threshold=spec.clp_threshold,
+            policy=spec.policy,
+            vc_limit=spec.vc_limit,
             port_clock_ppm=[
                 offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
             ],
@@ -220,7 +223,7 @@ def _nodes(
         nic = nics[host.name] = network.add_nic(host.name, rate_bps=host.rate_bps, clock_ppm=host.line_clock_ppm[0])
         face = (switches[host.port.switch], host.port.port)
         if host.sonet:
-            sonet = network.add_sonet_line(f"{host.name}.line", SONET_RATES[host.rate_bps])
+            sonet = network.add_sonet_line(f"{host.name}.line", sts=SONET_RATES[host.rate_bps])
             for end, node in enumerate((nic, face)):
                 network.connect(node, (sonet, end))
                 network.connect((sonet, end), node, delay_ps=host.delay_ps)
@@ -245,7 +248,7 @@ def _line(
     """
     sonet = None
     if line.sonet:
-        sonet = network.add_sonet_line(f"{line.name}.line", SONET_RATES[line.rate_bps], line.ber, line.ppm)
+        sonet = network.add_sonet_line(f"{line.name}.line", sts=SONET_RATES[line.rate_bps], ber=line.ber, ppm=line.ppm)
     for end, way in enumerate(("out",) if line.looped else ("out", "back")):
         a, b = line.ends[end], line.ends[1 - end]
         link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=0.0 if sonet else line.ber[end])
@@ -270,15 +273,14 @@ def _vc(
     for here, after in zip(vc.path, (*vc.path[1:], ""), strict=True):
         path.append(nics[here] if here in nics else switches[here])
         path += between.get((here, after), [])
-    first = next(s for s in experiment.network.switches if s.name == vc.path[1])
     mtu = min(experiment.host(vc.path[0]).mtu, experiment.host(vc.path[-1]).mtu)
     return network.add_vc(
         path=path,
         vpi=vc.vpi,
         vci=vc.vci,
         cell_rate_bps=vc.cell_rate_bps,
-        policy=vc.policy or first.policy,  # a VC's switches agree (parse.py)
-        limit=vc.limit or first.vc_limit or None,
+        policy=vc.policy,
+        limit=vc.limit,
         epd_threshold=vc.epd_threshold,
         max_sdu=mtu + 8,
     )

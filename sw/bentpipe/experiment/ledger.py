@@ -10,7 +10,7 @@ from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
     from bentpipe.hosts.host import Host
-    from bentpipe_sim.network import Account
+    from bentpipe_sim.accounts import Account
 
 __all__ = ["check_ledger", "make_ledger"]
 

@@ -23,7 +23,7 @@ def test_nodes_and_wires_are_as_the_experiment_says():
     assert network.seed == 11
     names = {node.name: node for node in network.nodes}
     assert set(names) == {"west", "east", "satellite.out", "satellite.back", "alpha1", "ultra"}
-    assert (names["satellite.out"].ber, names["satellite.back"].ber) == (1e-13, 1e-11)
+    assert (names["satellite.out"].settings.ber, names["satellite.back"].settings.ber) == (1e-13, 1e-11)
     assert names["west"].outputs[3] == (names["satellite.out"], 0)
     assert names["satellite.out"].outputs[0] == (names["east"], 3)
     assert names["east"].outputs[3] == (names["satellite.back"], 0)
@@ -32,9 +32,9 @@ def test_nodes_and_wires_are_as_the_experiment_says():
     delays = {(a.name, b.name): ticks for a, _, b, _, ticks in network._wires}
     assert delays["alpha1", "west"] == delays["west", "alpha1"] == 17  # 3 us of 0.17695 us
     assert delays["ultra", "east"] == 0
-    assert names["west"].settings["epd_threshold"] == 7372
-    assert names["west"].settings["clp_threshold"] is None
-    assert nics["alpha1"].sends[0]["vci"] == 32
+    assert names["west"].settings.epd_cells == 7372
+    assert names["west"].settings.clp_threshold == 0
+    assert nics["alpha1"].sends[0].vci == 32
 
 
 def test_vcs_carry_policy_limit_and_pace():

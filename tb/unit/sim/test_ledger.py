@@ -13,7 +13,8 @@ from scapy.utils import RawPcapReader
 
 from bentpipe_sim.build import CSRC, compiler
 from bentpipe_sim.errors import NetworkError
-from bentpipe_sim.network import Link, Network, Nic, Node, Switch
+from bentpipe_sim.network import Network
+from bentpipe_sim.nodes import Link, Nic, Node, Switch
 from models.aal5 import Reassembly, segment
 from models.cell import Cell, Header
 from models.switch import Drop, Vc
@@ -165,9 +166,9 @@ class Observed:
         model = Model(
             vcs,
             ports=4,
-            capacity=settings["buffer_cells"],
-            epd_threshold=settings["epd_threshold"],
-            clp_threshold=settings["clp_threshold"],
+            capacity=settings.buffer_cells,
+            epd_threshold=settings.epd_cells,
+            clp_threshold=settings.clp_threshold,
         )
         happens: list[tuple[int, int, int, Seen]] = []
         for (source, sink), cells in wires.items():
@@ -287,7 +288,7 @@ def pair(line: str = "cells", ber: float = 0.0) -> tuple[Network, Nic, Nic, int]
     network.connect(a, (switch, 0))
     network.connect((switch, 0), a)
     if line == "sonet":
-        node = network.add_sonet_line("line", 3, ber=(ber, ber))
+        node = network.add_sonet_line("line", ber=(ber, ber))
         network.connect((switch, 1), (node, 0))
         network.connect((node, 0), (switch, 1))
         network.connect((node, 1), b)
@@ -331,7 +332,7 @@ def test_losses_of_a_sonet_line(what: str) -> None:
     for k in range(200):
         network.send(a.index, vc, bytes([k]) * 2000)
         if what == "signal" and k == 100:
-            line.lose_signal(0, 4320)
+            line.driver.lose_signal(0, 4320)
         count += delivered_by(network, b, network.now_ps + MS // 5)
     count += delivered_by(network, b, network.now_ps + 10 * MS)
     (account,) = network.ledger()

@@ -3,7 +3,8 @@
 import pytest
 
 from bentpipe_sim.errors import NetworkError
-from bentpipe_sim.network import Network, Nic, Switch
+from bentpipe_sim.network import Network
+from bentpipe_sim.nodes import Nic, Switch
 
 OC12 = 599_040_000
 OC3 = 149_760_000

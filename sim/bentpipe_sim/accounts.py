@@ -1,0 +1,103 @@
+"""What became of the PDUs of each VC, from the event loop's ledger: the hardware's counters have to agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .errors import NetworkError
+from .interface import PduStatus
+from .nodes import Nic, Node, SonetLine
+
+if TYPE_CHECKING:
+    from .network import Network
+
+__all__ = ["Account", "read_account"]
+
+_UNDER_WAY, _UNEXPLAINED = "under way", "unexplained"
+_WHY = {
+    1: "full",
+    2: "EPD",
+    3: "PPD",
+    4: "CLP",
+    5: "listed loss",
+    6: "bit error",
+    7: "header error (HEC)",
+    8: "header error (unnoticed)",
+    9: "another VC's cell",
+    10: "cells lost on the line",
+    16 + PduStatus.CRC: "joined (CRC)",
+    16 + PduStatus.LENGTH: "joined (length)",
+    16 + PduStatus.LOST_LAST: "joined (lost last)",
+    16 + PduStatus.OVERLENGTH: "overlength",
+    16 + PduStatus.ABORT: "joined (abort)",
+    16 + PduStatus.TIMEOUT: "reassembly timer",
+    32: _UNEXPLAINED,
+    33: _UNDER_WAY,
+}
+"""Reasons of the ledger, as of ``Why`` in ``csrc/ledger.hpp``; those of a NIC are 16 and the status."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of a VC's PDUs.
+
+    Members
+    -------
+    source, sink : str
+        NICs.
+    vc : int
+        Its index at both.
+    sent : int
+        PDUs that the source's NIC was given.
+    delivered : int
+        Of these, received whole.
+    lost : dict
+        All others by where (name of a node) and why; those still under way as ("", "under way").
+    """
+
+    source: str
+    sink: str
+    vc: int
+    sent: int
+    delivered: int
+    lost: dict[tuple[str, str], int]
+
+
+def read_account(network: Network, place: int, hops: list[tuple[Node, int, int, int, int]]) -> Account:
+    """The account of the VC that was added as number ``place``, through ``hops``.
+
+    Raises
+    ------
+    NetworkError
+    It doesn't add up.
+    """
+    totals, rows = network.ffi.new("bp_account *"), network.ffi.new("bp_loss[]", 256)
+    count = network.lib.bp_ledger(network.handle, place, totals, rows, len(rows))
+    source, sink, key = hops[0][0], hops[-1][0], hops[0][3]
+    lines = [node.name for node, *_ in hops if isinstance(node, SonetLine)]
+    what = f"the ledger of VC {key >> 16}/{key & 0xFFFF} from {source.name} to {sink.name}"
+    lost: dict[tuple[str, str], int] = {}
+    for row in rows[0:count]:
+        where, why = network.nodes[row.node].name if row.node >= 0 else "", _WHY[row.why]
+        if why == _UNEXPLAINED:
+            if not lines:
+                raise NetworkError(f"{what}: {row.pdus} PDUs were not delivered, and nothing says why")
+            where, why = ", ".join(lines), "SONET line"
+        lost[where, why] = lost.get((where, why), 0) + row.pdus
+    account = Account(source.name, sink.name, hops[0][2], totals.sent, totals.delivered, lost)
+    missing = totals.sent - totals.delivered - sum(lost.values())
+    if missing:
+        raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
+    assert isinstance(sink, Nic)
+    received = sink.driver.received(hops[-1][2])
+    if (totals.delivered - received) % (1 << 32):
+        raise NetworkError(f"{what}: {totals.delivered} PDUs delivered, and the NIC has counted {received}")
+    if lines:  # what garbage a line without its frame makes is anybody's guess
+        return account
+    if totals.astray or not 0 <= totals.ends - totals.ends_there <= totals.queued:
+        raise NetworkError(
+            f"{what}: it expects the ends of {totals.ends} PDUs, and {totals.ends_there} are on their way"
+            f" besides {totals.queued} cells in switches"
+        )
+    return account

@@ -1,0 +1,346 @@
+"""The nodes of a network, as its builder and its users see them: what each is made from, its lines, its driver.
+
+What a node's settings are and how they become registers is its driver's affair (``bentpipe_hdl.*.control``); here is
+where it stands in the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from bentpipe_hdl.bit_errors import ErrorStart, check_ber
+from bentpipe_hdl.driver import Driver
+from bentpipe_hdl.link.control import ENTRIES, VCS, LinkDriver, LinkSettings, Losses
+from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, NicSettings
+from bentpipe_hdl.registers import Registers
+from bentpipe_hdl.settings import Settings
+from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
+from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc
+from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
+
+from .build import Shape
+from .errors import NetworkError
+
+if TYPE_CHECKING:
+    from .network import Network
+
+__all__ = ["KINDS", "Link", "Nic", "Node", "SonetLine", "Switch", "checked", "made", "size_of"]
+
+KINDS = ("nic", "switch", "link", "sonet")
+"""Kinds of nodes in the event loop's ledger."""
+
+_SIZES = (64, 256, 1024, MOST_VCS)
+"""Numbers of VCs that nodes are built for: few shapes, so that few are compiled."""
+
+S = TypeVar("S", bound=Settings)
+V = TypeVar("V")
+
+
+def checked(what: str, find: Callable[[], V]) -> V:
+    """What ``find`` gives.
+
+    Raises
+    ------
+    NetworkError
+        It raises ValueError: that, with ``what`` before it.
+    """
+    try:
+        return find()
+    except ValidationError as error:
+        raise NetworkError(f"{what}: {'; '.join(map(_line, error.errors(include_url=False)))}") from None
+    except ValueError as error:
+        raise NetworkError(f"{what}: {error}") from None
+
+
+def _line(error: ErrorDetails) -> str:
+    key = error.get("ctx", {}).get("key")
+    return ": ".join(map(str, (*error["loc"], *([key] if key else []), error["msg"])))
+
+
+def made(what: str, model: type[S], settings: Mapping[str, Any]) -> S:
+    """The settings as a model; NetworkError says what is wrong with them."""
+    return checked(what, lambda: model(**settings))
+
+
+def size_of(what: str, vcs: int) -> int:
+    """The number of VCs that a node with ``vcs`` is built for."""
+    for size in _SIZES:
+        if vcs <= size:
+            return size
+    raise NetworkError(f"{what}: {vcs} VCs are more than {_SIZES[-1]}")
+
+
+class Node:
+    """A node of a network: its name, its index in the event loop, its lines, its driver. It is the driver's bus."""
+
+    kind = ""
+    ports: int = 1
+
+    def __init__(self, network: Network, name: str):
+        self.network, self.name = network, name
+        self.index = len(network.nodes)
+        self.inputs: dict[int, tuple[Node, int]] = {}
+        self.outputs: dict[int, tuple[Node, int]] = {}
+
+    def shape(self) -> Shape:
+        """What it has to be built as."""
+        raise NotImplementedError
+
+    @cached_property
+    def driver(self) -> Driver:
+        """Its software side; for a network to which nothing is added any more."""
+        raise NotImplementedError
+
+    @property
+    def csr(self) -> Registers:
+        """Its registers by name, in a network that runs."""
+        return self.driver.csr
+
+    def spacing(self, port: int) -> int:
+        """Ticks between two cells that leave ``port``, at the least and in the long run, in units of 2**-16."""
+        raise NotImplementedError
+
+    def configure(self) -> None:
+        """Write the settings to the registers."""
+        raise NotImplementedError
+
+    def counters(self) -> dict[str, Any]:
+        """The node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""
+        return self.driver.counters()
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        """Raise NetworkError unless cells in = cells out + dropped + still queued, modulo 2**32."""
+        for balance in self.driver.account(cells_in, cells_out):
+            self._expect(balance.what, balance.left, balance.right)
+
+    def check_told(self) -> None:
+        """Raise NetworkError unless the ledger was told of all cells that the node has counted as dropped or hit."""
+        for what, at, count in self.driver.told():
+            self._expect(what, count, self._seen(at))
+
+    def _seen(self, at: int) -> int:
+        return self.network.lib.bp_ledger_seen(self.network.handle, self.index, at)
+
+    def write(self, addr: int, value: int) -> None:
+        self.network.lib.bp_csr_write(self.network.handle, self.index, addr, value)
+
+    def read(self, addr: int) -> int:
+        return self.network.lib.bp_csr_read(self.network.handle, self.index, addr)
+
+    def _expect(self, what: str, left: int, right: int) -> None:
+        if (left - right) % (1 << 32):
+            raise NetworkError(f"{self.name}: cells got lost or doubled: {what} ({left} and {right})")
+
+
+class Nic(Node):
+    """A host's interface."""
+
+    kind = "nic"
+
+    def __init__(self, network: Network, name: str, line: NicLine, settings: NicSettings):
+        super().__init__(network, name)
+        self.line, self.settings = line, settings
+        self.period = checked(f"NIC {name}", line.period)
+        self.sends: dict[int, NicSend] = {}
+        self.receives: dict[int, NicReceive] = {}
+
+    def shape(self) -> Shape:
+        return Shape.of("nic", vcs=self.size)
+
+    @property
+    def size(self) -> int:
+        """The number of VCs each way that it is built for."""
+        return size_of(self.name, max([*self.sends, *self.receives, 0]) + 1)
+
+    @cached_property
+    def driver(self) -> NicDriver:
+        return NicDriver(self, vcs=self.size)
+
+    def spacing(self, port: int) -> int:
+        return self.period
+
+    def configure(self) -> None:
+        self.driver.configure(self.settings, self.line, self.sends, self.receives)
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        super().check(cells_in, cells_out)
+        lib, handle = self.network.lib, self.network.handle
+        for vc, sent in zip(self.sends, self.counters()["tx_cells"], strict=True):
+            left = (lib.bp_cells_due(handle, self.index, vc) - sent) % (1 << 32)
+            if bool(left) != bool(lib.bp_backlog(handle, self.index, vc)):
+                raise NetworkError(f"{self.name}: VC {vc} has {left} cells of its PDUs neither sent nor queued")
+
+
+class Switch(Node):
+    """A switch module."""
+
+    kind = "switch"
+
+    def __init__(self, network: Network, name: str, lines: Sequence[SwitchPort], settings: SwitchSettings):
+        super().__init__(network, name)
+        if not 1 <= len(lines) <= 16:
+            raise NetworkError(f"switch {name}: from 1 to 16 ports, not {len(lines)}")
+        self.lines, self.settings = tuple(lines), settings
+        self.periods = [
+            checked(f"switch {name}, port {p}", lambda line=line: line.period) for p, line in enumerate(lines)
+        ]
+        self.ports = len(lines)
+        self.vcs: list[SwitchVc] = []
+
+    def shape(self) -> Shape:
+        return Shape.of("switch", vcs=self.size, cells=self.settings.buffer_cells, ports=self.ports)
+
+    @cached_property
+    def driver(self) -> SwitchDriver:
+        return SwitchDriver(self, vcs=self.size, cells=self.settings.buffer_cells, ports=self.ports)
+
+    def spacing(self, port: int) -> int:
+        return self.periods[port]
+
+    def check_rates(self) -> None:
+        """Refuse lines that together bring or take more than a cell a tick, which is what a switch moves.
+
+        Raises
+        ------
+        NetworkError
+            They do.
+        """
+        coming = [node.spacing(port) for node, port in self.inputs.values()]
+        going = [self.periods[port] for port in self.outputs]
+        for periods, verb in ((coming, "bring"), (going, "take")):
+            if sum(Fraction(65536, period) for period in periods) > 1:
+                asked = sum(TICKS_A_SECOND * 424 * 65536 / period for period in periods) / 1e6
+                raise NetworkError(
+                    f"switch {self.name}: its lines {verb} up to {asked:.2f} Mb/s of cells together, and it moves "
+                    f"{TICKS_A_SECOND * 424 / 1e6:.2f} Mb/s (a cell a tick): give it fewer lines, or slower ones"
+                )
+
+    @property
+    def size(self) -> int:
+        """The number of VCs that it is built for."""
+        return size_of(self.name, len(self.vcs))
+
+    def configure(self) -> None:
+        self.driver.configure(self.settings, self.lines, self.vcs)
+
+
+class Link(Node):
+    """One direction of a line."""
+
+    kind = "link"
+
+    def __init__(self, network: Network, name: str, settings: LinkSettings):
+        super().__init__(network, name)
+        self.settings = settings
+        self.losses: dict[tuple[int, int], Losses] = {}
+
+    @property
+    def delay(self) -> int:
+        """In ticks."""
+        return self.settings.ticks
+
+    def shape(self) -> Shape:
+        return Shape.of("link")
+
+    @cached_property
+    def driver(self) -> LinkDriver:
+        return LinkDriver(self)
+
+    def spacing(self, port: int) -> int:
+        if not self.inputs:
+            raise NetworkError(f"nothing leads into link {self.name}")
+        node, before = self.inputs[0]
+        return node.spacing(before)
+
+    def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
+        """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.
+
+        Raises
+        ------
+        NetworkError
+            Both kinds are given or neither, a number is not positive, or it is more than the link can keep.
+        """
+        what = f"link {self.name}, losses of VC {vpi}/{vci}"
+        by_pdu, by_cell = sorted(set(pdus)), sorted(set(cells))
+        if bool(by_pdu) == bool(by_cell):
+            raise NetworkError(f"{what}: give the numbers of PDUs or of cells")
+        numbers = by_pdu or by_cell
+        if not 1 <= numbers[0] <= numbers[-1] < 1 << 32:
+            raise NetworkError(f"{what}: numbers start at 1, not {numbers[0]}")
+        if (vpi, vci) in self.losses:
+            raise NetworkError(f"{what}: given twice")
+        self.losses[vpi, vci] = Losses(bool(by_pdu), tuple(numbers))
+        entries = sum(len(kept.numbers) + 1 for kept in self.losses.values())
+        if len(self.losses) > VCS or entries > ENTRIES:
+            raise NetworkError(f"{what}: a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
+
+    def configure(self) -> None:
+        self.driver.configure(self.settings, ErrorStart(self.network.seed, self.name), self.losses)
+
+    def set_ber(self, ber: float) -> None:
+        """From now on the line has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running network the next cell
+        passes unhurt, and behind it the gap to the next error is one of the new ratio.
+
+        Raises
+        ------
+        NetworkError
+            It is out of this range.
+        """
+        checked(f"link {self.name}", lambda: check_ber(ber))
+        self.settings = self.settings.model_copy(update={"ber": ber})
+        if self.network.handle:
+            self.driver.set_ber(ber)
+
+
+class SonetLine(Node):
+    """A line with its SONET framing, both ways; port 0 is its one end, port 1 the other."""
+
+    kind = "sonet"
+    ports = 2
+
+    def __init__(self, network: Network, name: str, settings: SonetSettings):
+        super().__init__(network, name)
+        self.settings = settings
+
+    def shape(self) -> Shape:
+        return Shape.of("sonet", sts=self.settings.sts)
+
+    @cached_property
+    def driver(self) -> SonetDriver:
+        return SonetDriver(self, sts=self.settings.sts)
+
+    def spacing(self, port: int) -> int:
+        return cell_period(49_920_000 * self.settings.sts)
+
+    def configure(self) -> None:
+        starts = [ErrorStart(self.network.seed, f"{self.name}/{way}") for way in range(2)]
+        self.driver.configure(self.settings, starts)
+
+    def set_ber(self, way: int, ber: float) -> None:
+        """From now on the line from end ``way`` has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running
+        network the next word passes unhurt, and behind it the gap to the next error is one of the new ratio.
+
+        Raises
+        ------
+        NetworkError
+            It is out of this range.
+        """
+        checked(f"SONET line {self.name}", lambda: check_ber(ber))
+        ratios = self.settings.ber
+        ratios = (ber, ratios[1]) if way == 0 else (ratios[0], ber)
+        self.settings = self.settings.model_copy(update={"ber": ratios})
+        if self.network.handle:
+            self.driver.set_ber(way, ber)
+
+    def check(self, cells_in: int, cells_out: int) -> None:
+        """The account of the node; and, as long as the receiver had no defect that stops cells: no cell is lost or made
+        up without an error on the line."""
+        super().check(cells_in, cells_out)
+        for wonder in self.driver.wonders():
+            raise NetworkError(f"{self.name}: {wonder}")
