@@ -118,46 +118,39 @@ def experiments() -> str:
     return "\n".join(parts)
 
 
-_TYPES = {
-    "size": "size",
-    "time": "time",
-    "rate": "rate",
-    "count": "number",
-    "sizes": "size, or two bounds",
-    "times": "time, or two bounds",
-    "blocks": "size, size:count, or bounds",
-    "choice": "word",
-    "host": "host",
-    "protocol": "word",
-    "test": "word",
+_TYPES = {"size": "size", "time": "time", "host": "host", "protocol": "word", "test": "word"}
+_FORMS = {
+    "": "{}",
+    "bounds": "{}, or two bounds",
+    "blocks": "{0}, {0}:count, or two bounds",
+    "drawn": "{}, two bounds, or a distribution",
 }
 
 
-def _default(setting: Any) -> str:
-    from bentpipe.experiment.applications import REQUIRED
-    from bentpipe_hdl.units import format_size
+def _type(setting: Any) -> str:
+    return _words(setting.choices) if setting.choices else _FORMS[setting.form].format(setting.of.name)
 
-    if setting.default is REQUIRED:
+
+def _default(setting: Any) -> str:
+    if setting.required:
         return "must be given"
-    if setting.default is None:
-        return ""
-    return format_size(setting.default) if setting.kind == "size" else f"`{setting.default}`"
+    return "" if setting.default is None else f"`{setting.show(setting.default)}`"
 
 
 def applications() -> str:
-    """The applications with their settings."""
-    from bentpipe.experiment.applications import APPLICATIONS
+    """The applications with their settings, and what they report."""
+    from bentpipe.apps.registry import APPLICATIONS
 
     parts = []
     for kind in APPLICATIONS.values():
         over = " and ".join(name.upper() for name in kind.protocols)
-        rows = [
-            (f"`{s.name}`", _TYPES[s.kind] if not s.choices else _words(s.choices), _default(s), s.text)
-            for s in kind.settings
-        ]
+        rows = [(f"`{s.name}`", _type(s), _default(s), s.text) for s in kind.settings]
         parts.append(
             f"`{kind.name}`: {kind.text}. Over {over}.\n\n" + _table(("key", "is", "default", "meaning"), rows)
         )
+        if kind.report is not None:
+            told = [(f"`{c.name}`", c.text) for c in kind.report.columns]
+            parts.append("It reports:\n\n" + _table(("column", "meaning"), told))
     return "\n".join(parts)
 
 
@@ -168,7 +161,8 @@ def _words(words: Iterable[str]) -> str:
 def _arguments(arguments: Iterable[Any]) -> str:
     rows = []
     for a in arguments:
-        what = _words(a.choices) if a.choices else _TYPES[a.kind] + (f", in {a.unit}" if a.unit else "")
+        what = _words(a.choices) if a.choices else _type(a.setting) if a.setting else _TYPES[a.kind]
+        what += f", in {a.unit}" if a.unit else ""
         must = "; must be given" if a.required else ""
         rows.append((_words((a.name, *a.also)), what, f"{a.text}{must}"))
     return _table(("name", "is", "meaning"), rows)

@@ -35,7 +35,15 @@ from typing import Any, Final
 __all__ = ["build", "describe", "find_spec", "prepare", "why_plain"]
 
 PACKAGES: Final = ("tcp", "ip", "apps", "hosts")
-INTERPRETED: Final = frozenset({"bentpipe.hosts.settings", "bentpipe.hosts.profiles", "bentpipe.hosts.bench"})
+INTERPRETED: Final = frozenset(
+    {
+        "bentpipe.apps.registry",
+        "bentpipe.apps.settings",
+        "bentpipe.hosts.bench",
+        "bentpipe.hosts.profiles",
+        "bentpipe.hosts.settings",
+    }
+)
 """Modules of these packages that mypyc doesn't get: nothing of them runs for each segment."""
 _BESIDE: Final = ("bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
 """What the compiled modules import and mypyc reads for its types."""

@@ -5,8 +5,8 @@ import json
 from benches.rig import Rig
 from benches.run import run
 from bentpipe.apps.ttcp import Ttcp
+from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
-from bentpipe.hosts.host import HostConfig
 from bentpipe.tcp.config import TcpConfig
 from cocotb_nodes.scenario import END_PS, LINK_COUNTERS, load, satellite, summary
 

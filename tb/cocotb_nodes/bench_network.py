@@ -7,8 +7,8 @@ from cocotb.task import bridge
 
 import cocotb
 from bentpipe.apps.ttcp import Ttcp
+from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
-from bentpipe.hosts.host import HostConfig
 from bentpipe.tcp.config import TcpConfig
 from cocotb_nodes.loop import RtlNetwork
 from cocotb_nodes.scenario import END_PS, LINK_COUNTERS, load, satellite, summary

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe.apps.ttcp import Ttcp
+from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
-from bentpipe.hosts.host import Endpoint, HostConfig
-from bentpipe.ip.codec import LLC_SNAP, SNAP_IPV4, TcpPath, decode_options
+from bentpipe.hosts.sockets import Endpoint
+from bentpipe.ip.codec import LLC_SNAP, SNAP_IPV4, decode_options
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import CLOSED, TIME_WAIT
@@ -228,10 +229,9 @@ def transfer(wanted: dict[str, Any]) -> dict[str, Any]:
     theirs = int.from_bytes(socket.inet_aton(THEIRS), "big")
     tcp = TcpConfig(timestamps=True, send_buffer=buffer, receive_buffer=buffer, **wanted["tcp"])
     # The sequence numbers wrap within the transfer.
-    connection = Connection(tcp, tcp.segment_size(MTU), 2**32 - 10_000, host.ticks)
-    path = TcpPath(host.address, theirs, PORTS[0], PORTS[1])
-    end = Endpoint(host, connection, path, 0, KEYS[0], KEYS[1], Ttcp(size) if ours_sends else None)
-    host.add(end, theirs, PORTS[0], PORTS[1])
+    connection = Connection(tcp, tcp.segment_size(MTU), 2**32 - 10_000, host.ticks.count)
+    program = Ttcp(size) if ours_sends else None
+    end = Endpoint(host, connection, theirs, *PORTS, 0, *KEYS, program)
     peer = Peer(not ours_sends, size, buffer)
     if not ours_sends:
         connection.listen()

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from bentpipe.apps.app import Application
 from bentpipe.apps.ttcp import Ttcp
-from bentpipe.hosts.engine import Engine, Flow, FlowReport
-from bentpipe.hosts.host import Host, HostConfig
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.engine import Engine
+from bentpipe.hosts.flow import Flow, FlowReport
+from bentpipe.hosts.host import Host
 from bentpipe.tcp.config import TcpConfig
 
 from .wire import Wire, WireNetwork

@@ -1,24 +1,29 @@
-"""What an application is to the host engine, and what it has of its transport."""
+"""What an application is to the hosts, and what it has of them."""
 
 from __future__ import annotations
 
-__all__ = ["Application", "Fact", "Socket"]
+from typing import Final
+
+__all__ = ["ENDLESS", "Application", "Ends", "Fact", "Program", "Site", "Socket", "SocketPair"]
+
+ENDLESS: Final = 1 << 60
+"""As the number of octets to write: never ends."""
 
 Fact = int | float | str
 """A figure that an application reports."""
 
 
 class Socket:
-    """One end of a connection, as its application sees it. Calls of an application that has to wait return at once:
-    the application is told when the wait is over."""
+    """One end of a connection, or one of two ports that exchange datagrams, as its program sees it. Calls of a program
+    that has to wait return at once: the program is told when the wait is over."""
 
     def write(self, octets: int, now_ps: int) -> bool:
-        """Write ``octets``. False: the socket couldn't take all of it at once; :meth:`Application.written` is called
-        when it has, and until then the application doesn't write."""
+        """Write ``octets``. False: the socket couldn't take all of it at once; :meth:`Program.written` is called
+        when it has, and until then the program doesn't write."""
         raise NotImplementedError
 
     def pour(self, octets: int, unit: int, now_ps: int) -> None:
-        """Write ``octets`` in writes of ``unit``, each as soon as the one before is through. The application isn't
+        """Write ``octets`` in writes of ``unit``, each as soon as the one before is through. The program isn't
         told when."""
         raise NotImplementedError
 
@@ -47,26 +52,28 @@ class Socket:
         raise NotImplementedError
 
     def flush(self, now_ps: int) -> None:
-        """The application has done its calls: send what came of them."""
+        """The program has done its calls: send what came of them."""
+        raise NotImplementedError
+
+    def echo(self, now_ps: int) -> None:
+        """Send the datagram back that :meth:`Program.received` tells of, as it came."""
         raise NotImplementedError
 
 
-class Application:
-    """Drives one end of one flow; every flow needs an instance of its own.
+class Program:
+    """Drives one socket.
 
-    Each method returns when to call :meth:`wake` (ps), or 0 to leave that as it is; there is one such time.
+    Each method that is told the time returns when to call :meth:`wake` (ps), or 0 to leave that as it is; there is one
+    such time.
 
     Members
     -------
-    kind : str
-        Name of the application in experiments and results.
     reads : bool
         It reads for itself, and is told of what arrives. Otherwise what arrives is read at once, and the end is
         closed when the other end closes.
     """
 
-    def __init__(self, kind: str, reads: bool = False) -> None:
-        self.kind: str = kind
+    def __init__(self, reads: bool = False) -> None:
         self.reads: bool = reads
 
     def connected(self, socket: Socket, now_ps: int) -> int:
@@ -84,6 +91,122 @@ class Application:
     def arrived(self, socket: Socket, now_ps: int) -> int:
         """There is something to read, or the other end has closed."""
         return 0
+
+    def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
+        """A datagram of ``octets`` came, the first of its number; the program that first sent it wrote it at
+        ``sent_ps``."""
+        return 0
+
+
+class Site:
+    """One of the two hosts of a flow."""
+
+    def ports(self, count: int) -> int:
+        """The first of ``count`` ports in a row that nothing uses and that aren't given again."""
+        raise NotImplementedError
+
+
+class SocketPair:
+    """Two sockets, one at each host of a flow, that are joined once one of them connects.
+
+    Members
+    -------
+    error : str
+        Why the connection broke; empty if it didn't.
+    """
+
+    error: str = ""
+
+    def open(self, now_ps: int) -> None:
+        """Connect."""
+        raise NotImplementedError
+
+
+class Ends:
+    """The hosts of a flow, as its application sees them.
+
+    Members
+    -------
+    source, sink : Site
+        Data go from the one to the other.
+    """
+
+    def __init__(self, source: Site, sink: Site) -> None:
+        self.source = source
+        self.sink = sink
+
+    def pair(
+        self,
+        near: Site,
+        program: Program | None,
+        far: Site,
+        far_program: Program | None,
+        opener: Site | None = None,
+        ports: tuple[int, int] | None = None,
+        name: str = "",
+    ) -> SocketPair:
+        """Two sockets. A socket without a program reads what comes, and closes when the other end does.
+
+        Parameters
+        ----------
+        near, far : Site
+        program, far_program : Program or None
+        opener : Site or None
+            Which of them connects; ``near`` if None. The other one listens from now on.
+        ports : tuple of int or None
+            At ``near`` and at ``far``; None: any.
+        name : str
+            A connection with a name is none of those whose octets and segments the flow reports: it carries a dialogue
+            about them. Its series are called ``FLOW.NAME``.
+        """
+        raise NotImplementedError
+
+    def sample(self, series: str, now_ps: int, value: int) -> None:
+        """Record a value of the flow's series of this name."""
+        raise NotImplementedError
+
+    def look(self, now_ps: int) -> None:
+        """The application may be done without a connection having ended: see whether the flow has."""
+        raise NotImplementedError
+
+
+class Application(Program):
+    """What runs between the two hosts of a flow; every flow needs an instance of its own.
+
+    One whose source writes to a sink that just reads is the program of the source's socket: it has only to override
+    what :class:`Program` calls. Others say in :meth:`listen` and :meth:`connect` which sockets there are.
+
+    Members
+    -------
+    kind : str
+        Name of the application in experiments and results.
+    ends : Ends
+        Set before :meth:`listen` is called.
+    """
+
+    ends: Ends
+
+    def __init__(self, kind: str = "", reads: bool = False) -> None:
+        super().__init__(reads)
+        self.kind: str = kind
+        self.first: SocketPair | None = None
+
+    def listen(self) -> None:
+        """The flow is set up: make the sockets that are there before it begins, those that listen above all."""
+        ends = self.ends
+        self.first = ends.pair(ends.source, self, ends.sink, None)
+
+    def connect(self, now_ps: int) -> None:
+        """The flow begins: open a connection."""
+        if self.first is not None:
+            self.first.open(now_ps)
+
+    def ended(self, pair: SocketPair, now_ps: int) -> None:
+        """Both ends of a connection are closed, or it broke."""
+
+    def done(self) -> bool:
+        """No further connection will be opened: the flow ends when those that were have ended."""
+        return True
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
         """What the application has to report, up to now."""

@@ -1,36 +1,93 @@
-"""Applications that write blocks at times of their own: constant rate, random, on-off."""
+"""What applications share that write blocks at times of their own."""
 
 from __future__ import annotations
 
-import math
-import random
 from collections import deque
-from typing import Final, final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from bentpipe.apps.app import Application, Fact, Socket
+from bentpipe.apps.settings import (
+    BLOCKS,
+    BOUNDS,
+    OCTETS,
+    REQUIRED,
+    SPAN,
+    TIMES,
+    Column,
+    Given,
+    Problem,
+    Report,
+    Setting,
+)
+from bentpipe.ip.udp import STAMP_OCTETS
 
-__all__ = ["TIMES", "BlockSource", "Cbr", "Draws", "OnOff", "RandomBlocks"]
+__all__ = ["BLOCK", "LATE", "LATE_BLOCKS", "PERIODIC", "BlockSource", "blocks_fit", "periodic", "positive"]
 
-TIMES: Final = ("exponential", "fixed")
-"""How the on and off times of :class:`OnOff` are chosen."""
+BLOCK: Final = ("blocksize", ("messagesize",))
+"""What NetSpec calls a block."""
 
-_PS_PER_S: Final = 1_000_000_000_000
+LATE: Final = Setting(
+    "late",
+    ("queue", "skip"),
+    "queue",
+    "blocks that are due while the socket is full are written in turn, or left out",
+)
+
+LATE_BLOCKS: Final = Report(
+    "Late blocks",
+    (
+        Column("blocks_written", "", "blocks written", "blocks"),
+        Column("octets_written", "", "their octets"),
+        Column("blocks_late", "", "of these, blocks written after they were due", "late"),
+        Column("late_max_ps", "ps", "how late the latest was", "latest by"),
+        Column("blocks_skipped", "", "blocks left out", "left out"),
+        Column("blocked_ps", "ps", "how long writes waited for the socket, together", "writes waited"),
+    ),
+    ("blocks_late", "blocks_skipped"),
+)
+
+PERIODIC: Final = (
+    Setting(
+        "blocks",
+        OCTETS,
+        REQUIRED,
+        "octets a block; `SIZE:COUNT`: so many at once; `LOW..HIGH` or `uniform(min = LOW, max = HIGH)`: random",
+        BLOCKS,
+        word=BLOCK[0],
+        also=BLOCK[1],
+    ),
+    Setting(
+        "gaps", SPAN, REQUIRED, "from block to block; bounds likewise", BOUNDS, word="period", also=("gap",), unit="us"
+    ),
+    Setting("repeats", TIMES.within(1, 10**9), None, "how many periods", ends=True),
+    LATE,
+)
+"""Arguments of NetSpec's tests of blocks."""
 
 
-@final
-class Draws:
-    """The random numbers of one flow: they depend on the experiment's seed and the flow's number, and nothing else."""
+def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]:
+    """The application that a test of blocks means: with bounds ``random``, else ``cbr``."""
+    low, high, count = given["blocks"]
+    gaps = given["gaps"]
+    repeats = given.get("repeats")
+    late = given.get("late")
+    if (low, gaps[0]) == (high, gaps[1]):
+        size = None if repeats is None else repeats * count * low
+        return "cbr", {"block": low, "period": gaps[0], "count": count, "late": late}, size
+    if count != 1:
+        raise ValueError("blocks of SIZE:COUNT can't go with bounds")
+    if repeats is not None:
+        raise ValueError("'repeats' can't go with bounds")
+    return "random", {"block": (low, high), "gap": gaps, "late": late}, None
 
-    def __init__(self, seed: int, flow: int) -> None:
-        self._random = random.Random(f"{seed} {flow}")
 
-    def uniform(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included, each as likely."""
-        return low + int(self._random.random() * (high - low + 1))
-
-    def exponential(self, mean: int) -> int:
-        """Exponentially distributed with this mean, rounded up: 1 at least."""
-        return 1 - int(mean * math.log(1.0 - self._random.random()))
+def blocks_fit(given: Given) -> Problem:
+    """A block over UDP is at least one datagram."""
+    block = given.values["block"]
+    if given.protocol == "udp" and (min(block) if isinstance(block, tuple) else block) < STAMP_OCTETS:
+        return "block", f"over UDP a block has {STAMP_OCTETS} octets and more: it carries a stamp"
+    return None
 
 
 class BlockSource(Application):
@@ -158,132 +215,6 @@ class BlockSource(Application):
         }
 
 
-@final
-class Cbr(BlockSource):
-    """Constant rate: a block of ``block_octets`` every ``period_ps``, ``count`` of them at once."""
-
-    def __init__(
-        self,
-        block_octets: int,
-        period_ps: int,
-        count: int = 1,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-        skip_late: bool = False,
-    ) -> None:
-        super().__init__("cbr", size_octets, duration_ps, skip_late)
-        _positive("block_octets", block_octets)
-        _positive("period_ps", period_ps)
-        _positive("count", count)
-        self.block_octets = block_octets
-        self.period_ps = period_ps
-        self.count = count
-        self.drawn = 0
-
-    def draw(self) -> int:
-        return self.block_octets
-
-    def after(self, due_ps: int) -> int:
-        self.drawn += 1
-        if self.drawn == self.count:
-            self.drawn = 0
-            return due_ps + self.period_ps
-        return due_ps
-
-
-@final
-class RandomBlocks(BlockSource):
-    """Blocks whose sizes and whose gaps (from one to the next) are drawn uniformly between bounds, these included."""
-
-    def __init__(
-        self,
-        block_octets: tuple[int, int],
-        gap_ps: tuple[int, int],
-        draws: Draws,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-        skip_late: bool = False,
-    ) -> None:
-        super().__init__("random", size_octets, duration_ps, skip_late)
-        for name, (low, high) in (("block_octets", block_octets), ("gap_ps", gap_ps)):
-            _positive(name, low)
-            if high < low:
-                raise ValueError(f"{name} has bounds the wrong way round: {low} and {high}")
-        self.low_octets, self.high_octets = block_octets
-        self.low_ps, self.high_ps = gap_ps
-        self.draws = draws
-
-    def draw(self) -> int:
-        return self.draws.uniform(self.low_octets, self.high_octets)
-
-    def after(self, due_ps: int) -> int:
-        return due_ps + self.draws.uniform(self.low_ps, self.high_ps)
-
-
-@final
-class OnOff(BlockSource):
-    """Blocks at ``rate_bps`` while on, nothing while off; it begins on.
-
-    Parameters
-    ----------
-    on_ps, off_ps : int
-        How long, or for exponential times how long in the mean.
-    times : str
-        One of :data:`TIMES`.
-    """
-
-    def __init__(
-        self,
-        block_octets: int,
-        rate_bps: int,
-        on_ps: int,
-        off_ps: int,
-        times: str,
-        draws: Draws,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-        skip_late: bool = False,
-    ) -> None:
-        super().__init__("onoff", size_octets, duration_ps, skip_late)
-        _positive("block_octets", block_octets)
-        _positive("rate_bps", rate_bps)
-        _positive("on_ps", on_ps)
-        _positive("off_ps", off_ps)
-        if times not in TIMES:
-            raise ValueError(f"times must be one of {', '.join(TIMES)}, not {times!r}")
-        self.block_octets = block_octets
-        self.period_ps = max(1, block_octets * 8 * _PS_PER_S // rate_bps)
-        self.on_ps = on_ps
-        self.off_ps = off_ps
-        self.exponential = times == "exponential"
-        self.draws = draws
-        self.off_at = 0
-        self.bursts = 0
-
-    def begin(self, now_ps: int) -> int:
-        self._on(now_ps)
-        return now_ps
-
-    def _on(self, now_ps: int) -> None:
-        self.bursts += 1
-        self.off_at = now_ps + (self.draws.exponential(self.on_ps) if self.exponential else self.on_ps)
-
-    def draw(self) -> int:
-        return self.block_octets
-
-    def after(self, due_ps: int) -> int:
-        due = due_ps + self.period_ps
-        while due >= self.off_at:
-            due = self.off_at + (self.draws.exponential(self.off_ps) if self.exponential else self.off_ps)
-            self._on(due)
-        return due
-
-    def facts(self, now_ps: int) -> dict[str, Fact]:
-        facts = super().facts(now_ps)
-        facts["bursts"] = self.bursts
-        return facts
-
-
-def _positive(name: str, value: int) -> None:
+def positive(name: str, value: int) -> None:
     if value < 1:
         raise ValueError(f"{name} must be at least 1, not {value!r}")

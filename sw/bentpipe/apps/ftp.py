@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bentpipe.apps.app import Application, Fact, Socket
+from bentpipe.apps.app import Application, Fact, Program, Socket, SocketPair
+from bentpipe.apps.settings import OCTETS, Column, Given, Kind, Problem, Report, Setting, Test
+from bentpipe_hdl.settings import RATE
 
-__all__ = ["COMMANDS", "GREETING", "MODES", "FtpClient", "FtpReceive", "FtpSend", "FtpServer", "FtpSession", "Starter"]
+__all__ = ["APPLICATION", "COMMANDS", "GREETING", "MODES", "Ftp"]
 
 MODES: Final = ("get", "put")
 """``get``: the client is at the sink and fetches the file; ``put``: it is at the source and stores it."""
@@ -24,19 +26,17 @@ COMMANDS: Final = (
 _TRANSFER: Final = 4
 _COMPLETE: Final = "226 Transfer complete.\r\n"
 
+_CONTROL_PORT: Final = 21
+_DATA_PORT: Final = 20
 _PS_PER_S: Final = 1_000_000_000_000
 
 
-class Starter:
-    """Opens the data connection."""
-
-    def start(self, now_ps: int) -> None:
-        raise NotImplementedError
-
-
 @final
-class FtpSession:
-    """What the four applications of a transfer share.
+class Ftp(Application):
+    """The transfer of one file from the source to the sink, and what its four programs share.
+
+    The client is at the sink and fetches, or (``put``) at the source and stores. The server opens the data connection,
+    from its port 20 to the port that the client has named.
 
     Parameters
     ----------
@@ -51,6 +51,7 @@ class FtpSession:
     """
 
     def __init__(self, size_octets: int, block_octets: int, read_bps: int, write_bps: int, put: bool) -> None:
+        super().__init__("ftp")
         if size_octets < 1:
             raise ValueError(f"size_octets must be at least 1, not {size_octets!r}")
         if block_octets < 1:
@@ -62,23 +63,30 @@ class FtpSession:
         self.read_bps = read_bps
         self.write_bps = write_bps
         self.put = put
-        self.starter: Starter | None = None
+        self.data: SocketPair | None = None
         self.client = FtpClient(self)
         self.server = FtpServer(self)
-        self.sender = FtpSend(self)
-        self.receiver = FtpReceive(self)
         self.opened_ps: int = -1
         self.asked_ps: int = -1
         self.begun_ps: int = -1
         self.ended_ps: int = -1
         self.left_ps: int = -1
 
+    def listen(self) -> None:
+        ends = self.ends
+        client, server = (ends.source, ends.sink) if self.put else (ends.sink, ends.source)
+        port = client.ports(2)
+        ports = (port, _DATA_PORT) if self.put else (_DATA_PORT, port)
+        self.data = ends.pair(ends.source, FtpSend(self), ends.sink, FtpReceive(self), server, ports)
+        ports = (port + 1, _CONTROL_PORT)
+        self.first = ends.pair(client, self.client, server, self.server, None, ports, "control")
+
     def begun(self, now_ps: int) -> None:
         """The client has the data connection, or the reply that announces it: it takes the time from the later."""
         if now_ps > self.begun_ps:
             self.begun_ps = now_ps
 
-    def facts(self) -> dict[str, Fact]:
+    def facts(self, now_ps: int) -> dict[str, Fact]:
         """The transfer as the client prints it (``... bytes received in ... seconds (... Kbytes/s)``), and how long the
         dialogue took."""
         seconds = (self.ended_ps - self.begun_ps) / _PS_PER_S if self.ended_ps >= 0 else 0.0
@@ -92,11 +100,11 @@ class FtpSession:
 
 
 @final
-class FtpClient(Application):
+class FtpClient(Program):
     """The client's end of the control connection."""
 
-    def __init__(self, session: FtpSession) -> None:
-        super().__init__("ftp", True)
+    def __init__(self, session: Ftp) -> None:
+        super().__init__(True)
         self.session = session
         self.step: int = -1
         self.got: int = 0
@@ -148,11 +156,11 @@ class FtpClient(Application):
 
 
 @final
-class FtpServer(Application):
+class FtpServer(Program):
     """The server's end of the control connection."""
 
-    def __init__(self, session: FtpSession) -> None:
-        super().__init__("ftp", True)
+    def __init__(self, session: Ftp) -> None:
+        super().__init__(True)
         self.session = session
         self.step: int = 0
         self.got: int = 0
@@ -169,9 +177,9 @@ class FtpServer(Application):
             self.got -= len(COMMANDS[self.step][0])
             self.step += 1
             if self.step == _TRANSFER + 1:
-                starter = self.session.starter
-                if starter is not None:
-                    starter.start(now_ps)
+                data = self.session.data
+                if data is not None:
+                    data.open(now_ps)
             else:
                 socket.write(len(COMMANDS[self.step - 1][1]), now_ps)
         if socket.ended():
@@ -193,12 +201,12 @@ class FtpServer(Application):
 
 
 @final
-class FtpSend(Application):
+class FtpSend(Program):
     """Reads the file block by block and writes it to the data connection. While a block is written, the disk reads the
     next one ahead."""
 
-    def __init__(self, session: FtpSession) -> None:
-        super().__init__("ftp")
+    def __init__(self, session: Ftp) -> None:
+        super().__init__()
         self.session = session
         self.left: int = session.size_octets
         self.ready_ps: int = 0
@@ -247,11 +255,11 @@ class FtpSend(Application):
 
 
 @final
-class FtpReceive(Application):
+class FtpReceive(Program):
     """Reads from the data connection and writes to the disk, block by block; while the disk writes it doesn't read."""
 
-    def __init__(self, session: FtpSession) -> None:
-        super().__init__("ftp", True)
+    def __init__(self, session: Ftp) -> None:
+        super().__init__(True)
         self.session = session
         self.busy: bool = False
         self.done: bool = False
@@ -289,5 +297,46 @@ class FtpReceive(Application):
                 session.client.proceed(now_ps)
         return 0
 
-    def facts(self, now_ps: int) -> dict[str, Fact]:
-        return self.session.facts()
+
+def _check(given: Given) -> Problem:
+    return ("size", "ftp needs the size of the file") if given.size is None else None
+
+
+def _make(given: Given) -> Ftp:
+    v = given.values
+    return Ftp(given.size or 0, v["block"], v["disk_read"] or 0, v["disk_write"] or 0, v["mode"] == MODES[1])
+
+
+APPLICATION: Final = Kind(
+    "ftp",
+    "a file over a data connection, after a dialogue on a control connection; `size` is the file's",
+    (
+        Setting("mode", MODES, MODES[0], "whether the sink fetches the file or the source stores it"),
+        Setting("block", OCTETS, 8192, "octets read or written at once", word="blocksize", also=("messagesize",)),
+        Setting(
+            "disk_read",
+            RATE,
+            None,
+            "of the source's disk; without it the disk takes no time",
+            word="diskread",
+            unit="b/s",
+        ),
+        Setting("disk_write", RATE, None, "of the sink's disk", word="diskwrite", unit="b/s"),
+    ),
+    _make,
+    _check,
+    protocols=("tcp",),
+    takes=("size",),
+    tests=(Test("ftp", "a file, by FTP; `size` is the file's"),),
+    report=Report(
+        "FTP, as the client reports it",
+        (
+            Column("ftp_mode", "", "`get` or `put`"),
+            Column("ftp_seconds", "", "how long the transfer took", "seconds"),
+            Column("ftp_kbytes_per_s", "", "its rate, in 1024 octets a second", "Kbytes/s"),
+            Column("ftp_login_ps", "ps", "the dialogue before the transfer is asked for", "dialogue before"),
+            Column("ftp_session_ps", "ps", "the whole dialogue"),
+        ),
+        label="ftp_mode",
+    ),
+)

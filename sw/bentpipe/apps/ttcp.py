@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
-from bentpipe.apps.app import Application, Socket
-from bentpipe.tcp.connection import ENDLESS
+from bentpipe.apps.app import ENDLESS, Application, Socket
+from bentpipe.apps.settings import OCTETS, Given, Kind, Problem, Setting, Test
+from bentpipe.ip.udp import UDP_OVERHEAD, datagram_octets
 
-__all__ = ["Ttcp"]
+__all__ = ["APPLICATION", "UDP_WRITE", "Ttcp"]
+
+UDP_WRITE: Final = 8192
+"""Default write over UDP (ttcp's own buffer)."""
 
 
 @final
@@ -55,3 +59,41 @@ class Ttcp(Application):
 
     def __repr__(self) -> str:
         return f"Ttcp(size_octets={self.size_octets}, write_octets={self.write_octets})"
+
+
+def _check(given: Given) -> Problem:
+    if given.protocol == "udp":
+        try:
+            datagram_octets(given.values["write"] or min(UDP_WRITE, given.mtu - UDP_OVERHEAD), given.mtu)
+        except ValueError as error:
+            return "write", str(error)
+        if not given.interface_queue:
+            return (
+                "app",
+                "full blast over UDP is held back by the interface's queue alone: give the host an interface_queue",
+            )
+    return None
+
+
+def _make(given: Given) -> Ttcp:
+    write = given.values["write"] or (UDP_WRITE if given.protocol == "udp" else 65536)
+    return Ttcp(given.size, write, given.duration_ps)
+
+
+APPLICATION: Final = Kind(
+    "ttcp",
+    "full blast: writes as fast as the socket takes it",
+    (
+        Setting(
+            "write",
+            OCTETS,
+            None,
+            "octets a write: 65536 over TCP, 8192 (a datagram) over UDP",
+            word="blocksize",
+            also=("messagesize",),
+        ),
+    ),
+    _make,
+    _check,
+    tests=(Test("full", "as fast as the socket takes it"),),
+)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bentpipe.experiment.applications import make_application, make_session
+from bentpipe.apps.registry import make
+from bentpipe.apps.settings import Given
 from bentpipe.experiment.ledger import make_ledger
 from bentpipe.experiment.schema import Experiment, Face, GroupSpec, HostSpec, LineSpec, VcSpec
 from bentpipe_hdl.units import LINE_RATES, SONET_RATES
 
 if TYPE_CHECKING:
-    from bentpipe.apps.app import Application
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow import Stage
     from bentpipe.hosts.host import Host
@@ -146,26 +146,26 @@ def _add_flows(experiment: Experiment, engine: Engine, hosts: dict[str, Host], v
     """The flows by name; those of the schedule wait for it."""
     from bentpipe.hosts.engine import HELD
 
-    def application(index: int) -> Application:
-        flow = experiment.flows[index]
-        duration = flow.duration_ps or 0
-        return make_application(flow.app, flow.protocol, flow.settings, flow.size, duration, experiment.seed, index)
-
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
     stages: list[Stage] = []
     for index, flow in enumerate(experiment.flows):
         start = HELD if index in held else flow.start_ps
         source, sink = hosts[flow.source], hosts[flow.sink]
         there, back = vcs[flow.vc], vcs[flow.return_vc]
+        given = Given(
+            flow.protocol,
+            flow.settings,
+            flow.size,
+            flow.duration_ps or 0,
+            flow.datagram,
+            seed=experiment.seed,
+            number=index,
+        )
+        app = make(flow.app, given)
         stage: Stage
-        if flow.app == "ftp" and flow.tcp is not None and flow.size is not None:
-            session = make_session(flow.settings, flow.size)
-            stage = engine.add_ftp_flow(flow.name, source, sink, there, back, flow.tcp, session, start)
-        elif flow.tcp is None:
-            app = application(index)
-            stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start)
+        if flow.tcp is None:
+            stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start, back)
         else:
-            app = application(index)
             stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
         if index in held:
             stage.delay_ps = flow.start_ps
@@ -287,7 +287,7 @@ def _vc(
 
 
 def _host_config(host: HostSpec, seed: int) -> Any:
-    from bentpipe.hosts.host import HostConfig
+    from bentpipe.hosts.config import HostConfig
 
     return HostConfig(
         name=host.name,

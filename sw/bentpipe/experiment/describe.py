@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bentpipe.experiment.applications import settings_text
+from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.experiment.document import CaseTable
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.tcp_options import options_text
@@ -118,7 +118,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             (
                 f.name,
                 f"{f.source} - {f.sink}",
-                f"{f.app} {settings_text(f.app, f.settings)}".strip(),
+                f"{f.app} {APPLICATIONS[f.app].settings_text(f.settings)}".strip(),
                 "endless" if f.size is None else format_size(f.size),
                 "-" if f.duration_ps is None else format_time(f.duration_ps),
                 "UDP" if f.tcp is None else f"TCP {options_text(f.tcp)}",

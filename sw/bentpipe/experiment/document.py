@@ -17,12 +17,15 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    TypeAdapter,
     WithJsonSchema,
     create_model,
     model_validator,
 )
 
-from bentpipe.experiment.applications import APPLICATIONS, MAX_SIZE, REQUIRED, Kind, Setting
+from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
+from bentpipe.apps.registry import APPLICATIONS
+from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
 from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.experiment.schema import Face
 from bentpipe.experiment.tcp_options import TcpTable
@@ -33,7 +36,6 @@ from bentpipe_hdl.settings import (
     COUNT,
     NUMBER,
     PPM,
-    RATE,
     SIZE,
     TIME,
     Length,
@@ -84,13 +86,6 @@ _SHARE: Final = NUMBER.within(
     0.0, 1.0, beyond="{given!r} is neither a number of cells nor a share of the buffer, 0.0 to 1.0"
 )
 _NUMBERS: Final = COUNT.within(1, 2**32 - 1, beyond="{given!r} is not a number from 1 on")
-_QUANTITIES: Final = {
-    "size": SIZE.within(1, MAX_SIZE),
-    "time": TIME.within(1, 10**15),
-    "rate": RATE,
-    "count": COUNT.within(1, 10**6),
-}
-
 Name = Annotated[str, Pattern(r"[\w-]+", "a name has letters, digits, - and _ only")]
 
 
@@ -336,13 +331,35 @@ def _bounds(one: Any) -> Any:
     return Annotated[both, Discriminator(one_or_list), AfterValidator(_in_order)]
 
 
+def _drawn(setting: Setting) -> Any:
+    """The type of a quantity that is drawn: one value, two bounds, or a table with a distribution."""
+
+    def read(given: object) -> object:
+        try:
+            return given if isinstance(given, Distribution) else setting.parse(given)
+        except ValueError as error:
+            raise wrong(str(error)) from None
+
+    one = TypeAdapter(Annotated[int, setting.of]).json_schema()
+    names = sorted({name for parameters in DISTRIBUTIONS.values() for name in parameters} | {"most"})
+    table = {
+        "type": "object",
+        "properties": {"distribution": {"enum": [*DISTRIBUTIONS]}} | dict.fromkeys(names, one),
+        "required": ["distribution"],
+        "additionalProperties": False,
+    }
+    schema = {"anyOf": [one, {"type": "array", "items": one, "minItems": 2, "maxItems": 2}, table]}
+    return Annotated[Any, BeforeValidator(read), WithJsonSchema(schema)]
+
+
 def _type(setting: Setting) -> Any:
     """The type of an application's setting."""
-    quantity = _QUANTITIES.get(setting.kind.removesuffix("s"))
-    if quantity is None:
+    if setting.choices:
         return Annotated[str, Words(lambda: dict.fromkeys(setting.choices, ""))]
-    one = Annotated[int, quantity]
-    return _bounds(one) if setting.kind.endswith("s") else one
+    if setting.form == DRAWN:
+        return _drawn(setting)
+    one = Annotated[int, setting.of]
+    return _bounds(one) if setting.form == BOUNDS else one
 
 
 def _flow_model(kind: Kind) -> type[FlowTable]:

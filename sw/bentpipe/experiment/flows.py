@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from bentpipe.apps.registry import APPLICATIONS, check
+from bentpipe.apps.settings import Given
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.applications import UDP_WRITE, check_values
-from bentpipe.experiment.document import FLOWS, FlowTable, HostsTable, TrafficTable
+from bentpipe.experiment.document import FlowTable, HostsTable, TrafficTable
 from bentpipe.experiment.layout import Channels, given_path, host_named, path_between, shortest_path
 from bentpipe.experiment.schema import FlowSpec, GroupSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.experiment.tcp_options import make_config
-from bentpipe.hosts.udp import STAMP_OCTETS, datagram_octets
 from bentpipe.netspec.plan import Connection, Group, read_script
 from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.words import nearest
@@ -58,7 +56,8 @@ class _Reader:
         settings = {key: getattr(table, key) for key in table.settings()}
         size = table.size if isinstance(table.size, int) else None
         mtu = min(source.mtu, sink.mtu)
-        problem = problem_of(table.app, table.protocol, settings, size, table.datagram, mtu, source.interface_queue)
+        duration, queue = table.duration_ps or 0, source.interface_queue
+        problem = check(table.app, Given(table.protocol, settings, size, duration, table.datagram, mtu, queue))
         if problem:
             key, what = problem
             raise Wrong(f"{place}.{key}" if key in table.model_fields_set else place, what)
@@ -116,36 +115,6 @@ class _Reader:
         return index
 
 
-def problem_of(
-    app: str,
-    protocol: str,
-    settings: Mapping[str, Any],
-    size: int | None,
-    datagram: int | None,
-    mtu: int,
-    interface_queue: int,
-) -> tuple[str, str] | None:
-    """Why a flow can't run so, though each of its settings is right: the setting and the reason; None if it can."""
-    problem = check_values(app, protocol, settings, size)
-    if problem or protocol == "tcp":
-        return problem
-    try:
-        datagram_octets(datagram or 0, mtu)
-        if app == "ttcp":
-            datagram_octets(settings["write"] or min(UDP_WRITE, mtu - 28), mtu)
-    except ValueError as error:
-        return ("write" if app == "ttcp" else "datagram"), str(error)
-    if app == "ttcp" and not interface_queue:
-        return (
-            "app",
-            "full blast over UDP is held back by the interface's queue alone: give the host an interface_queue",
-        )
-    blocks = settings.get("block", STAMP_OCTETS)
-    if min(blocks if isinstance(blocks, tuple) else (blocks,)) < STAMP_OCTETS:
-        return "block", f"over UDP a block has {STAMP_OCTETS} octets and more: it carries a stamp"
-    return None
-
-
 def read_traffic(
     table: TrafficTable, common: HostsTable, channels: Channels, source: Source, folder: Path | None, numbered: int
 ) -> tuple[list[FlowSpec], GroupSpec, str]:
@@ -191,16 +160,17 @@ def read_traffic(
         if a == b:
             raise script.error(connection.where("receive"), f"transmits to itself, {a!r}")
         mtu = min(hosts[a].mtu, hosts[b].mtu)
-        settings = _with_defaults(connection.app, connection.settings)
-        problem = problem_of(
-            connection.app,
+        settings = APPLICATIONS[connection.app].defaults(connection.settings)
+        given = Given(
             connection.protocol,
             settings,
             connection.size,
+            connection.duration_ps or 0,
             connection.datagram,
             mtu,
             hosts[a].interface_queue,
         )
+        problem = check(connection.app, given)
         if problem:
             raise script.error(connection.where("test"), problem[1])
         own = {key: getattr(connection, key) for key in ("variant", "send_buffer", "receive_buffer")}
@@ -230,13 +200,6 @@ def read_traffic(
 
     plan = stage(read_script(script))
     return flows, plan, script.text
-
-
-def _with_defaults(app: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the defaults of the application for what is not given."""
-    fields = FLOWS[app].model_fields
-    given = {name: settings.get(name) for name in FLOWS[app].settings()}
-    return {name: fields[name].default if value is None else value for name, value in given.items()}
 
 
 def _script(table: TrafficTable, source: Source, folder: Path | None) -> Script:

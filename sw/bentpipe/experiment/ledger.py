@@ -25,7 +25,7 @@ def make_ledger(experiment: Experiment, accounts: Sequence[Account], hosts: Mapp
     for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):
         lost = dict(account.lost)
         sent, delivered = account.sent, account.delivered
-        refused = hosts[account.source].refused.get(account.vc, 0)
+        refused = hosts[account.source].interface.refused.get(account.vc, 0)
         if refused:
             lost[account.source, "interface queue"] = refused
             sent += refused

@@ -173,7 +173,7 @@ class FlowSpec:
     protocol : str
         ``"tcp"`` or ``"udp"``.
     app, settings : str, dict
-        The application and its settings (:mod:`bentpipe.experiment.applications`).
+        The application and its settings (:mod:`bentpipe.apps.registry`).
     size, duration_ps : int | None
         When the application stops; None: not by this.
     datagram : int | None

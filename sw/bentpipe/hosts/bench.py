@@ -10,8 +10,8 @@ from collections import deque
 from typing import final
 
 from bentpipe.apps.ttcp import Ttcp
+from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
-from bentpipe.hosts.host import HostConfig
 from bentpipe.tcp.config import TcpConfig
 from bentpipe_sim.interface import PduEvent
 

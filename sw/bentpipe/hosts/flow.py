@@ -1,21 +1,26 @@
-"""A flow: a TCP connection between two hosts with its application, and what came of it."""
+"""A flow over TCP: an application between two hosts, its connections, and what came of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, final
+from dataclasses import dataclass, field
+from typing import Final, final
 
-from bentpipe.apps.app import Fact
-from bentpipe.apps.ftp import Starter
-from bentpipe.hosts.host import Endpoint, Scheduler, Timer
-from bentpipe.tcp.constants import CLOSED, PS_PER_S, STATE_NAMES, TIME_WAIT
+from bentpipe.apps.app import Application, Fact, Program, Site, SocketPair
+from bentpipe.hosts.sockets import Endpoint, PairOwner, TcpPair
+from bentpipe.hosts.stage import HostSite, Shared, Stage
+from bentpipe.tcp.config import TcpConfig
+from bentpipe.tcp.connection import Connection
+from bentpipe.tcp.constants import CLOSED, MASK32, PS_PER_S, STATE_NAMES
+from bentpipe.tcp.trace import Trace
 
-__all__ = ["DataStarter", "Flow", "FlowReport", "FtpFlow", "Group", "Stage"]
+__all__ = ["Flow", "FlowReport"]
+
+_SERVER_PORT: Final = 5001
 
 
 @dataclass(frozen=True)
 class FlowReport:
-    """What a flow did, up to the end of the run or of the flow.
+    """What a flow did, up to the end of the run or of the flow: its connections together, but for those with a name.
 
     Members
     -------
@@ -29,13 +34,13 @@ class FlowReport:
     bad_octets : int
         Octets that passed every checksum and were not those sent: always an error of the simulator.
     state : str
-        State of the source's connection.
+        State of the source's last connection.
     error : str
-        Why the connection broke; empty if it didn't.
+        Why a connection broke, the first that did; empty if none did.
     rtt_min_ps, rtt_mean_ps, rtt_max_ps : int
         Of the segments that the source timed; 0 if it timed none.
     facts : dict
-        What the applications of both ends report.
+        What the application reports.
     """
 
     name: str
@@ -75,196 +80,262 @@ class FlowReport:
     facts: dict[str, Fact] = field(default_factory=dict)
 
 
-class Stage(Timer):
-    """Something that starts and ends: a flow, or a group of such.
+@final
+class _Past:
+    """What some connections did together.
 
     Members
     -------
-    start_ps : int
-        When it started, or is to start.
-    delay_ps : int
-        How long it waits when it is told to start.
+    counts : dict
+        By the names of :class:`FlowReport`, but for ``rtt_sum_ps``.
+    first_ps, last_ps : int
+        When the first one was opened and the last octet read; -1: not yet.
     """
 
-    def __init__(self, name: str, scheduler: Scheduler, start_ps: int) -> None:
-        self.name = name
-        self.scheduler = scheduler
-        self.start_ps: int = start_ps
-        self.delay_ps: int = 0
-        self.started: bool = False
-        self.finished: bool = False
-        self.group: Group | None = None
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.first_ps: int = -1
+        self.last_ps: int = -1
 
-    def start(self, now: int) -> None:
-        """Start, after the delay."""
-        self.start_ps = now + self.delay_ps
-        if self.delay_ps:
-            self.scheduler.at(self.start_ps, self)
-        else:
-            self.fire(now)
+    def copy(self) -> _Past:
+        made = _Past()
+        made.counts = dict(self.counts)
+        made.first_ps = self.first_ps
+        made.last_ps = self.last_ps
+        return made
 
-    def report(self, end_ps: int) -> Any:
-        """What it did, as of ``end_ps``."""
-        raise NotImplementedError
+    def get(self, name: str) -> int:
+        return self.counts.get(name, 0)
 
-    def finish(self, now: int) -> None:
-        """It has ended: what waits for that goes on."""
-        if not self.finished:
-            self.finished = True
-            if self.group is not None:
-                self.group.member_ended(now)
+    def add(self, pair: TcpPair) -> None:
+        """A connection."""
+        source = pair.source.connection
+        sink = pair.sink.connection
+        more = {
+            "octets_delivered": sink.delivered,
+            "octets_acknowledged": source.acknowledged,
+            "segments_sent": source.segments_sent,
+            "data_segments_sent": source.data_segments_sent,
+            "acks_received": source.segments_received,
+            "acks_sent": sink.acks_sent,
+            "retransmits": source.retransmits,
+            "retransmitted_octets": source.retransmitted_octets,
+            "timeouts": source.timeouts,
+            "fast_retransmits": source.fast_retransmits,
+            "dup_acks": source.dup_acks,
+            "out_of_order": sink.out_of_order,
+            "duplicates": sink.duplicates,
+            "quenches": source.quenches,
+            "window_probes": source.window_probes,
+            "rtt_count": source.rtt_count,
+            "rtt_sum_ps": source.rtt_sum_ps,
+            "bad_octets": pair.source.bad_octets + pair.sink.bad_octets,
+        }
+        counts = self.counts
+        for name, value in more.items():
+            counts[name] = counts.get(name, 0) + value
+        least, most = self.get("rtt_min_ps"), self.get("rtt_max_ps")
+        if source.rtt_count:
+            counts["rtt_min_ps"] = source.rtt_min_ps if least == 0 else min(least, source.rtt_min_ps)
+            counts["rtt_max_ps"] = max(most, source.rtt_max_ps)
+        opened = pair.opener.connection.opened_ps
+        if opened >= 0 and (self.first_ps < 0 or opened < self.first_ps):
+            self.first_ps = opened
+        if sink.delivered_ps > self.last_ps:
+            self.last_ps = sink.delivered_ps
 
 
-class Group(Stage):
-    """Stages that start together, or (``serial``) each when the one before has ended. It ends when all have."""
+@final
+class FlowEnds(PairOwner):
+    """The hosts of a flow over TCP."""
 
-    def __init__(self, scheduler: Scheduler, members: list[Stage], serial: bool) -> None:
-        super().__init__("", scheduler, 0)
-        self.members = members
-        self.serial = serial
-        self.ended: int = 0
-        for member in members:
-            member.group = self
+    def __init__(self, flow: Flow, source: HostSite, sink: HostSite) -> None:
+        super().__init__(source, sink)
+        self.flow = flow
 
-    def fire(self, now: int) -> None:
-        self.started = True
-        if self.serial:
-            self.members[0].start(now)
-        else:
-            for member in self.members:
-                member.start(now)
+    def pair(
+        self,
+        near: Site,
+        program: Program | None,
+        far: Site,
+        far_program: Program | None,
+        opener: Site | None = None,
+        ports: tuple[int, int] | None = None,
+        name: str = "",
+    ) -> SocketPair:
+        assert isinstance(near, HostSite) and isinstance(far, HostSite)
+        flow = self.flow
+        shared = flow.shared
+        index = shared.number()
+        a, b = near.host, far.host
+        port, far_port = ports if ports is not None else (a.port(b.address, _SERVER_PORT), _SERVER_PORT)
+        trace: Trace | None = None
+        if shared.recorder is not None and (name or flow.last is None):
+            trace = Trace(shared.recorder, f"{flow.name}.{name}" if name else flow.name, shared.segments)
+        ours, theirs = flow.config(near), flow.config(far)
+        first = Connection(ours, ours.segment_size(a.config.mtu), _iss(2 * index), a.ticks.count, trace)
+        second = Connection(theirs, theirs.segment_size(b.config.mtu), _iss(2 * index + 1), b.ticks.count)
+        key, far_key = 2 * index + 1, 2 * index + 2
+        end = Endpoint(a, first, b.address, port, far_port, near.vc, key, far_key, program)
+        far_end = Endpoint(b, second, a.address, far_port, port, far.vc, far_key, key, far_program)
+        opening, waiting = (far_end, end) if opener is far else (end, far_end)
+        waiting.connection.listen()
+        waiting.seen_state = waiting.connection.state
+        sides = (end, far_end) if near is self.source else (far_end, end)
+        pair = TcpPair(self, sides[0], sides[1], opening)
+        flow.add(pair, not name)
+        return pair
 
-    def member_ended(self, now: int) -> None:
-        self.ended += 1
-        if self.ended == len(self.members):
-            self.finish(now)
-        elif self.serial:
-            self.members[self.ended].start(now)
+    def sample(self, series: str, now_ps: int, value: int) -> None:
+        recorder = self.flow.shared.recorder
+        if recorder is not None:
+            recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
+
+    def look(self, now_ps: int) -> None:
+        self.flow.look(now_ps)
+
+    def opened(self, pair: TcpPair) -> None:
+        self.flow.open_pairs += 1
+
+    def ended(self, pair: TcpPair, now: int) -> None:
+        flow = self.flow
+        flow.open_pairs -= 1
+        if not flow.error:
+            flow.error = pair.error
+        flow.application.ended(pair, now)
+        flow.look(now)
+
+    def gone(self, pair: TcpPair) -> None:
+        self.flow.fold(pair)
 
 
 @final
 class Flow(Stage):
-    """One connection that carries data from ``source`` to ``sink``; ``opener`` is the end that connects."""
+    """An application between two hosts, and its connections.
+
+    Members
+    -------
+    last : TcpPair or None
+        The connection without a name that was made last.
+    open_pairs : int
+        Connections that were opened and are not over.
+    """
 
     def __init__(
         self,
         name: str,
-        scheduler: Scheduler,
-        source: Endpoint,
-        sink: Endpoint,
+        shared: Shared,
+        source: HostSite,
+        sink: HostSite,
+        configs: tuple[TcpConfig, TcpConfig],
+        application: Application,
         start_ps: int,
-        opener: Endpoint,
     ) -> None:
-        super().__init__(name, scheduler, start_ps)
-        self.source = source
-        self.sink = sink
-        self.opener = opener
-        source.flow = self
-        sink.flow = self
+        super().__init__(name, source.host.scheduler, start_ps)
+        self.shared = shared
+        self.sites = (source, sink)
+        self.configs = configs
+        self.application = application
+        self.error: str = ""
+        self.open_pairs: int = 0
+        self.last: TcpPair | None = None
+        self._made: list[TcpPair] = []  # by the set-up: these are kept
+        self._passing: dict[TcpPair, bool] = {}
+        self._past = _Past()
+        application.ends = FlowEnds(self, source, sink)
+        application.listen()
+
+    @property
+    def source(self) -> Endpoint:
+        """The source's end of the first connection."""
+        return self._made[0].source
+
+    @property
+    def sink(self) -> Endpoint:
+        """The sink's end of the first connection."""
+        return self._made[0].sink
+
+    def config(self, site: Site) -> TcpConfig:
+        """TCP's settings at a host."""
+        return self.configs[0] if site is self.sites[0] else self.configs[1]
+
+    def add(self, pair: TcpPair, own: bool) -> None:
+        """A connection was made; with a name it is none of the flow's own."""
+        if own:
+            self.last = pair
+            if self.started:
+                self._passing[pair] = True
+            else:
+                self._made.append(pair)
+
+    def fold(self, pair: TcpPair) -> None:
+        """Nothing more becomes of a connection: only what it did is kept, unless the flow began with it."""
+        if pair in self._passing:
+            del self._passing[pair]
+            self._past.add(pair)
 
     def fire(self, now: int) -> None:
         """Time to connect."""
         self.started = True
-        self.opener.open(now)
+        self.application.connect(now)
 
-    def ended(self, now: int) -> None:
-        """One end is closed (or waits in TIME_WAIT, which is closed to the application)."""
-        source = self.source.connection
-        sink = self.sink.connection
-        if not self.started:
-            return
-        both = source.state in (CLOSED, TIME_WAIT) and sink.state in (CLOSED, TIME_WAIT)
-        if both or source.error or sink.error:
+    def look(self, now: int) -> None:
+        """Is it over?"""
+        if self.started and self.open_pairs == 0 and self.application.done():
             self.finish(now)
 
     def report(self, end_ps: int) -> FlowReport:
         """The flow as of ``end_ps``, the end of the run."""
-        source = self.source.connection
-        sink = self.sink.connection
-        delivered = sink.delivered
-        opened = self.opener.connection.opened_ps
-        start = opened if opened >= 0 else self.start_ps
-        end = end_ps
-        if self.finished or sink.fin_received:
-            end = sink.delivered_ps if sink.delivered_ps >= 0 else end_ps
+        past = self._past.copy()
+        ended = self.application.done()
+        for pair in (*self._made, *self._passing):
+            past.add(pair)
+            ended = ended and (pair.over or pair.sink.connection.fin_received)
+        start = past.first_ps if past.first_ps >= 0 else self.start_ps
+        end = past.last_ps if ended and past.last_ps >= 0 else end_ps
         elapsed = end - start
-        facts: dict[str, Fact] = {}
-        app = ""
-        for driver in (self.sink.driver, self.source.driver):
-            if driver is not None:
-                app = driver.application.kind
-                facts.update(driver.application.facts(end_ps))
+        delivered = past.get("octets_delivered")
+        timed = past.get("rtt_count")
+        last = None if self.last is None else self.last.source.connection
         return FlowReport(
             name=self.name,
             protocol="tcp",
-            app=app,
-            variant=source.config.variant,
-            source=self.source.host.name,
-            sink=self.sink.host.name,
+            app=self.application.kind,
+            variant=self.configs[0].variant,
+            source=self.sites[0].host.name,
+            sink=self.sites[1].host.name,
             finished=self.finished,
-            state=STATE_NAMES[source.state],
-            error=source.error or sink.error,
+            state=STATE_NAMES[CLOSED if last is None else last.state],
+            error=self.error,
             octets_delivered=delivered,
-            octets_acknowledged=source.acknowledged,
+            octets_acknowledged=past.get("octets_acknowledged"),
             start_ps=start,
             end_ps=end,
             goodput_bps=delivered * 8 * PS_PER_S / elapsed if elapsed > 0 else 0.0,
-            segments_sent=source.segments_sent,
-            data_segments_sent=source.data_segments_sent,
-            acks_received=source.segments_received,
-            acks_sent=sink.acks_sent,
-            retransmits=source.retransmits,
-            retransmitted_octets=source.retransmitted_octets,
-            timeouts=source.timeouts,
-            fast_retransmits=source.fast_retransmits,
-            dup_acks=source.dup_acks,
-            out_of_order=sink.out_of_order,
-            duplicates=sink.duplicates,
-            quenches=source.quenches,
-            window_probes=source.window_probes,
-            cwnd=source.cwnd,
-            ssthresh=source.ssthresh,
-            rtt_count=source.rtt_count,
-            rtt_min_ps=source.rtt_min_ps,
-            rtt_mean_ps=source.rtt_sum_ps // source.rtt_count if source.rtt_count else 0,
-            rtt_max_ps=source.rtt_max_ps,
-            bad_octets=self.source.bad_octets + self.sink.bad_octets,
-            facts=facts,
+            segments_sent=past.get("segments_sent"),
+            data_segments_sent=past.get("data_segments_sent"),
+            acks_received=past.get("acks_received"),
+            acks_sent=past.get("acks_sent"),
+            retransmits=past.get("retransmits"),
+            retransmitted_octets=past.get("retransmitted_octets"),
+            timeouts=past.get("timeouts"),
+            fast_retransmits=past.get("fast_retransmits"),
+            dup_acks=past.get("dup_acks"),
+            out_of_order=past.get("out_of_order"),
+            duplicates=past.get("duplicates"),
+            quenches=past.get("quenches"),
+            window_probes=past.get("window_probes"),
+            cwnd=0 if last is None else last.cwnd,
+            ssthresh=0 if last is None else last.ssthresh,
+            rtt_count=timed,
+            rtt_min_ps=past.get("rtt_min_ps"),
+            rtt_mean_ps=past.get("rtt_sum_ps") // timed if timed else 0,
+            rtt_max_ps=past.get("rtt_max_ps"),
+            bad_octets=past.get("bad_octets"),
+            facts=self.application.facts(end_ps),
         )
 
 
-@final
-class FtpFlow(Group):
-    """A control connection and the data connection that it asks for."""
-
-    def __init__(self, name: str, scheduler: Scheduler, control: Flow, data: Flow, start_ps: int) -> None:
-        super().__init__(scheduler, [control, data], False)
-        self.name = name
-        self.start_ps = start_ps
-        self.control = control
-        self.data = data
-
-    def fire(self, now: int) -> None:
-        self.started = True
-        self.control.start(now)
-
-    def member_ended(self, now: int) -> None:
-        if self.control.finished and (self.data.finished or not self.data.started):
-            self.finish(now)
-
-    def report(self, end_ps: int) -> FlowReport:
-        """The data connection's."""
-        report = self.data.report(end_ps)
-        error = report.error or self.control.report(end_ps).error
-        return replace(report, finished=self.finished, error=error)
-
-
-@final
-class DataStarter(Starter):
-    """Opens a data connection when the server of a session wants it."""
-
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
-
-    def start(self, now_ps: int) -> None:
-        self.flow.start(now_ps)
+def _iss(index: int) -> int:
+    """Initial sequence numbers spread over the whole range, so that every experiment has some that wrap."""
+    return (index * 0x9E3779B1 + 64000) & MASK32

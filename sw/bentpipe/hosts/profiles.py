@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib import resources
 
 from bentpipe.hosts.clock import HostClock
-from bentpipe.hosts.host import HostConfig
+from bentpipe.hosts.config import HostConfig
 
 __all__ = ["HostProfile", "host_clock", "host_costs", "load_profiles", "profile"]
 

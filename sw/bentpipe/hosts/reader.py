@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-from bentpipe.hosts.host import Endpoint, Timer
+from bentpipe.hosts.scheduler import Timer
+from bentpipe.hosts.sockets import Endpoint
 
 __all__ = ["PacedReader"]
 
@@ -33,6 +34,7 @@ class PacedReader(Timer):
 
     def fire(self, now: int) -> None:
         endpoint = self.endpoint
+        endpoint.use(now)
         endpoint.connection.read(self.octets, now)
         endpoint.done(now)
         endpoint.host.scheduler.at(now + self.period_ps, self)

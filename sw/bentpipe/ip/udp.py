@@ -11,7 +11,18 @@ from typing import Final, final
 
 from bentpipe.ip.codec import LLC_SNAP, SNAP_IPV4, TTL
 
-__all__ = ["PROTOCOL_UDP", "UDP_CHECKSUM_AT", "UDP_PAYLOAD_AT", "Datagram", "UdpPath", "decode_datagram"]
+__all__ = [
+    "PROTOCOL_UDP",
+    "STAMP",
+    "STAMP_OCTETS",
+    "UDP_CHECKSUM_AT",
+    "UDP_OVERHEAD",
+    "UDP_PAYLOAD_AT",
+    "Datagram",
+    "UdpPath",
+    "datagram_octets",
+    "decode_datagram",
+]
 
 PROTOCOL_UDP: Final = 17
 
@@ -19,6 +30,13 @@ UDP_CHECKSUM_AT: Final = 34
 """Where the UDP checksum stands in the SDU; the UDP header starts at ``CHECKSUM_START``, as TCP's does."""
 UDP_PAYLOAD_AT: Final = 36
 """Where the payload starts in the SDU."""
+UDP_OVERHEAD: Final = 28
+"""Octets of the IP and UDP headers."""
+
+STAMP: Final = Struct(">QQQ")
+"""What the payload of every datagram of ours begins with: its number (from 0), the stream offset of the pattern after
+it, and the time at which the program wrote it (ps)."""
+STAMP_OCTETS: Final = 24
 
 _HEADER: Final = Struct(">IIIIIIIIHH")
 """LLC, OUI | OUI, type | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum |
@@ -117,3 +135,18 @@ def decode_datagram(head: bytes, sdu_octets: int) -> Datagram | None:
     ):
         return None
     return Datagram(source, destination, ports, length, checksum)
+
+
+def datagram_octets(wanted: int, mtu: int) -> int:
+    """Payload of a datagram on this MTU: as wanted, or (0) the largest. ValueError if it would have to be
+    fragmented, or is too short for the stamp."""
+    largest = mtu - UDP_OVERHEAD
+    octets = wanted or largest
+    if octets > largest:
+        raise ValueError(
+            f"a datagram of {octets} octets does not fit the MTU of {mtu}: at most {largest} "
+            "(there is no IP fragmentation)"
+        )
+    if octets < 2 * STAMP_OCTETS:
+        raise ValueError(f"a datagram has {2 * STAMP_OCTETS} octets and more, not {octets}: it carries a stamp")
+    return octets

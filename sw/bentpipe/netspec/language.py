@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bentpipe.apps import settings as apps
+from bentpipe.apps.registry import APPLICATIONS, COMMON
+from bentpipe.apps.settings import Kind, Setting
+
 __all__ = [
     "BLOCKS",
     "CONNECTIONS",
@@ -34,10 +38,11 @@ class Argument:
     Members
     -------
     kind : str
-        ``host``, ``size``, ``blocks`` (a size, size:count, or bounds of sizes), ``time``, ``times`` (a time, or
-        bounds), ``rate``, ``count``, ``choice``, ``protocol``, ``test``.
+        ``host``, ``size``, ``time``, ``choice``, ``protocol``, ``test``; ``setting`` is for an application.
     unit : str
         Of a number without one.
+    setting : Setting or None
+        Whose value it gives.
     """
 
     name: str
@@ -47,15 +52,18 @@ class Argument:
     also: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     required: bool = False
+    setting: Setting | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A kind of traffic."""
+    """A kind of traffic, and the application that makes it (None: nothing is sent)."""
 
     name: str
     text: str
     arguments: tuple[Argument, ...]
+    kind: Kind | None = None
+    test: apps.Test | None = None
 
 
 BLOCKS: Final = (
@@ -109,106 +117,31 @@ HOST_ARGUMENTS: Final = {
 }
 """What a host may have in parentheses."""
 
-_SIZE: Final = Argument("size", "size", "how much to send")
-_DURATION: Final = Argument("duration", "time", "as the parameter", "s")
-_LATE: Final = Argument(
-    "late", "choice", "blocks due while the socket is full: written in turn, or left out", choices=("queue", "skip")
-)
+
+def _argument(setting: Setting) -> Argument:
+    """An argument of a test, which becomes a setting of an application."""
+    name, *also = setting.words()
+    return Argument(
+        name, "setting", setting.text, setting.unit, tuple(also), setting.choices, setting.required, setting
+    )
 
 
-def _blocks(text: str, kind: str = "blocks") -> Argument:
-    return Argument("blocksize", kind, text, also=("messagesize",), required=True)
+def _test(kind: Kind, test: apps.Test) -> Test:
+    own = kind.settings if test.arguments is None else test.arguments
+    common = [setting for setting in COMMON if setting.name in kind.takes]
+    taken = tuple(_argument(setting) for setting in (*own, *common) if setting.name not in test.fixed)
+    return Test(test.name, test.text, taken, kind, test)
 
 
 TESTS: Final = (
-    Test(
-        "full",
-        "as fast as the socket takes it",
-        (
-            Argument("blocksize", "size", "octets a write: 65536, over UDP a datagram of 8192", also=("messagesize",)),
-            _SIZE,
-            _DURATION,
-        ),
-    ),
-    Test(
-        "cbr",
-        "a block at fixed times; with bounds, random sizes or random times",
-        (
-            _blocks("octets a block; `SIZE:COUNT`: so many at once; `LOW..HIGH` or `uniform(min = LOW, max = HIGH)`"),
-            Argument("period", "times", "from block to block; bounds likewise", "us", required=True),
-            Argument("repeats", "count", "how many periods"),
-            _LATE,
-            _SIZE,
-            _DURATION,
-        ),
-    ),
-    Test(
-        "random",
-        "`cbr` by the name that fits bounds",
-        (
-            _blocks("as with `cbr`"),
-            Argument("period", "times", "as with `cbr`", "us", also=("gap",), required=True),
-            Argument("repeats", "count", "how many blocks"),
-            _LATE,
-            _SIZE,
-            _DURATION,
-        ),
-    ),
-    Test(
-        "burst",
-        "`cbr` that leaves late blocks out",
-        (
-            _blocks("as with `cbr`"),
-            Argument("period", "times", "as with `cbr`", "us", required=True),
-            Argument("repeats", "count", "how many periods"),
-            _SIZE,
-            _DURATION,
-        ),
-    ),
-    Test(
-        "burstq",
-        "`cbr` that queues late blocks",
-        (
-            _blocks("as with `cbr`"),
-            Argument("period", "times", "as with `cbr`", "us", required=True),
-            Argument("repeats", "count", "how many periods"),
-            _SIZE,
-            _DURATION,
-        ),
-    ),
-    Test(
-        "onoff",
-        "blocks at a rate while on, nothing while off",
-        (
-            _blocks("octets a block", "size"),
-            Argument("rate", "rate", "while on", "b/s", required=True),
-            Argument("on", "time", "how long on", "s", required=True),
-            Argument("off", "time", "how long off", "s", required=True),
-            Argument(
-                "times",
-                "choice",
-                "how these are chosen: in the mean so long, or fixed",
-                choices=("exponential", "fixed"),
-            ),
-            _LATE,
-            _SIZE,
-            _DURATION,
-        ),
-    ),
-    Test(
-        "ftp",
-        "a file, by FTP; `size` is the file's",
-        (
-            Argument("mode", "choice", "the receiver fetches, or the transmitter stores", choices=("get", "put")),
-            Argument("blocksize", "size", "octets read or written at once: 8192", also=("messagesize",)),
-            Argument("diskread", "rate", "of the transmitting host's disk; no limit unless given", "b/s"),
-            Argument("diskwrite", "rate", "of the receiving host's disk", "b/s"),
-            _SIZE,
-        ),
-    ),
+    *(_test(kind, test) for kind in APPLICATIONS.values() for test in kind.tests),
     Test(
         "sink",
         "reads what comes (in a `test` block only)",
-        (Argument("blocksize", "size", "no effect", also=("messagesize",)), _DURATION),
+        (
+            Argument("blocksize", "size", "no effect", also=("messagesize",)),
+            Argument("duration", "time", "as the parameter", "s"),
+        ),
     ),
 )
+"""All kinds of traffic: those of the applications, and the sink."""

@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from bentpipe.apps import settings as forms
+from bentpipe.apps.draws import DISTRIBUTIONS
+from bentpipe.apps.registry import APPLICATIONS, COMMON
+from bentpipe.apps.settings import Kind, Setting
 from bentpipe.netspec.language import (
     BLOCKS,
     CONNECTIONS,
@@ -17,13 +21,12 @@ from bentpipe.netspec.language import (
     Test,
 )
 from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantity, Range, Script, Value, Word, parse
-from bentpipe_hdl.units import format_time, parse_rate, parse_size, parse_time
+from bentpipe_hdl.units import format_time, parse_size, parse_time
 from bentpipe_hdl.words import nearest
 
 __all__ = ["Connection", "Group", "read_script", "summary"]
 
 _MAX_BUFFER: Final = 2**30 - 1
-_MAX_SIZE: Final = 2**30
 _MAX_TIME_PS: Final = 10**15
 _GROUPS: Final = {name: block.name for block in BLOCKS for name in (block.name, *block.also)}
 _LEAVES: Final = tuple(word.name for word in CONNECTIONS)
@@ -39,7 +42,9 @@ class Connection:
     transmit, receive : str
         Hosts, as the script names them.
     app : str
-        An application of :mod:`bentpipe.experiment.applications`, with its ``settings`` (None: its default).
+        An application of :mod:`bentpipe.apps.registry`, with its ``settings`` (None: not given).
+    ends : bool
+        These make it end by itself.
     variant, send_buffer, receive_buffer, datagram, size, duration_ps : str, int or None
         None: not given.
     place : Place
@@ -52,6 +57,7 @@ class Connection:
     protocol: str
     app: str
     settings: dict[str, Any]
+    ends: bool
     variant: str | None
     send_buffer: int | None
     receive_buffer: int | None
@@ -109,6 +115,17 @@ def summary(plan: Group) -> str:
     kinds = ", ".join(f"{apps.count(app)} {app}" for app in sorted(set(apps)))
     plural = "" if len(connections) == 1 else "s"
     return f"{len(connections)} connection{plural} ({kinds}) between {len(hosts)} hosts: {', '.join(hosts)}"
+
+
+def _key(argument: Argument) -> str:
+    """Under which name what an argument of a test gives is kept."""
+    setting = argument.setting
+    return argument.name if setting is None or setting in COMMON else f"test.{setting.name}"
+
+
+def _plain(number: str) -> float:
+    value = float(number)
+    return int(value) if value.is_integer() else value
 
 
 def _inherit(above: Given, own: Given) -> Given:
@@ -185,7 +202,7 @@ class _Reader:
     def _check_ends(self, members: Sequence[Group | Connection]) -> None:
         for member in members[:-1]:
             for connection in [member] if isinstance(member, Connection) else member.connections():
-                if connection.size is None and connection.duration_ps is None:
+                if connection.size is None and connection.duration_ps is None and not connection.ends:
                     raise self.script.error(
                         connection.place,
                         "never ends, so what follows in the serial block never starts; give a duration or size",
@@ -207,7 +224,7 @@ class _Reader:
                     raise self.script.error(given[key][1], f"{key!r} goes with protocol = tcp")
         elif "datagram" in given:
             raise self.script.error(given["datagram"][1], "'datagram' goes with protocol = udp")
-        app, settings = self._application(given, block.place)
+        kind, settings = self._application(given, block.place)
         values: dict[str, Any] = {
             key: given[key][0] if key in given else None for key in ("xmtbuf", "rcvbuf", "datagram", "size", "duration")
         }
@@ -216,8 +233,9 @@ class _Reader:
             transmit=given["transmit"][0],
             receive=given["receive"][0],
             protocol=protocol,
-            app=app,
+            app=kind.name,
             settings=settings,
+            ends=kind.ends(settings),
             variant=given["variant"][0] if "variant" in given else None,
             send_buffer=values["xmtbuf"],
             receive_buffer=values["rcvbuf"],
@@ -229,31 +247,23 @@ class _Reader:
             places={key: place for key, (_, place) in given.items()},
         )
 
-    def _application(self, given: Given, default: Place) -> tuple[str, dict[str, Any]]:
+    def _application(self, given: Given, default: Place) -> tuple[Kind, dict[str, Any]]:
         """The application that makes a test's traffic, and its settings."""
-        test, place = given.get("test", ("full", default))
-        arguments = {key.removeprefix("test."): value for key, (value, _) in given.items() if key.startswith("test.")}
-        if test == "full":
-            return "ttcp", {"write": arguments.get("blocksize")}
-        if test == "ftp":
-            names = {"mode": "mode", "block": "blocksize", "disk_read": "diskread", "disk_write": "diskwrite"}
-            return "ftp", {key: arguments.get(name) for key, name in names.items()}
-        if test == "onoff":
-            return "onoff", {key: arguments.get(key) for key in ("rate", "on", "off", "times", "late")} | {
-                "block": arguments["blocksize"]
-            }
-        late = {"burst": "skip", "burstq": "queue"}.get(test, arguments.get("late"))
-        low, high, count = arguments["blocksize"]
-        gap = arguments["period"]
-        repeats = arguments.get("repeats")
-        if (low, gap[0]) == (high, gap[1]):
-            if repeats is not None:
-                given.setdefault("size", (low * count * repeats, place))
-            return "cbr", {"block": low, "period": gap[0], "rate": None, "count": count, "late": late}
-        for wrong, what in ((count > 1, "blocks of SIZE:COUNT"), (repeats is not None, "'repeats'")):
-            if wrong:
-                raise self.script.error(place, f"{what} can't go with bounds")
-        return "random", {"block": (low, high), "gap": gap, "late": late}
+        name, place = given.get("test", ("full", default))
+        test = _TESTS[name]
+        assert test.kind is not None and test.test is not None
+        settings = {key.removeprefix("test."): value for key, (value, _) in given.items() if key.startswith("test.")}
+        settings |= test.test.fixed
+        kind = test.kind
+        if test.test.read is not None:
+            try:
+                app, settings, size = test.test.read(settings)
+            except ValueError as error:
+                raise self.script.error(place, str(error)) from None
+            if size is not None:
+                given.setdefault("size", (size, place))
+            kind = APPLICATIONS[app]
+        return kind, {setting.name: settings.get(setting.name) for setting in kind.settings}
 
     def _parameters(self, parameters: Iterable[Parameter]) -> Given:
         given: Given = {}
@@ -296,11 +306,9 @@ class _Reader:
         self._put(given, "test", name, value.place)
         for parameter in arguments:
             argument = self._find(parameter, test.arguments, f"argument of {name}")
-            own = argument.name in ("size", "duration")
-            key = argument.name if own else f"test.{argument.name}"
-            self._put(given, key, self._value(argument, parameter.value), parameter.place)
+            self._put(given, _key(argument), self._value(argument, parameter.value), parameter.place)
         for argument in test.arguments:
-            if argument.required and f"test.{argument.name}" not in given:
+            if argument.required and _key(argument) not in given:
                 raise self.script.error(value.place, f"{name} needs {' or '.join((argument.name, *argument.also))}")
 
     def _call(self, value: Value) -> tuple[str, tuple[Parameter, ...]]:
@@ -328,50 +336,59 @@ class _Reader:
                     raise self.script.error(value.place, "expected the name of a host")
                 return host.text.partition(".")[0]
             case "choice":
-                if not isinstance(value, Word) or value.text not in argument.choices:
-                    text = value.text if isinstance(value, Word) else ""
-                    raise self.script.error(value.place, f"unknown value{nearest(text, argument.choices)}")
-                return value.text
-            case "count":
-                number = self._quantity(value, parse_size, "", 1, 10**9)
-                return number
+                return self._choice(argument, value)
             case "size":
                 high = _MAX_BUFFER if argument.name in ("xmtbuf", "rcvbuf", "window") else 2**50
-                return self._quantity(value, parse_size, "", 1, _MAX_SIZE if argument.name == "blocksize" else high)
+                return self._quantity(value, parse_size, "", 1, high)
             case "time":
                 return self._quantity(
                     value, parse_time, argument.unit, 0 if argument.name == "delay" else 1, _MAX_TIME_PS
                 )
-            case "rate":
-                return self._quantity(value, parse_rate, argument.unit, 1, 2**63)
-            case "times":
-                low, high = self._bounds(value)
-                times = [self._quantity(v, parse_time, argument.unit, 1, _MAX_TIME_PS) for v in (low, high)]
-                return self._ordered(value, times[0], times[1])
+        setting = argument.setting
+        assert setting is not None
+        if setting.choices:
+            return self._choice(argument, value)
         count = 1
-        if isinstance(value, Pair):
+        if setting.form == forms.BLOCKS and isinstance(value, Pair):
             count = self._quantity(value.second, parse_size, "", 1, 10**6)
             value = value.first
-        low, high = self._bounds(value)
-        sizes = [self._quantity(v, parse_size, "", 1, _MAX_SIZE) for v in (low, high)]
-        return (*self._ordered(value, sizes[0], sizes[1]), count)
+        try:
+            found = setting.parse(self._raw(setting, value))
+        except ValueError as error:
+            raise self.script.error(value.place, str(error)) from None
+        return (*found, count) if setting.form == forms.BLOCKS else found
 
-    def _ordered(self, value: Value, low: int, high: int) -> tuple[int, int]:
-        if high < low:
-            raise self.script.error(value.place, "the bounds are the wrong way round")
-        return low, high
+    def _choice(self, argument: Argument, value: Value) -> str:
+        if not isinstance(value, Word) or value.text not in argument.choices:
+            text = value.text if isinstance(value, Word) else ""
+            raise self.script.error(value.place, f"unknown value{nearest(text, argument.choices)}")
+        return value.text
 
-    def _bounds(self, value: Value) -> tuple[Value, Value]:
-        if isinstance(value, Range):
-            return value.low, value.high
-        if isinstance(value, Call):
+    def _raw(self, setting: Setting, value: Value) -> Any:
+        """A value as an experiment's file would have it."""
+        if isinstance(value, Quantity):
+            unit = value.unit or setting.unit
+            return f"{value.number} {unit}" if unit else _plain(value.number)
+        if setting.form and isinstance(value, Range):
+            return [self._raw(setting, value.low), self._raw(setting, value.high)]
+        if setting.form and isinstance(value, Call):
+            known = DISTRIBUTIONS if setting.form == forms.DRAWN else ("uniform",)
+            if value.name not in known:
+                raise self._unknown(value.place, "distribution", value.name, known)
+            found = {p.name: self._parameter_of(setting, p) for p in value.arguments}
             if value.name != "uniform":
-                raise self._unknown(value.place, "distribution", value.name, ("uniform",))
-            found = {p.name: p.value for p in value.arguments}
+                return {"distribution": value.name, **found}
             if sorted(found) != ["max", "min"]:
                 raise self.script.error(value.place, "uniform has the arguments min and max")
-            return found["min"], found["max"]
-        return value, value
+            return [found["min"], found["max"]]
+        raise self.script.error(value.place, "expected a number")
+
+    def _parameter_of(self, setting: Setting, parameter: Parameter) -> Any:
+        """A parameter of a distribution: a quantity as the setting's, or a plain number."""
+        value = parameter.value
+        if isinstance(value, Quantity) and parameter.name in ("sigma", "shape") and not value.unit:
+            return _plain(value.number)
+        return self._raw(setting, value)
 
     def _quantity(self, value: Value, read: Callable[[object], int], unit: str, low: int, high: int) -> int:
         if not isinstance(value, Quantity):

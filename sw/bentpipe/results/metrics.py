@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics", "most_deliverable"]
+from bentpipe.apps.registry import REPORTS
+
+__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics", "most_deliverable", "reported"]
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
@@ -35,7 +37,7 @@ def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     aggregate is their sum and the fairness index is of them, as the papers have both (DaSilva et al. 1997, "Throughput
     versus offered load"; Charalambous et al. 1999, "Evaluation and fairness"). Where flows end at different times the
     sum counts rates that were not all there at once; ``overall_goodput`` doesn't: all octets over the time from the
-    first flow's start to the last one's end.
+    first flow's start to the last one's end. What applications report stands beside them, as ``FLOW.FIGURE``.
     """
     rates = [float(flow["goodput_bps"]) for flow in flows]
     mean = sum(rates) / len(rates)
@@ -49,7 +51,15 @@ def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         "sigma": spread,
     }
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(flows, rates, strict=True)}
+    for flow in flows:
+        found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found
+
+
+def reported(app: str) -> tuple[str, ...]:
+    """Those figures of what an application reports that are numbers."""
+    report = REPORTS.get(app)
+    return () if report is None else tuple(c.name for c in report.columns if c.name != report.label)
 
 
 def _overall(flows: Sequence[Mapping[str, Any]]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from bentpipe.apps.registry import REPORTS
 from bentpipe.experiment.changes import change_text
 
 if TYPE_CHECKING:
@@ -48,11 +49,9 @@ FlowTable = tuple[str, tuple[str, ...], list[list[str]]]
 
 
 def flow_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
-    """The flows by transport; then those whose blocks came late, and what FTP reports."""
+    """The flows by transport; then what their applications report."""
     tcp = [flow for flow in flows if flow.get("protocol", "tcp") == "tcp"]
     udp = [flow for flow in flows if flow.get("protocol") == "udp"]
-    blocks = [flow for flow in flows if flow.get("blocks_late") or flow.get("blocks_skipped")]
-    ftp = [flow for flow in flows if flow.get("ftp_mode") is not None]
     made: list[FlowTable] = []
     if tcp or not flows:
         head = ("flow", "TCP", "delivered", "Mb/s", "segments", "retransmitted", "time-outs", "fast retr.")
@@ -72,34 +71,35 @@ def flow_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
             for f in udp
         ]
         made.append(("Flows" if not tcp else "UDP flows", head, rows))
-    if blocks:
-        head = ("flow", "application", "blocks", "late", "latest by", "left out", "writes waited")
-        rows = [
-            [
-                f["name"],
-                f["app"],
-                *(f"{f[key]:,}" for key in ("blocks_written", "blocks_late")),
-                _ms(f["late_max_ps"]),
-                f"{f['blocks_skipped']:,}",
-                _ms(f["blocked_ps"]),
-            ]
-            for f in blocks
-        ]
-        made.append(("Late blocks", head, rows))
-    if ftp:
-        head = ("flow", "application", "seconds", "Kbytes/s", "dialogue before")
-        rows = [
-            [
-                f["name"],
-                f"ftp {f['ftp_mode']}",
-                figure_text(f["ftp_seconds"] or None),
-                figure_text(f["ftp_kbytes_per_s"] or None),
-                _ms(f["ftp_login_ps"]),
-            ]
-            for f in ftp
-        ]
-        made.append(("FTP, as the client reports it", head, rows))
-    return made
+    return made + _report_tables(flows)
+
+
+def _report_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
+    """What applications report, a table for each title."""
+    made: dict[str, FlowTable] = {}
+    for name, report in REPORTS.items():
+        columns = [column for column in report.columns if column.head]
+        for flow in flows:
+            if flow.get("app") != name or report.columns[0].name not in flow:
+                continue
+            if report.shown_with and not any(flow.get(key) for key in report.shown_with):
+                continue
+            head = ("flow", "application", *(column.head for column in columns))
+            label = f"{name} {flow[report.label]}" if report.label else name
+            row = [flow["name"], label, *(_figure(flow.get(column.name), column.unit) for column in columns)]
+            made.setdefault(report.title, (report.title, head, []))[2].append(row)
+    return [*made.values()]
+
+
+def _figure(value: float | str | None, unit: str) -> str:
+    """A figure that an application reports; a fraction of 0 is none."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and not value):
+        return "-"
+    if unit == "ps":
+        return _ms(value)
+    return f"{value:,}" if isinstance(value, int) else figure_text(value)
 
 
 def _start(flow: dict[str, Any]) -> list[str]:
@@ -111,7 +111,7 @@ def _rate(flow: dict[str, Any]) -> list[str]:
     return [f"{flow['octets_delivered'] / 1e6:,.1f} MB", figure_text(flow["goodput_bps"] / 1e6)]
 
 
-def _ms(ps: int) -> str:
+def _ms(ps: float) -> str:
     return f"{ps / 1e9:,.3f} ms" if ps < 10**12 else f"{ps / 1e12:,.3f} s"
 
 

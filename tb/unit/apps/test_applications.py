@@ -8,10 +8,14 @@ from statistics import mean
 import pytest
 
 from bentpipe.apps.app import Application
-from bentpipe.apps.blocks import Cbr, Draws, OnOff, RandomBlocks
+from bentpipe.apps.cbr import Cbr
+from bentpipe.apps.draws import Draws
+from bentpipe.apps.onoff import OnOff
+from bentpipe.apps.random_blocks import RandomBlocks
 from bentpipe.apps.ttcp import Ttcp
-from bentpipe.hosts.engine import HELD, FlowReport
-from bentpipe.hosts.host import HostConfig
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.engine import HELD
+from bentpipe.hosts.flow import FlowReport
 from bentpipe.tcp.config import TcpConfig
 from models.pair import Pair
 

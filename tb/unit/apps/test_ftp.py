@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bentpipe.apps.ftp import COMMANDS, GREETING, FtpSession
-from bentpipe.hosts.engine import FlowReport
+from bentpipe.apps.ftp import COMMANDS, GREETING, Ftp
+from bentpipe.hosts.flow import FlowReport
 from bentpipe.tcp.config import TcpConfig
 from models.pair import Pair
 
@@ -14,18 +14,16 @@ S = 10**12
 RTT = 40 * MS
 
 
-def transfer(session: FtpSession, tcp: TcpConfig | None = None, rate_bps: int | None = None) -> tuple[Pair, FlowReport]:
+def transfer(session: Ftp, tcp: TcpConfig | None = None, rate_bps: int | None = None) -> tuple[Pair, FlowReport]:
     pair = Pair(delay_ps=RTT // 2, rate_bps=rate_bps, keep_log=True)
-    flow = pair.engine.add_ftp_flow(
-        "ftp", pair.source, pair.sink, pair.forth_vc, pair.back_vc, tcp or TcpConfig(ack_policy="immediate"), session
-    )
+    flow = pair.flow(tcp or TcpConfig(ack_policy="immediate"), app=session)
     report = flow.report(pair.engine.run(100 * S))
     assert report.finished and report.error == "" and report.bad_octets == 0
     return pair, report
 
 
-def file(size: int = 10_000, block: int = 8192, read_bps: int = 0, write_bps: int = 0, put: bool = False) -> FtpSession:
-    return FtpSession(size, block, read_bps, write_bps, put)
+def file(size: int = 10_000, block: int = 8192, read_bps: int = 0, write_bps: int = 0, put: bool = False) -> Ftp:
+    return Ftp(size, block, read_bps, write_bps, put)
 
 
 @pytest.mark.parametrize("policy", ["immediate", "bsd"])
@@ -118,7 +116,7 @@ def test_settings_out_of_range() -> None:
 def test_two_transfers_between_the_same_hosts() -> None:
     pair = Pair(delay_ps=MS)
     flows = [
-        pair.engine.add_ftp_flow(name, pair.source, pair.sink, 0, 0, TcpConfig(), file(put=put))
+        pair.engine.add_tcp_flow(name, pair.source, pair.sink, 0, 0, TcpConfig(), app=file(put=put))
         for name, put in (("a", False), ("b", True), ("c", False))
     ]
     now = pair.engine.run(100 * S)

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
-from bentpipe.apps.blocks import Cbr
+from bentpipe.apps.cbr import Cbr
 from bentpipe.apps.ttcp import Ttcp
-from bentpipe.hosts.engine import UdpFlow
-from bentpipe.hosts.host import HostConfig
-from bentpipe.hosts.udp import datagram_octets
-from bentpipe.ip.udp import UdpPath, decode_datagram
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.udp import UdpFlow
+from bentpipe.ip.udp import UdpPath, datagram_octets, decode_datagram
 from bentpipe.tcp.config import TcpConfig
 from bentpipe_sim.interface import PduEvent
 from models.pair import Pair
@@ -183,14 +182,14 @@ def test_the_processor_spaces_datagrams() -> None:
     assert times == [start + (i + 1) * 200 * US for start in (0, 10 * MS) for i in range(4)]
     assert (report.delay_min_ps, report.delay_max_ps) == (200 * US, 800 * US)
     assert report.facts["blocked_ps"] == 1600 * US
-    assert pair.source.busy_ps == 1600 * US
+    assert pair.source.processor.busy_ps == 1600 * US
 
 
 def test_the_sinks_processor_costs_delay() -> None:
     pair = Pair(delay_ps=MS, sink=HostConfig("sink", receive_cost_ps=300 * US))
     report = flow(pair, Cbr(9152, 10 * MS, size_octets=3 * 9152)).report(pair.engine.run(60 * S))
     assert (report.delay_min_ps, report.delay_max_ps) == (1300 * US, 1300 * US)
-    assert pair.sink.busy_ps == 900 * US
+    assert pair.sink.processor.busy_ps == 900 * US
 
 
 def test_what_arrives_goes_before_datagrams_that_leave() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.netspec.language import PARAMETERS, PROTOCOLS, TESTS
+from bentpipe.netspec.language import PARAMETERS, PROTOCOLS, TESTS, Argument
 from bentpipe.netspec.plan import Connection, Group, read_script
 from bentpipe.netspec.syntax import Script
 
@@ -178,7 +178,12 @@ def test_units_of_time(text: str, ps: int) -> None:
 
 def test_every_word_of_the_tables_is_understood() -> None:
     """Examples made from the tables: nothing is documented that the reader doesn't take."""
-    examples = {"host": "a", "size": "100", "blocks": "100", "time": "1", "times": "1", "rate": "8", "count": "2"}
+    examples = {"host": "a", "size": "100", "time": "1", "rate": "8", "whole number": "2"}
+
+    def example(argument: Argument) -> str:
+        of = argument.setting.of if argument.setting else argument.kind
+        return argument.choices[0] if argument.choices else examples[getattr(of, "name", of)]
+
     given = {"protocol": "tcp", "test": "full", "transmit": "a", "receive": "b"}
     for argument in PARAMETERS:
         for word in (argument.name, *argument.also):
@@ -189,16 +194,14 @@ def test_every_word_of_the_tables_is_understood() -> None:
             assert list(plan(f"connection {{ {text} {word} = {value}; }}").connections())
     for protocol, arguments in PROTOCOLS.items():
         for argument in arguments:
-            chosen = argument.choices[0] if argument.choices else examples[argument.kind]
-            only(f"protocol = {protocol}({argument.name} = {chosen})")
+            only(f"protocol = {protocol}({argument.name} = {example(argument)})")
     for test in TESTS:
         if test.name == "sink":
             continue
         for argument in test.arguments:
             needed = [a for a in test.arguments if a.required and a is not argument]
             for word in (argument.name, *argument.also):
-                chosen = argument.choices[0] if argument.choices else examples[argument.kind]
-                parts = [f"{word} = {chosen}", *(f"{a.name} = {examples[a.kind]}" for a in needed)]
+                parts = [f"{word} = {example(argument)}", *(f"{a.name} = {example(a)}" for a in needed)]
                 only(f"test = {test.name}({', '.join(parts)})")
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bentpipe.apps.blocks import TIMES
-from bentpipe.apps.ftp import MODES
+from bentpipe.apps.registry import APPLICATIONS, make
+from bentpipe.apps.settings import BOUNDS, Given
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.applications import APPLICATIONS, make_application, make_session
 from bentpipe.experiment.load import load
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment, GroupSpec
@@ -244,15 +243,9 @@ def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
 def test_the_table_names_what_the_applications_take() -> None:
     (variant,) = (a for a in PROTOCOLS["tcp"] if a.name == "variant")
     assert variant.choices == VARIANTS
-    choices = {(kind.name, s.name): s.choices for kind in APPLICATIONS.values() for s in kind.settings if s.choices}
-    assert choices["onoff", "times"] == TIMES and choices["ftp", "mode"] == MODES
     for kind in APPLICATIONS.values():
-        values = {s.name: (1, 1) if s.kind in ("sizes", "times") else 1 for s in kind.settings}
-        values |= {name: choice[0] for (app, name), choice in choices.items() if app == kind.name}
-        if kind.name == "ftp":
-            assert make_session(values, 1).put == (values["mode"] == "put")
-        else:
-            assert make_application(kind.name, "tcp", values, None, 0, 1, 0).kind == kind.name
+        values = {s.name: s.choices[0] if s.choices else (1, 1) if s.form == BOUNDS else 1 for s in kind.settings}
+        assert make(kind.name, Given(kind.protocols[0], values, 1)).kind == kind.name
 
 
 def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,8 +16,9 @@ from scapy.layers.l2 import LLC, SNAP
 from scapy.utils import RawPcapReader
 
 from bentpipe.apps.ttcp import Ttcp
-from bentpipe.hosts.engine import Engine, Flow
-from bentpipe.hosts.host import HostConfig
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.engine import Engine
+from bentpipe.hosts.flow import Flow
 from bentpipe.tcp.config import TcpConfig
 from bentpipe_sim.errors import NetworkError, SimulationError
 from bentpipe_sim.network import Network

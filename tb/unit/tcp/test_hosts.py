@@ -10,8 +10,9 @@ import pytest
 
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.errors import ExperimentFailed
-from bentpipe.hosts.engine import Engine, Flow
-from bentpipe.hosts.host import HostConfig
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.engine import Engine
+from bentpipe.hosts.flow import Flow
 from bentpipe.hosts.profiles import host_costs, load_profiles, profile
 from bentpipe.ip.codec import TcpPath
 from bentpipe.tcp.config import TcpConfig
@@ -62,7 +63,7 @@ def test_acks_cost_as_much_as_data() -> None:
     flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
     assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / (1.5 * 550e-6), rel=0.01)
     sink = flow.sink.connection
-    assert 0 <= pair.sink.busy_ps - 550 * US * (sink.segments_sent + sink.segments_received) <= 550 * US
+    assert 0 <= pair.sink.processor.busy_ps - 550 * US * (sink.segments_sent + sink.segments_received) <= 550 * US
 
 
 def test_connections_share_the_processor() -> None:
@@ -91,7 +92,7 @@ def gaps_between_segments(spread: float, seed: int = 1, segments: int = 2000) ->
     source = HostConfig("source", send_cost_ps=800 * US, cost_spread=spread, seed=seed)
     pair = Pair(source=source, keep_log=True)
     pair.run(pair.flow(TcpConfig(initial_cwnd=2 * segments, variant="reno"), segments * 9140), 10)
-    times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.nic]
+    times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.interface.nic]
     return [b - a for a, b in pairwise(times[2:])]
 
 
@@ -127,7 +128,7 @@ def gaps_of_an_interrupted_source(**clock: Any) -> list[int]:
     source = HostConfig("source", send_cost_ps=800 * US, receive_cost_ps=0, **clock)
     pair = Pair(source=source, keep_log=True)
     pair.run(pair.flow(TcpConfig(initial_cwnd=2000), 1000 * 9140), 10)
-    times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.nic]
+    times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.interface.nic]
     return [b - a for a, b in pairwise(times[2:])]
 
 
@@ -163,8 +164,8 @@ def test_full_interface_queue_drops_and_quenches() -> None:
     flow = pair.flow(TcpConfig(send_buffer=400_000, receive_buffer=400_000), 2_000_000)
     report = pair.run(flow, 60)
     assert report.finished and report.bad_octets == 0
-    assert pair.source.interface_drops == report.quenches > 0
-    assert list(pair.source.refused.values()) == [report.quenches]
+    assert pair.source.interface.drops == report.quenches > 0
+    assert list(pair.source.interface.refused.values()) == [report.quenches]
     assert report.retransmits >= report.quenches
 
 

@@ -14,7 +14,9 @@ from scapy.layers.inet import IP, TCP  # noqa: E402
 from scapy.layers.l2 import LLC, SNAP  # noqa: E402
 
 from bentpipe.hosts.clock import HostClock  # noqa: E402
-from bentpipe.hosts.host import Host, HostConfig, Scheduler  # noqa: E402
+from bentpipe.hosts.config import HostConfig  # noqa: E402
+from bentpipe.hosts.host import Host  # noqa: E402
+from bentpipe.hosts.scheduler import Scheduler  # noqa: E402
 from bentpipe.ip.codec import (  # noqa: E402
     CHECKSUM_AT,
     CHECKSUM_START,

@@ -1,0 +1,65 @@
+"""All applications by name. Every module beside this one that has an ``APPLICATION`` is one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Final
+
+import bentpipe.apps
+from bentpipe.apps.app import Application
+from bentpipe.apps.settings import Given, Kind, Problem, Report, Setting
+from bentpipe.ip.udp import datagram_octets
+from bentpipe_hdl.settings import SIZE, TIME
+
+__all__ = ["APPLICATIONS", "COMMON", "KEYS", "REPORTS", "check", "make"]
+
+COMMON: Final = (
+    Setting("size", SIZE, None, "how much to send; without it the flow is endless", ends=True),
+    Setting(
+        "duration",
+        TIME.within(1, TIME.high),
+        None,
+        "when the application stops writing, counted from the connection",
+        unit="s",
+        ends=True,
+    ),
+)
+"""Settings of every application that takes them."""
+
+
+def _found() -> dict[str, Kind]:
+    names = sorted(module.name for module in pkgutil.iter_modules(bentpipe.apps.__path__))
+    modules = [importlib.import_module(f"bentpipe.apps.{name}") for name in names if name != "registry"]
+    kinds = [module.APPLICATION for module in modules if hasattr(module, "APPLICATION")]
+    return {kind.name: kind for kind in kinds}
+
+
+APPLICATIONS: Final[dict[str, Kind]] = _found()
+"""By name."""
+
+KEYS: Final = tuple(sorted({setting.name for kind in APPLICATIONS.values() for setting in kind.settings}))
+"""The names of all their settings."""
+
+REPORTS: Final[dict[str, Report]] = {k.name: k.report for k in APPLICATIONS.values() if k.report is not None}
+"""What they report, by the application."""
+
+
+def check(name: str, given: Given) -> Problem:
+    """What is wrong with settings that are each right: the key and the reason; None if nothing is."""
+    kind = APPLICATIONS[name]
+    if given.protocol not in kind.protocols:
+        return "protocol", f"{name} runs over {' and '.join(kind.protocols)} only"
+    if given.size is not None and "size" not in kind.takes:
+        return "size", f"{name} has no such setting"
+    if given.protocol == "udp":
+        try:
+            datagram_octets(given.datagram or 0, given.mtu)
+        except ValueError as error:
+            return "datagram", str(error)
+    return kind.check(given)
+
+
+def make(name: str, given: Given) -> Application:
+    """The application of one flow; its settings have been checked."""
+    return APPLICATIONS[name].make(given)

@@ -1,0 +1,317 @@
+"""How an application is declared: one entry from which come TOML's keys, NetSpec's words, tables and documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
+from bentpipe_hdl.settings import COUNT, NUMBER, SIZE, TIME, Quantity
+from bentpipe_hdl.words import kind_of, nearest
+
+if TYPE_CHECKING:
+    from bentpipe.apps.app import Application
+
+__all__ = [
+    "BLOCKS",
+    "BOUNDS",
+    "DRAWN",
+    "OCTETS",
+    "REQUIRED",
+    "SPAN",
+    "TIMES",
+    "Column",
+    "Given",
+    "Kind",
+    "Problem",
+    "Report",
+    "Setting",
+    "Test",
+]
+
+OCTETS: Final = SIZE.within(1, 2**30)
+"""Of a block or a write."""
+SPAN: Final = TIME.within(1, 10**15)
+TIMES: Final = COUNT.within(1, 10**6)
+"""How many."""
+
+BOUNDS: Final = "bounds"
+"""One value, or two between which each is as likely."""
+DRAWN: Final = "drawn"
+"""One value, two bounds, or a :class:`~bentpipe.apps.draws.Distribution`."""
+BLOCKS: Final = "blocks"
+"""In NetSpec: one size, a size and a count, or two bounds."""
+
+REQUIRED: Final[Any] = object()
+"""The default of a setting that must be given."""
+
+Problem = tuple[str, str] | None
+"""The key that is wrong ("" for none) and why; None if nothing is."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of an application, or one argument of NetSpec that becomes one.
+
+    Members
+    -------
+    of : Quantity or tuple of str
+        Its unit and range, or the words that it may be.
+    default : Any
+        In base units (octets, ps, b/s); None: none, the setting may be left out. :data:`REQUIRED`: it may not.
+    form : str
+        "" for one value; :data:`BOUNDS`, :data:`DRAWN`, :data:`BLOCKS`.
+    word, also : str, tuple of str
+        Its name in NetSpec if that is another one, and other names there.
+    unit : str
+        In NetSpec, of a number without one.
+    ends : bool
+        A flow that has it ends by itself.
+    """
+
+    name: str
+    of: Quantity | tuple[str, ...]
+    default: Any
+    text: str
+    form: str = ""
+    word: str = ""
+    also: tuple[str, ...] = ()
+    unit: str = ""
+    ends: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.of if isinstance(self.of, tuple) else ()
+
+    @property
+    def measured(self) -> bool:
+        """It has a unit."""
+        return isinstance(self.of, Quantity) and bool(self.of.texts)
+
+    def words(self) -> tuple[str, ...]:
+        """Its names in NetSpec."""
+        return (self.word or self.name, *self.also)
+
+    def parse(self, value: object) -> Any:
+        """The value in base units of what stands in an experiment; ValueError says what is wrong."""
+        if isinstance(self.of, tuple):
+            if not isinstance(value, str):
+                raise ValueError(f"expected a text, not {kind_of(value)}")
+            if value not in self.of:
+                raise ValueError(f"unknown value {value!r}{nearest(value, self.of)}")
+            return value
+        if not self.form:
+            return self.of.check(value, document=True)
+        if isinstance(value, Mapping):
+            if self.form == DRAWN:
+                return _distribution(self.of, value)
+            raise ValueError(f"expected one value or two bounds, not {kind_of(value)}")
+        both = value if isinstance(value, (list, tuple)) else [value, value]
+        if len(both) != 2:
+            raise ValueError("give one value, or a list of the lower and the upper bound")
+        low, high = (self.of.check(one, document=True) for one in both)
+        if high < low:
+            raise ValueError("the bounds are the wrong way round")
+        if self.form in (BOUNDS, BLOCKS):
+            return low, high
+        return Distribution("constant", low) if low == high else Distribution("uniform", low, float(high))
+
+    def show(self, value: Any) -> str:
+        """A value in words."""
+        if isinstance(self.of, tuple):
+            return value
+        show = self.of.shown
+        if isinstance(value, Distribution):
+            first, *rest = DISTRIBUTIONS[value.name]
+            if value.name == "constant":
+                return str(show(value.first))
+            if value.name == "uniform":
+                return f"{show(value.first)} to {show(int(value.second))}"
+            parts = [f"{first} {show(value.first)}", *(f"{name} {value.second:g}" for name in rest)]
+            if value.most:
+                parts.append(f"most {show(value.most)}")
+            return f"{value.name} ({', '.join(parts)})"
+        return " to ".join(str(show(v)) for v in value) if isinstance(value, tuple) else str(show(value))
+
+
+def _distribution(of: Quantity, given: Mapping[str, Any]) -> Distribution:
+    """A distribution as TOML and NetSpec write it: its name and its parameters."""
+    name = given.get("distribution")
+    if name not in DISTRIBUTIONS:
+        wrong = "a distribution is missing;" if name is None else f"unknown distribution {name!r};"
+        raise ValueError(f"{wrong} known: {', '.join(DISTRIBUTIONS)}")
+    parameters = DISTRIBUTIONS[str(name)]
+    values: dict[str, float] = {"most": 0}
+    for key, value in given.items():
+        if key == "distribution":
+            continue
+        if key not in (*parameters, "most"):
+            raise ValueError(f"{name} has no parameter {key!r}{nearest(key, (*parameters, 'most'))}")
+        values[key] = (NUMBER if key in ("sigma", "shape") else of).check(value, document=True)
+    if any(key not in values for key in parameters):
+        raise ValueError(f"{name} needs {' and '.join(parameters)}")
+    first, *second = (values[key] for key in parameters)
+    return Distribution(str(name), int(first), float(sum(second)), int(values["most"]))
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an experiment says of one flow.
+
+    Members
+    -------
+    protocol : str
+    values : Mapping
+        Of every setting of the application.
+    size : int or None
+    duration_ps : int
+        0: none.
+    datagram : int or None
+    mtu : int
+        The smaller one of the two hosts'.
+    interface_queue : int
+        Of the source.
+    seed, number : int
+        The experiment's, and that of the flow in it: what random numbers depend on.
+    """
+
+    protocol: str
+    values: Mapping[str, Any]
+    size: int | None = None
+    duration_ps: int = 0
+    datagram: int | None = None
+    mtu: int = 9180
+    interface_queue: int = 0
+    seed: int = 1
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure that an application reports, a column of ``flows.parquet`` and a metric ``FLOW.NAME``.
+
+    Members
+    -------
+    name : str
+    unit : str
+        ``ps``, or "" for a plain number or a text.
+    text : str
+    head : str
+        Its column in the table of a run; "": it isn't there.
+    """
+
+    name: str
+    unit: str
+    text: str
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an application reports, and the table of a run that shows it.
+
+    Members
+    -------
+    title : str
+    columns : tuple of Column
+    shown_with : tuple of str
+        The table has a flow only if one of these is not 0; empty: it has every flow.
+    label : str
+        A figure that stands behind the application's name.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    shown_with: tuple[str, ...] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A name of NetSpec for traffic that the application makes.
+
+    Members
+    -------
+    name, text : str
+    arguments : tuple of Setting or None
+        What it takes, beside size and duration; None: the application's settings.
+    read : callable or None
+        From these by name: the name of the application, its settings, and the size or None; ValueError says what is
+        wrong. None: the application's own, as they are.
+    fixed : Mapping
+        Arguments that it doesn't take, as their values are these.
+    """
+
+    name: str
+    text: str
+    arguments: tuple[Setting, ...] | None = None
+    read: Callable[[Mapping[str, Any]], tuple[str, dict[str, Any], int | None]] | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _right(given: Given) -> Problem:
+    return None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An application.
+
+    Members
+    -------
+    name, text : str
+    settings : tuple of Setting
+    make : callable
+        The application of one flow; it has been checked.
+    check : callable
+        What is wrong with settings that are each right.
+    protocols : tuple of str
+        What it runs over; the first is that of a flow that doesn't say.
+    takes : tuple of str
+        Those of :data:`~bentpipe.apps.registry.COMMON` that it has. A size is refused where it isn't taken, a duration
+        means nothing.
+    tests : tuple of Test
+        Its names in NetSpec.
+    report : Report or None
+    """
+
+    name: str
+    text: str
+    settings: tuple[Setting, ...]
+    make: Callable[[Given], Application]
+    check: Callable[[Given], Problem] = _right
+    protocols: tuple[str, ...] = ("tcp", "udp")
+    takes: tuple[str, ...] = ("size", "duration")
+    tests: tuple[Test, ...] = ()
+    report: Report | None = None
+    by_name: dict[str, Setting] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {setting.name: setting for setting in self.settings})
+
+    def defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings with their defaults for what is not given."""
+        values = {}
+        for setting in self.settings:
+            value = given.get(setting.name)
+            values[setting.name] = setting.default if value is None else value
+        return values
+
+    def ends(self, given: Mapping[str, Any]) -> bool:
+        """A flow with these settings ends by itself, whatever its size and duration."""
+        return any(given.get(setting.name) is not None for setting in self.settings if setting.ends)
+
+    def settings_text(self, values: Mapping[str, Any]) -> str:
+        """The settings that are given, in words: ``(block 18.6 kB, period 30 ms)``."""
+        parts: list[str] = []
+        for setting in self.settings:
+            value = values[setting.name]
+            if value is None or (value == setting.default and not setting.measured):
+                continue
+            parts.append(f"{setting.name} {setting.show(value)}")
+        return f"({', '.join(parts)})" if parts else ""

@@ -1,0 +1,111 @@
+"""What a host is made of."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from bentpipe.errors import ExperimentFailed
+from bentpipe.hosts.clock import HostClock
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.end import End
+from bentpipe.hosts.interface import Interface
+from bentpipe.hosts.processor import Processor
+from bentpipe.hosts.scheduler import Scheduler
+from bentpipe.hosts.ticks import Ticks
+from bentpipe.tcp.constants import FAST_TICK_PS, SLOW_TICK_PS
+from bentpipe_sim.interface import PduNetwork
+
+__all__ = ["Machine"]
+
+_FIRST_PORT: Final = 1024
+_LAST_PORT: Final = 65535
+
+
+class Machine:
+    """One processor, one interface, one clock, and the ports in use.
+
+    Members
+    -------
+    connections, datagram_ends : dict
+        Ends by remote address and ports (the remote one first, 16 bits each).
+    routes : dict
+        The VC to each remote address.
+    pdu_errors : list of int
+        Receptions by :class:`bentpipe_sim.interface.PduStatus`.
+    header_errors, checksum_errors : int
+        PDUs dropped as IP or TCP found them damaged although AAL5 did not.
+    damaged : dict of int to int
+        Those, by VC.
+    no_connection : int
+        Segments for no connection, answered by a RST, and datagrams for no port.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        network: PduNetwork,
+        config: HostConfig,
+        nic: int,
+        index: int,
+        costs: tuple[int, int],
+        clock: HostClock,
+    ) -> None:
+        self.scheduler = scheduler
+        self.network = network
+        self.config = config
+        self.name: str = config.name
+        self.address: int = 10 << 24 | (index + 1)
+        self.clock: HostClock = clock
+        self.interface = Interface(scheduler, network, config.name, nic, config.interface_queue, index * 4099)
+        draws = random.Random(f"{config.seed} host {config.name}")
+        self.processor = Processor(scheduler, clock, costs, config.cost_spread, draws)
+        # The golden ratio spreads any number of phases evenly: hosts don't tick together.
+        phase = config.timer_phase_ps
+        share = (index * 618_034 + 381_966) % 1_000_000
+        fast = FAST_TICK_PS * share // 1_000_000 if phase is None else phase % FAST_TICK_PS
+        slow = SLOW_TICK_PS * share // 1_000_000 if phase is None else phase % SLOW_TICK_PS
+        clock.origin_ps = network.now_ps + (slow or SLOW_TICK_PS)
+        self.ticks = Ticks(scheduler, clock, network.now_ps + (fast or FAST_TICK_PS), clock.origin_ps)
+        self.connections: dict[tuple[int, int], End] = {}
+        self.datagram_ends: dict[tuple[int, int], End] = {}
+        self.routes: dict[int, int] = {}
+        self.pdu_errors: list[int] = [0] * 16
+        self.header_errors: int = 0
+        self.checksum_errors: int = 0
+        self.damaged: dict[int, int] = {}
+        self.no_connection: int = 0
+        self._next_port: int = _FIRST_PORT
+        self._ends: int = 0
+
+    def add(self, end: End, remote: int, local_port: int, remote_port: int, vc: int) -> None:
+        """A connection of this host: segments from ``remote`` with these ports are its own."""
+        end.order = self._ends
+        self._ends += 1
+        self.connections[(remote, remote_port << 16 | local_port)] = end
+        self.routes[remote] = vc
+
+    def forget(self, remote: int, local_port: int, remote_port: int) -> None:
+        """The connection is closed for good."""
+        self.connections.pop((remote, remote_port << 16 | local_port), None)
+
+    def port(self, remote: int, remote_port: int) -> int:
+        """A port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that is
+        free again."""
+        for _ in range(_FIRST_PORT, _LAST_PORT + 1):
+            port = self.ports(1)
+            key = (remote, remote_port << 16 | port)
+            if key not in self.connections and key not in self.datagram_ends:
+                return port
+        raise ExperimentFailed(
+            f"host {self.name} has no free port: all its connections to port {remote_port} of one host are open, or "
+            "wait for late segments (TIME_WAIT)"
+        )
+
+    def ports(self, count: int) -> int:
+        """The first of ``count`` ports in a row, counted through and round."""
+        if self._next_port + count > _LAST_PORT + 1:
+            self._next_port = _FIRST_PORT
+        port = self._next_port
+        self._next_port += count
+        return port

@@ -1,0 +1,110 @@
+"""The one processor of a host, which every segment and datagram costs some time."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Final, final
+
+from bentpipe.hosts.clock import HostClock
+from bentpipe.hosts.end import End
+from bentpipe.hosts.scheduler import Scheduler, Timer
+from bentpipe.tcp.segment import Segment
+
+__all__ = ["Processor"]
+
+_NOTHING: Final = 0
+_RECEIVE: Final = 1
+_SEND: Final = 2
+_CALL: Final = 3
+
+
+@final
+class Processor(Timer):
+    """Takes its time for every segment; shared by all connections of the host, and interrupted by its clock.
+
+    A segment that arrives waits for the processor, costs ``receive_cost``, and only then reaches TCP; the segments that
+    TCP answers with cost ``send_cost`` each, one after another, before the next arrival's turn comes (a softnet run
+    goes to its end), and are given to the interface as they are ready.
+
+    Members
+    -------
+    busy_ps : int
+        Time spent on segments and datagrams, clock interrupts not counted.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, clock: HostClock, costs: tuple[int, int], spread: float, draws: random.Random
+    ) -> None:
+        self.scheduler = scheduler
+        self.clock = clock
+        self.send_cost: int = costs[0]
+        self.receive_cost: int = costs[1]
+        self.spread: float = spread
+        self.busy_ps: int = 0
+        self._random = draws
+        self._inputs: deque[tuple[End, Segment | None]] = deque()
+        self._outputs: deque[tuple[End, Segment]] = deque()
+        self._calls: deque[Timer] = deque()
+        self._doing: int = _NOTHING
+
+    def receive(self, end: End, segment: Segment | None, now: int) -> None:
+        """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
+        if self.receive_cost == 0 and not self._doing:
+            end.take(segment, now)
+            return
+        self._inputs.append((end, segment))
+        if not self._doing:
+            self._next()
+
+    def send(self, end: End, out: list[Segment]) -> None:
+        """What an end wants to send: as each has been worked on, the end puts it to the interface."""
+        if self.send_cost == 0 and not self._doing:
+            for segment in out:
+                end.put(segment)
+        else:
+            for segment in out:
+                self._outputs.append((end, segment))
+            if not self._doing:
+                self._next()
+        out.clear()
+
+    def call(self, work: Timer) -> None:
+        """A system call that sends a datagram: ``work`` fires when the processor has done it. What the network's
+        interrupts brought goes first."""
+        self._calls.append(work)
+        if not self._doing:
+            self._next()
+
+    def _next(self) -> None:
+        """The processor is free: start on the next segment."""
+        if self._outputs:
+            self._doing = _SEND
+            cost = self.send_cost
+        elif self._inputs:
+            self._doing = _RECEIVE
+            cost = self.receive_cost
+        elif self._calls:
+            self._doing = _CALL
+            cost = self.send_cost
+        else:
+            self._doing = _NOTHING
+            return
+        if self.spread:
+            cost += int(cost * self.spread * (2.0 * self._random.random() - 1.0))
+        self.busy_ps += cost
+        scheduler = self.scheduler
+        scheduler.at(self.clock.after(scheduler.now, cost), self)
+
+    def fire(self, now: int) -> None:
+        """The processor is done with a segment."""
+        doing = self._doing
+        if doing == _SEND:
+            end, leaves = self._outputs.popleft()
+            end.put(leaves)
+        elif doing == _CALL:
+            self._calls.popleft().fire(now)
+        else:
+            end, came = self._inputs.popleft()
+            end.take(came, now)
+        self._next()

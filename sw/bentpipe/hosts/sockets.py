@@ -1,0 +1,380 @@
+"""Sockets of programs: what joins a TCP connection, its program and its host."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bentpipe.apps.app import Ends, Program, Socket, SocketPair
+from bentpipe.hosts.end import End
+from bentpipe.hosts.machine import Machine
+from bentpipe.hosts.scheduler import Scheduler, Timer
+from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, TcpPath
+from bentpipe.tcp.connection import Connection
+from bentpipe.tcp.constants import CLOSE_WAIT, CLOSED, ESTABLISHED, LISTEN, MASK32, TIME_WAIT
+from bentpipe.tcp.segment import Segment
+from bentpipe_sim.interface import PduEvent
+from bentpipe_sim.pattern import pattern
+
+__all__ = ["Driver", "Endpoint", "PairOwner", "TcpPair", "TcpSocket", "count_bad"]
+
+_HALF32: Final = 1 << 31
+
+
+@final
+class Driver(Timer):
+    """Tells a program what happens at its socket, and wakes it when it wants to be woken."""
+
+    def __init__(self, scheduler: Scheduler, program: Program, socket: Socket) -> None:
+        self.scheduler = scheduler
+        self.program = program
+        self.socket = socket
+        self.due: int = 0
+
+    def connected(self, now: int) -> None:
+        self._ask(self.program.connected(self.socket, now))
+
+    def written(self, now: int) -> None:
+        self._ask(self.program.written(self.socket, now))
+
+    def arrived(self, now: int) -> None:
+        self._ask(self.program.arrived(self.socket, now))
+
+    def received(self, octets: int, sent_ps: int, now: int) -> None:
+        self._ask(self.program.received(self.socket, octets, sent_ps, now))
+
+    def _ask(self, time: int) -> None:
+        if time > 0 and time != self.due:
+            self.due = time
+            self.scheduler.at(time, self)
+
+    def fire(self, now: int) -> None:
+        socket = self.socket
+        if now == self.due and not socket.dead():
+            self.due = 0
+            self._ask(self.program.wake(socket, now))
+            socket.flush(now)
+
+
+@final
+class Endpoint(End):
+    """A connection on its host: addresses, VC, payload keys, program.
+
+    Parameters
+    ----------
+    host : Machine
+    connection : Connection
+    remote, port, remote_port : int
+        Address and ports.
+    vc : int
+        On which it sends.
+    key, peer_key : int
+        Of the payload's pattern, sent and received.
+    program : Program or None
+    """
+
+    def __init__(
+        self,
+        host: Machine,
+        connection: Connection,
+        remote: int,
+        port: int,
+        remote_port: int,
+        vc: int,
+        key: int,
+        peer_key: int,
+        program: Program | None,
+    ) -> None:
+        super().__init__()
+        self.host = host
+        self.connection = connection
+        self.remote: int = remote
+        self.port: int = port
+        self.remote_port: int = remote_port
+        self.path = TcpPath(host.address, remote, port, remote_port)
+        self.vc = vc
+        self.key = key
+        self.peer_key = peer_key
+        self.tick = host.ticks.count
+        self.ticks = host.ticks
+        self.pair: TcpPair | None = None
+        self.due: int = 0
+        self.seen_state: int = connection.state
+        self.bad_octets: int = 0
+        self.attentive: bool = False  # the program wants to know of something: a write's end, or arrivals
+        self.blocked: bool = False
+        self.reads: bool = False
+        self.seen_next: int = 0
+        self.driver: Driver | None = None
+        if program is not None:
+            self.driver = Driver(host.scheduler, program, TcpSocket(self))
+            if program.reads:
+                self.reads = True
+                self.attentive = True
+                connection.auto_read = False
+        host.add(self, remote, port, remote_port, vc)
+
+    def open(self, now: int) -> None:
+        """Connect."""
+        self.use(now)
+        self.connection.open(now)
+        self.done(now)
+
+    def use(self, now: int) -> None:
+        """Before every call of the connection: it may not have been told of the last slow ticks."""
+        ticks = self.ticks
+        if self.epoch != ticks.epoch:
+            ticks.use(self, now)
+
+    # ---- input ----
+
+    def arrive(self, segment: Segment, event: PduEvent, start: int) -> None:
+        """A segment whose checksums are right came in, its payload from octet ``start`` of the SDU on."""
+        connection = self.connection
+        length = segment.length
+        if length and connection.rcv_base:
+            delta = (segment.seq - connection.rcv_nxt) & MASK32
+            if delta >= _HALF32:
+                delta -= 1 << 32
+            offset = connection.rcv_nxt + delta - connection.rcv_base
+            segment.offset = offset
+            network = self.host.network
+            if offset >= 0 and not network.check(event.handle, start, self.peer_key, offset, length):
+                self.bad_octets += count_bad(network.sdu(event.handle), start, self.peer_key, offset, length)
+        self.host.processor.receive(self, segment, event.time_ps)
+
+    def take(self, segment: Segment | None, now: int) -> None:
+        assert segment is not None
+        ticks = self.ticks
+        if self.epoch != ticks.epoch:
+            ticks.use(self, now)
+        connection = self.connection
+        connection.receive(segment, now)
+        if connection.out or connection.ideal or connection.state != self.seen_state or self.attentive:
+            self.done(now)
+
+    # ---- timers ----
+
+    def fire(self, now: int) -> None:
+        """An ideal timer may be due."""
+        self.due = 0
+        connection = self.connection
+        due = connection.next_timer()
+        if due and due <= now:
+            connection.expire(now)
+        self.done(now)
+
+    def delayed(self) -> bool:
+        return self.connection.delack and not self.connection.ideal
+
+    def fast_tick(self, now: int) -> None:
+        self.connection.fast_tick(now)
+
+    def slow_tick(self, tick: int, now: int) -> None:
+        if not self.connection.ideal:
+            self.connection.slow_tick(tick, now)
+
+    def next_tick(self) -> int:
+        return 0 if self.connection.ideal else self.connection.next_timer()
+
+    # ---- output ----
+
+    def done(self, now: int) -> None:
+        """The connection was called: tell the program, send what was made, set the connection's timer."""
+        connection = self.connection
+        if connection.state != self.seen_state:
+            if connection.out:
+                self.host.processor.send(self, connection.out)
+            self._state_changed(now)
+        if self.attentive:
+            self._attend(now)
+        if connection.out:
+            self.host.processor.send(self, connection.out)
+        if connection.ideal:
+            due = connection.next_timer()
+            if due and (self.due == 0 or due < self.due):
+                self.due = due
+                self.host.scheduler.at(due, self)
+
+    def put(self, segment: Segment) -> None:
+        interface = self.host.interface
+        if interface.limit and not interface.admit():
+            interface.lose(self.vc)
+            self.connection.quench()
+            return
+        offset = segment.offset
+        interface.network.send(
+            interface.nic,
+            self.vc,
+            self.path.encode(segment, interface.identification()),
+            self.key,
+            offset if offset > 0 else 0,
+            segment.length,
+            CHECKSUM_START,
+            CHECKSUM_AT,
+        )
+
+    def _state_changed(self, now: int) -> None:
+        connection = self.connection
+        before = self.seen_state
+        state = connection.state
+        self.seen_state = state
+        if before < ESTABLISHED <= state and self.driver is not None:
+            self.seen_next = connection.rcv_base
+            self.driver.connected(now)
+        if state == CLOSE_WAIT and not self.reads:
+            connection.close(now)
+        state = connection.state
+        self.seen_state = state
+        if state == CLOSED:
+            self.host.forget(self.remote, self.port, self.remote_port)
+        if self.pair is not None and (state in (CLOSED, TIME_WAIT)):
+            self.pair.closed(now)
+
+    def _attend(self, now: int) -> None:
+        connection = self.connection
+        driver = self.driver
+        if driver is None or connection.state < ESTABLISHED:
+            return
+        if self.blocked and connection.write_pending == 0:
+            self.blocked = False
+            self.attentive = self.reads
+            driver.written(now)
+        if self.reads and connection.rcv_nxt != self.seen_next:
+            self.seen_next = connection.rcv_nxt
+            driver.arrived(now)
+        if connection.state != self.seen_state:
+            self._state_changed(now)
+
+
+@final
+class TcpSocket(Socket):
+    """A TCP connection as its program sees it."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.unit: int = 0
+
+    def write(self, octets: int, now_ps: int) -> bool:
+        endpoint = self.endpoint
+        connection = endpoint.connection
+        if connection.closing:
+            return True
+        endpoint.use(now_ps)
+        connection.write(octets, now_ps)
+        if connection.write_pending:
+            endpoint.blocked = True
+            endpoint.attentive = True
+            return False
+        return True
+
+    def pour(self, octets: int, unit: int, now_ps: int) -> None:
+        endpoint = self.endpoint
+        if not endpoint.connection.closing:
+            self.unit = unit
+            endpoint.use(now_ps)
+            endpoint.connection.write(octets, now_ps)
+
+    def cancel(self, now_ps: int) -> None:
+        if self.unit:
+            endpoint = self.endpoint
+            endpoint.use(now_ps)
+            connection = endpoint.connection
+            connection.give_up(-connection.accepted % self.unit, now_ps)
+
+    def close(self, now_ps: int) -> None:
+        self.endpoint.use(now_ps)
+        self.endpoint.connection.close(now_ps)
+
+    def read(self, octets: int, now_ps: int) -> int:
+        self.endpoint.use(now_ps)
+        return self.endpoint.connection.read(octets, now_ps)
+
+    def unread(self) -> int:
+        return self.endpoint.connection.unread
+
+    def ended(self) -> bool:
+        return self.endpoint.connection.fin_received
+
+    def dead(self) -> bool:
+        connection = self.endpoint.connection
+        return connection.state == CLOSED and (connection.unread == 0 or connection.error != "")
+
+    def flush(self, now_ps: int) -> None:
+        self.endpoint.done(now_ps)
+
+
+class PairOwner(Ends):
+    """Whose pairs of sockets they are."""
+
+    def opened(self, pair: TcpPair) -> None:
+        """One end connects; once a pair."""
+        raise NotImplementedError
+
+    def ended(self, pair: TcpPair, now: int) -> None:
+        """Both ends are closed (or wait in TIME_WAIT, which is closed to programs), or one broke; once a pair."""
+        raise NotImplementedError
+
+    def gone(self, pair: TcpPair) -> None:
+        """Both ends are closed and their TIME_WAIT is over; once a pair."""
+        raise NotImplementedError
+
+
+@final
+class TcpPair(SocketPair):
+    """The two ends of a connection.
+
+    Members
+    -------
+    source, sink : Endpoint
+        By the flow's hosts.
+    opener : Endpoint
+        The one that connects.
+    """
+
+    def __init__(self, owner: PairOwner, source: Endpoint, sink: Endpoint, opener: Endpoint) -> None:
+        self.owner = owner
+        self.source = source
+        self.sink = sink
+        self.opener = opener
+        self.started: bool = False
+        self.over: bool = False
+        self.left: bool = False
+        source.pair = self
+        sink.pair = self
+
+    def open(self, now_ps: int) -> None:
+        self.started = True
+        self.owner.opened(self)
+        self.opener.open(now_ps)
+
+    def closed(self, now: int) -> None:
+        """One end is closed."""
+        if not self.started:
+            return
+        source = self.source.connection
+        sink = self.sink.connection
+        error = source.error or sink.error
+        if not self.over and (error or (_closed(source.state) and _closed(sink.state))):
+            self.over = True
+            self.error = error
+            for end in (self.source, self.sink):
+                if end.connection.state == LISTEN:  # for a SYN that will not come any more
+                    end.host.forget(end.remote, end.port, end.remote_port)
+            self.owner.ended(self, now)
+        if not self.left and _gone(source.state) and _gone(sink.state):
+            self.left = True
+            self.owner.gone(self)
+
+
+def _closed(state: int) -> bool:
+    return state in (CLOSED, TIME_WAIT)
+
+
+def _gone(state: int) -> bool:
+    return state in (CLOSED, LISTEN)
+
+
+def count_bad(sdu: bytes, start: int, key: int, offset: int, length: int) -> int:
+    """Octets of a received SDU that are not the pattern's; at least 1."""
+    got = sdu[start : start + length]
+    return max(1, sum(a != b for a, b in zip(got, pattern(key, offset, length), strict=False)))
