@@ -16,6 +16,7 @@ from bentpipe.experiment.layout import Channels, directed_lines
 from bentpipe.experiment.network import read_network
 from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, PublishedRow, RecordSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
+from bentpipe.results.metrics import reported
 from bentpipe_hdl.words import nearest
 
 __all__ = ["parse_experiment"]
@@ -145,7 +146,7 @@ def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Pro
 
 def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedRow, ...]:
     rows = []
-    known = (*METRICS, *(f"{f.name}.goodput" for f in flows))
+    known = [*METRICS, *(f"{f.name}.{figure}" for f in flows for figure in ("goodput", *reported(f.app)))]
     for number, table in enumerate(tables.published):
         metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
         if metric not in known:
