@@ -34,7 +34,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from bentpipe_hdl.units import (
-    LINE_RATES,
     MAX_RATE_BPS,
     format_rate,
     format_size,
@@ -73,6 +72,7 @@ __all__ = [
     "key_of",
     "one_or_list",
     "quantity_of",
+    "shown",
     "wrong",
 ]
 
@@ -282,7 +282,7 @@ RATE: Final = Quantity(
     format_rate,
     1,
     MAX_RATE_BPS,
-    texts=f"{_NUMBER_TEXT}((|k|M|G)b/s)?\\s*$|^({'|'.join(LINE_RATES)}|OC-3|OC-12|DS3|OC3c?|OC12c?)$",
+    texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|^[Oo][Cc][- ]?(3|12)[Cc]?$|^[Dd][Ss][- ]?3$|^[Tt][Aa][Xx][Ii]$",
 )
 """In bits of cells a second, to one cell a tick."""
 COUNT: Final = Quantity("whole number", _whole, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")
@@ -338,6 +338,28 @@ class Settings(BaseModel):
         """What is said of a key that isn't there."""
         return f"unknown key{nearest(key, map(key_of, cls.model_fields))}"
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema of a document's table: its keys, defaults as one writes them, no null."""
+        made = handler(schema)
+        table = handler.resolve_ref_schema(made)
+        properties = {}
+        for name, field in cls.model_fields.items():
+            kept = _without_null(table["properties"].pop(name)) | {"title": key_of(name)}
+            kept.pop("default", None)
+            quantity = quantity_of(field)
+            if not (field.is_required() or field.default is None or isinstance(field.default, Settings)):
+                kept["default"] = shown(field)
+            if quantity and quantity.texts:
+                kept["description"] = f"{field.description} ({' to '.join(quantity.bounds)})"
+            if "patternProperties" in kept:
+                kept["additionalProperties"] = False
+            properties[key_of(name)] = kept
+        table["properties"] = properties
+        if "required" in table:
+            table["required"] = [key_of(name) for name in table["required"]]
+        return made
+
     @model_validator(mode="wrap")
     @classmethod
     def _in_words(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -388,6 +410,22 @@ def _tuples(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _tuples(inner) for key, inner in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """No null, which TOML hasn't; and any of the kinds, as 1 is a whole number and a share."""
+    rest = dict(schema)
+    kinds = [kind for kind in (*rest.pop("anyOf", ()), *rest.pop("oneOf", ())) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        return rest | _without_null(kinds[0])
+    return rest | ({"anyOf": kinds} if kinds else {})
+
+
+def shown(field: FieldInfo, value: Any = None) -> Any:
+    """A member's value, or else its default, as one would write it in a document."""
+    value = field.default if value is None else value
+    quantity = quantity_of(field)
+    return quantity.shown(value) if quantity and not isinstance(value, (str, tuple)) else value
 
 
 def quantity_of(field: FieldInfo) -> Quantity | None:

@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     command("list", _list, "List the experiments of the catalogue.", machine)
     settings(command("show", _show, "Show an experiment: its network, flows, published figures.", machine))
+    command("schema", _schema, "Print the JSON Schema of experiments' files, for editors.")
     build = command("build", _build, "Build the node models, so that no run has to.")
     build.add_argument("--force", action="store_true", help="empty the cache first")
     report = command("report", _report, "Make plots and report of a run folder anew.", machine)
@@ -326,6 +327,12 @@ def _show(given: argparse.Namespace) -> int:
 
     describe(_console(), experiment, cases_of(given.name))
     return 0
+
+
+def _schema(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.document import json_schema
+
+    return _json(json_schema())
 
 
 def _build(given: argparse.Namespace) -> int:

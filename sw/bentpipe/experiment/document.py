@@ -46,13 +46,13 @@ from bentpipe_hdl.settings import (
     Words,
     key_of,
     one_or_list,
-    quantity_of,
+    shown,
     wrong,
 )
 from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
-__all__ = ["METRICS", "SERIES", "CaseTable", "Document", "FlowTable", "HostTable", "HostsTable"]
+__all__ = ["METRICS", "SERIES", "CaseTable", "Document", "FlowTable", "HostTable", "HostsTable", "json_schema"]
 
 SERIES: Final = {
     "goodput": "octets that the sink's application got (`FLOW.delivered`), from which plots make a rate",
@@ -495,9 +495,13 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
                 yield from defaults(value, key)
         elif name not in model.model_fields_set:
             if value is not None and not (isinstance(model, HostTable) and name in HostSettings.model_fields):
-                quantity = quantity_of(field)
-                yield key, quantity.shown(value) if quantity else value
+                yield key, shown(field, value)
         elif isinstance(value, (dict, tuple)):
             for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
                 if isinstance(inner, Settings):
                     yield from defaults(inner, f"{key}.{part}")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Document.model_json_schema()}

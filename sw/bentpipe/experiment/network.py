@@ -12,7 +12,7 @@ from bentpipe.experiment.source import Problems, Wrong
 from bentpipe.hosts.clock import clock_period_ps
 from bentpipe.hosts.profiles import profile
 from bentpipe.hosts.settings import HostSettings
-from bentpipe_hdl.settings import key_of, quantity_of
+from bentpipe_hdl.settings import key_of, shown
 from bentpipe_hdl.units import LINE_RATES, MAX_RATE_BPS, SONET_RATES, format_rate, format_time
 from bentpipe_hdl.words import nearest
 
@@ -194,9 +194,7 @@ def _settings(
                 break
         values[name] = value
         if name not in places and value is not None:
-            quantity = quantity_of(field)
-            quantity = quantity_of(field)
-            defaults[f"{place}.{key_of(name)}"] = quantity.shown(value) if quantity else value
+            defaults[f"{place}.{key_of(name)}"] = shown(field, value)
     return values, places
 
 
