@@ -34,7 +34,7 @@ from typing import Any, Final
 
 __all__ = ["build", "describe", "find_spec", "prepare", "why_plain"]
 
-PACKAGES: Final = ("tcp", "ip", "apps", "hosts")
+PACKAGES: Final = ("tcp", "tcp.growth", "tcp.recovery", "ip", "apps", "hosts")
 INTERPRETED: Final = frozenset(
     {
         "bentpipe.apps.registry",
@@ -42,6 +42,7 @@ INTERPRETED: Final = frozenset(
         "bentpipe.hosts.bench",
         "bentpipe.hosts.profiles",
         "bentpipe.hosts.settings",
+        "bentpipe.tcp.config",
     }
 )
 """Modules of these packages that mypyc doesn't get: nothing of them runs for each segment."""

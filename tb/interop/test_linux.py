@@ -40,7 +40,7 @@ def transfer(sender: str, losses: list[int] | None = None, **tcp: Any) -> dict[s
     assert ours["timestamps"] and kernel["segment_size"] == MSS
     assert kernel["scales"] == result["scales"]
     assert min(kernel["scales"]) > 0
-    assert ours["sack_send"] == ours["sack_receive"] == (tcp["variant"] == "sack")
+    assert ours["sacked"] == ours["sacks"] == (tcp["variant"] == "sack")
     return result
 
 

@@ -245,13 +245,17 @@ def transfer(wanted: dict[str, Any]) -> dict[str, Any]:
 
     engine.run(limit, progress)
     peer.join(1)
-    counted = ("retransmits", "retransmitted_octets", "timeouts", "fast_retransmits", "delivered", "acknowledged",
-               "out_of_order", "timestamps", "sack_send", "sack_receive", "error")  # fmt: skip
+    send, take = connection.sender, connection.receiver
+    counted = ("retransmits", "retransmitted_octets", "timeouts", "fast_retransmits", "acknowledged", "timestamps",
+               "sacked")  # fmt: skip
+    arrived = ("delivered", "out_of_order", "sacks")
     return {
         "kernel": peer.result,
         "kernel_counters": counters(),
-        "ours": {name: getattr(connection, name) for name in counted} | {"bad_octets": end.bad_octets},
-        "scales": [connection.snd_shift, connection.rcv_shift],
+        "ours": {name: getattr(send, name) for name in counted}
+        | {name: getattr(take, name) for name in arrived}
+        | {"error": connection.error, "bad_octets": end.bad_octets},
+        "scales": [send.snd_shift, take.rcv_shift],
         "checksum_errors": host.checksum_errors + host.header_errors,
         "dropped_octets": network.dropped,
         "blocks": network.blocks,

@@ -12,7 +12,8 @@ after the line before:
     1.5 > P. 1:1001(1000) ack 1 win 20000 <sack 1:2>         the connection must send this, now
     1.5 < . 1:1(0) ack 1001 win 20000 <ts 3 2>               the connection receives this
     1.5 write 5000 | read 100 | shutdown | close | abort | connect | listen
-    1.5 is state=ESTABLISHED cwnd=2000 retransmits=1         attributes of the connection must have these values
+    1.5 is state=ESTABLISHED cwnd=2000 retransmits=1         attributes of the connection, or of a part of it, must have
+                                                             these values (timers by the name of Timers)
 
 Sequence numbers count from the initial ones. What follows the sequence range is optional, and checked only where
 it is given. Whatever the connection sends must be announced: anything else is a failure. BSD's ticks come at
@@ -107,7 +108,7 @@ class _Runner:
             name, _, value = item.partition("=")
             settings[name] = value
         c = self.make()
-        c.auto_read = settings.get("reader", "auto") == "auto"
+        c.receiver.auto_read = settings.get("reader", "auto") == "auto"
         options = Options()
         options.mss = int(settings.get("mss", 1000))
         options.sack_permitted = "sack" in settings
@@ -173,11 +174,9 @@ class _Runner:
     def compare(self, c: Connection, text: str) -> None:
         for item in text.split():
             name, wanted = item.split("=")
-            value = (
-                STATE_NAMES[c.state]
-                if name == "state"
-                else getattr(c.rto if name in ("srtt", "rttvar", "shift") else c, name)
-            )
+            parts = (c, c.sender, c.receiver, c.timers, c.sender.rto, c.sender.growth)
+            part = next((part for part in parts if hasattr(part, name)), c)
+            value = STATE_NAMES[c.state] if name == "state" else getattr(part, name)
             if str(value).replace(" ", "_") != wanted:
                 raise self.fail(f"{name} is {value}, not {wanted}")
 
@@ -189,11 +188,12 @@ class _Runner:
         c = self.connection
         while True:
             ideal = c is not None and c.ideal
-            due = (c.next_timer() if c is not None else 0) if ideal else min(self.next_fast, self.next_slow)
+            exact = c.next_timer() if c is not None else 0
+            due = exact if ideal else min(self.next_fast, self.next_slow, exact or self.next_fast)
             if not due or due > until:
                 break
             self.now = due = max(due, self.now)
-            if c is not None and ideal:
+            if c is not None and exact and exact <= due:
                 c.expire(due)
             else:
                 if due == self.next_fast:

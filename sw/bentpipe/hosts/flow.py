@@ -111,38 +111,39 @@ class _Past:
         """A connection."""
         source = pair.source.connection
         sink = pair.sink.connection
+        send, take = source.sender, sink.receiver
         more = {
-            "octets_delivered": sink.delivered,
-            "octets_acknowledged": source.acknowledged,
-            "segments_sent": source.segments_sent,
-            "data_segments_sent": source.data_segments_sent,
+            "octets_delivered": take.delivered,
+            "octets_acknowledged": send.acknowledged,
+            "segments_sent": send.segments_sent,
+            "data_segments_sent": send.data_segments_sent,
             "acks_received": source.segments_received,
-            "acks_sent": sink.acks_sent,
-            "retransmits": source.retransmits,
-            "retransmitted_octets": source.retransmitted_octets,
-            "timeouts": source.timeouts,
-            "fast_retransmits": source.fast_retransmits,
-            "dup_acks": source.dup_acks,
-            "out_of_order": sink.out_of_order,
-            "duplicates": sink.duplicates,
+            "acks_sent": sink.sender.acks_sent,
+            "retransmits": send.retransmits,
+            "retransmitted_octets": send.retransmitted_octets,
+            "timeouts": send.timeouts,
+            "fast_retransmits": send.fast_retransmits,
+            "dup_acks": send.dup_acks,
+            "out_of_order": take.out_of_order,
+            "duplicates": take.duplicates,
             "quenches": source.quenches,
             "window_probes": source.window_probes,
-            "rtt_count": source.rtt_count,
-            "rtt_sum_ps": source.rtt_sum_ps,
+            "rtt_count": send.rtt_count,
+            "rtt_sum_ps": send.rtt_sum_ps,
             "bad_octets": pair.source.bad_octets + pair.sink.bad_octets,
         }
         counts = self.counts
         for name, value in more.items():
             counts[name] = counts.get(name, 0) + value
         least, most = self.get("rtt_min_ps"), self.get("rtt_max_ps")
-        if source.rtt_count:
-            counts["rtt_min_ps"] = source.rtt_min_ps if least == 0 else min(least, source.rtt_min_ps)
-            counts["rtt_max_ps"] = max(most, source.rtt_max_ps)
+        if send.rtt_count:
+            counts["rtt_min_ps"] = send.rtt_min_ps if least == 0 else min(least, send.rtt_min_ps)
+            counts["rtt_max_ps"] = max(most, send.rtt_max_ps)
         opened = pair.opener.connection.opened_ps
         if opened >= 0 and (self.first_ps < 0 or opened < self.first_ps):
             self.first_ps = opened
-        if sink.delivered_ps > self.last_ps:
-            self.last_ps = sink.delivered_ps
+        if take.delivered_ps > self.last_ps:
+            self.last_ps = take.delivered_ps
 
 
 @final
@@ -290,7 +291,7 @@ class Flow(Stage):
         ended = self.application.done()
         for pair in (*self._made, *self._passing):
             past.add(pair)
-            ended = ended and (pair.over or pair.sink.connection.fin_received)
+            ended = ended and (pair.over or pair.sink.connection.receiver.fin_received)
         start = past.first_ps if past.first_ps >= 0 else self.start_ps
         end = past.last_ps if ended and past.last_ps >= 0 else end_ps
         elapsed = end - start
@@ -325,8 +326,8 @@ class Flow(Stage):
             duplicates=past.get("duplicates"),
             quenches=past.get("quenches"),
             window_probes=past.get("window_probes"),
-            cwnd=0 if last is None else last.cwnd,
-            ssthresh=0 if last is None else last.ssthresh,
+            cwnd=0 if last is None else last.sender.growth.cwnd,
+            ssthresh=0 if last is None else last.sender.growth.ssthresh,
             rtt_count=timed,
             rtt_min_ps=past.get("rtt_min_ps"),
             rtt_mean_ps=past.get("rtt_sum_ps") // timed if timed else 0,

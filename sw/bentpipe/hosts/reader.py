@@ -28,7 +28,7 @@ class PacedReader(Timer):
         self.endpoint = endpoint
         self.octets = octets
         self.period_ps = period_ps
-        endpoint.connection.auto_read = False
+        endpoint.connection.receiver.auto_read = False
         scheduler = endpoint.host.scheduler
         scheduler.at(scheduler.now + period_ps, self)
 

@@ -110,7 +110,7 @@ class Endpoint(End):
             if program.reads:
                 self.reads = True
                 self.attentive = True
-                connection.auto_read = False
+                connection.receiver.auto_read = False
         host.add(self, remote, port, remote_port, vc)
 
     def open(self, now: int) -> None:
@@ -129,13 +129,13 @@ class Endpoint(End):
 
     def arrive(self, segment: Segment, event: PduEvent, start: int) -> None:
         """A segment whose checksums are right came in, its payload from octet ``start`` of the SDU on."""
-        connection = self.connection
+        receiver = self.connection.receiver
         length = segment.length
-        if length and connection.rcv_base:
-            delta = (segment.seq - connection.rcv_nxt) & MASK32
+        if length and receiver.rcv_base:
+            delta = (segment.seq - receiver.rcv_nxt) & MASK32
             if delta >= _HALF32:
                 delta -= 1 << 32
-            offset = connection.rcv_nxt + delta - connection.rcv_base
+            offset = receiver.rcv_nxt + delta - receiver.rcv_base
             segment.offset = offset
             network = self.host.network
             if offset >= 0 and not network.check(event.handle, start, self.peer_key, offset, length):
@@ -149,14 +149,15 @@ class Endpoint(End):
             ticks.use(self, now)
         connection = self.connection
         connection.receive(segment, now)
-        if connection.out or connection.ideal or connection.state != self.seen_state or self.attentive:
+        if connection.out or connection.timed or connection.state != self.seen_state or self.attentive:
             self.done(now)
 
     # ---- timers ----
 
     def fire(self, now: int) -> None:
-        """An ideal timer may be due."""
+        """A timer may be due that isn't of the host's ticks."""
         self.due = 0
+        self.use(now)
         connection = self.connection
         due = connection.next_timer()
         if due and due <= now:
@@ -164,7 +165,7 @@ class Endpoint(End):
         self.done(now)
 
     def delayed(self) -> bool:
-        return self.connection.delack and not self.connection.ideal
+        return self.connection.receiver.delack and not self.connection.ideal
 
     def fast_tick(self, now: int) -> None:
         self.connection.fast_tick(now)
@@ -174,7 +175,7 @@ class Endpoint(End):
             self.connection.slow_tick(tick, now)
 
     def next_tick(self) -> int:
-        return 0 if self.connection.ideal else self.connection.next_timer()
+        return self.connection.next_tick()
 
     # ---- output ----
 
@@ -189,7 +190,7 @@ class Endpoint(End):
             self._attend(now)
         if connection.out:
             self.host.processor.send(self, connection.out)
-        if connection.ideal:
+        if connection.timed:
             due = connection.next_timer()
             if due and (self.due == 0 or due < self.due):
                 self.due = due
@@ -219,7 +220,7 @@ class Endpoint(End):
         state = connection.state
         self.seen_state = state
         if before < ESTABLISHED <= state and self.driver is not None:
-            self.seen_next = connection.rcv_base
+            self.seen_next = connection.receiver.rcv_base
             self.driver.connected(now)
         if state == CLOSE_WAIT and not self.reads:
             connection.close(now)
@@ -235,12 +236,12 @@ class Endpoint(End):
         driver = self.driver
         if driver is None or connection.state < ESTABLISHED:
             return
-        if self.blocked and connection.write_pending == 0:
+        if self.blocked and connection.sender.write_pending == 0:
             self.blocked = False
             self.attentive = self.reads
             driver.written(now)
-        if self.reads and connection.rcv_nxt != self.seen_next:
-            self.seen_next = connection.rcv_nxt
+        if self.reads and connection.receiver.rcv_nxt != self.seen_next:
+            self.seen_next = connection.receiver.rcv_nxt
             driver.arrived(now)
         if connection.state != self.seen_state:
             self._state_changed(now)
@@ -261,7 +262,7 @@ class TcpSocket(Socket):
             return True
         endpoint.use(now_ps)
         connection.write(octets, now_ps)
-        if connection.write_pending:
+        if connection.sender.write_pending:
             endpoint.blocked = True
             endpoint.attentive = True
             return False
@@ -279,7 +280,7 @@ class TcpSocket(Socket):
             endpoint = self.endpoint
             endpoint.use(now_ps)
             connection = endpoint.connection
-            connection.give_up(-connection.accepted % self.unit, now_ps)
+            connection.give_up(-connection.sender.accepted % self.unit, now_ps)
 
     def close(self, now_ps: int) -> None:
         self.endpoint.use(now_ps)
@@ -290,14 +291,14 @@ class TcpSocket(Socket):
         return self.endpoint.connection.read(octets, now_ps)
 
     def unread(self) -> int:
-        return self.endpoint.connection.unread
+        return self.endpoint.connection.receiver.unread
 
     def ended(self) -> bool:
-        return self.endpoint.connection.fin_received
+        return self.endpoint.connection.receiver.fin_received
 
     def dead(self) -> bool:
         connection = self.endpoint.connection
-        return connection.state == CLOSED and (connection.unread == 0 or connection.error != "")
+        return connection.state == CLOSED and (connection.receiver.unread == 0 or connection.error != "")
 
     def flush(self, now_ps: int) -> None:
         self.endpoint.done(now_ps)

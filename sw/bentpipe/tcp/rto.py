@@ -1,10 +1,13 @@
-"""The retransmission time-out: BSD's integer arithmetic in 500 ms ticks, and the same without ticks."""
+"""The retransmission time-out: BSD's integer arithmetic in 500 ms ticks, the same without ticks, and RFC 6298's."""
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
-from bentpipe.tcp.constants import MAX_RETRANSMIT_SHIFT
+from bentpipe.tcp.constants import MAX_RETRANSMIT_SHIFT, PS_PER_S
+
+if TYPE_CHECKING:
+    from bentpipe.tcp.config import TcpConfig
 
 __all__ = ["BACKOFF", "RetransmissionTimeout"]
 
@@ -25,7 +28,8 @@ class RetransmissionTimeout:
     In ticks (``ideal`` false) it is ``tcp_xmit_timer`` and the back-off of 4.4BSD-Lite2, to the integer:
     ``srtt`` is 8 times, ``rttvar`` 4 times the value in ticks, a round trip within one tick counts 1. With
     ``ideal`` true the unit is the picosecond, ``srtt`` and ``rttvar`` are not scaled, the gains are the same
-    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar).
+    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar). That is RFC 6298, too, but for the first RTO (section 2.1, and
+    5.7 if the SYN was lost), and for the back-off, which it doesn't end (5.5): ``standard``.
 
     Members
     -------
@@ -38,21 +42,36 @@ class RetransmissionTimeout:
         queue, which then is never measured, there an ACK of anything new ends the row.
     """
 
-    __slots__ = ("current", "failures", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt")
+    __slots__ = ("current", "failures", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt", "standard")
 
-    def __init__(self, ideal: bool, minimum: int, maximum: int) -> None:
+    def __init__(self, ideal: bool, minimum: int, maximum: int, standard: bool = False) -> None:
         self.ideal = ideal
+        self.standard = standard
         self.minimum = minimum
         self.maximum = maximum
         self.srtt: int = 0
         self.shift: int = 0
         self.failures: int = 0
         if ideal:
-            self.rttvar: int = 750_000_000_000
-            self.current: int = 3_000_000_000_000
+            self.rttvar: int = PS_PER_S // 4 if standard else 3 * PS_PER_S // 4
+            self.current: int = self._clamp(4 * self.rttvar) if standard else 4 * self.rttvar
         else:
             self.rttvar = 24
             self.current = 12
+
+    @staticmethod
+    def of(config: TcpConfig) -> RetransmissionTimeout:
+        """As the settings say."""
+        if config.timers == "bsd":
+            return RetransmissionTimeout(False, config.rto_min_ticks, _TICKS_MAX)
+        return RetransmissionTimeout(True, config.rto_min_ps, config.rto_max_ps, config.timers == "rfc6298")
+
+    def established(self) -> None:
+        """The handshake is over: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""
+        if self.standard and self.shift and self.srtt == 0:
+            self.rttvar = 3 * PS_PER_S // 4
+            self.shift = 0
+            self.current = self._clamp(4 * self.rttvar)
 
     def sample(self, rtt: int) -> None:
         """A round trip was measured: ``rtt`` is 1 plus the ticks that passed, or picoseconds."""
@@ -101,7 +120,9 @@ class RetransmissionTimeout:
                 return False
         if self.failures > MAX_RETRANSMIT_SHIFT:
             return False
-        if self.ideal:
+        if self.standard:
+            self.current = self._clamp(2 * self.current)
+        elif self.ideal:
             self.current = self._clamp(self._clamp(self.base()) * BACKOFF[self.shift])
         else:
             self.current = self._clamp(self.base() * BACKOFF[self.shift])

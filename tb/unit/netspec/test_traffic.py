@@ -18,7 +18,7 @@ from bentpipe.experiment.schema import Experiment, GroupSpec
 from bentpipe.experiment.source import Source
 from bentpipe.netspec.language import PROTOCOLS
 from bentpipe.results.tables import flow_tables
-from bentpipe.tcp.config import VARIANTS
+from bentpipe.tcp.recovery import VARIANTS
 
 MS = 10**9
 S = 10**12
@@ -242,7 +242,7 @@ def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
 
 def test_the_table_names_what_the_applications_take() -> None:
     (variant,) = (a for a in PROTOCOLS["tcp"] if a.name == "variant")
-    assert variant.choices == VARIANTS
+    assert variant.choices == tuple(VARIANTS)
     for kind in APPLICATIONS.values():
         values = {s.name: s.choices[0] if s.choices else (1, 1) if s.form == BOUNDS else 1 for s in kind.settings}
         assert make(kind.name, Given(kind.protocols[0], values, 1)).kind == kind.name

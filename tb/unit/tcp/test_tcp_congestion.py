@@ -32,14 +32,15 @@ def avoidance_round_trips(octets_acked_at_once: int) -> int:
     """Round trips of congestion avoidance from half of 1148 segments to all, with so many segments an ACK."""
     mss = 9140
     c = Connection(TcpConfig(), mss, 0)
-    c.max_cwnd = 1 << 30
+    growth = c.sender.growth
+    growth.limit = 1 << 30
     full = 1148 * mss
-    c.cwnd = c.ssthresh = full // 2
+    growth.cwnd = growth.ssthresh = full // 2
     count = 0
-    while c.cwnd < full:
+    while growth.cwnd < full:
         count += 1
-        for _ in range(c.cwnd // (octets_acked_at_once * mss)):
-            c.cc.grow(c)
+        for _ in range(growth.cwnd // (octets_acked_at_once * mss)):
+            growth.on_ack(octets_acked_at_once * mss, 0, 0)
     return count
 
 
@@ -92,7 +93,7 @@ def test_recovery_on_the_window_trace(rtt_ps: int, published_s: float) -> None:
     while now < published_s * 1.2 * 10**12 + 20 * rtt_ps:
         flight = [(segment.offset, segment.length) for segment in tcp.out]
         tcp.out.clear()
-        if not lost and tcp.cwnd >= full:
+        if not lost and tcp.sender.growth.cwnd >= full:
             lost = bool(flight.pop(0))
         now += rtt_ps
         for offset, length in flight:

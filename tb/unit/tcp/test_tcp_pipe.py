@@ -73,11 +73,12 @@ def transfer(octets: int, losses: set[int], config: TcpConfig, iss: int) -> tupl
                     order += 1
                     heapq.heappush(line, (free[end] + DELAY_PS, order, 1 - end, segment))
             ends[end].out.clear()
-        if sender.cc.recovering:
+        half = sender.sender
+        if half.recovery.recovering:
             looked += 1
-            pipe, most = sender.scoreboard.pipe(sender.snd_max), observer.in_flight()
+            pipe, most = half.scoreboard.pipe(half.snd_max), observer.in_flight()
             assert pipe <= most, f"pipe {pipe}, {most} octets are in flight"
-        if sender.acknowledged == octets:
+        if half.acknowledged == octets:
             return sender, receiver, looked
         timers = [due for due in (sender.next_timer(), receiver.next_timer()) if due]
         if line and (not timers or line[0][0] <= min(timers)):
@@ -93,8 +94,8 @@ def transfer(octets: int, losses: set[int], config: TcpConfig, iss: int) -> tupl
             for connection in ends:
                 if 0 < connection.next_timer() <= now:
                     connection.expire(now)
-        if sender.timeouts != timeouts:  # the scoreboard was cleared
-            timeouts = sender.timeouts
+        if half.timeouts != timeouts:  # the scoreboard was cleared
+            timeouts = half.timeouts
             observer.sacked.clear()
 
 
@@ -120,10 +121,10 @@ def test_the_pipe_is_never_more_than_is_in_flight(
         round_buffers=False,
     )
     sender, receiver, _ = transfer(octets, losses, config, iss)
-    assert receiver.delivered == sender.acknowledged == octets
+    assert receiver.receiver.delivered == sender.sender.acknowledged == octets
 
 
 def test_a_recovery_is_looked_at() -> None:
     config = TcpConfig(variant="sack", timers="ideal", ack_policy="immediate", send_buffer=25600, receive_buffer=25600)
     sender, _, looked = transfer(6400, {20, 30, 31}, config, 0)
-    assert looked > 5 and sender.fast_retransmits == 1 and sender.timeouts == 0
+    assert looked > 5 and sender.sender.fast_retransmits == 1 and sender.sender.timeouts == 0

@@ -1,0 +1,21 @@
+"""How the congestion window grows, and by how much it shrinks: one file a way, found by being here.
+
+Each file has a ``REGISTRATION``; nothing else names it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+
+from bentpipe.tcp.settings import Registration
+
+__all__ = ["GROWTHS"]
+
+_found: Final = (import_module(f"{__name__}.{file.name}") for file in iter_modules(__path__) if file.name != "base")
+
+GROWTHS: Final[dict[str, Registration]] = {
+    kind.name: kind for kind in sorted((module.REGISTRATION for module in _found), key=lambda kind: kind.year)
+}
+"""By name, the oldest first."""

@@ -1,0 +1,64 @@
+"""What every growth of the congestion window has: the window itself, slow-start threshold, and what changes them."""
+
+from __future__ import annotations
+
+__all__ = ["Growth"]
+
+
+class Growth:
+    """The congestion window and the slow-start threshold of one sender.
+
+    Loss recovery (:mod:`bentpipe.tcp.recovery`) says when something was lost and how much was in use, and sets
+    ``cwnd`` while it recovers; what the window is to be afterwards, and how it grows, is said here.
+
+    Members
+    -------
+    cwnd, ssthresh : int
+        Octets.
+    mss : int
+        Octets of a segment.
+    limit : int
+        What ``cwnd`` never exceeds: the largest window that can be advertised.
+    always : bool
+        :meth:`on_ack` comes with every ACK of new data, as in BSD; otherwise only while the window is what limits the
+        sender, and :meth:`on_unused` comes in its place.
+    paces : bool
+        :meth:`pacing_rate` is asked for.
+    """
+
+    def __init__(self, always: bool, paces: bool = False) -> None:
+        self.cwnd: int = 0
+        self.ssthresh: int = 0
+        self.mss: int = 0
+        self.limit: int = 0
+        self.always: bool = always
+        self.paces: bool = paces
+
+    def on_established(self, rtt: int) -> None:
+        """The handshake is over; ``rtt``: its round trip in ps, 0 if it wasn't measured. ``cwnd`` and ``ssthresh`` are
+        as configured."""
+
+    def on_ack(self, acked: int, rtt: int, now: int) -> None:
+        """New data was acknowledged, outside of recovery: so many octets. ``rtt``: the smoothed round trip (ps, 0 as
+        long as none was measured); ``now``: ps."""
+        raise NotImplementedError
+
+    def on_unused(self, now: int) -> None:
+        """An ACK of new data came while the sender left a part of its window unused."""
+
+    def on_idle(self, window: int) -> None:
+        """The sender was idle for a time-out, and starts again with ``window`` octets (RFC 5681 section 4.1)."""
+        self.cwnd = window
+
+    def on_loss(self, in_use: int, now: int) -> None:
+        """A loss was seen by duplicate ACKs while ``in_use`` octets were under way: set ``ssthresh``. ``cwnd`` is still
+        that of before, and the recovery sets it."""
+        raise NotImplementedError
+
+    def on_timeout(self, in_use: int, now: int) -> None:
+        """The retransmission timer ran out: as :meth:`on_loss`; ``cwnd`` is set to a segment afterwards."""
+        self.on_loss(in_use, now)
+
+    def pacing_rate(self, window: int, rtt: int) -> int:
+        """Octets a second at which ``window`` octets are to be sent with this smoothed round trip (ps); 0: at once."""
+        return 0

@@ -1,0 +1,78 @@
+"""What every loss recovery has, on the frame of 4.4BSD's ``tcp_input``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bentpipe.tcp.config import TcpConfig
+    from bentpipe.tcp.sender import Sender
+
+__all__ = ["Recovery"]
+
+
+class Recovery:
+    """Finds out from duplicate ACKs what is lost, and sends it again; how far the window is reduced says the growth.
+
+    The sender calls :meth:`duplicate` for each duplicate ACK, and, while duplicates or a recovery are pending,
+    :meth:`new_ack` before and :meth:`advanced` after an ACK moved ``snd_una``.
+
+    Members
+    -------
+    recovering : bool
+        A recovery is on that ends with an ACK beyond ``recover`` (New Reno, SACK).
+    sends : bool
+        In this recovery :meth:`send` decides what is sent (SACK).
+    hold_timer : bool
+        The present ACK doesn't restart the retransmission timer (New Reno, impatient).
+    """
+
+    def __init__(self, config: TcpConfig) -> None:
+        self.recovering: bool = False
+        self.sends: bool = False
+        self.hold_timer: bool = False
+        self.recover: int = 0
+        self.avoid: bool = config.habit_avoid_multiple
+
+    def start(self, s: Sender) -> None:
+        """The connection sent its SYN: its sequence numbers are known."""
+        self.recover = s.iss
+
+    def reduce_window(self, s: Sender) -> None:
+        """The window was too large: the growth sets ssthresh, here in whole segments (``tcp_input``)."""
+        growth = s.growth
+        growth.on_loss(s.window_in_use(), s.timers.now)
+        growth.ssthresh -= growth.ssthresh % growth.mss
+
+    def reduce_flight(self, s: Sender) -> None:
+        """What was outstanding was too much (RFC 2581 equation 3); limited transmit doesn't count (RFC 5681 3.2)."""
+        s.growth.on_loss(s.snd_max - s.snd_una - s.limited, s.timers.now)
+
+    def repeats(self, s: Sender) -> bool:
+        """A fast retransmission would be a further one for the same window of data, and is to be avoided."""
+        return self.avoid and s.snd_una <= self.recover
+
+    def timeout(self, s: Sender) -> None:
+        """The retransmission timer ran out: ssthresh in whole segments (``tcp_timers``), and slow start."""
+        growth = s.growth
+        growth.on_timeout(s.window_in_use(), s.timers.now)
+        growth.ssthresh -= growth.ssthresh % growth.mss
+        growth.cwnd = growth.mss
+        self.recovering = False
+        self.sends = False
+        self.hold_timer = False
+        self.recover = s.snd_max
+
+    def duplicate(self, s: Sender) -> None:
+        """A duplicate ACK was counted in ``s.dupacks``."""
+        raise NotImplementedError
+
+    def new_ack(self, s: Sender, ack: int) -> bool:
+        """New data is about to be acknowledged after duplicates. True if the ACK opens the window as usual."""
+        return True
+
+    def advanced(self, s: Sender, acked: int) -> None:
+        """``snd_una`` moved within a recovery."""
+
+    def send(self, s: Sender) -> None:
+        """Send what the recovery lets go."""
