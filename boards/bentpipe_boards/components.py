@@ -14,6 +14,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.aal5.crc32 import advance_cell, crc32_word
+from bentpipe_hdl.aal5.reassembler import Reassembler
+from bentpipe_hdl.aal5.segmenter import Segmenter
+from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import NARROW, CellHeader, TimeSignature
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.hec import HecCorrector
@@ -27,7 +30,8 @@ from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
+from bentpipe_hdl.traffic.pacer import Pacer
+from bentpipe_hdl.traffic.tournament import Tournament
 
 __all__ = ["COMPONENTS", "Entry", "Harness"]
 
@@ -90,34 +94,9 @@ class _Function(wiring.Component):
         return m
 
 
-class _Tournament(wiring.Component):
-    """A tournament on the narrow datapath, with its look-ups and its root as ports."""
-
-    def __init__(self, vcs: int):
-        self._vcs = vcs
-        bits = (vcs - 1).bit_length()
-        super().__init__(
-            {
-                "time": In(TimeSignature()),
-                "vc": In(bits),
-                "valid": In(1),
-                "key": In(KEY_BITS),
-                "change": In(1),
-                "clearing": In(1),
-                "leaf": Out(KEY_BITS + bits + 1),
-                "root": Out(KEY_BITS + bits + 1),
-            }
-        )
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        slot = Slot(m, self.time, NARROW, commit=11)
-        tournament = Tournament(m, slot, self._vcs)
-        root = tournament.replay(self.vc, self.valid, self.key, slot.commit & self.change, self.clearing, self.vc)
-        m.d.comb += self.leaf.eq(tournament.leaf(self.vc))
-        with m.If(slot.commit & self.change):
-            m.d.sync += self.root.eq(root)
-        return m
+def _part(make: Callable[[Slot], Any]) -> Alone:
+    """A part of a NIC."""
+    return Alone(make, width=NARROW, commit=11)
 
 
 class _Lookup(wiring.Component):
@@ -172,7 +151,13 @@ COMPONENTS = (
     Entry("crc32-cell", lambda: _Function(advance_cell, {"crc": 32}, 32), "over a cell of zeros"),
     Entry("gap", lambda: Gap(pipelined=True), "a gap a clock"),
     Entry("xorshift", lambda: _Function(xorshift, {"state": 64}, 64), "64 bits a clock"),
-    Entry("tournament", lambda: _Tournament(64), "64 VCs"),
+    *(
+        Entry(name, lambda vcs=vcs: _part(lambda slot: Tournament(slot, vcs=vcs)), f"{vcs} VCs")
+        for name, vcs in (("tournament", 64), ("tournament-4096", 4096))
+    ),
+    Entry("pacer", lambda: _part(lambda slot: Pacer(slot, vcs=64)), "64 VCs"),
+    Entry("segmenter", lambda: _part(lambda slot: Segmenter(slot, width=NARROW, vcs=64)), "64 VCs"),
+    Entry("reassembler", lambda: _part(lambda slot: Reassembler(slot, width=NARROW, vcs=64)), "64 VCs"),
     Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports"),
     Entry("sonet-framer-3", lambda: Framer(STS3C), "STS-3c, 8 bits", target_mhz=LINE_CARD),
     Entry("sonet-deframer-3", lambda: Deframer(STS3C), "STS-3c, 8 bits", target_mhz=LINE_CARD),

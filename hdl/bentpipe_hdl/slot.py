@@ -14,7 +14,7 @@ it is there, and two reads of a memory's port in one clock, are errors of elabor
 
 from contextlib import nullcontext
 
-from amaranth.hdl import Fragment, Signal
+from amaranth.hdl import Cat, Fragment, Signal
 from amaranth.lib import memory
 
 from .cell import CLOCKS_A_TICK, WIDE
@@ -82,21 +82,23 @@ class Store:
         self._slot.clocks.holds(data, 0)
         return data
 
-    def write(self, addr, value, en, clear=None):
+    def write(self, addr, value, en, clear=None, others=()):
         """Write ``value`` to ``addr`` at the end of a clock in which ``en`` is high.
 
-        ``clear`` is ``(clearing, addr, value)``: another write that goes through the same port, at other times.
+        ``clear`` is ``(clearing, addr, value)``: another write that goes through the same port, at other times; so are
+        ``others``.
         """
+        others = [*others, *([] if clear is None else [clear])]
         m = self._m
         if self._slot.wide or self._port is None:
             port = self._memory.write_port()
             with m.If(en):
                 m.d.comb += [port.addr.eq(addr), port.data.eq(value), port.en.eq(1)]
-            if clear is not None:
-                with m.If(clear[0]):
-                    m.d.comb += [port.addr.eq(clear[1]), port.data.eq(clear[2]), port.en.eq(1)]
+            for other, at, data in others:
+                with m.If(other):
+                    m.d.comb += [port.addr.eq(at), port.data.eq(data), port.en.eq(1)]
             self._port = port
-            self._busy = en if clear is None else en | clear[0]
+            self._busy = en if not others else Cat(en, (other for other, _, _ in others)).any()
             self._slot.clocks.writes(en, 0, self._name, self._reads)
         else:
             self._slot.clocks.writes(en, 1, self._name, self._reads)

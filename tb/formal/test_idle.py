@@ -60,24 +60,23 @@ def _switch():
 
 
 def _nic():
+    with patch.object(CrcTables, "cell", lambda tables, m, octets, name: crcs[name]):
+        return _nic_with(crcs := {name: Signal(32, name=f"{name}_crc") for name in ("tx", "rx")})
+
+
+def _nic_with(crcs):
+    """The tables of the CRC are much logic, and no state: ``crcs`` are inputs, of any value."""
     node = Nic(vcs=4)
-    crcs = []
-
-    def any_crc(tables, octets, name):  # the tables are much logic, and no state: let the CRC be any value
-        crcs.append(Signal(32, name=f"{name}_crc"))
-        return crcs[-1]
-
-    with patch.object(CrcTables, "cell", any_crc):
-        probe = Probe(node)
+    probe = Probe(node)
     spec = Spec(probe)
-    spec.inputs += crcs
+    spec.inputs += crcs.values()
     m = spec.m
     _quiet(spec, probe)
     _early(spec, node)
-    now, tick, due = node.time.now, node.time.tick, probe["build_segmenter.due"]
-    visit = probe["build_reassembler.timer"]._visit
-    line = probe["build_segmenter.line_next"][FRACTION_BITS:]
-    root, fetched, sends = (probe[f"build_segmenter.{name}"] for name in ("root", "fetched", "sends"))
+    pacer = node.pacer
+    now, tick, due, visit = node.time.now, node.time.tick, pacer.due, node.reassembler.timer.visit
+    line = pacer.line.next[FRACTION_BITS:]
+    root, fetched, sends = pacer.tournament.kept, pacer.fetched, pacer.sends
 
     # Time: ticks go up, within a quarter of their range; between them it stands
     last, started = spec.ghost(TIME_BITS, "last"), spec.ghost(1, "started")

@@ -1,35 +1,25 @@
 """The tournament's root is the VC with the least key, after any changes, if all keys are within half of their range."""
 
-from amaranth.hdl import Const, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.hdl import Const, Signal
 
-from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.alone import Alone
+from bentpipe_hdl.cell import WIDE
 from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
 from formal.proof import Probe, Proof, Spec
 
 VCS = 4
 
 
-class _Changes(wiring.Component):
-    """A tournament whose VCs come, change their keys, and leave; the root is kept."""
+class _Seen(Tournament):
+    """A tournament with its nodes to be looked at."""
 
-    time: In(TimeSignature())
-    vc: In(range(VCS))
-    valid: In(1)
-    key: In(KEY_BITS)
-    change: In(1)
+    def __init__(self, slot):
+        super().__init__(slot, vcs=VCS)
+        self.seen = [Signal(self.entry, name=f"node{k}") for k in range(2 * VCS)]
 
     def elaborate(self, platform):
-        m = Module()
-        slot = Slot(m, self.time, WIDE)
-        self.tournament = tournament = Tournament(m, slot, VCS)
-        self.root = root = Signal(tournament.entry)
-        kept = slot.commit & self.change
-        replayed = tournament.replay(self.vc, self.valid, self.key, kept, Const(0, 1), Const(0, 2))
-        with m.If(kept):
-            m.d.sync += root.eq(replayed)
+        m = super().elaborate(platform)
+        m.d.comb += [seen.eq(self.nodes.read(Const(k, VCS))) for k, seen in enumerate(self.seen)]
         return m
 
 
@@ -51,12 +41,11 @@ def _won(winner, players):
 
 
 def _proof():
-    node = _Changes()
-    probe = Probe(node)
-    stores, root = node.tournament._stores, node.root
-    leaves = [stores[0].read(Const(v, 2)) for v in range(VCS)]
-    halves = [stores[1].read(Const(n, 1)) for n in range(VCS // 2)]
-    spec = Spec(probe)
+    node = Alone(_Seen, width=WIDE, commit=Tournament.ROOT)
+    spec = Spec(Probe(node))
+    tree, root = node.part.seen, node.part.kept
+    leaves, halves = tree[VCS:], tree[VCS // 2 : VCS]
+    spec.condition("used", ~node.change | node.time.tick, ~node.clearing)  # as the pacer does
     first = spec.any(KEY_BITS, "first")
     spec.condition("window", *(~leaf.valid | ~(leaf.key - first)[KEY_BITS - 1] for leaf in leaves))
     spec.condition(
@@ -86,6 +75,6 @@ def test_root_is_the_least():
     proof = _proof()
     assert proof.possible("window", "matches")
     assert proof.holds_at_reset("matches") is None
-    assert proof.is_kept("matches", given=["window"]) is None
+    assert proof.is_kept("matches", given=["window", "used"]) is None
     assert proof.follows("least", given=["matches", "window"]) is None
     assert proof.follows("least", given=["matches"]) is not None  # keys all over the range go in circles

@@ -47,26 +47,28 @@ class CrcTables:
     """Slice-by-16: table ``j`` holds what an octet adds to the register after ``j`` further octets.
 
     For the wide datapath: 16 tables of 256 words, three steps for a cell. The tables are ROMs with as many
-    read ports as there are uses.
+    read ports as there are uses, in any module.
     """
 
     STEP = 16
 
-    def __init__(self, m):
-        self._m = m
-        self._tables = []
+    def __init__(self):
         first = [advance(i << 24) for i in range(256)]
-        for j in range(self.STEP):
-            table = memory.Memory(shape=32, depth=256, init=[advance(x, j) for x in first])
-            m.submodules[f"crc_table{j}"] = table
-            self._tables.append(table)
+        self._tables = [
+            memory.Memory(shape=32, depth=256, init=[advance(x, j) for x in first]) for j in range(self.STEP)
+        ]
 
-    def _look_up(self, j, octet):
+    def add_to(self, m):
+        """Make the tables submodules of ``m``, behind the modules that use them."""
+        for j, table in enumerate(self._tables):
+            m.submodules[f"crc_table{j}"] = table
+
+    def _look_up(self, m, j, octet):
         port = self._tables[j].read_port(domain="comb")
-        self._m.d.comb += port.addr.eq(octet)
+        m.d.comb += port.addr.eq(octet)
         return port.data
 
-    def cell(self, octets, name):
+    def cell(self, m, octets, name):
         """The register after 48 octets (384 bits, first octet lowest), started from 0.
 
         A register to start from is added to the first four octets beforehand (:func:`swapped`): the code is linear.
@@ -78,8 +80,8 @@ class CrcTables:
                 octet = octets.word_select(self.STEP * step + k, 8)
                 if crc is not None and k < 4:
                     octet = octet ^ crc[24 - 8 * k : 32 - 8 * k]
-                terms.append(self._look_up(self.STEP - 1 - k, octet))
+                terms.append(self._look_up(m, self.STEP - 1 - k, octet))
             after = Signal(32, name=f"{name}_crc{step}")
-            self._m.d.comb += after.eq(reduce(xor, terms))
+            m.d.comb += after.eq(reduce(xor, terms))
             crc = after
         return crc

@@ -1,64 +1,148 @@
 """A tournament of due times: which of many VCs is due first."""
 
-from amaranth.hdl import Signal
-from amaranth.lib import data
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
 
-__all__ = ["KEY_BITS", "Tournament"]
+__all__ = ["KEY_BITS", "Tournament", "entry_layout"]
 
 KEY_BITS = 56
 """Bits of a key: a time in ticks modulo 2**40 with 16 fraction bits, compared modulo 2**56."""
 
 
-class Tournament:
-    """Keeps the VC with the least key, exactly, in one look-up a level for each change.
+def entry_layout(vcs):
+    """A VC in the tournament: ``key`` is kept while it is not ``valid``, which takes no part."""
+    return data.StructLayout({"key": KEY_BITS, "vc": (vcs - 1).bit_length(), "valid": 1})
 
-    A binary tree of winners in one small memory a level. A change of a VC's key replays the matches on its way to
-    the root: the opponents' addresses are known from the VC's number, so all are read at once. Of equal keys the
-    winner is the VC whose key did not change now.
+
+class Tournament(wiring.Component):
+    """Keeps the VC with the least key, exactly; one VC's key may change in a tick.
+
+    A binary tree of winners: node 1 is the root, nodes ``2n`` and ``2n + 1`` play for node ``n``, and VC ``v`` is node
+    ``vcs + v``. A change replays the matches on its way to the root, whose opponents are known from the VC's number. Of
+    equal keys the winner is the VC whose key did not change now. Keys that are compared are to be less than half their
+    range apart.
+
+    On the wide datapath all levels are played in one clock. On the narrow one the nodes are in one memory, and one
+    comparator plays level after level, a clock each. With more than ``2**LEVELS`` VCs it is two levels a clock, with three
+    comparators side by side and the nodes of every other level in a memory of their own: 12 levels take six clocks, too.
 
     Parameters
     ----------
-    m : Module
     slot : Slot
+        The node's.
     vcs : int
-        A power of two.
+        A power of two, 2 to 4096.
 
-    Attributes
-    ----------
-    levels : int
-        The narrow datapath has the new root as many clocks after the change is stable, or half as many where there
-        are more than ``STEPS``.
+    Members
+    -------
+    vc : In
+        The VC that may change in this tick; there from clock ``ASK`` on (narrow).
+    leaf : Out
+        Its entry as it is: in the same clock (wide); in the clocks ``CHANGE - 1`` and ``CHANGE`` (narrow).
+    change, valid, key : In
+        It gets ``key``, or leaves (``valid`` low): with the tick (wide); in clock ``CHANGE`` (narrow).
+    root : Out
+        The VC that is first after that change: in the same clock (wide); from clock ``ROOT`` on, until the next change
+        (narrow).
+    clearing, clear : In
+        While ``clearing`` is high, node ``clear`` is made empty, and nothing changes.
     """
 
-    STEPS = 6
+    LEVELS = 6
+    ASK, CHANGE, ROOT = 1, 4, 11
 
-    def __init__(self, m, slot, vcs):
-        self._m, self._slot, self._vcs = m, slot, vcs
+    def __init__(self, slot, *, vcs):
+        self._slot, self.vcs = slot, vcs
         self.levels = (vcs - 1).bit_length()
-        self.entry = data.StructLayout({"key": KEY_BITS, "vc": self.levels, "valid": 1})
-        self._stores = [slot.store(f"winners{k}", self.entry, vcs >> k) for k in range(self.levels)]
+        entry = self.entry = entry_layout(vcs)
+        self.kept = Signal(entry)  # wide: the root
+        super().__init__(
+            {
+                "vc": In(self.levels),
+                "leaf": Out(entry),
+                "change": In(1),
+                "valid": In(1),
+                "key": In(KEY_BITS),
+                "root": Out(entry),
+                "clearing": In(1),
+                "clear": In(self.levels + 1),
+            }
+        )
 
-    def leaf(self, vc):
-        """The entry of ``vc`` itself: ``key`` is kept while it is not ``valid``."""
-        return self._stores[0].read(vc)
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        changed = Signal(self.entry)
+        m.d.comb += [changed.key.eq(self.key), changed.vc.eq(self.vc), changed.valid.eq(self.valid)]
+        (self._wide if slot.wide else self._narrow)(m, slot, changed)
+        return m
 
-    def replay(self, vc, valid, key, commit, clearing, clear_vc):
-        """The root after VC ``vc`` gets ``key`` (or, with ``valid`` low, leaves); kept at ``commit``."""
-        m = self._m
-        current = Signal(self.entry, name="winner_leaf")
-        m.d.comb += [current.key.eq(key), current.vc.eq(vc), current.valid.eq(valid)]
-        for k, store in enumerate(self._stores):
-            at = Signal(self.levels - k, name=f"winner_at{k}")
-            m.d.comb += at.eq(vc[k:])
-            opponent = Signal(self.entry, name=f"opponent{k}")
-            m.d.comb += opponent.eq(self._slot.settle(store.read(at ^ 1), f"opponent{k}_held"))
-            store.write(at, current, commit, clear=(clearing, clear_vc[k:], self.entry.const(None)))
-            later = Signal(KEY_BITS, name=f"later{k}")
-            m.d.comb += later.eq(opponent.key - current.key)
-            winner = Signal(self.entry, name=f"winner{k}")
-            m.d.comb += winner.eq(current)
-            with m.If(opponent.valid & (~current.valid | later[-1] | (later == 0))):
+    def _wide(self, m, slot, current):
+        self.nodes = nodes = slot.store("nodes", self.entry, 2 * self.vcs)
+        leaf, empty = Cat(self.vc, Const(1, 1)), self.entry.const(None)
+        m.d.comb += self.leaf.eq(nodes.read(leaf))
+        for k in range(self.levels):
+            node = leaf[k:]
+            nodes.write(node, current, self.change, clear=None if k else (self.clearing, self.clear, empty))
+            opponent, winner = Signal(self.entry, name=f"opponent{k}"), Signal(self.entry, name=f"winner{k}")
+            m.d.comb += [opponent.eq(nodes.read(node ^ 1)), winner.eq(current)]
+            with m.If(_beats(opponent, current)):
                 m.d.comb += winner.eq(opponent)
-            settles = k % 2 or self.levels <= self.STEPS
-            current = self._slot.settle(winner, f"winner{k}_held") if settles else winner
-        return current
+            current = winner
+        m.d.comb += self.root.eq(self.kept)
+        with m.If(self.change):
+            m.d.comb += self.root.eq(current)
+            m.d.sync += self.kept.eq(current)
+
+    def _narrow(self, m, slot, changed):
+        pairs = self.levels > self.LEVELS
+        step = 2 if pairs else 1
+        last = self.CHANGE + -(-self.levels // step)
+        assert last < self.ROOT
+        leaf = Cat(self.vc, Const(1, 1))
+        # The nodes on the way to the root: their opponents are read two clocks before they are played
+        asks, reads, found, plays = Signal(), *(Signal(self.levels + 1, name=n) for n in ("reads", "found", "plays"))
+        m.d.comb += asks.eq(slot.clock(self.ASK) | slot.clock(self.ASK + 1))
+        m.d.sync += [reads.eq(Mux(asks, leaf, reads >> step)), found.eq(reads), plays.eq(found)]
+        current, winner, running = Signal(self.entry), Signal(self.entry), Signal()
+        opponent = self._level(m, slot, "nodes", 2 * self.vcs, Mux(asks, leaf, reads ^ 1), plays, current, running)
+        m.d.comb += [self.leaf.eq(opponent), winner.eq(current)]
+        with m.If(_beats(opponent, current)):
+            m.d.comb += winner.eq(opponent)
+        after = winner
+        if pairs:  # node 0 is always empty: the opponent at the root, which a way of an odd number of levels gets to
+            after, ahead = Signal(self.entry, name="after"), (reads >> 1) ^ 1
+            second = self._level(m, slot, "odd_nodes", self.vcs, ahead, plays >> 1, winner, running)
+            m.d.comb += after.eq(winner)
+            with m.If(Mux(_beats(opponent, current), _beats(second, opponent), _beats(second, current))):
+                m.d.comb += after.eq(second)
+        with m.If(running):
+            m.d.sync += [current.eq(after), running.eq(~slot.clock(last))]
+        with m.If(slot.clock(self.CHANGE)), m.If(self.change):
+            m.d.sync += [current.eq(changed), running.eq(1)]
+        m.d.comb += self.root.eq(current)
+        slot.clocks.needs(leaf, self.ASK, "a leaf's address")
+        slot.clocks.strobe(running, self.CHANGE + 1)
+        slot.clocks.holds(self.root, self.ROOT)
+        for register in (reads, found, plays, current):
+            slot.clocks.holds(register, 0)
+
+    def _level(self, m, slot, name, depth, addr, node, entry, en):
+        """A memory of nodes, read in two clocks. No node is read in the clock in which it is written, but for ones that
+        nobody wants: so the memory needs no logic for that."""
+        m.submodules[name] = nodes = memory.Memory(shape=self.entry, depth=depth, init=[], attrs={"no_rw_check": 1})
+        read, write = nodes.read_port(domain="comb"), nodes.write_port()
+        fetched, there = (Signal(self.entry, name=f"{name}_{n}", reset_less=True) for n in ("read", "there"))
+        m.d.sync += [fetched.eq(read.data), there.eq(fetched)]
+        slot.clocks.follows(fetched)
+        slot.clocks.follows(there)
+        m.d.comb += [read.addr.eq(addr), write.addr.eq(node), write.data.eq(entry), write.en.eq(en)]
+        with m.If(self.clearing):
+            m.d.comb += [write.addr.eq(self.clear), write.data.eq(self.entry.const(None)), write.en.eq(1)]
+        return there
+
+
+def _beats(opponent, current):
+    """Whether the opponent wins: its key is not after the other's."""
+    return opponent.valid & ~(current.valid & (current.key - opponent.key)[KEY_BITS - 1])

@@ -7,7 +7,7 @@ import pytest
 
 from bentpipe_hdl.cell import NARROW, NEVER, WIDE
 from bentpipe_hdl.lookup_table import lookup_table
-from bentpipe_hdl.nodes.nic import Nic
+from bentpipe_hdl.nodes import Nic
 from bentpipe_sim.interface import PduStatus
 from models.aal5 import Reassembler, cells_of, segment
 from models.cell import Cell, Header

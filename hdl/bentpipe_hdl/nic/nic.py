@@ -1,16 +1,19 @@
 """The network interface: AAL5 both ways, in RTL; the host's side is PDUs."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..aal5.crc32 import CrcTables
-from ..aal5.reassembler import Verdict, build_reassembler
-from ..aal5.segmenter import build_segmenter
-from ..cell import NARROW, WIDE, check_width, earlier, node_members
+from ..aal5.reassembler import COUNTERS, Reassembler, Verdict
+from ..aal5.segmenter import Segmenter
+from ..arrival import Arrival
+from ..cell import WIDE, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
-from ..nic.control import nic_registers
+from ..lookup import Lookup
 from ..slot import Slot
+from ..traffic.pacer import Pacer
+from .control import nic_registers
 
 __all__ = ["Nic"]
 
@@ -108,26 +111,100 @@ class Nic(wiring.Component):
         else:
             host |= {"word": In(32), "word_next": Out(1), "rx_word": Out(32)}
         super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), **host})
-        if width == NARROW:
-            self.tx_streaming = Signal()
-            self.rx_streaming = Signal()
 
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
-        tables = CrcTables(m) if slot.wide else None
+        vcs, tables = self.vcs, CrcTables() if slot.wide else None
+        m.submodules.pacer = pacer = self.pacer = Pacer(slot, vcs=vcs)
+        m.submodules.segmenter = tx = Segmenter(slot, width=self.width, vcs=vcs, tables=tables)
+        m.submodules.reassembler = rx = self.reassembler = Reassembler(slot, width=self.width, vcs=vcs, tables=tables)
 
-        vc_bits = (self.vcs - 1).bit_length()
-        clear = Signal(vc_bits + 4)  # clearing after reset: 8 * vcs clocks
+        if tables:
+            tables.add_to(m)
+
+        clear = Signal((vcs - 1).bit_length() + 4)  # clearing after reset: 8 * vcs clocks
         clearing = Signal()
         m.d.comb += clearing.eq(~clear[-1])
         with m.If(clearing):
             m.d.sync += clear.eq(clear + 1)
-        tx_due = build_segmenter(m, self, slot, csr, tables, clearing, clear[:vc_bits])
-        rx_due = build_reassembler(m, self, slot, csr, tables, clearing, clear[:vc_bits], clear[:-1])
+        for part in (pacer, tx, rx):
+            wiring.connect(m, wiring.flipped(self.time), part.time)
+            m.d.comb += [part.clearing.eq(clearing), part.clear.eq(clear)]
+
+        # Transmit
+        refused = Signal(32)
+        m.d.comb += [
+            pacer.line_period.eq(csr.setting("line_period")),
+            pacer.tolerance.eq(csr.setting("tolerance")),
+            Cat(pacer.period_index, pacer.period, pacer.period_en).eq(Cat(csr.table("tx_period"))),
+            Cat(tx.header_index, tx.header, tx.header_en).eq(Cat(csr.table("tx_header"))),
+            pacer.set_up_vc.eq(tx.header_index),
+            pacer.set_up.eq(tx.header_en),
+            pacer.post.eq(self.post_valid),
+            pacer.post_vc.eq(self.post_vc),
+            pacer.post_fits.eq(self.post_length != 0),
+            pacer.last.eq(tx.last),
+            tx.vc.eq(pacer.vc),
+            tx.sends.eq(pacer.sends),
+            tx.changes.eq(pacer.changes),
+            tx.length.eq(self.post_length),
+            tx.uu.eq(self.post_uu),
+            tx.cpi.eq(self.post_cpi),
+            self.fetch.eq(pacer.fetch),
+            self.fetch_vc.eq(pacer.fetch_vc),
+            self.done.eq(tx.done),
+            self.done_vc.eq(tx.done_vc),
+        ]
+        m.d.sync += self.post_taken.eq(0)
+        with m.If(slot.commit), m.If(pacer.posts):
+            m.d.sync += self.post_taken.eq(1)
+            with m.If(~pacer.accepts):
+                m.d.sync += refused.eq(refused + 1)
+        wiring.connect(m, tx.o, wiring.flipped(self.o))
+        if slot.wide:
+            m.d.comb += tx.block.eq(self.block)
+        else:
+            m.d.comb += [tx.word.eq(self.word), self.word_next.eq(tx.word_next)]
+        csr.status("tx_refused", refused)
+        csr.counters("tx_cells", _reader(m, tx.count_index, tx.count))
+
+        # Receive
+        wiring.connect(m, wiring.flipped(self.i), rx.i)
+        arrival = Arrival(m, slot, self.i)
+        lookup = Lookup(m, slot, csr, vcs=vcs, ports=1, nni=csr.setting("nni"))
+        arrives = arrival.there & ~clearing
+        with slot.only(arrives):
+            known, vc = lookup.find(arrival.header, Signal(0))
+            m.d.comb += [rx.known.eq(slot.settle(known, "rx_found")), rx.vc.eq(slot.settle(vc, "rx_found_vc"))]
+        m.d.comb += [
+            rx.arrives.eq(arrives),
+            rx.header.eq(arrival.header),
+            rx.bad.eq(arrival.hec_error),
+            rx.timeout.eq(csr.setting("rx_timeout")),
+            Cat(rx.limit_index, rx.limit, rx.limit_en).eq(Cat(csr.table("rx_limit"))),
+        ]
+        for name in rx.o.signature.members:
+            m.d.comb += getattr(self, f"rx_{name}").eq(getattr(rx.o, name))
+        for name in COUNTERS:
+            csr.status(f"rx_{name}", getattr(rx, name))
+        csr.counters("rx_cells", _reader(m, rx.cells_index, rx.cells))
+        csr.counters("rx_pdus", _reader(m, rx.pdus_index, rx.pdus))
         csr.finish()
-        busy = clearing if slot.wide else clearing | self.tx_streaming | self.rx_streaming | self.i.valid
-        m.d.comb += self.status.idle.eq(~busy)
-        m.d.comb += self.status.due.eq(earlier(rx_due, tx_due))
-        return m
+
+        m.d.comb += [
+            self.status.idle.eq(~(clearing if slot.wide else clearing | tx.busy | rx.busy | self.i.valid)),
+            self.status.due.eq(earlier(rx.due, pacer.due)),
+        ]
+        return slot.checked(m)
+
+
+def _reader(m, index, value):
+    """Reads a part's counters through its ports."""
+
+    def read(at):
+        m.d.comb += index.eq(at)
+        return value
+
+    return read

@@ -1,0 +1,41 @@
+"""The cell that comes in with a tick, for the tick's decisions."""
+
+from amaranth.hdl import Signal
+
+from .cell import CellHeader
+
+__all__ = ["Arrival"]
+
+
+class Arrival:
+    """What a node's decisions know of the cell of a tick. On the narrow datapath the header is kept: it comes in the first
+    or second clock of the tick, and may be decided on from clock 2 on.
+
+    Parameters
+    ----------
+    m : Module
+    slot : Slot
+    i : CellSignature interface
+
+    Attributes
+    ----------
+    there : Value
+        A cell has come in this tick.
+    header : CellHeader
+    port, hec_error : Value
+    """
+
+    def __init__(self, m, slot, i):
+        if slot.wide:
+            self.there, self.header, self.port, self.hec_error = i.valid, i.header, i.port, i.hec_error
+            return
+        starts, there = i.valid & i.soc, Signal(name="arrived")
+        self.there = there
+        self.header = CellHeader(slot.hold(i.word, starts, "held_header"))
+        self.port = slot.hold(i.port, starts, "held_port")
+        self.hec_error = slot.hold(i.hec_error, starts, "held_hec_error")
+        with m.If(starts):
+            m.d.sync += there.eq(1)
+        with m.Elif(slot.commit):
+            m.d.sync += there.eq(0)
+        slot.clocks.holds(there, 2)
