@@ -8,8 +8,8 @@ __all__ = ["Arrival"]
 
 
 class Arrival:
-    """What a node's decisions know of the cell of a tick. On the narrow datapath the header is kept: it comes in the first
-    or second clock of the tick, and may be decided on from clock 2 on.
+    """What a node's decisions know of the cell of a tick. On the narrow datapath the header is kept: it comes in the
+    first or second clock of the tick, and may be decided on from clock 2 on.
 
     Parameters
     ----------

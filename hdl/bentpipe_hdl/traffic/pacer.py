@@ -20,8 +20,8 @@ period."""
 class LineClock(wiring.Component):
     """When a line takes its next cell: ``period`` after the last one, or at once.
 
-    Time is compared modulo its range: after 2**48 ticks of silence the line may seem busy, for the length of the longest
-    period at most.
+    Time is compared modulo its range: after 2**48 ticks of silence the line may seem busy, for the length of the
+    longest period at most.
 
     Members
     -------
@@ -84,8 +84,8 @@ class Pacer(wiring.Component):
 
     After each cell a VC's due time moves on by its period from ``max(due, now - tolerance)``: virtual scheduling of
     GCRA (I.371). A tick sends a cell or takes a post. The VC of the next cell is chosen a tick or more ahead
-    (``fetch``); a post that found a cell being sent comes first in the next tick, as a line with less than two ticks a cell
-    leaves it no other.
+    (``fetch``); a post that found a cell being sent comes first in the next tick, as a line with less than two ticks
+    a cell leaves it no other.
 
     A VC that comes again keeps its due time, unless that is past, or further ahead than a period (left over from long
     ago), or the VC has been set up since.
@@ -108,8 +108,9 @@ class Pacer(wiring.Component):
     post, post_vc, post_fits : In
         A VC's PDU waits to be taken; ``post_fits``: it is one that can be sent.
     vc, sends, posts, accepts, changes : Out
-        The tick's VC, and what happens to it: it sends the cell that was fetched; a post for it is taken, which counts if
-        it is accepted; any of both. Narrow: there from clock 1 on, the last two from clock 4 on, to the commit.
+        The tick's VC, and what happens to it: it sends the cell that was fetched; a post for it is taken, which
+        counts if it is accepted; any of both. Narrow: there from clock 1 on, the last two from clock 4 on, to the
+        commit.
     last : In
         It sends the last cell of its PDU: in the same clock (wide), from clock 4 on (narrow).
     fetch, fetch_vc : Out
@@ -180,10 +181,11 @@ class Pacer(wiring.Component):
         start = (now - Mux(sends, self.tolerance, 0))[:KEY_TICKS]  # a cell's next is reckoned from here on
         earliest = slot.settle(Cat(Const(0, FRACTION_BITS), start), "earliest")
         lag = Signal(KEY_BITS)
-        keeps, accepts, key = Signal(), Signal(), Signal(KEY_BITS)
+        comes, keeps, accepts, key = Signal(), Signal(), Signal(), Signal(KEY_BITS)
         m.d.comb += [
             lag.eq(leaf.key - earliest),
-            keeps.eq(Mux(sends, ~lag[-1], current & lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= period))),
+            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= period)),  # in a period at most
+            keeps.eq(Mux(sends, ~lag[-1], current & comes)),
             key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0)),
         ]
         with m.If(posts):

@@ -24,8 +24,9 @@ class Tournament(wiring.Component):
     range apart.
 
     On the wide datapath all levels are played in one clock. On the narrow one the nodes are in one memory, and one
-    comparator plays level after level, a clock each. With more than ``2**LEVELS`` VCs it is two levels a clock, with three
-    comparators side by side and the nodes of every other level in a memory of their own: 12 levels take six clocks, too.
+    comparator plays level after level, a clock each. With more than ``2**LEVELS`` VCs it is two levels a clock, with
+    three comparators side by side and the nodes of every other level in a memory of their own: so 12 levels take six
+    clocks, too.
 
     Parameters
     ----------
