@@ -235,7 +235,7 @@ def _run(given: argparse.Namespace) -> int:
 def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolder) -> dict[str, Any]:
     """Run, write the folder, print; the summary."""
     from bentpipe.experiment.run import run_beside_cells, run_experiment
-    from bentpipe.results.report import make_report
+    from bentpipe.report.run import make_report
     from bentpipe.results.tables import print_run
 
     show = sys.stderr.isatty() and not given.json
@@ -254,8 +254,8 @@ def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolde
 
 def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
     """Run the cases one after the other; after each, what there is so far is written."""
-    from bentpipe.experiment.run import versions
-    from bentpipe.results.cases import case_folder, cases_head, make_cases_report, print_cases, sum_up_cases
+    from bentpipe.experiment.run import cases_head, versions
+    from bentpipe.report.cases import case_folder, make_cases_report, print_cases, sum_up_cases
 
     head = cases_head(experiments, given.settings, versions())
     folder.put(head)
@@ -349,7 +349,7 @@ def _build(given: argparse.Namespace) -> int:
 
 
 def _report(given: argparse.Namespace) -> int:
-    from bentpipe.results.cases import print_cases
+    from bentpipe.report.cases import print_cases
     from bentpipe.results.folder import RunFolder, is_cases, read_run
     from bentpipe.results.tables import print_run
 
@@ -370,8 +370,8 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _report_one(folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.report.run import make_report
     from bentpipe.results.folder import read_run
-    from bentpipe.results.report import make_report
 
     result = read_run(folder.path)
     folder.draw(lambda aside: make_report(aside, result))
@@ -379,7 +379,7 @@ def _report_one(folder: RunFolder) -> dict[str, Any]:
 
 
 def _report_cases(folder: RunFolder) -> dict[str, Any]:
-    from bentpipe.results.cases import case_folder, make_cases_report, sum_up_cases
+    from bentpipe.report.cases import case_folder, make_cases_report, sum_up_cases
     from bentpipe.results.folder import RunFolder, read_cases
 
     head = read_cases(folder.path)

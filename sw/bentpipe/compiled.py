@@ -307,7 +307,7 @@ def prepare(show_progress: bool = False) -> str | None:
         return None
     try:
         if _find() is None:
-            from bentpipe.experiment.progress import waiting
+            from bentpipe.progress import waiting
 
             with waiting("Compiling the hosts, once; takes some 15 seconds", show_progress):
                 _build()

@@ -10,8 +10,9 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.utils import RawPcapReader
 
-from bentpipe.captures import CaptureSpec, cut_to_whole_records, parse_capture
+from bentpipe.captures import CaptureSpec, cut_to_whole_records
 from bentpipe.cli import main
+from bentpipe.experiment.captures import parse_capture
 from bentpipe.experiment.load import load
 
 NETWORK = load("lan-3flows").network

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
-from bentpipe.results.report import report_html
+from bentpipe.report.run import report_html
 from bentpipe.results.tables import print_run
 
 PS = 10**12

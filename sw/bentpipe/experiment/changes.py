@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Change", "change_text", "changes_between"]
+__all__ = ["Change", "changes_between"]
 
 _APART: Final = ("record", "experiment.seed", "experiment.duration", "experiment.quick")
 """What is recorded changes no figure; seed and duration are compared as they were read, with ``--seed`` and so on."""
-
-_LONGEST: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +65,3 @@ def _entries(value: Any) -> dict[str, Any] | None:
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return {str(index): item for index, item in enumerate(value)}
     return None
-
-
-def change_text(change: Mapping[str, Any]) -> str:
-    """``network.lines.satellite.ber: 0 -> 1e-08``, of a change as ``result.json`` has it."""
-    return f"{change['key']}: {_value(change['old'])} -> {_value(change['new'])}"
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "not given"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.captures import parse_capture
+from bentpipe.experiment.captures import parse_capture
 from bentpipe.experiment.document import METRICS, Document, LossTable, RecordTable, defaults
 from bentpipe.experiment.flows import read_flows, read_traffic
 from bentpipe.experiment.layout import Channels, directed_lines

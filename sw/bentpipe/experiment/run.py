@@ -7,7 +7,7 @@ import logging
 import platform
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
 from bentpipe.experiment.ledger import check_ledger
-from bentpipe.experiment.progress import Progress, waiting
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment, plain
+from bentpipe.progress import Progress, waiting
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.signals import Interrupted, deferred
@@ -28,7 +28,7 @@ from bentpipe_sim.errors import SimulationError
 if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
 
-__all__ = ["run_beside_cells", "run_experiment", "versions"]
+__all__ = ["cases_head", "run_beside_cells", "run_experiment", "versions"]
 
 _PS: Final = 10**12
 _UNCONNECTED: Final = ("CLOSED", "LISTEN", "SYN_SENT", "SYN_RECEIVED")
@@ -364,3 +364,28 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
+    """What ``result.json`` above the cases' folders says before any case has run."""
+    first = experiments[0]
+    return {
+        "schema": SCHEMA_VERSION,
+        "kind": "cases",
+        "id": first.id,
+        "title": first.title,
+        "paper": first.paper,
+        "figure": first.figure,
+        "description": first.description,
+        "status": "running",
+        "reason": None,
+        "shortened": False,
+        "settings": list(settings),
+        "changes": [],
+        "seed": first.seed,
+        "axis": first.axis,
+        "versions": versions,
+        "planned": [experiment.case for experiment in experiments],
+        "cases": [],
+        "published": [],
+    }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
-from bentpipe.experiment.changes import change_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +17,7 @@ __all__ = [
     "PUBLISHED_COLUMNS",
     "TEXTS",
     "broken_text",
+    "change_text",
     "drop_rows",
     "figure_text",
     "flow_tables",
@@ -36,6 +37,9 @@ PUBLISHED_COLUMNS = ("quantity", "case", "unit", "measured", "predicted", "ours"
 
 TEXTS = frozenset({"source", "remark"})
 """Columns that are read as texts, wherever they stand."""
+
+_LONGEST: Final = 60
+"""Characters of a changed value."""
 
 
 def figure_text(value: float | None) -> str:
@@ -271,3 +275,16 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
         print_notes(console, summary)
+
+
+def change_text(change: Mapping[str, Any]) -> str:
+    """``network.lines.satellite.ber: 0 -> 1e-08``, of a change as ``result.json`` has it."""
+    return f"{change['key']}: {_value(change['old'])} -> {_value(change['new'])}"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -11,8 +11,9 @@ import bentpipe.experiment.build
 import bentpipe.plots.cases
 import bentpipe.plots.figures
 from bentpipe.cli import main
-from bentpipe.experiment.changes import Change, change_text, changes_between
+from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.load import load, load_cases
+from bentpipe.results.tables import change_text
 from unit.experiment.fake import fake_build
 from unit.experiment.test_cases import CASES
 from unit.experiment.test_parse import TEXT

@@ -9,15 +9,15 @@ import pytest
 from matplotlib.text import Text
 
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run import cases_head, run_experiment
 from bentpipe.plots.cases import case_figures
 from bentpipe.plots.figures import PLOTS, figures, write_plots
 from bentpipe.plots.layout import NARROW
 from bentpipe.plots.series import held, quantiles
 from bentpipe.plots.style import COLOURS, styled
-from bentpipe.results.cases import cases_head, cases_html, sum_up_cases
+from bentpipe.report.cases import cases_html, sum_up_cases
+from bentpipe.report.run import STYLE, make_report, report_html
 from bentpipe.results.metrics import BEST_TCP_BPS, most_deliverable
-from bentpipe.results.report import STYLE, make_report, report_html
 from bentpipe.results.schema import RunResult, Trace
 from unit.experiment.fake import fake_build
 

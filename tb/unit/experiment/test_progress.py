@@ -2,8 +2,8 @@
 
 import re
 
-from bentpipe.experiment import progress
-from bentpipe.experiment.progress import Progress, waiting
+from bentpipe import progress
+from bentpipe.progress import Progress, waiting
 
 PS = 10**12
 

@@ -13,8 +13,8 @@ from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
 from bentpipe.plots.figures import PLOTS, write_plots
 from bentpipe.plots.series import bin_width, increments, rates, thin
+from bentpipe.report.run import make_report, report_html
 from bentpipe.results.folder import RunFolder, read_run
-from bentpipe.results.report import make_report, report_html
 from unit.experiment.fake import fake_build, write_run
 
 PS = 10**12

@@ -9,20 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.experiment.changes import change_text
-from bentpipe.results.report import STYLE, html_notes, html_picture, html_table
-from bentpipe.results.schema import SCHEMA_VERSION
-from bentpipe.results.tables import PUBLISHED_COLUMNS, figure_text, print_notes, print_table, published_rows
+from bentpipe.report.run import STYLE, html_notes, html_picture, html_table
+from bentpipe.results.tables import (
+    PUBLISHED_COLUMNS,
+    change_text,
+    figure_text,
+    print_notes,
+    print_table,
+    published_rows,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bentpipe.experiment.schema import Experiment
-
 __all__ = [
     "case_folder",
     "case_table",
-    "cases_head",
     "cases_html",
     "make_cases_report",
     "print_cases",
@@ -45,31 +47,6 @@ _COLUMNS: Final = (
 def case_folder(name: str) -> str:
     """The name of a case's folder: its own in lower case, everything but letters and digits as ``-``."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "case"
-
-
-def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
-    """What ``result.json`` above the cases' folders says before any case has run."""
-    first = experiments[0]
-    return {
-        "schema": SCHEMA_VERSION,
-        "kind": "cases",
-        "id": first.id,
-        "title": first.title,
-        "paper": first.paper,
-        "figure": first.figure,
-        "description": first.description,
-        "status": "running",
-        "reason": None,
-        "shortened": False,
-        "settings": list(settings),
-        "changes": [],
-        "seed": first.seed,
-        "axis": first.axis,
-        "versions": versions,
-        "planned": [experiment.case for experiment in experiments],
-        "cases": [],
-        "published": [],
-    }
 
 
 def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -181,7 +158,7 @@ def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:
 
 
 def cases_html(summary: dict[str, Any], pictures: Mapping[str, bytes]) -> str:
-    """The page above the cases' own reports; ``pictures`` as of :func:`bentpipe.results.report.report_html`."""
+    """The page above the cases' own reports; ``pictures`` as of :func:`bentpipe.report.run.report_html`."""
     s = summary
     source = ", ".join(filter(None, (s["paper"], s["figure"])))
     line = "; ".join(filter(None, (s["id"], source, f"seed {s['seed']}")))
