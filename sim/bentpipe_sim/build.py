@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 CSRC = Path(__file__).parent / "csrc"
+_MAKERS = ("build.py", "schedule.py", "steady.py", "generated.py", "csrc/model.h", "csrc/shift.hpp")
+"""What makes a model of a component."""
 VERILATOR_FLAGS = (
     "--cc",
     "-O3",
@@ -149,6 +151,10 @@ def _digest(*parts: str | bytes) -> str:
     return total.hexdigest()[:32]
 
 
+def _digest_of(files: Iterable[Path]) -> str:
+    return _digest(*(part for file in files for part in (file.name, file.read_bytes())))
+
+
 _running: set[subprocess.Popen[str]] = set()
 _ending = threading.Event()
 
@@ -215,11 +221,11 @@ def _tool_versions() -> str:
 
 
 def _sources() -> str:
+    """The digest of all that decides what a model is, but for the tools."""
     import bentpipe_hdl
 
-    roots = [Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent]
-    files = [file for root in roots for file in sorted(root.rglob("*")) if file.suffix in (".py", ".h", ".hpp", ".cpp")]
-    return _digest(*(part for file in files for part in (file.name, file.read_bytes())))
+    rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
+    return _digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in _MAKERS)])
 
 
 class _Cache:
@@ -385,9 +391,8 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
     from .schedule import schedule
 
     scheduled = schedule(shape.component(), shape.kind)
-    handled = [
-        file.read_bytes() for file in (CSRC / "model.h", CSRC / "shift.hpp", Path(__file__).parent / "generated.py")
-    ]
+    around = (CSRC / "model.h", CSRC / "shift.hpp", Path(__file__).parent / "generated.py")
+    handled = [file.read_bytes() for file in around]
     name = f"{shape.kind}-{_digest(scheduled.text, versions, flags, *handled)}.so"
 
     def build(folder: Path) -> Path:
@@ -424,8 +429,8 @@ def build_model(shape: Shape, *, direct: bool = True) -> Path:
 def build_loop() -> Path:
     """The shared library of the event loop."""
     cache = _Cache()
-    names = ("network.cpp", "network.h", "capture.hpp", "ledger.hpp", "model.h", "pattern.hpp")
-    text = b"".join((CSRC / name).read_bytes() for name in names)
+    files = sorted(file for file in CSRC.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
+    text = _digest_of(files)
     index = f"index-{_digest(text, *CXX_FLAGS)}.json"
     known = cache.find(index, _compiler_version)
     if known:
@@ -435,8 +440,8 @@ def build_loop() -> Path:
 
     def build(folder: Path) -> Path:
         made = folder / "network.so"
-        flags = [flag for flag in CXX_FLAGS if flag != "-fvisibility=hidden"]
-        command = [compiler(), *flags, f"-I{CSRC}", str(CSRC / "network.cpp"), "-o", str(made), "-ldl"]
+        sources = [str(file) for file in files if file.suffix == ".cpp"]
+        command = [compiler(), *CXX_FLAGS, f"-I{CSRC}", *sources, "-o", str(made), "-ldl"]
         _run(command, "compiling the event loop")
         return made
 

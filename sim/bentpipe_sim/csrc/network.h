@@ -1,4 +1,9 @@
 /* The border of the native harness: C functions, no globals. Times are ticks. */
+#ifndef BENTPIPE_NETWORK_H
+#define BENTPIPE_NETWORK_H
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -82,4 +87,7 @@ uint64_t bp_digest(bp_net*, int from, int from_port);
 
 #ifdef __cplusplus
 }
+#endif
+#pragma GCC visibility pop
+
 #endif

@@ -371,8 +371,8 @@ def test_pdus_that_vanish_are_an_error() -> None:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The ledger in a program of its own."""
     program = tmp_path_factory.mktemp("ledger") / "ledger"
-    source = Path(__file__).parent / "ledger.cpp"
-    subprocess.run([compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", str(source), "-o", str(program)], check=True)
+    sources = [str(folder / "ledger.cpp") for folder in (Path(__file__).parent, CSRC)]
+    subprocess.run([compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", *sources, "-o", str(program)], check=True)
     return program
 
 

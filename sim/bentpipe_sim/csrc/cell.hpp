@@ -1,0 +1,27 @@
+// A cell: its header's fields, and what the event loop holds of it while it is on its way.
+#pragma once
+#include <cstdint>
+
+namespace bp {
+
+// Of a header's four octets without the HEC.
+struct CellHead {
+    static bool user(uint32_t header) { return !(header & 8); }
+    static bool last(uint32_t header) { return user(header) && header & 2; }  // of a PDU of AAL5
+    // Whether VPI and VCI are these (header >> 4), in the bits that count.
+    static bool names(uint32_t header, uint32_t key, uint32_t mask) { return ((header >> 4 ^ key) & mask) == 0; }
+};
+
+// 64 octets, a cache line. Payload first, then the header, as in the wide datapath.
+struct alignas(64) Flying {
+    uint32_t word[13];
+    uint32_t hec_error;
+    uint64_t tick;  // at which it arrives
+
+    const uint32_t* payload() const { return word; }
+    uint32_t header() const { return word[12]; }
+    bool good(uint32_t key, uint32_t mask) const { return !hec_error && CellHead::names(header(), key, mask); }
+};
+static_assert(sizeof(Flying) == 64, "a cell on its way is a cache line");
+
+}  // namespace bp

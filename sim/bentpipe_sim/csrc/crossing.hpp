@@ -1,0 +1,73 @@
+// One way over a SONET line: the cells that went in and have not come out. The line says nothing of them; what comes out
+// is held against what went in.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "cell.hpp"
+#include "ring.hpp"
+
+namespace bp {
+
+class Crossing {
+  public:
+    struct Inside {
+        uint32_t payload[12];
+        uint32_t header;
+        uint64_t tick;
+        bool is(uint32_t other, const uint32_t* octets) const {
+            return header == other && !std::memcmp(payload, octets, 48);
+        }
+    };
+
+    bool empty() const { return cells_.empty(); }
+    uint64_t size() const { return cells_.size(); }
+    const Inside& first() const { return cells_[0]; }
+    void pop() { cells_.pop_front(); }
+
+    void push(uint64_t tick, uint32_t header, const uint32_t* payload) {
+        Inside& cell = cells_.push_back();
+        std::memcpy(cell.payload, payload, 48);
+        cell.header = header;
+        cell.tick = tick;
+    }
+
+    // Whether the first has been in for too long to come out any more.
+    bool overdue(uint64_t tick) const { return !empty() && first().tick + TICKS < tick; }
+
+    // Cells of a VC; with `last`, only those that end a PDU.
+    uint64_t count(uint32_t key, uint32_t mask, bool last = false) const {
+        uint64_t found = 0;
+        for (uint64_t k = 0; k < size(); ++k)
+            found += CellHead::names(cells_[k].header, key, mask) && (!last || CellHead::last(cells_[k].header));
+        return found;
+    }
+
+    // The first cell of a VC; size() if there is none.
+    uint64_t find(uint32_t key, uint32_t mask) const {
+        uint64_t k = 0;
+        while (k < size() && !CellHead::names(cells_[k].header, key, mask)) ++k;
+        return k;
+    }
+
+    // The cell that differs from this in the fewest bits, and in few; size() if there is none.
+    uint64_t nearest(uint32_t header, const uint32_t* payload) const {
+        uint64_t found = size();
+        int least = 416 / 4;
+        for (uint64_t k = 0; k < size(); ++k) {
+            int bits = __builtin_popcount(cells_[k].header ^ header);
+            for (int w = 0; w < 12; ++w) bits += __builtin_popcount(cells_[k].payload[w] ^ payload[w]);
+            if (bits < least) {
+                least = bits;
+                found = k;
+            }
+        }
+        return found;
+    }
+
+  private:
+    static constexpr uint64_t TICKS = 1413;  // two frames: 16 cells wait for half of one, half a frame is under way
+    Ring<Inside> cells_;
+};
+
+}  // namespace bp

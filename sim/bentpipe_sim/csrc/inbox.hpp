@@ -1,0 +1,59 @@
+// What the hosts are to be told: events, and the SDUs that some of them are about, until the next run begins.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "network.h"
+
+namespace bp {
+
+using Octets = std::vector<uint8_t>;
+
+class Inbox {
+  public:
+    const std::vector<bp_event>& events() const { return events_; }
+    const Octets& sdu(uint32_t handle) const { return sdus_[handle]; }
+
+    void clear() {
+        events_.clear();
+        for (Octets& octets : sdus_) give_back(std::move(octets));
+        sdus_.clear();
+    }
+
+    void tell(uint64_t tick, int nic, uint32_t vc, uint32_t status, uint32_t length) {
+        events_.push_back({tick, uint32_t(nic), vc, status, length, uint32_t(sdus_.size()), 0, {}});
+    }
+
+    // The last event is about this SDU; `octets` gets others of its size in its stead.
+    void hand_over(Octets& octets) {
+        bp_event& event = events_.back();
+        event.head_length = std::min<uint32_t>(event.length, sizeof event.head);
+        std::memcpy(event.head, octets.data(), event.head_length);
+        const size_t size = octets.size();
+        sdus_.push_back(spare());
+        sdus_.back().swap(octets);
+        if (octets.size() < size) octets.resize(size);
+    }
+
+    // Memory that was used before, or none.
+    Octets spare() {
+        if (spare_.empty()) return {};
+        Octets octets = std::move(spare_.back());
+        spare_.pop_back();
+        return octets;
+    }
+    void give_back(Octets&& octets) {
+        if (spare_.size() < MOST_SPARE) spare_.push_back(std::move(octets));
+    }
+
+  private:
+    static constexpr size_t MOST_SPARE = 256;
+    std::vector<bp_event> events_;
+    std::vector<Octets> sdus_;  // by handle
+    std::vector<Octets> spare_;
+};
+
+}  // namespace bp

@@ -1,0 +1,339 @@
+#include "ledger.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bp {
+
+namespace {
+
+uint64_t place(int node, int port) { return uint64_t(node) << 8 | uint64_t(port); }
+
+template <class Item>
+Item& at(std::vector<Item>& list, size_t index) {
+    if (list.size() <= index) list.resize(index + 1);
+    return list[index];
+}
+
+}  // namespace
+
+void Ledger::nodes(size_t count) {
+    by_number_.resize(count);
+    lines_.resize(count);
+    seen_.resize(count);
+}
+
+int Ledger::add(const Hop* hops, size_t count) {
+    const int index = int(vcs_.size());
+    vcs_.emplace_back();
+    Vc& vc = vcs_.back();
+    for (size_t k = 0; k < count; ++k) {
+        const Hop& hop = hops[k];
+        vc.stages.emplace_back();
+        vc.stages.back().hop = hop;
+        if (hop.kind == LINK || hop.kind == SONET) passing_[place(hop.node, hop.port)].push_back({index, k});
+        else if (hop.kind == SWITCH) at(by_number_[size_t(hop.node)], hop.number) = {index, k};
+    }
+    return index;
+}
+
+// What hosts and nodes tell
+
+void Ledger::enqueue(int index, uint32_t length, uint64_t cells) {
+    Vc& vc = vcs_[size_t(index)];
+    vc.cells += cells;
+    ++vc.counts.sent;
+    vc.pdus.push_back(
+        {vc.cells, uint16_t(length), uint8_t(1 + vc.early_ends), vc.early_why, vc.early_node, false, false});
+    vc.early_ends = 0;
+    vc.early_why = WHY_NONE;
+}
+
+void Ledger::ended(int index, uint32_t status, uint32_t length) {
+    Vc& vc = vcs_[size_t(index)];
+    settle_lost(vc);
+    if (status == TIMEOUT) {  // no end has come: what there is of one or more PDUs is given up
+        vc.joined = false;
+        vc.given_up = true;
+        return;
+    }
+    if (vc.pdus.empty()) {
+        if (vc.early_ends) --vc.early_ends;
+        else vc.astray = true;
+        return;
+    }
+    Pdu& pdu = vc.pdus.front();
+    --pdu.ends;
+    if (status == 0) {
+        pdu.delivered = true;
+        vc.astray |= length != pdu.length;
+    } else if (pdu.why == WHY_NONE && pdu.ends == 0) {
+        // Whole, but what was left of the PDU before was still there, or its beginning was given up; or longer than
+        // the VC's sink takes.
+        const bool known = vc.joined || vc.given_up || status == OVERLENGTH;
+        const uint32_t verdict = vc.given_up ? TIMEOUT : status;
+        pdu.why = known ? uint8_t(WHY_VERDICT + verdict) : uint8_t(WHY_UNEXPLAINED);
+        pdu.node = vc.stages.back().hop.node;
+    }
+    if (pdu.ends) return;
+    vc.joined = pdu.cut;
+    vc.given_up = false;
+    const uint64_t end = pdu.end;
+    settle(vc);
+    settle_lost(vc);
+    for (Stage& stage : vc.stages) stage.forget(end);
+}
+
+void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header) {
+    const auto& known = by_number_[size_t(node)];
+    if (number >= known.size() || known[number].vc < 0) return;
+    const Passing at = known[number];
+    Vc& vc = vcs_[size_t(at.vc)];
+    // accepted = came - lost here, all of them counted since the start
+    const uint64_t ordinal = widened(vc, at.stage, accepted + uint32_t(vc.stages[at.stage].lost));
+    lose(vc, at.stage, ordinal, header, uint8_t(WHY_FULL + reason));
+}
+
+void Ledger::changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
+                     const uint32_t* after, bool gone) {
+    if (was_bad) return;  // lost where its header became bad
+    const Passing at = find(node, 0, was);
+    if (at.vc < 0 && (gone || is_bad || find(node, 0, is).vc < 0)) return;
+    const uint64_t ordinal = at.vc < 0 ? 0 : came(vcs_[size_t(at.vc)], at.stage) - 1;
+    if (gone) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, WHY_LISTED);
+    else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
+}
+
+void Ledger::look_after(uint64_t tick) {
+    for (size_t node = 0; node < lines_.size(); ++node)
+        for (int port = 0; port < 2; ++port) lose_overdue(int(node), port, tick);
+}
+
+void Ledger::seen(int node, uint32_t what) { ++at(seen_[size_t(node)], what); }
+
+uint64_t Ledger::seen_at(int node, uint32_t what) const {
+    const auto& counts = seen_[size_t(node)];
+    return what < counts.size() ? counts[what] : 0;
+}
+
+// What has become of it
+
+Ledger::Counts Ledger::counts(int index) const {
+    const Vc& vc = vcs_[size_t(index)];
+    Counts found = vc.counts;
+    for (const Pdu& pdu : vc.pdus) {
+        if (pdu.delivered) ++found.delivered;
+        else if (pdu.why) ++found.lost[{pdu.node, pdu.why}];
+        else ++found.lost[{-1, WHY_UNDER_WAY}];
+    }
+    return found;
+}
+
+uint64_t Ledger::ends(int index) const {
+    const Vc& vc = vcs_[size_t(index)];
+    uint64_t found = vc.early_ends;
+    for (const Pdu& pdu : vc.pdus) found += pdu.ends;
+    return found;
+}
+
+uint64_t Ledger::records() const {
+    uint64_t found = 0;
+    for (const Vc& vc : vcs_) {
+        found += vc.pdus.size();
+        for (const Stage& stage : vc.stages) found += stage.runs.size();
+    }
+    return found;
+}
+
+// Which cell it is
+
+Ledger::Passing Ledger::find(int node, int port, uint32_t header) const {
+    const auto known = passing_.find(place(node, port));
+    if (known != passing_.end())
+        for (const Passing& each : known->second)
+            if (hop(each).names(header)) return each;
+    return {};
+}
+
+// A number of cells at a stage's input, of which hardware knows 32 bits: there can't be more than the source's and those
+// that came astray, less those lost.
+uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
+    uint64_t most = vc.cells;
+    for (size_t k = 1; k < stage; ++k) most -= uint64_t(vc.stages[k].shift());
+    return most - uint32_t(uint32_t(most) - low);
+}
+
+// Cells of the VC that a stage has taken in, and given out, modulo 2^32.
+uint32_t Ledger::came_low(const Vc& vc, size_t stage) const {
+    const Hop& hop = vc.stages[stage].hop;
+    return left_low(vc, stage - 1) - uint32_t(cells_.on_wire(hop.node, hop.port, hop.key, hop.mask));
+}
+
+uint32_t Ledger::left_low(const Vc& vc, size_t stage) const {
+    const Hop& hop = vc.stages[stage].hop;
+    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.sent(hop.node, hop.number);
+    const uint32_t came = came_low(vc, stage) - uint32_t(vc.stages[stage].shift());
+    return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
+}
+
+// The number of the first of a VC's cells that are inside a SONET line.
+uint64_t Ledger::first_inside(const Passing& at) const {
+    const Vc& vc = vcs_[size_t(at.vc)];
+    return came(vc, at.stage) - inside(vc.stages[at.stage].hop);
+}
+
+// The number at the source of a cell that a stage took in; NOWHERE if it came astray, and `foreign` is its run then.
+uint64_t Ledger::source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign) {
+    for (size_t k = stage - 1; k >= 1; --k) {
+        Stage& before = vc.stages[k];
+        const auto next = std::upper_bound(before.runs.begin(), before.runs.end(), ordinal,
+                                           [](uint64_t value, const Run& run) { return value < run.out; });
+        if (next != before.runs.end() && next->foreign && next->out == ordinal + 1) {
+            if (foreign) *foreign = &*next;
+            return foreign ? NOWHERE : next->source;
+        }
+        ordinal += uint64_t(next == before.runs.begin() ? before.shift_before : std::prev(next)->shift);
+    }
+    return ordinal;
+}
+
+// The PDU of a cell; of one whose PDU is settled, nullptr. Often it is that of the cell asked for before.
+Ledger::Pdu* Ledger::pdu_of(Vc& vc, uint64_t source) {
+    if (vc.recent && source >= vc.recent_first && source < vc.recent->end) return vc.recent;
+    if (source < vc.settled || source >= vc.cells) return nullptr;
+    const auto found = std::upper_bound(vc.pdus.begin(), vc.pdus.end(), source,
+                                        [](uint64_t value, const Pdu& pdu) { return value < pdu.end; });
+    vc.recent_first = found == vc.pdus.begin() ? vc.settled : std::prev(found)->end;
+    return vc.recent = &*found;
+}
+
+// What befell it
+
+// A cell of the VC is lost at a stage.
+void Ledger::lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why) {
+    Stage& stage = vc.stages[index];
+    Run* foreign = nullptr;
+    const uint64_t cell = source(vc, index, ordinal, &foreign);
+    const uint64_t out = ordinal - uint64_t(stage.shift());
+    const uint64_t upto = foreign ? foreign->source : cell;
+    ++stage.lost;
+    if (!stage.runs.empty() && stage.runs.back().out == out && !stage.runs.back().foreign) {
+        ++stage.runs.back().shift;
+        stage.runs.back().source = std::max(stage.runs.back().source, upto);
+    } else {
+        stage.runs.push_back({out, stage.shift() + 1, upto, false, false});
+    }
+    if (foreign) {
+        if (foreign->end) end(vc, foreign->source, -1);
+        foreign->end = false;
+        return;
+    }
+    mark(vc, cell, stage.hop.node, why);
+    if (CellHead::last(header)) end(vc, cell, -1);
+}
+
+// A cell that is not the VC's own comes out of a stage, between its own.
+void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
+    Stage& stage = vc.stages[index];
+    const uint64_t cell = source(vc, index, ordinal, nullptr);
+    const bool last = CellHead::last(header);
+    stage.runs.push_back({ordinal - uint64_t(stage.shift()) + 1, stage.shift() - 1, cell, true, last});
+    mark(vc, cell, stage.hop.node, WHY_FOREIGN);
+    if (last) end(vc, cell, 1);
+}
+
+// A cell comes out of a link or a SONET line otherwise than it went in; `at` has no VC if nothing went in.
+void Ledger::arrive(int node, int port, Passing at, uint64_t ordinal, uint32_t was, const uint32_t* before, uint32_t is,
+                    bool is_bad, const uint32_t* after) {
+    const Passing to = is_bad ? Passing{} : find(node, port, is);
+    if (at.vc >= 0 && at.vc == to.vc) {
+        Vc& vc = vcs_[size_t(at.vc)];
+        Run* foreign = nullptr;
+        const uint64_t cell = source(vc, at.stage, ordinal, &foreign);
+        if (!foreign && std::memcmp(before, after, 48)) mark(vc, cell, node, WHY_PAYLOAD);
+        else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
+        const int more = int(CellHead::last(is)) - int(CellHead::last(was));
+        if (more) end(vc, foreign ? foreign->source : cell, more);
+        if (foreign) foreign->end = CellHead::last(is);
+        return;
+    }
+    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, is_bad ? WHY_HEADER : WHY_ASTRAY);
+    if (to.vc >= 0) {
+        const bool line = hop(to).kind == SONET;
+        Vc& vc = vcs_[size_t(to.vc)];
+        insert(vc, to.stage, line ? first_inside(to) : came(vc, to.stage), is);
+    }
+}
+
+// One end more, or less, will come to the sink before or with that of the cell's PDU.
+void Ledger::end(Vc& vc, uint64_t source, int more) {
+    Pdu* pdu = source >= vc.cells ? nullptr : pdu_of(vc, std::max(source, vc.settled));
+    uint8_t& ends = pdu ? pdu->ends : vc.early_ends;
+    ends = uint8_t(ends + more);
+    if (pdu && source + 1 == pdu->end) pdu->cut = more < 0;
+    if (more < 0) settle_lost(vc);
+}
+
+void Ledger::mark(Vc& vc, uint64_t source, int node, uint8_t why) {
+    Pdu* pdu = pdu_of(vc, source);
+    if (pdu && pdu->why == WHY_NONE) {
+        pdu->why = why;
+        pdu->node = node;
+    } else if (source >= vc.cells && vc.early_why == WHY_NONE) {
+        vc.early_why = why;
+        vc.early_node = node;
+    }
+}
+
+void Ledger::settle(Vc& vc) {
+    const Pdu& pdu = vc.pdus.front();
+    if (pdu.delivered) ++vc.counts.delivered;
+    else ++vc.counts.lost[{pdu.node, pdu.why}];
+    vc.settled = pdu.end;
+    vc.recent = nullptr;
+    vc.pdus.pop_front();
+}
+
+// PDUs of which no end will come are settled when nothing before them is open.
+void Ledger::settle_lost(Vc& vc) {
+    while (!vc.pdus.empty() && vc.pdus.front().ends == 0) {
+        vc.joined = true;
+        settle(vc);
+    }
+}
+
+// SONET lines
+
+// The first cell on a way is lost.
+void Ledger::lose_first(int node, int port) {
+    Crossing& line = crossing(node, port);
+    const uint32_t header = line.first().header;
+    const Passing at = find(node, port, header);
+    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, first_inside(at), header, WHY_LINE);
+    line.pop();
+}
+
+void Ledger::lose_overdue(int node, int port, uint64_t tick) {
+    while (crossing(node, port).overdue(tick)) lose_first(node, port);
+}
+
+// What comes out is not what went in first: which cell is it? The same one, or one that differs in a few bits; else the
+// first of the VC that its header names; else none, and it may be an idle cell in error.
+void Ledger::line_changed(int node, int port, uint32_t header, const uint32_t* payload, bool bad) {
+    Crossing& line = crossing(node, port);
+    const Passing named = bad ? Passing{} : find(node, port, header);
+    uint64_t which = line.nearest(header, payload);
+    if (which == line.size() && named.vc >= 0) which = line.find(hop(named).key, hop(named).mask);
+    if (which == line.size()) {
+        if (named.vc >= 0) arrive(node, port, {}, 0, 0, payload, header, false, payload);
+        return;
+    }
+    for (; which; --which) lose_first(node, port);
+    const Crossing::Inside cell = line.first();
+    const Passing at = find(node, port, cell.header);
+    const uint64_t ordinal = at.vc >= 0 ? first_inside(at) : 0;
+    line.pop();
+    arrive(node, port, at, ordinal, cell.header, cell.payload, header, bad, payload);
+}
+
+}  // namespace bp

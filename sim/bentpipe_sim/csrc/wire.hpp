@@ -1,0 +1,46 @@
+// A wire to a node's input: cells in order of arrival, the first of them those that have arrived and wait at the input.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "cell.hpp"
+#include "ring.hpp"
+
+namespace bp {
+
+constexpr uint64_t NEVER = ~0ull;  // a tick
+
+class Wire : public Ring<Flying> {
+  public:
+    static constexpr uint64_t PLACES = 8;  // for cells that wait while the node takes those of other inputs
+
+    // The next cell, to be filled in.
+    Flying& push_back() {
+        Flying& cell = Ring::push_back();
+        most_ = std::max(most_, size());
+        return cell;
+    }
+
+    uint64_t first() { return empty() ? NEVER : front().tick; }  // when it arrives
+    uint64_t most() const { return most_; }                      // that there ever were at once
+
+    // Cells that have arrived by this tick: as many as there are places, and one more, which is in none.
+    uint64_t waiting(uint64_t tick) const {
+        uint64_t count = 0;
+        while (count <= PLACES && count < size() && (*this)[count].tick <= tick) ++count;
+        return count;
+    }
+
+    // Cells with a good header of this VPI/VCI; with `last`, only those that end a PDU.
+    uint64_t count(uint32_t key, uint32_t mask, bool last = false) const {
+        uint64_t found = 0;
+        for (uint64_t k = 0; k < size(); ++k)
+            found += (*this)[k].good(key, mask) && (!last || CellHead::last((*this)[k].header()));
+        return found;
+    }
+
+  private:
+    uint64_t most_ = 0;
+};
+
+}  // namespace bp
