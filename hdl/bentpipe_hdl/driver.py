@@ -81,6 +81,11 @@ class Driver:
         """Cells in = cells out + dropped by reason + still queued."""
         raise NotImplementedError
 
+    def counted(self, number: int) -> tuple[int, int]:
+        """Where a ledger reads how many cells of the VC with this number were taken to be sent, and how many were sent:
+        addresses, of a node that has VCs and such a counter; else 0."""
+        return 0, 0
+
     def told(self) -> Iterator[tuple[str, int, int]]:
         """Losses and hits that the node tells of as they happen, to whoever keeps a ledger: what, as which number, and
         how many it has counted."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .errors import NetworkError
 from .interface import PduStatus
+from .loop import Loop
 from .nodes import Nic, Node, SonetLine
-
-if TYPE_CHECKING:
-    from .network import Network
 
 __all__ = ["Account", "read_account"]
 
@@ -64,7 +62,9 @@ class Account:
     lost: dict[tuple[str, str], int]
 
 
-def read_account(network: Network, place: int, hops: list[tuple[Node, int, int, int, int]]) -> Account:
+def read_account(
+    loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[tuple[Node, int, int, int, int]]
+) -> Account:
     """The account of the VC that was added as number ``place``, through ``hops``.
 
     Raises
@@ -72,14 +72,14 @@ def read_account(network: Network, place: int, hops: list[tuple[Node, int, int, 
     NetworkError
     It doesn't add up.
     """
-    totals, rows = network.ffi.new("bp_account *"), network.ffi.new("bp_loss[]", 256)
-    count = network.lib.bp_ledger(network.handle, place, totals, rows, len(rows))
+    totals, rows = loop.ffi.new("bp_account *"), loop.ffi.new("bp_loss[]", 256)
+    count = loop.ledger(place, totals, rows, len(rows))
     source, sink, key = hops[0][0], hops[-1][0], hops[0][3]
     lines = [node.name for node, *_ in hops if isinstance(node, SonetLine)]
     what = f"the ledger of VC {key >> 16}/{key & 0xFFFF} from {source.name} to {sink.name}"
     lost: dict[tuple[str, str], int] = {}
     for row in rows[0:count]:
-        where, why = network.nodes[row.node].name if row.node >= 0 else "", _WHY[row.why]
+        where, why = nodes[row.node].name if row.node >= 0 else "", _WHY[row.why]
         if why == _UNEXPLAINED:
             if not lines:
                 raise NetworkError(f"{what}: {row.pdus} PDUs were not delivered, and nothing says why")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-from cffi import FFI
+from typing import Any, TypeVar
 
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicLine, NicReceive, NicSend, NicSettings
@@ -19,12 +16,15 @@ from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings, SwitchVc, Vc
 from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
-from .build import CSRC, Shape, build_loop, build_model
+from .build import Shape, build_all, build_model
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
+from .loop import Loop
 from .nodes import KINDS, Link, Nic, Node, SonetLine, Switch, checked, made, size_of
 
 __all__ = ["Network"]
+
+N = TypeVar("N", bound=Node)
 
 CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 """Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
@@ -32,7 +32,7 @@ CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 _EVENT = struct.Struct("<QIIIIII128s")
 
 INGRESS = 8
-"""Cells that an input of a node holds while the node takes those of other inputs (``network.cpp``)."""
+"""Cells that an input of a node holds while the node takes those of other inputs (``csrc/wire.hpp``)."""
 
 _JITTER = 64
 """Ticks by which cells may come closer than their line's rate: what a switch's port makes up for."""
@@ -55,9 +55,7 @@ class Network:
     def __init__(self, seed: int = 1, *, direct: bool = True):
         self.seed, self.direct = seed, direct
         self.nodes: list[Node] = []
-        self.lib: Any = None
-        self.handle: Any = None
-        self.ffi: Any = None
+        self.loop = Loop()
         self._now_ps = 0
         self._reporting: set[int] = set()
         self._wires: list[tuple[Node, int, Node, int, int]] = []
@@ -81,7 +79,7 @@ class Network:
         ``settings``: as of :class:`~bentpipe_hdl.nic.control.NicSettings`.
         """
         made_of = made(f"NIC {name}", NicSettings, settings)
-        return self._add(Nic(self, name, NicLine(rate_bps, clock_ppm, nni), made_of))
+        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni), made_of)
 
     def add_switch(
         self,
@@ -104,23 +102,24 @@ class Network:
             SwitchPort(rate, clock, port in nni_ports)
             for port, (rate, clock) in enumerate(zip(port_rates_bps, clocks, strict=True))
         ]
-        return self._add(Switch(self, name, lines, made(f"switch {name}", SwitchSettings, settings)))
+        return self._add(Switch, name, lines, made(f"switch {name}", SwitchSettings, settings))
 
     def add_link(self, name: str, **settings: Any) -> Link:
         """One direction of a line, with at least a tick of delay; ``settings`` as of
         :class:`~bentpipe_hdl.link.control.LinkSettings`."""
-        return self._add(Link(self, name, made(f"link {name}", LinkSettings, settings)))
+        return self._add(Link, name, made(f"link {name}", LinkSettings, settings), self.seed)
 
     def add_sonet_line(self, name: str, **settings: Any) -> SonetLine:
         """A SONET line both ways; its ports are 0 and 1. ``settings`` as of
         :class:`~bentpipe_hdl.sonet.control.SonetSettings`."""
-        return self._add(SonetLine(self, name, made(f"SONET line {name}", SonetSettings, settings)))
+        return self._add(SonetLine, name, made(f"SONET line {name}", SonetSettings, settings), self.seed)
 
-    def _add(self, node: Any) -> Any:
-        if self.handle:
-            raise NetworkError(f"{node.name}: the network runs already, nothing can be added")
-        if any(other.name == node.name for other in self.nodes):
-            raise NetworkError(f"two nodes are called {node.name}")
+    def _add(self, kind: Callable[..., N], name: str, *made_of: Any) -> N:
+        if self.loop.is_open:
+            raise NetworkError(f"{name}: the network runs already, nothing can be added")
+        if any(other.name == name for other in self.nodes):
+            raise NetworkError(f"two nodes are called {name}")
+        node = kind(self.loop, len(self.nodes), name, *made_of)
         self.nodes.append(node)
         return node
 
@@ -176,7 +175,7 @@ class Network:
         """
         source, sink = path[0], path[-1]
         what = f"VC {vpi}/{vci} from {source.name} to {sink.name}"
-        if self.handle:
+        if self.loop.is_open:
             raise NetworkError(f"{what}: the network runs already, nothing can be added")
         if not isinstance(source, Nic) or not isinstance(sink, Nic) or len(path) < 2:
             raise NetworkError(f"{what}: a VC goes from a NIC to a NIC")
@@ -244,35 +243,28 @@ class Network:
 
     def start(self) -> None:
         """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
-        if self.handle:
+        if self.loop.is_open:
             return
-        from .build import build_all
-
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()
         if self.direct:
             build_all(self.shapes())
-        header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
-        skipped = ("#", 'extern "C"', "}\n")
-        lines = [line for line in header.splitlines() if not line.startswith(skipped) and line != "}"]
-        self.ffi = FFI()
-        self.ffi.cdef("\n".join(lines))
-        self.lib = self.ffi.dlopen(str(build_loop()))
-        self.handle = self.ffi.gc(self.lib.bp_new(), self.lib.bp_free)
+        self.loop.open()
         for node in self.nodes:
             model = build_model(node.shape(), direct=self.direct)
-            if self.lib.bp_add_node(self.handle, str(model).encode(), isinstance(node, Nic)) != node.index:
-                raise SimulationError(f"{node.name}: {self.ffi.string(self.lib.bp_error(self.handle)).decode()}")
-            self.lib.bp_settle(self.handle, node.index)
+            if self.loop.add_node(str(model).encode()) != node.index:
+                raise SimulationError(f"{node.name}: {self.loop.ffi.string(self.loop.error()).decode()}")
+            self.loop.settle(node.index)
             node.driver.identify()
             node.configure()
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
-            self.lib.bp_connect(self.handle, a.index, a_port, b.index, b_port, held)
+            self.loop.connect(a.index, a_port, b.index, b_port, held)
         for hops in self._hops:
-            made = self.ffi.new("bp_hop[]", [(KINDS.index(n.kind), n.index, *rest) for n, *rest in hops])
-            self.lib.bp_ledger_vc(self.handle, hops[0][0].index, hops[0][2], made, len(hops))
+            rows = [(KINDS.index(n.kind), n.index, *rest, *n.driver.counted(rest[1])) for n, *rest in hops]
+            made = self.loop.ffi.new("bp_hop[]", rows)
+            self.loop.ledger_vc(hops[0][0].index, hops[0][2], made, len(hops))
         for path, kind, node, port in self._captures:
             self._start_capture(path, kind, node, port)
 
@@ -303,18 +295,18 @@ class Network:
         if port not in node.outputs or port not in node.inputs:
             raise NetworkError(f"{node.name} has no line at port {port} to capture")
         self._captures.append((path, kind, node, port))
-        if self.handle:
+        if self.loop.is_open:
             self._start_capture(path, kind, node, port)
 
     def _start_capture(self, path: Path, kind: str, node: Node, port: int) -> None:
         host = isinstance(node, Nic) and kind == "ip"
-        index = self.lib.bp_capture(self.handle, str(path).encode(), 101 if host else CAPTURES[kind])
+        index = self.loop.capture(str(path).encode(), 101 if host else CAPTURES[kind])
         if host:
-            self.lib.bp_capture_host(self.handle, index, node.index)
+            self.loop.capture_host(index, node.index)
             return
         after, after_port = node.outputs[port]
-        self.lib.bp_capture_input(self.handle, index, after.index, after_port, 0)
-        self.lib.bp_capture_input(self.handle, index, node.index, port, 1)
+        self.loop.capture_input(index, after.index, after_port, 0)
+        self.loop.capture_input(index, node.index, port, 1)
 
     def end_captures(self) -> None:
         """End the files of all captures.
@@ -324,18 +316,16 @@ class Network:
         SimulationError
             One couldn't be written.
         """
-        if self.handle is None:
+        if not self.loop.is_open:
             return
         for index, (path, *_) in enumerate(self._captures):
-            error = self.lib.bp_capture_end(self.handle, index)
+            error = self.loop.capture_end(index)
             if error:
                 raise SimulationError(f"{path} can't be written: {os.strerror(error)}")
 
     def close(self) -> None:
         """Let go of the nodes. The network cannot be used any more."""
-        if self.handle:
-            self.ffi.release(self.handle)
-            self.handle = None
+        self.loop.close()
 
     # The interface of the hosts
 
@@ -355,13 +345,12 @@ class Network:
         checksum_at: int = -1,
         uu: int = 0,
     ) -> None:
-        if self.handle is None:
+        if not self.loop.is_open:
             self.start()
         size = len(head) + length
         if not 1 <= size <= 65535:
             raise SimulationError(f"an SDU has 1 to 65535 octets, not {size}")
-        self.lib.bp_send(
-            self.handle,
+        self.loop.send(
             nic,
             vc,
             head,
@@ -380,15 +369,15 @@ class Network:
         self._reporting.add(nic)
 
     def run(self, until_ps: int) -> list[PduEvent]:
-        if self.handle is None:
+        if not self.loop.is_open:
             self.start()
         if until_ps >= _END_PS:
             raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
-        count = self.lib.bp_run(self.handle, ps_to_ticks(until_ps), 0)
+        count = self.loop.run(ps_to_ticks(until_ps), 0)
         if not count:
             self._now_ps = max(until_ps, self._now_ps)
             return []
-        buffer = self.ffi.buffer(self.lib.bp_events(self.handle), count * _EVENT.size)
+        buffer = self.loop.ffi.buffer(self.loop.events(), count * _EVENT.size)
         events = []
         time_ps = self._now_ps
         for tick, nic, vc, status, length, handle, head_length, head in _EVENT.iter_unpack(buffer):
@@ -398,15 +387,15 @@ class Network:
         return events
 
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
-        return bool(self.lib.bp_check(self.handle, handle, start, key, offset, length))
+        return bool(self.loop.check(handle, start, key, offset, length))
 
     def checksum(self, handle: int, start: int, length: int) -> int:
-        return self.lib.bp_checksum(self.handle, handle, start, length)
+        return self.loop.checksum(handle, start, length)
 
     def sdu(self, handle: int) -> bytes:
-        events = self.lib.bp_events(self.handle)
+        events = self.loop.events()
         lengths = (events[k].length for k in range(handle + 1) if events[k].handle == handle)
-        return bytes(self.ffi.buffer(self.lib.bp_sdu(self.handle, handle), max(lengths)))
+        return bytes(self.loop.ffi.buffer(self.loop.sdu(handle), max(lengths)))
 
     # Looking in
 
@@ -429,10 +418,10 @@ class Network:
         """What the event loop counted: evaluations, cells in and out and in flight towards a node, nanoseconds, most
         cells that waited at one of its inputs, cells that found no place there."""
         found = {}
-        stats = self.ffi.new("bp_node_stats *")
+        stats = self.loop.ffi.new("bp_node_stats *")
         for node in self.nodes:
-            self.lib.bp_stats(self.handle, node.index, stats)
-            found[node.name] = {field: int(getattr(stats, field)) for field, _ in self.ffi.typeof(stats[0]).fields}
+            self.loop.stats(node.index, stats)
+            found[node.name] = {field: int(getattr(stats, field)) for field, _ in self.loop.ffi.typeof(stats[0]).fields}
         return found
 
     def ledger(self) -> list[Account]:
@@ -444,24 +433,24 @@ class Network:
             The rows of a VC don't sum up to sent minus delivered, or a loss has no cause, or a count of the hardware
             differs.
         """
-        if self.handle is None:
+        if not self.loop.is_open:
             self.start()
         for node in self.nodes:
             node.check_told()
-        return [read_account(self, place, hops) for place, hops in enumerate(self._hops)]
+        return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._hops)]
 
     def trace(self) -> None:
         """From now on keep the digests of what enters the wires: before cells are under way."""
         self.start()
         for node in self.nodes:
             for port in node.outputs:
-                self.lib.bp_trace(self.handle, node.index, port, 1)
+                self.loop.trace(node.index, port, 1)
 
     def digests(self) -> dict[tuple[str, int], int]:
         """Since :meth:`trace`, 64 bits of hash over the cells that left each output with a line, by its node's name and
         port: tick, header, payload and whether the header is marked as wrong. 0: no cell."""
         faces = [(node, port) for node in self.nodes for port in node.outputs]
-        return {(n.name, port): self.lib.bp_digest(self.handle, n.index, port) for n, port in faces}
+        return {(n.name, port): self.loop.digest(n.index, port) for n, port in faces}
 
     def check_conservation(self) -> None:
         """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
@@ -485,7 +474,7 @@ class Network:
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay if isinstance(a, Link) else 1)
             room = (held + _JITTER) * 65536 // a.spacing(a_port) + 2 + INGRESS
-            most = self.lib.bp_wire_most(self.handle, b.index, b_port)
+            most = self.loop.wire_most(b.index, b_port)
             if most > room:
                 raise NetworkError(
                     f"the wire from {a.name} to {b.name}: {most} cells at once, and its rate and delay take {room}"

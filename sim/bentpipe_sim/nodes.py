@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -26,9 +26,7 @@ from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
 
 from .build import Shape
 from .errors import NetworkError
-
-if TYPE_CHECKING:
-    from .network import Network
+from .loop import Loop
 
 __all__ = ["KINDS", "Link", "Nic", "Node", "SonetLine", "Switch", "checked", "made", "size_of"]
 
@@ -82,9 +80,8 @@ class Node:
     kind = ""
     ports: int = 1
 
-    def __init__(self, network: Network, name: str):
-        self.network, self.name = network, name
-        self.index = len(network.nodes)
+    def __init__(self, loop: Loop, index: int, name: str):
+        self.loop, self.index, self.name = loop, index, name
         self.inputs: dict[int, tuple[Node, int]] = {}
         self.outputs: dict[int, tuple[Node, int]] = {}
 
@@ -125,13 +122,13 @@ class Node:
             self._expect(what, count, self._seen(at))
 
     def _seen(self, at: int) -> int:
-        return self.network.lib.bp_ledger_seen(self.network.handle, self.index, at)
+        return self.loop.ledger_seen(self.index, at)
 
     def write(self, addr: int, value: int) -> None:
-        self.network.lib.bp_csr_write(self.network.handle, self.index, addr, value)
+        self.loop.csr_write(self.index, addr, value)
 
     def read(self, addr: int) -> int:
-        return self.network.lib.bp_csr_read(self.network.handle, self.index, addr)
+        return self.loop.csr_read(self.index, addr)
 
     def _expect(self, what: str, left: int, right: int) -> None:
         if (left - right) % (1 << 32):
@@ -143,8 +140,8 @@ class Nic(Node):
 
     kind = "nic"
 
-    def __init__(self, network: Network, name: str, line: NicLine, settings: NicSettings):
-        super().__init__(network, name)
+    def __init__(self, loop: Loop, index: int, name: str, line: NicLine, settings: NicSettings):
+        super().__init__(loop, index, name)
         self.line, self.settings = line, settings
         self.period = checked(f"NIC {name}", line.period)
         self.sends: dict[int, NicSend] = {}
@@ -170,10 +167,9 @@ class Nic(Node):
 
     def check(self, cells_in: int, cells_out: int) -> None:
         super().check(cells_in, cells_out)
-        lib, handle = self.network.lib, self.network.handle
         for vc, sent in zip(self.sends, self.counters()["tx_cells"], strict=True):
-            left = (lib.bp_cells_due(handle, self.index, vc) - sent) % (1 << 32)
-            if bool(left) != bool(lib.bp_backlog(handle, self.index, vc)):
+            left = (self.loop.cells_due(self.index, vc) - sent) % (1 << 32)
+            if bool(left) != bool(self.loop.backlog(self.index, vc)):
                 raise NetworkError(f"{self.name}: VC {vc} has {left} cells of its PDUs neither sent nor queued")
 
 
@@ -182,8 +178,8 @@ class Switch(Node):
 
     kind = "switch"
 
-    def __init__(self, network: Network, name: str, lines: Sequence[SwitchPort], settings: SwitchSettings):
-        super().__init__(network, name)
+    def __init__(self, loop: Loop, index: int, name: str, lines: Sequence[SwitchPort], settings: SwitchSettings):
+        super().__init__(loop, index, name)
         if not 1 <= len(lines) <= 16:
             raise NetworkError(f"switch {name}: from 1 to 16 ports, not {len(lines)}")
         self.lines, self.settings = tuple(lines), settings
@@ -235,9 +231,9 @@ class Link(Node):
 
     kind = "link"
 
-    def __init__(self, network: Network, name: str, settings: LinkSettings):
-        super().__init__(network, name)
-        self.settings = settings
+    def __init__(self, loop: Loop, index: int, name: str, settings: LinkSettings, seed: int):
+        super().__init__(loop, index, name)
+        self.settings, self.seed = settings, seed
         self.losses: dict[tuple[int, int], Losses] = {}
 
     @property
@@ -281,7 +277,7 @@ class Link(Node):
             raise NetworkError(f"{what}: a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
 
     def configure(self) -> None:
-        self.driver.configure(self.settings, ErrorStart(self.network.seed, self.name), self.losses)
+        self.driver.configure(self.settings, ErrorStart(self.seed, self.name), self.losses)
 
     def set_ber(self, ber: float) -> None:
         """From now on the line has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running network the next cell
@@ -294,7 +290,7 @@ class Link(Node):
         """
         checked(f"link {self.name}", lambda: check_ber(ber))
         self.settings = self.settings.model_copy(update={"ber": ber})
-        if self.network.handle:
+        if self.loop.is_open:
             self.driver.set_ber(ber)
 
 
@@ -304,9 +300,9 @@ class SonetLine(Node):
     kind = "sonet"
     ports = 2
 
-    def __init__(self, network: Network, name: str, settings: SonetSettings):
-        super().__init__(network, name)
-        self.settings = settings
+    def __init__(self, loop: Loop, index: int, name: str, settings: SonetSettings, seed: int):
+        super().__init__(loop, index, name)
+        self.settings, self.seed = settings, seed
 
     def shape(self) -> Shape:
         return Shape.of("sonet", sts=self.settings.sts)
@@ -319,7 +315,7 @@ class SonetLine(Node):
         return cell_period(49_920_000 * self.settings.sts)
 
     def configure(self) -> None:
-        starts = [ErrorStart(self.network.seed, f"{self.name}/{way}") for way in range(2)]
+        starts = [ErrorStart(self.seed, f"{self.name}/{way}") for way in range(2)]
         self.driver.configure(self.settings, starts)
 
     def set_ber(self, way: int, ber: float) -> None:
@@ -335,7 +331,7 @@ class SonetLine(Node):
         ratios = self.settings.ber
         ratios = (ber, ratios[1]) if way == 0 else (ratios[0], ber)
         self.settings = self.settings.model_copy(update={"ber": ratios})
-        if self.network.handle:
+        if self.loop.is_open:
             self.driver.set_ber(way, ber)
 
     def check(self, cells_in: int, cells_out: int) -> None:

@@ -23,6 +23,7 @@ from bentpipe.experiment.build import add_hosts, build_network
 from bentpipe.experiment.load import load
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
+from bentpipe_sim.loop import Loop
 from bentpipe_sim.network import Network
 
 __all__ = ["main"]
@@ -60,9 +61,9 @@ GOALS = {
 
 
 class _Clocked:
-    """A network whose time in C++ is measured from outside: what is left is Python and hosts."""
+    """An event loop whose time in C++ is measured from outside: what is left is Python and hosts."""
 
-    def __init__(self, network: Network):
+    def __init__(self, loop: Loop):
         self.seconds, self.calls = 0.0, 0
         nothing = self._timed(lambda: None)
         start = time.process_time()
@@ -72,9 +73,8 @@ class _Clocked:
         self.outer = (time.process_time() - start) / _CALLS
         self.inner = self.seconds / _CALLS
         self.seconds, self.calls = 0.0, 0
-        for name in ("bp_run", "bp_send", "bp_check", "bp_checksum"):
-            setattr(self, name, self._timed(getattr(network.lib, name)))
-        self._lib = network.lib
+        for name in ("run", "send", "check", "checksum"):
+            setattr(loop, name, self._timed(getattr(loop, name)))
 
     def _timed(self, function: Any) -> Any:
         clock = time.process_time_ns
@@ -91,9 +91,6 @@ class _Clocked:
     def share_of_rest(self, seconds: float) -> float:
         """The share of a run of so many CPU seconds that was not in C++."""
         return 1 - (self.seconds - self.calls * self.inner) / (seconds - self.calls * self.outer)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lib, name)
 
 
 def _experiment(flows: str, *settings: str) -> Experiment:
@@ -114,12 +111,12 @@ def _cells(case: str) -> tuple[Network, list[str]]:
             sent = nic.sends[vcs[flow.vc]]
             nic.sends[vcs[flow.vc]] = replace(sent, period=nic.period * len(experiment.flows))
     network.start()
-    lib, handle = network.lib, network.handle
+    loop = network.loop
     for key, flow in enumerate(experiment.flows):
         source, sink = nics[flow.source].index, nics[flow.sink].index
-        lib.bp_sink(handle, sink, vcs[flow.vc], key, vcs[flow.return_vc], _ACK, 2)
-        lib.bp_sink(handle, source, vcs[flow.return_vc], 0, 0, 0, 0)
-        lib.bp_source(handle, source, vcs[flow.vc], _SDU, key)
+        loop.sink(sink, vcs[flow.vc], key, vcs[flow.return_vc], _ACK, 2)
+        loop.sink(source, vcs[flow.return_vc], 0, 0, 0, 0)
+        loop.source(source, vcs[flow.vc], _SDU, key)
     return network, [node.name for node in network.nodes]
 
 
@@ -134,10 +131,10 @@ def _sonet(sts: int) -> tuple[Network, list[str]]:
         network.connect((line, end), nic)
     ways = [network.add_vc([nics[k], line, nics[1 - k]], 0, 100 + k) for k in range(2)]
     network.start()
-    lib, handle = network.lib, network.handle
+    loop = network.loop
     for k, vc in enumerate(ways):
-        lib.bp_sink(handle, nics[1 - k].index, vc, k, 0, 0, 0)
-        lib.bp_source(handle, nics[k].index, vc, _SDU, k)
+        loop.sink(nics[1 - k].index, vc, k, 0, 0, 0)
+        loop.source(nics[k].index, vc, _SDU, k)
     return network, [node.name for node in network.nodes]
 
 
@@ -149,7 +146,7 @@ def _measure(case: str, seconds: float) -> dict[str, Any]:
         network.run(1 * _S)  # the satellite's line is full
         spent = _in_tenths(network.run, 1, seconds)
         before = network.stats()
-        network.lib.bp_timing(network.handle, 1)
+        network.loop.timing(1)
         network.run(int((2 + seconds) * _S))
         after = network.stats()
         overhead = _clock_overhead_ns()
@@ -174,12 +171,10 @@ def _measure(case: str, seconds: float) -> dict[str, Any]:
         spent = _in_tenths(built.engine.run, begin, seconds)
         more = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
         result["goodput_mbps"] = (sum(more) - sum(delivered)) * 8 / seconds / 1e6
-        clocked = _Clocked(network)
-        network.lib = clocked
+        clocked = _Clocked(network.loop)
         start = time.process_time()
         built.engine.run(int((begin + 2 * seconds) * _S))
         result["python_share"] = clocked.share_of_rest(time.process_time() - start)
-        network.lib = clocked._lib
         built.check()
     result["simulated_s"], result["cpu_s"] = seconds, sum(spent)
     result["ratio"], result["best_ratio"] = sum(spent) / seconds, min(spent) * len(spent) / seconds

@@ -34,16 +34,6 @@ def internet_sum(octets):
     return total
 
 
-class _Writes:
-    """Stands in for the native library while nodes write their settings."""
-
-    def __init__(self):
-        self.writes = []
-
-    def bp_csr_write(self, _, node, addr, value):
-        self.writes.append((node, addr, value))
-
-
 class _Pdu:
     def __init__(self, octets):
         self.length = len(octets)
@@ -105,11 +95,11 @@ class RtlNetwork:
         dut.rst.value = 0
         while not all(node.get("status_idle") for node in self.nodes):
             await self.clock()
-        collected = _Writes()
-        self.network.lib, self.network.handle = collected, True
+        writes = []
+        self.network.loop.csr_write = lambda *write: writes.append(write)  # instead of the native loop's
         for spec in self.network.nodes:
             spec.configure()
-        for index, addr, value in collected.writes:
+        for index, addr, value in writes:
             await self.write(index, addr, value)
         for a, a_port, b, b_port, delay in self.network._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)

@@ -232,6 +232,9 @@ class SwitchDriver(Driver):
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])
         yield Balance("cells sent or flushed = cells out", departed, cells_out + now["flushed"])
 
+    def counted(self, number: int) -> tuple[int, int]:
+        return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number
+
     def told(self) -> Iterator[tuple[str, int, int]]:
         for reason in REASONS:
             for vc, count in enumerate(self.counters()[f"drop_{reason}"]):

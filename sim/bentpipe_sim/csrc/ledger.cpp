@@ -171,7 +171,7 @@ uint32_t Ledger::came_low(const Vc& vc, size_t stage) const {
 
 uint32_t Ledger::left_low(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
-    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.sent(hop.node, hop.number);
+    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.read(hop.node, hop.sent);
     const uint32_t came = came_low(vc, stage) - uint32_t(vc.stages[stage].shift());
     return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
 }

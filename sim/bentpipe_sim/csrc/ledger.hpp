@@ -33,7 +33,7 @@ enum Why : uint8_t {
 
 // What the ledger asks of the network, at a loss.
 struct CellCounts {
-    virtual uint32_t sent(int node, uint32_t vc) = 0;  // cells of its VC that a NIC or switch has sent, modulo 2^32
+    virtual uint32_t read(int node, uint32_t addr) = 0;  // a counter, modulo 2^32
     virtual uint64_t on_wire(int node, int port, uint32_t key, uint32_t mask) = 0;  // with this VPI/VCI, good header
   protected:
     ~CellCounts() = default;
@@ -47,7 +47,8 @@ class Ledger {
     struct Hop {
         int32_t kind, node, port;  // -1 for the source
         uint32_t number;
-        uint32_t key, mask;  // header >> 4 of its cells as the node takes them in, and the bits of it that count
+        uint32_t key, mask;    // header >> 4 of its cells as the node takes them in, and the bits of it that count
+        uint32_t taken, sent;  // addresses of the node's counters of its cells: taken to be sent (switch), sent (NIC, switch)
         bool names(uint32_t header) const { return CellHead::names(header, key, mask); }
     };
 

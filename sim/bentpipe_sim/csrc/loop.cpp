@@ -78,13 +78,13 @@ void Loop::run(uint64_t until, uint64_t most) {
 }
 
 // The first tick at which a node has work of its own or a cell to take, not before the tick after the last.
-inline uint64_t Loop::next_of(const Node& node) const {
+[[gnu::always_inline]] inline uint64_t Loop::next_of(const Node& node) const {
     uint64_t tick = node.nic && node.nic->has_posts() ? now_ : node.due();
     if (tick != NEVER && node.last != NEVER) tick = std::max(tick, node.last + 1);
     return tick;
 }
 
-inline void Loop::step(size_t index, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::step(size_t index, uint64_t tick) {
     Node& node = *nodes_[index];
     *node.time_now = tick;
     *node.time_tick = 1;
@@ -105,7 +105,7 @@ inline void Loop::step(size_t index, uint64_t tick) {
 }
 
 // The node gets the cell that came first; of several that came at once, in turn.
-inline void Loop::take(Node& node, size_t index, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::take(Node& node, size_t index, uint64_t tick) {
     uint32_t port = 0, ready = 0;
     uint64_t earliest = NEVER;
     const auto look = [&](uint32_t from, uint32_t to) {
@@ -143,7 +143,7 @@ inline void Loop::take(Node& node, size_t index, uint64_t tick) {
 }
 
 // What comes out of the node goes to the wire behind it.
-inline void Loop::give(Node& node, size_t index, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::give(Node& node, size_t index, uint64_t tick) {
     if (*node.o_valid) {
         Output& output = node.out[node.o_port ? *node.o_port : 0];
         const uint32_t hec_error = node.o_hec_error ? *node.o_hec_error : 0;
@@ -212,8 +212,6 @@ void Loop::tell(Node& node, int index, bool gone) {
                        node.o_payload, gone);
     }
 }
-
-uint32_t Loop::sent(int index, uint32_t vc) { return read(index, (node(index).nic ? 0x30000 : 0x40000) + vc); }
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
     return node(index).in[port]->count(key, mask);

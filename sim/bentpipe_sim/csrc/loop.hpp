@@ -25,7 +25,7 @@ class Loop final : CellCounts {
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
 
     void write(int index, uint32_t addr, uint32_t value);
-    uint32_t read(int index, uint32_t addr) { return node(index).read(addr); }
+    uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
     // After a setting or a PDU, which may have changed when the node is due: long ago, it may say, for what it was not
     // set to do.
     void wake(int index);
@@ -41,7 +41,6 @@ class Loop final : CellCounts {
     void wait(Node& node, uint64_t tick);
     void tap(Node& node, int port, uint64_t tick, const Flying& cell);
     void tell(Node& node, int index, bool gone);
-    uint32_t sent(int index, uint32_t vc) override;
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
 
     std::vector<std::unique_ptr<Node>> nodes_;

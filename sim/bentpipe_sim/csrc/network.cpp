@@ -1,11 +1,13 @@
 // The border in C (network.h).
 #include "network.h"
 
-#include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "loop.hpp"
+#include "pattern.hpp"
 
 struct bp_net {
     std::vector<std::unique_ptr<bp::Capture>> captures;
@@ -28,7 +30,7 @@ bp_net* bp_new(void) { return new bp_net; }
 void bp_free(bp_net* net) { delete net; }
 const char* bp_error(bp_net* net) { return net->error.c_str(); }
 
-int bp_add_node(bp_net* net, const char* path, int) {
+int bp_add_node(bp_net* net, const char* path) {
     return net->attempt([&] { return net->loop.add(path); });
 }
 
@@ -45,25 +47,8 @@ void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 
 void bp_send(bp_net* net, int index, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key,
              uint64_t offset, uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify) {
-    bp::Nic& nic = net->loop.nic(index);
-    bp::Pdu pdu;
-    pdu.length = head_length + length;
-    pdu.uu = uint8_t(uu);
-    pdu.notify = notify != 0;
-    pdu.octets = net->loop.inbox.spare();
-    pdu.octets.resize((size_t(pdu.length) + 47) / 48 * 48);
-    std::memcpy(pdu.octets.data(), head, head_length);
-    bp::pattern_fill(pdu.octets.data() + head_length, key, offset, length);
-    if (checksum_at >= 0) {
-        const uint32_t octets = pdu.length - uint32_t(checksum_start);
-        uint32_t sum = ~bp::internet_sum(pdu.octets.data() + checksum_start, octets) & 0xFFFF;
-        // Octets 6 and 7 of a transport header are UDP's checksum, where zero says that there is none (RFC 768).
-        if (sum == 0 && checksum_at - checksum_start == 6) sum = 0xFFFF;
-        pdu.octets[size_t(checksum_at)] = uint8_t(sum >> 8);
-        pdu.octets[size_t(checksum_at) + 1] = uint8_t(sum);
-    }
-    for (bp::Capture* capture : nic.captures) capture->sdu(net->loop.now(), pdu.octets.data(), pdu.length);
-    nic.send(vc, std::move(pdu));
+    net->loop.nic(index).send(net->loop.now(), vc, {head, head_length, key, offset, length, checksum_start,
+                                                    checksum_at, uint8_t(uu), notify != 0});
     net->loop.wake(index);
 }
 
@@ -84,8 +69,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
             return;
         }
         account->ends_there += node.in[hop.port]->count(hop.key, hop.mask, true);
-        if (hop.kind == bp::Ledger::SWITCH)
-            account->queued += node.read(0x30000 + hop.number) - node.read(0x40000 + hop.number);
+        if (hop.kind == bp::Ledger::SWITCH) account->queued += node.read(hop.taken) - node.read(hop.sent);
         if (hop.kind == bp::Ledger::SONET) account->ends_there += ledger.ends_inside(hop);
     });
     int count = 0;

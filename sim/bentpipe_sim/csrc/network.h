@@ -26,8 +26,8 @@ bp_net* bp_new(void);
 void bp_free(bp_net*);
 const char* bp_error(bp_net*);
 
-/* Each returns a node's index, or -1 with bp_error set. */
-int bp_add_node(bp_net*, const char* model_path, int is_nic);
+/* These return -1 with bp_error set if they fail; the first, else, a node's index. */
+int bp_add_node(bp_net*, const char* model_path);
 int bp_connect(bp_net*, int from, int from_port, int to, int to_port, uint64_t delay);
 
 void bp_csr_write(bp_net*, int node, uint32_t addr, uint32_t value);
@@ -37,13 +37,14 @@ void bp_settle(bp_net*, int node); /* clocks without time passing until the node
 void bp_send(bp_net*, int nic, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key, uint64_t offset,
              uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify);
 /* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
-   line), the port at which the VC comes in (-1: the source), its number there, and header >> 4 of its cells there with the
-   bits that count. What became of its PDUs: sent, delivered, and the others by node (-1: none) and reason (`Why` in
+   line), the port at which the VC comes in (-1: the source), its number there, header >> 4 of its cells there with the
+   bits that count, and the addresses of its counters there: of cells taken to be sent (switch), of cells sent (NIC, switch).
+   What became of its PDUs: sent, delivered, and the others by node (-1: none) and reason (`Why` in
    ledger.hpp). `ends` are the ends of PDUs that are still to come; `ends_there` of them are in queues of NICs and on
    lines, and the others must be among the `queued` cells in switches. */
 typedef struct {
     int32_t kind, node, port;
-    uint32_t number, key, mask;
+    uint32_t number, key, mask, taken, sent;
 } bp_hop;
 typedef struct {
     uint64_t sent, delivered, ends, ends_there, queued, astray;

@@ -27,7 +27,7 @@ struct World final : CellCounts {
     std::deque<Cell> buffer;
     uint64_t left[2][VCS] = {};  // cells sent by source and switch
     uint64_t accepted[VCS] = {};
-    uint32_t sent(int node, uint32_t vc) override { return uint32_t(BEFORE + left[node == SWITCH_NODE][vc]); }
+    uint32_t read(int node, uint32_t vc) override { return uint32_t(BEFORE + left[node == SWITCH_NODE][vc]); }
     uint64_t on_wire(int node, int, uint32_t key, uint32_t) override {
         uint64_t found = 0;
         for (const Cell& cell : wires[node]) found += uint32_t(cell.vc) == key;
@@ -50,9 +50,9 @@ int main(int, char** argv) {
     Ledger ledger(w);
     ledger.nodes(5);
     for (uint32_t v = 0; v < VCS; ++v) {
-        Ledger::Hop hops[] = {{Ledger::NIC, 0, -1, v, v, ~0u},   {Ledger::LINK, 1, 0, v, v, ~0u},
-                              {Ledger::SWITCH, 2, 0, v, v, ~0u}, {Ledger::LINK, 3, 0, v, v, ~0u},
-                              {Ledger::NIC, 4, 0, v, v, ~0u}};
+        Ledger::Hop hops[] = {{Ledger::NIC, 0, -1, v, v, ~0u, 0, v},   {Ledger::LINK, 1, 0, v, v, ~0u, 0, v},
+                              {Ledger::SWITCH, 2, 0, v, v, ~0u, 0, v}, {Ledger::LINK, 3, 0, v, v, ~0u, 0, v},
+                              {Ledger::NIC, 4, 0, v, v, ~0u, 0, v}};
         ledger.add(hops, 5);
         ledger.enqueue(int(v), 1, BEFORE);
         ledger.ended(int(v), 0, 1);

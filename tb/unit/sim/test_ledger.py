@@ -278,7 +278,7 @@ def test_each_row_is_what_the_wires_say(tmp_path: Path, seed: int, ber: float, s
         assert account.delivered == len(delivered)
         assert account.lost == dict(rows), way
         assert sum(account.lost.values()) == account.sent - account.delivered
-    assert observed.network.lib.bp_ledger_records(observed.network.handle) < 20
+    assert observed.network.loop.ledger_records() < 20
 
 
 def pair(line: str = "cells", ber: float = 0.0) -> tuple[Network, Nic, Nic, int]:

@@ -1,0 +1,51 @@
+"""The event loop's library (``csrc``) as Python sees it."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from cffi import FFI
+
+from .build import CSRC, build_loop
+
+__all__ = ["Loop"]
+
+
+class Loop:
+    """An event loop: from :meth:`open` to :meth:`close` it has the functions of ``csrc/network.h``, without ``bp_`` and
+    the network that they are for."""
+
+    def __init__(self) -> None:
+        self.ffi: Any = None
+        self._network: Any = None
+        self._names: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:  # what is not there
+        raise AttributeError(f"no function bp_{name}, or the event loop is not open")
+
+    @property
+    def is_open(self) -> bool:
+        return self._network is not None
+
+    def open(self) -> None:
+        """Compiles the library if that is missing."""
+        header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
+        skipped = ("#", 'extern "C"', "}\n")
+        lines = [line for line in header.splitlines() if not line.startswith(skipped) and line != "}"]
+        self.ffi = FFI()
+        self.ffi.cdef("\n".join(lines))
+        library = self.ffi.dlopen(str(build_loop()))
+        self._network = self.ffi.gc(library.bp_new(), library.bp_free)
+        self._names = re.findall(r"\bbp_(\w+)\(bp_net\*[,)]", header)
+        for name in self._names:
+            setattr(self, name, partial(getattr(library, f"bp_{name}"), self._network))
+
+    def close(self) -> None:
+        """Let go of the nodes."""
+        if self._network is not None:
+            for name in self._names:
+                delattr(self, name)
+            self.ffi.release(self._network)
+            self._network = None
