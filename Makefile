@@ -25,10 +25,11 @@ demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulate
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-lint: $(VENV)/.test ## style, format and types
+lint: $(VENV)/.test ## style, format, types, layers of the packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-cache --no-logo
 
 cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
 	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)
