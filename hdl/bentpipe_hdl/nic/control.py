@@ -66,7 +66,7 @@ class NicReceive:
         return (self.max_sdu + 8 + 47) // 48
 
 
-def nic_registers(*, vcs: int) -> RegisterMap:
+def nic_registers(*, vcs: int = 64) -> RegisterMap:
     """The registers of a NIC with so many VCs each way."""
     return RegisterMap(
         "nic",

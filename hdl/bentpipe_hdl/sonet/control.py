@@ -148,7 +148,7 @@ TERMINAL = RegisterMap(
 """The registers of a terminal."""
 
 
-def sonet_registers(*, sts: int) -> RegisterMap:
+def sonet_registers(*, sts: int = 3) -> RegisterMap:
     """The registers of a line of ``sts`` STS-1."""
     ways = []
     word_bits = 24 * sts

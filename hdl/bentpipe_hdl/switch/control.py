@@ -111,7 +111,7 @@ class SwitchVc:
     settings: VcSettings
 
 
-def switch_registers(*, vcs: int, cells: int, ports: int) -> RegisterMap:
+def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4) -> RegisterMap:
     """The registers of a switch with so many VCs, cells of buffer and ports."""
     count = (cells + 1).bit_length()
     top = (1 << count) - 1

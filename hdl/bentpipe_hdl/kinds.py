@@ -1,0 +1,38 @@
+"""The kinds of nodes by name, and the registers of each. Nothing here needs Amaranth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bentpipe_hdl.link.control import link_registers
+from bentpipe_hdl.nic.control import nic_registers
+from bentpipe_hdl.registers import RegisterMap
+from bentpipe_hdl.sonet.control import sonet_registers
+from bentpipe_hdl.switch.control import switch_registers
+
+__all__ = ["REGISTERS", "registers_of"]
+
+REGISTERS: dict[str, Callable[..., RegisterMap]] = {
+    "nic": nic_registers,
+    "switch": switch_registers,
+    "link": link_registers,
+    "sonet": sonet_registers,
+}
+"""Of each kind: its registers, given its shape by keywords."""
+
+
+def registers_of(kind: str, **shape: int) -> RegisterMap:
+    """The registers of a kind of node; of the usual shape, but for what is given.
+
+    Raises
+    ------
+    ValueError
+        There is no such kind, its shape has no such part, or there are no registers for it.
+    """
+    if kind not in REGISTERS:
+        raise ValueError(f"no kind of node is called {kind!r}; there are {', '.join(REGISTERS)}")
+    usual = REGISTERS[kind]()
+    unknown = [name for name in shape if name not in usual.shape]
+    if unknown:
+        raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(usual.shape)}")
+    return REGISTERS[kind](**shape)
