@@ -185,15 +185,15 @@ def netspec() -> dict[str, str]:
 
 def registers() -> str:
     """A table of registers for each kind of node."""
-    from bentpipe_hdl import nodes
+    from bentpipe_hdl.kinds import REGISTERS
 
     parts = []
-    for kind in (nodes.Nic, nodes.Switch, nodes.Link):
+    for kind, make in REGISTERS.items():
         rows = []
-        for name, addr, register in kind().registers.walk():
+        for name, addr, register in make().walk():
             last = f" … {addr + register.size - 1:#07x}" if register.size > 1 else ""
             rows.append((f"{addr:#07x}{last}", f"`{name}`", register.access, register.describe()))
-        parts.append(f"## {kind.__name__}\n\n" + _table(("address", "name", "access", "what it is"), rows))
+        parts.append(f"## {kind}\n\n" + _table(("address", "name", "access", "what it is"), rows))
     return "\n".join(parts)
 
 

@@ -288,6 +288,17 @@ class RegisterMap:
             "address_unit": 4, "registers": found,
         }  # fmt: skip
 
+    def to_text(self) -> str:
+        """The map as lines to read."""
+        shape = ", ".join(f"{name} = {value}" for name, value in self.shape.items())
+        lines = [f"{self.kind}, version {self.version}: {shape}"]
+        for name, addr, each in self.walk():
+            last = f"-{addr + each.size - 1:05x}" if each.size > 1 else ""
+            first, *parts = each.describe().replace("`", "").split("<br>")
+            lines.append(f"  {addr:05x}{last:6}  {each.access}  {name:20}  {first}")
+            lines += [f"{'':37}  {part}" for part in parts]
+        return "\n".join(lines) + "\n"
+
     def to_csv(self, base: int = 0) -> str:
         """The map as LiteX's ``csr.csv``: byte addresses from ``base`` on, sizes in words of 32 bits."""
         lines = [f"csr_base,{self.kind},{base:#010x},,"]

@@ -84,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "List the experiments of the catalogue.", machine)
     settings(command("show", _show, "Show an experiment: its network, flows, published figures.", machine))
     command("schema", _schema, "Print the JSON Schema of experiments' files, for editors.")
+    registers = command("registers", _registers, "List the registers of the kinds of nodes.")
+    registers.add_argument("kind", nargs="?", metavar="KIND", help="of node: nic, switch, link, sonet (default: all)")
+    registers.add_argument("--shape", metavar="NAME=N,…", default="", help="what the node is built with, as vcs=256")
+    form = registers.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the map as JSON")
+    form.add_argument("--csv", action="store_true", help="print the map as LiteX's csr.csv, with byte addresses")
     build = command("build", _build, "Build the node models, so that no run has to.")
     build.add_argument("--force", action="store_true", help="empty the cache first")
     report = command("report", _report, "Make plots and report of a run folder anew.", machine)
@@ -333,6 +339,26 @@ def _schema(given: argparse.Namespace) -> int:
     from bentpipe.experiment.document import json_schema
 
     return _json(json_schema())
+
+
+def _registers(given: argparse.Namespace) -> int:
+    from bentpipe_hdl.kinds import REGISTERS, registers_of
+
+    if given.kind is None and given.shape:
+        raise BentpipeError("a shape is that of one kind of node: name it")
+    parts = [part.partition("=") for part in given.shape.split(",") if part]
+    if not all(value.isdecimal() for _, _, value in parts):
+        raise BentpipeError(f"--shape: expected NAME=N,…, as vcs=256,cells=4096, not {given.shape!r}")
+    try:
+        shape = {name: int(value) for name, _, value in parts}
+        maps = [registers_of(kind, **shape) for kind in ([given.kind] if given.kind else REGISTERS)]
+    except ValueError as error:
+        raise BentpipeError(str(error)) from None
+    if given.json:
+        return _json([each.to_json() for each in maps] if given.kind is None else maps[0].to_json())
+    for each in maps:
+        print(each.to_csv() if given.csv else each.to_text(), end="")
+    return 0
 
 
 def _build(given: argparse.Namespace) -> int:

@@ -11,8 +11,7 @@ from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
 from bentpipe.tcp.config import TcpConfig
 from cocotb_nodes.loop import RtlNetwork
-from cocotb_nodes.scenario import END_PS, LINK_COUNTERS, load, satellite, summary
-from models.registers import addresses
+from cocotb_nodes.scenario import END_PS, load, satellite, summary
 
 
 @cocotb.test()
@@ -25,14 +24,7 @@ async def scenario(dut):
     while network.now_ps < END_PS:
         events += await network.advance(END_PS)
     digests = {(node.spec.name, port): digest for node in network.nodes for port, digest in node.digests.items()}
-    counters = {}
-    for node in network.nodes:
-        if node.spec.kind == "link":
-            counters[node.spec.name] = [await network.read(node.spec.index, addr) for addr in LINK_COUNTERS]
-        if node.spec.kind == "switch":
-            counters[node.spec.name] = [
-                await network.read(node.spec.index, addr) for addr in addresses(node.spec.registers(), "dropped")[:8]
-            ]
+    counters = {node.spec.name: await bridge(node.spec.counters)() for node in network.nodes}
     with open(os.environ["BENTPIPE_RESULT"], "w") as file:
         json.dump({**summary(events, digests), "counters": counters}, file)
 

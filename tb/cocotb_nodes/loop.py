@@ -6,7 +6,7 @@ tick. A cell that leaves in tick T reaches the other end of its wire in tick T +
 
 from collections import deque
 
-from cocotb.task import resume
+from cocotb.task import bridge, resume
 from cocotb.triggers import Timer
 
 from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
@@ -95,12 +95,11 @@ class RtlNetwork:
         dut.rst.value = 0
         while not all(node.get("status_idle") for node in self.nodes):
             await self.clock()
-        writes = []
-        self.network.loop.csr_write = lambda *write: writes.append(write)  # instead of the native loop's
+        loop = self.network.loop  # a driver's accesses, from a bridged thread, instead of the native loop's
+        loop.csr_write, loop.csr_read = resume(self.write), resume(self.read)
         for spec in self.network.nodes:
-            spec.configure()
-        for index, addr, value in writes:
-            await self.write(index, addr, value)
+            await bridge(spec.driver.identify)()
+            await bridge(spec.configure)()
         for a, a_port, b, b_port, delay in self.network._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.nodes[a.index].outputs[a_port] = (self.nodes[b.index], b_port, held)

@@ -1,12 +1,9 @@
 """A network with everything that can happen to a cell, for the comparison of cocotb with the native harness."""
 
-from bentpipe_hdl.link.control import link_registers
 from bentpipe_sim.network import Network
-from models.registers import addresses
 
 MS = 10**9
 END_PS = 14 * MS
-LINK_COUNTERS = addresses(link_registers(), "cells", "errored", "corrected", "rejected", "error_bits")
 
 
 def satellite(ber=1e-4):
