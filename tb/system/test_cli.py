@@ -336,3 +336,27 @@ EXAMPLES = [
 def test_the_examples_of_the_manual_run(capsys, arguments):
     assert main(arguments) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_registers_are_listed_in_three_forms(capsys):
+    assert main(["registers", "switch", "--shape", "vcs=256,cells=100"]) == 0
+    assert "switch, version 2: vcs = 256, cells = 100, ports = 4\n" in capsys.readouterr().out
+    assert main(["registers", "switch", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["magic"] == "BPSW"
+    assert main(["registers", "--csv"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(",")[1] for row in rows if row.startswith("csr_base")] == ["nic", "switch", "link", "sonet"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nix"], "no kind of node is called 'nix'; there are nic, switch, link, sonet"),
+        (["switch", "--shape", "depth=1"], "the shape of a switch has no 'depth'; it has vcs, cells, ports"),
+        (["switch", "--shape", "vcs"], "expected NAME=N,…, as vcs=256,cells=4096, not 'vcs'"),
+        (["--shape", "vcs=1"], "a shape is that of one kind of node: name it"),
+    ],
+)
+def test_wrong_registers_are_one_line(capsys, arguments, said):
+    assert main(["registers", *arguments]) == 2
+    assert said in capsys.readouterr().err
