@@ -91,8 +91,8 @@ class Register:
         Entries of a table; None: it is none.
     unit : str
         "ticks", "cells", "ticks / 2**16" …
-    reset : int
-        Its value after reset, of each entry.
+    reset : int, optional
+        Its value after reset, of each entry; None: it depends on what comes in.
     most : int, optional
         A larger value is taken as this.
     fields : tuple of Field
@@ -108,7 +108,7 @@ class Register:
     width: int = 32
     count: int | None = None
     unit: str = ""
-    reset: int = 0
+    reset: int | None = 0
     most: int | None = None
     fields: tuple[Field, ...] = ()
     on_write: str = ""
@@ -123,7 +123,9 @@ class Register:
             raise ValueError(f"{what}: what has more than 32 bits can be written only, not {_ACCESS[self.access]}")
         if self.count is not None and self.count < 1:
             raise ValueError(f"{what}: a table has an entry or more, not {self.count!r}")
-        if not 0 <= self.reset < 1 << self.width:
+        if self.reset is None and self.access != "ro":
+            raise ValueError(f"{what}: what is written has a value after reset")
+        if not 0 <= (self.reset or 0) < 1 << self.width:
             raise ValueError(f"{what}: it can't be {self.reset!r} after reset, with {self.width} bits")
         if self.addr < 0 or self.addr + self.size > 1 << ADDR_BITS:
             raise ValueError(f"{what}: addresses have {ADDR_BITS} bits, and {self.addr:#x} has no place for it")
@@ -366,7 +368,7 @@ class Registers:
     def get(self, register: Register, index: int = 0) -> int:
         """The value of an entry."""
         if register.access == "wo":
-            return self._written.get((register.name, index), register.reset)
+            return self._written.get((register.name, index), register.reset or 0)
         return self._bus.read(self._base + register.addr + index * register.words)
 
     def put(self, register: Register, value: int | Mapping[str, int], index: int = 0) -> None:

@@ -65,15 +65,15 @@ TERMINAL = RegisterMap(
     (
         Register(
             "defects", 0x00, "Defects now.", "ro", len(ALARMS), fields=_DEFECTS,
-            reset=sum(1 << k for k, alarm in enumerate(ALARMS) if alarm.name in AFTER_RESET),
+            reset=None,
         ),
         Register(
-            "changed", 0x01, "Defects that were raised or cleared.", "ro", len(ALARMS), fields=_DEFECTS,
+            "changed", 0x01, "Defects that were raised or cleared.", "ro", len(ALARMS), fields=_DEFECTS, reset=None,
             on_write="ones written are taken away",
         ),
         Register("interrupt_mask", 0x02, "Bits of `changed` that raise `irq`.", width=len(ALARMS), fields=_DEFECTS),
         Register(
-            "state", 0x03, "State of the receiver.", "ro",
+            "state", 0x03, "State of the receiver.", "ro", reset=None,
             fields=(
                 reg.Field("cells", 0, 2, "0 HUNT, 1 PRESYNC, 2 SYNC"),
                 reg.Field("rdi_p_code", 4, 3, "G1 bits 5 to 7 as 10 frames agreed"),
@@ -136,7 +136,7 @@ TERMINAL = RegisterMap(
             for name, addr, (bits, reset) in ((name, addr, FRAMER_SETTINGS[name]) for name, addr in _SENT.items())
         ),
         *(
-            Register(f"received_{name}", 0x40 + k, f"{name.upper()} as received.", "ro", bits)
+            Register(f"received_{name}", 0x40 + k, f"{name.upper()} as received.", "ro", bits, reset=None)
             for k, (name, bits) in enumerate(RECEIVED.items())
         ),
         *(

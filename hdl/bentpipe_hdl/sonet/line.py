@@ -363,7 +363,8 @@ class SonetLine(wiring.Component):
         """The bus: the node's own map, which is returned, and the terminals' behind their pages."""
         bus = CsrSignature().create()
         csr = CsrMap(m, bus, self.registers, settled=True)
-        page, held = self.csr.addr[12:14], Signal(2)
+        page = self.csr.addr[12:]
+        held = Signal.like(page)
         with m.If(self.csr.r_en):
             m.d.sync += held.eq(page)
         m.d.comb += self.csr.r_data.eq(bus.r_data)

@@ -94,6 +94,7 @@ def test_wrong_access_is_refused(wrong, error, said) -> None:
         (lambda: [Register("a", 4, "x", fields=(Field("f", 0, 4), Field("g", 3)))], "field g overlaps"),
         (lambda: [Register("a", 4, "x", "rx")], "access is one of rw, ro, wo"),
         (lambda: [Register("a", 1 << 20, "x")], "no place"),
+        (lambda: [Register("a", 4, "x", reset=None)], "has a value after reset"),
     ],
 )
 def test_a_wrong_declaration_is_refused(registers, said) -> None:
