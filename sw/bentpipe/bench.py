@@ -3,17 +3,24 @@
 Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run
 on one machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms
 satellite. Cases with hosts run in both forms of these, compiled and plain.
+
+``--against DIR`` holds this tree against another checkout: CPU seconds in turns, the least of each; with
+``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -215,6 +222,59 @@ def _segment(form: str) -> dict[str, Any]:
     return {what: min(microseconds_a_segment(20_000, *how)[1] for _ in range(3)) for what, how in kinds.items()}
 
 
+_FROM, _TO = 0.3, 0.4
+"""Simulated seconds between which instructions are counted."""
+_TURNS = 3
+
+
+def _until(case: str, seconds: float) -> None:
+    """Run a case without hosts for so long."""
+    kind, what = case.split("-")
+    network, _ = _cells(what) if kind == "cells" else _sonet(int(what))
+    network.run(int(seconds * _S))
+
+
+def _in_tree(tree: Path, *arguments: str, under: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """This program's counterpart in a checkout."""
+    paths = os.pathsep.join(str(tree / part) for part in ("hdl", "sim", "sw", "boards"))
+    environment = {"BENTPIPE_HOSTS": "compiled", **os.environ, "PYTHONPATH": paths}
+    command = [*under, sys.executable, "-m", "bentpipe.bench", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise SystemExit(f"{tree}: {' '.join(arguments)} failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done
+
+
+def _instructions(tree: Path, case: str) -> float:
+    """Millions of instructions that a case executes in a simulated tenth of a second."""
+    _in_tree(tree, "--inside", case, "--until", "0")  # compiles what is missing
+    counts = []
+    for seconds in (_FROM, _TO):
+        under = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+        done = _in_tree(tree, "--inside", case, "--until", str(seconds), under=under)
+        counts.append(int(re.findall(r"Collected : (\d+)", done.stderr)[-1]))
+    return (counts[1] - counts[0]) / 1e6 * 0.1 / (_TO - _FROM)
+
+
+def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
+    """CPU seconds a simulated second of a case in each tree, the best tenth of all turns."""
+    best = [math.inf] * len(trees)
+    for _ in range(_TURNS):
+        for k, tree in enumerate(trees):
+            found = json.loads(_in_tree(tree, "--inside", case, "--seconds", str(seconds)).stdout)
+            best[k] = min(best[k], found["best_ratio"])
+    return best
+
+
+def _against(other: Path, cases: Sequence[str], seconds: float, instructions: bool) -> None:
+    trees = (Path(__file__).resolve().parents[2], other.resolve())
+    what = "million instructions in 0.1 s simulated" if instructions else "CPU seconds a simulated second"
+    print(f"{what}: this tree, {other}, ratio")
+    for case in cases:
+        here, there = [_instructions(t, case) for t in trees] if instructions else _seconds(trees, case, seconds)
+        print(f"{case:16}{here:10.3f}{there:10.3f}{here / there:8.3f}", flush=True)
+
+
 def _inside(case: str, seconds: float) -> dict[str, Any]:
     from bentpipe.compiled import describe
 
@@ -300,14 +360,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
     parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+    parser.add_argument("--instructions", action="store_true", help="with --against: count them, by valgrind")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if given.until is not None:
+        _until(given.inside, given.until)
+        return 0
     if given.inside:
         print(json.dumps(_inside(given.inside, given.seconds)))
         return 0
     unknown = set(given.case) - set(TITLES)
     if unknown:
         parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
+    if given.instructions and not given.against:
+        parser.error("--instructions goes with --against")
+    if given.instructions and not shutil.which("valgrind"):
+        parser.error("--instructions needs valgrind")
+    if given.against:
+        if not (given.against / "sw" / "bentpipe" / "bench.py").is_file():
+            parser.error(f"{given.against} is no checkout of bentpipe")
+        cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith("hosts"))]
+        _against(given.against, cases, given.seconds, given.instructions)
+        return 0
     why_plain = prepare(sys.stderr.isatty())
     if why_plain:
         print(f"hosts only as plain Python: {why_plain}", file=sys.stderr)
