@@ -93,3 +93,71 @@ def test_a_hundred_connections():
     offered = sum(flow.get("octets_written", 0) for flow in flows.values())
     got = sum(flow["octets_delivered"] for flow in flows.values() if flow["app"] != "ftp")
     assert 0.9 * offered < got <= offered
+
+
+REQUESTS = """
+[experiment]
+id = "requests"
+title = "Round trips, and requests with their responses"
+duration = "5 s"
+
+[network]
+clock_tolerance = 0
+
+[network.switches.west]
+ports = ["OC-3c", "OC-3c"]
+
+[network.hosts.a]
+port = "west:0"
+delay = "1 ms"
+
+[network.hosts.b]
+port = "west:1"
+delay = "2 ms"
+
+[[flow]]
+name = "echo"
+source = "a"
+sink = "b"
+app = "ping"
+interval = "50 ms"
+count = 10
+
+[traffic]
+netspec = \"\"\"
+serial {
+    connection each { transmit = b; receive = a; test = http(response = 2 kB, repeats = 20, think = uniform(min = 1 ms, max = 9 ms)); }
+    connection kept { transmit = b; receive = a; test = http(response = pareto(shape = 1.2, min = 1 kB, most = 100 kB), users = 3, repeats = 30, connections = kept); }
+    connection last { transmit = b; receive = a; test = ping(repeats = 2, period = 1 ms); }
+}
+\"\"\"
+
+[[published]]
+quantity = "response time"
+unit = "ms"
+measured = 12.1
+metric = "each.http_median_ps"
+"""  # noqa: E501
+
+
+def test_round_trips_and_requests(tmp_path):
+    """A round trip of ping: each way 3 ms of line, 5 us in the switch, and the last of 3 cells two cell times after the
+    first; some ticks of 177 ns in the nodes. A request takes two, and the time of its cells."""
+    (tmp_path / "requests.toml").write_text(REQUESTS)
+    result, flows = run("", name=str(tmp_path / "requests.toml"))
+    cell = 53 * 8 / 149.76e6 * PS
+    echo, each, kept, last = (flows[name] for name in ("echo", "each", "kept", "last"))
+    rtt = 2 * (3e9 + 5e6 + 2 * cell)
+    assert (echo["ping_received"], echo["ping_lost"]) == (10, 0)
+    assert echo["ping_min_ps"] == pytest.approx(rtt, abs=2e6)
+    assert echo["ping_min_ps"] <= echo["ping_mean_ps"] <= echo["ping_max_ps"] < rtt + 0.5e9
+    assert (each["http_responses"], each["http_failed"], each["octets_delivered"]) == (20, 0, 40_000)
+    # Two SYNs and an ACK of 2 cells, a request of 8, a response of 43.
+    assert 2 * rtt < each["http_median_ps"] < 2 * rtt + 70 * cell
+    assert kept["http_responses"] == 30 and kept["finished"]
+    assert rtt < kept["http_median_ps"] < each["http_median_ps"]
+    assert last["ping_received"] == 2 and last["start_ps"] > kept["end_ps"] > each["end_ps"]
+    (row,) = result.summary["published"]
+    assert row["ours"] == pytest.approx(each["http_median_ps"] / 1e9)
+    assert result.summary["metrics"]["echo.ping_mean_ps"] == echo["ping_mean_ps"]
+    assert {flow["bad_octets"] for flow in flows.values()} == {0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ENDLESS", "Application", "Ends", "Fact", "Program", "Site", "Socket", "SocketPair"]
+__all__ = ["ENDLESS", "Alarm", "Application", "Ends", "Fact", "Program", "Site", "Socket", "SocketPair"]
 
 ENDLESS: Final = 1 << 60
 """As the number of octets to write: never ends."""
@@ -98,6 +98,13 @@ class Program:
         return 0
 
 
+class Alarm:
+    """Something that rings at a time, whatever becomes of sockets."""
+
+    def ring(self, now_ps: int) -> None:
+        raise NotImplementedError
+
+
 class Site:
     """One of the two hosts of a flow."""
 
@@ -154,15 +161,20 @@ class Ends:
         opener : Site or None
             Which of them connects; ``near`` if None. The other one listens from now on.
         ports : tuple of int or None
-            At ``near`` and at ``far``; None: any.
+            At ``near`` and at ``far``; None or 0: any.
         name : str
             A connection with a name is none of those whose octets and segments the flow reports: it carries a dialogue
-            about them. Its series are called ``FLOW.NAME``.
+            about them. Series are recorded of it, as ``FLOW.NAME``, and of the first without a name, if that is made
+            before the flow begins.
         """
         raise NotImplementedError
 
     def sample(self, series: str, now_ps: int, value: int) -> None:
         """Record a value of the flow's series of this name."""
+        raise NotImplementedError
+
+    def at(self, time_ps: int, alarm: Alarm) -> None:
+        """Ring at this time."""
         raise NotImplementedError
 
     def look(self, now_ps: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import dataclass
 from typing import Final, final
 
 __all__ = ["DISTRIBUTIONS", "Distribution", "Draws"]
@@ -21,6 +22,7 @@ _UNBOUNDED: Final = ("exponential", "lognormal", "pareto")
 
 
 @final
+@dataclass(frozen=True)
 class Distribution:
     """How a quantity is drawn.
 
@@ -37,7 +39,13 @@ class Distribution:
         What is drawn above this counts as this; 0: as it is.
     """
 
-    def __init__(self, name: str, first: int, second: float = 0.0, most: int = 0) -> None:
+    name: str
+    first: int
+    second: float = 0.0
+    most: int = 0
+
+    def __post_init__(self) -> None:
+        name, first, second, most = self.name, self.first, self.second, self.most
         if name not in DISTRIBUTIONS:
             raise ValueError(f"a distribution must be one of {', '.join(DISTRIBUTIONS)}, not {name!r}")
         if first < 1:
@@ -48,27 +56,15 @@ class Distribution:
             raise ValueError(f"{DISTRIBUTIONS[name][1]} must be more than 0 and at most 100, not {second!r}")
         if most and (most < first or name not in _UNBOUNDED):
             raise ValueError(f"most must be at least {first}, and goes with {', '.join(_UNBOUNDED)}")
-        self.name: str = name
-        self.first: int = first
-        self.second: float = second
-        self.most: int = most
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Distribution) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __repr__(self) -> str:
-        return f"Distribution({self.name!r}, {self.first}, {self.second!r}, {self.most})"
 
 
 @final
 class Draws:
-    """The random numbers of one flow: they depend on the experiment's seed and the flow's number, and nothing else."""
+    """The random numbers of one flow, or of a part of it: they depend on the experiment's seed, the flow's number and
+    the part's (-1: none), and nothing else."""
 
-    def __init__(self, seed: int, flow: int) -> None:
-        self._random = random.Random(f"{seed} {flow}")
+    def __init__(self, seed: int, flow: int, part: int = -1) -> None:
+        self._random = random.Random(f"{seed} {flow}" if part < 0 else f"{seed} {flow} {part}")
 
     def uniform(self, low: int, high: int) -> int:
         """A whole number from low to high, both included, each as likely."""

@@ -366,7 +366,8 @@ def _flow_model(kind: Kind) -> type[FlowTable]:
     """The table of a flow of an application: what every flow has, and the application's settings."""
     must = FlowTable.model_fields["app"].default != kind.name
     members: dict[str, Any] = {
-        "app": (Literal[kind.name], Field(default=... if must else kind.name, description=kind.text))
+        "app": (Literal[kind.name], Field(default=... if must else kind.name, description=kind.text)),
+        "protocol": (Literal["tcp", "udp"], Field(default=kind.protocols[0], description="what it runs over")),
     }
     for setting in kind.settings:
         given = setting.default if setting.default is not REQUIRED else ...

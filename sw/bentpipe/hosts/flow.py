@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from bentpipe.apps.app import Application, Fact, Program, Site, SocketPair
+from bentpipe.apps.app import Alarm, Application, Fact, Program, Site, SocketPair
 from bentpipe.hosts.sockets import Endpoint, PairOwner, TcpPair
-from bentpipe.hosts.stage import HostSite, Shared, Stage
+from bentpipe.hosts.stage import AlarmTimer, HostSite, Shared, Stage
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import CLOSED, MASK32, PS_PER_S, STATE_NAMES
@@ -169,9 +169,11 @@ class FlowEnds(PairOwner):
         shared = flow.shared
         index = shared.number()
         a, b = near.host, far.host
-        port, far_port = ports if ports is not None else (a.port(b.address, _SERVER_PORT), _SERVER_PORT)
+        port, far_port = ports if ports is not None else (0, _SERVER_PORT)
+        if port == 0:
+            port = a.port(b.address, far_port)
         trace: Trace | None = None
-        if shared.recorder is not None and (name or flow.last is None):
+        if shared.recorder is not None and (name or (flow.last is None and not flow.started)):
             trace = Trace(shared.recorder, f"{flow.name}.{name}" if name else flow.name, shared.segments)
         ours, theirs = flow.config(near), flow.config(far)
         first = Connection(ours, ours.segment_size(a.config.mtu), _iss(2 * index), a.ticks.count, trace)
@@ -191,6 +193,9 @@ class FlowEnds(PairOwner):
         recorder = self.flow.shared.recorder
         if recorder is not None:
             recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
+
+    def at(self, time_ps: int, alarm: Alarm) -> None:
+        self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
 
     def look(self, now_ps: int) -> None:
         self.flow.look(now_ps)

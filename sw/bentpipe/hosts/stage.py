@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from bentpipe.apps.app import Site
+from bentpipe.apps.app import Alarm, Site
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe.tcp.trace import Recorder
 
-__all__ = ["Group", "HostSite", "Shared", "Stage"]
+__all__ = ["AlarmTimer", "Group", "HostSite", "Shared", "Stage"]
 
 
 class Stage(Timer):
@@ -90,6 +90,17 @@ class HostSite(Site):
 
     def ports(self, count: int) -> int:
         return self.host.ports(count)
+
+
+@final
+class AlarmTimer(Timer):
+    """Rings an application's alarm."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        self.alarm = alarm
+
+    def fire(self, now: int) -> None:
+        self.alarm.ring(now)
 
 
 @final

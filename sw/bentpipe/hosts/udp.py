@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from bentpipe.apps.app import Application, Fact, Program, Site, SocketPair
+from bentpipe.apps.app import Alarm, Application, Fact, Program, Site, SocketPair
 from bentpipe.hosts.datagrams import DatagramEnd, DatagramOwner, UdpSocket
-from bentpipe.hosts.stage import HostSite, Shared, Stage
+from bentpipe.hosts.stage import AlarmTimer, HostSite, Shared, Stage
 from bentpipe.ip.udp import UdpPath
 from bentpipe.tcp.constants import PS_PER_S
 
@@ -114,7 +114,9 @@ class UdpEnds(DatagramOwner):
         assert near is self.source and opener is not far and program is not None and flow.made is None
         key = 2 * flow.shared.number() + 1
         a, b = near.host, far.host
-        port, far_port = ports if ports is not None else (a.port(b.address, _SERVER_PORT), _SERVER_PORT)
+        port, far_port = ports if ports is not None else (0, _SERVER_PORT)
+        if port == 0:
+            port = a.port(b.address, far_port)
         socket = UdpSocket(a, UdpPath(a.address, b.address, port, far_port), near.vc, key, self.datagram, program)
         socket.owner = self
         echo: UdpSocket | None = None
@@ -133,6 +135,9 @@ class UdpEnds(DatagramOwner):
         recorder = self.flow.shared.recorder
         if recorder is not None:
             recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
+
+    def at(self, time_ps: int, alarm: Alarm) -> None:
+        self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
 
     def look(self, now_ps: int) -> None:
         pass

@@ -281,6 +281,11 @@ class _Reader:
                     self._put(given, known.name, self._value(known, own.value), own.place)
             else:
                 self._put(given, argument.name, self._value(argument, value), parameter.place)
+        if "test" in given and "protocol" not in given:
+            name, place = given["test"]
+            kind = _TESTS[name].kind
+            if kind is not None and "tcp" not in kind.protocols:
+                given["protocol"] = (kind.protocols[0], place)
         return given
 
     def _put(self, given: Given, name: str, value: Any, place: Place) -> None:

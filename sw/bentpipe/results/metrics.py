@@ -20,6 +20,10 @@ _ENCAPSULATION: Final = 16
 _HEADERS: Final = {"tcp": 40, "udp": 28}
 """Octets of IP and transport headers in a packet."""
 
+_RATES: Final = {"Mb/s": 1e6}
+_TIMES: Final = {"s": 1e12, "ms": 1e9, "us": 1e6}
+"""What our figures, of b/s and ps, are divided by for the unit of a published one."""
+
 NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 """What makes a run's figures none to compare with published ones."""
 
@@ -135,8 +139,8 @@ def compare(
     compared = not NOT_COMPARED.intersection(remarks)
     for row in rows:
         ours = found.get(row["metric"]) if row["metric"] else None
-        if ours is not None and row["unit"] == "Mb/s":
-            ours /= 1e6
+        if ours is not None:
+            ours /= _TIMES.get(row["unit"], 1) if row["metric"].endswith("_ps") else _RATES.get(row["unit"], 1)
         reference = row["measured"] if row["measured"] is not None else row["predicted"]
         ratio = ours / reference if compared and ours is not None and reference else None
         table.append({**row, "ours": ours, "ratio": ratio, "remarks": list(remarks)})
