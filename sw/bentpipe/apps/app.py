@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-__all__ = ["ENDLESS", "Alarm", "Application", "Ends", "Fact", "Program", "Site", "Socket", "SocketPair"]
-
-ENDLESS: Final = 1 << 60
-"""As the number of octets to write: never ends."""
+__all__ = ["Alarm", "Application", "Ends", "Fact", "Program", "Site", "Socket", "SocketPair"]
 
 Fact = int | float | str
 """A figure that an application reports."""

@@ -15,6 +15,8 @@ CONNECTIONS: Final = ("each", "kept")
 """A connection for each request, as of HTTP/1.0, or one for each user, as of HTTP/1.1."""
 
 _HTTP_PORT: Final = 80
+_REQUEST: Final = 320
+"""Octets of a request where nothing is said of it."""
 
 
 @final
@@ -233,7 +235,7 @@ class Server(Program):
 def _make(given: Given) -> Http:
     v = given.values
     return Http(
-        v["request"],
+        v["request"] or Distribution("constant", _REQUEST),
         v["response"],
         v["think"],
         v["users"],
@@ -250,7 +252,7 @@ APPLICATION: Final = Kind(
     "users at the sink who think, ask the source for an object, and wait until it is there",
     (
         Setting("response", OCTETS, REQUIRED, "octets of a response", DRAWN, also=("itemsize",)),
-        Setting("request", OCTETS, Distribution("constant", 320), "octets of a request", DRAWN),
+        Setting("request", OCTETS, None, "octets of a request; 320 unless given", DRAWN),
         Setting("think", SPAN, None, "time before each request; without it there is none", DRAWN, unit="s"),
         Setting("users", TIMES.within(1, 10_000), 1, "who ask independently of each other"),
         Setting("requests", TIMES.within(1, 10**9), None, "how many, together", also=("repeats",), ends=True),

@@ -12,7 +12,7 @@ from bentpipe.apps.settings import Given, Kind, Problem, Report, Setting
 from bentpipe.ip.udp import datagram_octets
 from bentpipe_hdl.settings import SIZE, TIME
 
-__all__ = ["APPLICATIONS", "COMMON", "KEYS", "REPORTS", "check", "make"]
+__all__ = ["APPLICATIONS", "COMMON", "KEYS", "REPORTS", "check", "make", "reported"]
 
 COMMON: Final = (
     Setting("size", SIZE, None, "how much to send; without it the flow is endless", ends=True),
@@ -63,3 +63,9 @@ def check(name: str, given: Given) -> Problem:
 def make(name: str, given: Given) -> Application:
     """The application of one flow; its settings have been checked."""
     return APPLICATIONS[name].make(given)
+
+
+def reported(app: str) -> tuple[str, ...]:
+    """Those figures of what an application reports that are numbers."""
+    report = REPORTS.get(app)
+    return () if report is None else tuple(c.name for c in report.columns if c.name != report.label)

@@ -59,7 +59,8 @@ class Setting:
     of : Quantity or tuple of str
         Its unit and range, or the words that it may be.
     default : Any
-        In base units (octets, ps, b/s); None: none, the setting may be left out. :data:`REQUIRED`: it may not.
+        In base units (octets, ps, b/s); None: none, the setting may be left out. :data:`REQUIRED`: it may not. What is
+        drawn has one of these two.
     form : str
         "" for one value; :data:`BOUNDS`, :data:`DRAWN`, :data:`BLOCKS`.
     word, also : str, tuple of str
@@ -79,6 +80,10 @@ class Setting:
     also: tuple[str, ...] = ()
     unit: str = ""
     ends: bool = False
+
+    def __post_init__(self) -> None:
+        if self.form == DRAWN and self.default is not None and not self.required:
+            raise ValueError(f"{self.name}: what is drawn has no default, as a document can't show it")
 
     @property
     def required(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bentpipe.apps.app import ENDLESS, Application, Socket
+from bentpipe.apps.app import Application, Socket
 from bentpipe.apps.settings import OCTETS, Given, Kind, Problem, Setting, Test
 from bentpipe.ip.udp import UDP_OVERHEAD, datagram_octets
+from bentpipe.tcp.connection import ENDLESS
 
 __all__ = ["APPLICATION", "UDP_WRITE", "Ttcp"]
 

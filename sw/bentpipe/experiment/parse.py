@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.apps.registry import reported
 from bentpipe.experiment.captures import parse_capture
 from bentpipe.experiment.document import METRICS, Document, LossTable, RecordTable, defaults
 from bentpipe.experiment.flows import read_flows, read_traffic
@@ -16,7 +17,6 @@ from bentpipe.experiment.layout import Channels, directed_lines
 from bentpipe.experiment.network import read_network
 from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, PublishedRow, RecordSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
-from bentpipe.results.metrics import reported
 from bentpipe_hdl.words import nearest
 
 __all__ = ["parse_experiment"]

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from bentpipe.apps.registry import REPORTS
+from bentpipe.apps.registry import reported
 
-__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics", "most_deliverable", "reported"]
+__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics", "most_deliverable"]
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
@@ -58,12 +58,6 @@ def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     for flow in flows:
         found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found
-
-
-def reported(app: str) -> tuple[str, ...]:
-    """Those figures of what an application reports that are numbers."""
-    report = REPORTS.get(app)
-    return () if report is None else tuple(c.name for c in report.columns if c.name != report.label)
 
 
 def _overall(flows: Sequence[Mapping[str, Any]]) -> float:

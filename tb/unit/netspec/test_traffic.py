@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bentpipe.apps.draws import Distribution
 from bentpipe.apps.registry import APPLICATIONS, make
-from bentpipe.apps.settings import BOUNDS, Given
+from bentpipe.apps.settings import BOUNDS, DRAWN, Given
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load
@@ -207,6 +208,36 @@ disk_write = "8 Mb/s"
     assert ftp.settings == {"mode": "get", "block": 8192, "disk_read": None, "disk_write": 8_000_000}
 
 
+def test_what_is_drawn() -> None:
+    (web,) = read("""
+[[flow]]
+source = "a"
+sink = "b"
+app = "http"
+response = { distribution = "pareto", min = "2 kB", shape = 1.2, most = "1 MB" }
+think = ["10 ms", "30 ms"]
+""").flows
+    assert web.settings["response"] == Distribution("pareto", 2000, 1.2, 10**6)
+    assert web.settings["think"] == Distribution("uniform", 10 * MS, 30.0 * MS)
+    assert (web.settings["request"], web.settings["users"]) == (None, 1)
+    (said,) = script("""connection { own = a; peer = b
+        test = http(itemsize = pareto(min = 2 kB, shape = 1.2, most = 1 MB), think = 10 ms..30 ms) }""").flows
+    assert said.settings == web.settings
+
+
+def test_ping_brings_its_protocol() -> None:
+    (toml, first, second) = read("""
+[[flow]]
+source = "a"
+sink = "b"
+app = "ping"
+[traffic]
+netspec = "parallel { own = a; peer = b; window = 1 kB; connection p { test = ping(repeats = 3) } connection t { } }"
+""").flows
+    assert [flow.protocol for flow in (toml, first, second)] == ["udp", "udp", "tcp"]
+    assert first.settings["count"] == 3
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -233,6 +264,14 @@ disk_write = "8 Mb/s"
         ),
         ('protocol = "udp"\napp = "cbr"\nblock = 100\nperiod = 1\ntcp = { nagle = false }', "flow.0.tcp: goes with"),
         ("late = 3", "flow.0.late: ttcp has no such setting"),
+        ('app = "http"', "the key 'response' is missing"),
+        (
+            'app = "http"\nresponse = { distribution = "pareto", min = 9 }',
+            "flow.0.response: pareto needs min and shape",
+        ),
+        ('app = "http"\nresponse = "1 kB"\nsize = 5', "flow.0.size: http has no such setting"),
+        ('app = "ping"\nprotocol = "tcp"', "flow.0.protocol: ping runs over udp only"),
+        ('app = "ping"\noctets = 1473', "flow.0.octets: a request of 1473 octets does not fit into one datagram"),
     ],
 )
 def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
@@ -243,8 +282,9 @@ def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
 def test_the_table_names_what_the_applications_take() -> None:
     (variant,) = (a for a in PROTOCOLS["tcp"] if a.name == "variant")
     assert variant.choices == tuple(VARIANTS)
+    forms = {"": 100, BOUNDS: (100, 100), DRAWN: Distribution("constant", 100)}
     for kind in APPLICATIONS.values():
-        values = {s.name: s.choices[0] if s.choices else (1, 1) if s.form == BOUNDS else 1 for s in kind.settings}
+        values = {s.name: s.choices[0] if s.choices else forms[s.form] for s in kind.settings}
         assert make(kind.name, Given(kind.protocols[0], values, 1)).kind == kind.name
 
 
