@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Parameter", "applications", "experiments", "netspec", "parameters", "registers", "write_all"]
+__all__ = ["Parameter", "applications", "experiments", "netspec", "parameters", "registers", "tcp", "write_all"]
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -154,6 +154,39 @@ def applications() -> str:
     return "\n".join(parts)
 
 
+def tcp() -> dict[str, str]:
+    """The settings of TCP: a table each of those of all ends, of the variants, of the growths."""
+    from bentpipe.tcp.config import SETTINGS
+    from bentpipe.tcp.growth import GROWTHS
+    from bentpipe.tcp.recovery import VARIANTS
+    from bentpipe_hdl.units import format_size, format_time
+
+    def shown(setting: Any, value: Any) -> str:
+        if setting.kind == "time":
+            return format_time(value)
+        if setting.kind == "size":
+            return format_size(value)
+        return "" if value is None else f"`{str(value).lower() if setting.kind == 'flag' else value}`"
+
+    def row(setting: Any) -> tuple[str, str, str, str]:
+        kind = {"flag": "true or false", "count": f"number of {setting.unit}", "number": setting.unit or "number"}
+        what = _words(setting.choices) if setting.choices else kind.get(setting.kind, setting.kind)
+        if setting.kind in ("time", "size", "count", "number"):
+            what += f", {shown(setting, setting.low)} to {shown(setting, setting.high)}"
+        return f"`{setting.key}`", what, shown(setting, setting.default), setting.text.replace("``", "`")
+
+    head = ("key", "is", "default", "meaning")
+    own = {setting.name for kinds in (VARIANTS, GROWTHS) for kind in kinds.values() for setting in kind.settings}
+    parts = {"general": _table(head, (row(setting) for setting in SETTINGS if setting.name not in own))}
+    for name, kinds in (("variants", VARIANTS), ("growths", GROWTHS)):
+        parts[name] = "\n".join(
+            f"`{kind.name}`: {kind.text.replace('``', '`')}.\n"
+            + (f"\n{_table(head, map(row, kind.settings))}" if kind.settings else "")
+            for kind in kinds.values()
+        )
+    return parts
+
+
 def _words(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
@@ -205,3 +238,5 @@ def write_all(folder: Path) -> None:
     (folder / "applications.md").write_text(applications())
     for name, text in netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)
+    for name, text in tcp().items():
+        (folder / f"tcp-{name}.md").write_text(text)

@@ -47,6 +47,7 @@ class FlowReport:
     protocol: str
     app: str
     variant: str
+    growth: str
     source: str
     sink: str
     finished: bool
@@ -308,6 +309,7 @@ class Flow(Stage):
             protocol="tcp",
             app=self.application.kind,
             variant=self.configs[0].variant,
+            growth=self.configs[0].growth,
             source=self.sites[0].host.name,
             sink=self.sites[1].host.name,
             finished=self.finished,

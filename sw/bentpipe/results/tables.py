@@ -108,6 +108,8 @@ def _figure(value: float | str | None, unit: str) -> str:
 
 def _start(flow: dict[str, Any]) -> list[str]:
     kind = str(flow.get("variant") or flow.get("app", ""))
+    if flow.get("growth", "reno") != "reno":
+        kind += f", {flow['growth']}"
     return [f"{flow['name']} ({flow['source']} to {flow['sink']})", kind]
 
 

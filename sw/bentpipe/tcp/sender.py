@@ -251,10 +251,15 @@ class Sender:
 
     def _grow(self, ack: int) -> None:
         growth = self.growth
-        if growth.always or self.timers.pace != 0 or self.snd_max - self.snd_una + self.maxseg > growth.cwnd:
+        if growth.always or self._window_is_used():
             growth.on_ack(ack - self.snd_una, self.srtt_ps, self.timers.now)
         else:
             growth.on_unused(self.timers.now)
+
+    def _window_is_used(self) -> bool:
+        """The congestion window is what limits the sender: it has no room for a segment, or pacing fills it."""
+        cwnd = self.growth.cwnd
+        return cwnd <= self.snd_wnd and (self.timers.pace != 0 or self.snd_max - self.snd_una + self.maxseg > cwnd)
 
     def advance(self, ack: int) -> None:
         """``snd_una`` moves on to ``ack``, and with it all that counts from it.

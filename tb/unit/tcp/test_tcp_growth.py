@@ -266,6 +266,18 @@ def test_every_growth_goes_with_every_recovery(name: str, variant: str) -> None:
     assert report.retransmits >= 9
 
 
+@pytest.mark.parametrize(("name", "beyond"), [("cubic", False), ("hybla", False), ("reno", True)])
+def test_a_window_that_does_not_limit_the_sender_stays(name: str, beyond: bool) -> None:
+    """The receiver's window does; BSD's Reno grows all the same."""
+    pair = Pair(rate_bps=100_000_000, delay_ps=40 * MS)
+    tcp = TcpConfig(
+        growth=name, mss=MSS, send_buffer=90_000, receive_buffer=30_000, initial_ssthresh=5000, round_buffers=False
+    )
+    pair.run(pair.flow(tcp), 20)
+    largest = max(cwnd for _, cwnd in pair.recorder.samples["flow1.cwnd"])
+    assert largest > 60_000 if beyond else 30_000 <= largest < 33_000
+
+
 # ---- registration ----
 
 

@@ -25,7 +25,7 @@ class Cubic(Growth):
     """
 
     def __init__(self, config: TcpConfig) -> None:
-        super().__init__(False)
+        super().__init__(always=False)
         self.c: float = config.cubic_c
         self.beta: float = config.cubic_beta
         self.converges: bool = config.cubic_fast_convergence

@@ -27,7 +27,7 @@ class Hybla(Growth):
     """
 
     def __init__(self, config: TcpConfig) -> None:
-        super().__init__(False, config.hybla_pacing)
+        super().__init__(always=False, paces=config.hybla_pacing)
         self.rtt0: int = config.hybla_rtt0_ps
         self.rtt: int = 0  # the smallest smoothed round trip
         self.rho: float = 1.0

@@ -21,7 +21,7 @@ class Reno(Growth):
     """
 
     def __init__(self, config: TcpConfig) -> None:
-        super().__init__(True)
+        super().__init__(always=True)
         self.eighth: bool = config.habit_maxseg_eighth
 
     def on_ack(self, acked: int, rtt: int, now: int) -> None:
