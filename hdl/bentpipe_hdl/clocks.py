@@ -58,8 +58,10 @@ class Clocks:
         taken: list[tuple[str, SignalSet]] = []  # what registers and memories take
         for part in _parts(fragment):
             for domain, statements in part.statements.items():
-                for target, sources in _assignments(statements, SignalSet()):
+                for target, sources, conditions in _assignments(statements, SignalSet()):
                     for signal in target._lhs_signals():
+                        if signal in self._following and conditions:
+                            raise ClockError(f"{signal.name} settles only under a condition")
                         if domain == "comb" or signal in self._following:
                             self._sources[signal] = self._sources.get(signal, SignalSet()) | sources
                         elif signal not in self._held:
@@ -131,12 +133,12 @@ def _parts(fragment):
 
 
 def _assignments(statements, conditions):
-    """``(target, what it depends on)`` of each assignment."""
+    """``(target, all that it depends on, the conditions it is under)`` of each assignment."""
     for statement in statements:
         if isinstance(statement, Assign):
             # of the target what selects a part of it, but not itself
             chosen = statement.lhs._rhs_signals() - statement.lhs._lhs_signals()
-            yield statement.lhs, conditions | statement.rhs._rhs_signals() | chosen
+            yield statement.lhs, conditions | statement.rhs._rhs_signals() | chosen, conditions
         elif isinstance(statement, Switch):
             inner = conditions | statement.test._rhs_signals()
             for _, body, _ in statement.cases:

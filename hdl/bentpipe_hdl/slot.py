@@ -200,6 +200,26 @@ class Slot:
         always there, as its stages need the clocks before the strobe."""
         return self.m.If(strobe) if self.wide else nullcontext()
 
+    def turns(self, name, values):
+        """Narrow: one value after the other, for logic that all share. ``values`` are by clock: each is there in its
+        clock, the first in all others, too. What the logic makes of one is to be kept (:meth:`keep`) in time."""
+        shared = Signal.like(next(iter(values.values())), name=name)
+        for k, (clock, value) in enumerate(values.items()):
+            with self.m.If(self.clock(clock)) if k else nullcontext():
+                self.m.d.comb += shared.eq(value)
+            self.clocks.needs(value, clock, f"{name} in its turn")
+        self.clocks.holds(shared, 0)
+        return shared
+
+    def keep(self, value, at, name):
+        """Narrow: ``value`` as it is in clock ``at``, to the end of the tick."""
+        kept = Signal.like(value, name=name)
+        with self.m.If(self.clock(at)):
+            self.m.d.sync += kept.eq(value)
+        self.clocks.needs(value, at, f"what is kept as {name}")
+        self.clocks.holds(kept, at + 1)
+        return kept
+
     def settle(self, value, name):
         """A stage of the chain: a register on the narrow datapath, nothing on the wide."""
         if self.wide:

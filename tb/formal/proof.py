@@ -24,6 +24,7 @@ from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal, Value
+from amaranth.lib import wiring
 
 __all__ = ["Probe", "Proof", "Spec", "Witness"]
 
@@ -75,13 +76,28 @@ def _locals_of(function: Callable[[], Any], package: str) -> tuple[Any, dict[str
 
 
 class Probe:
-    """A component, elaborated, with its insides by the names that they have in the source:
-    ``probe["elaborate.due"]`` is the variable ``due`` of the method ``elaborate``."""
+    """A component, elaborated, and its parts; with its insides by the names that they have in the source:
+    ``probe["elaborate.due"]`` is the variable ``due`` of the method ``elaborate``.
+
+    Attributes
+    ----------
+    parts : dict
+        The component's own components, elaborated, by name.
+    """
 
     def __init__(self, component: Any):
         self.component = component
+        self.parts: dict[str, Any] = {}
         self.module: Module
-        self.module, self._locals = _locals_of(lambda: component.elaborate(None), "bentpipe_hdl")
+        self.module, self._locals = _locals_of(self._elaborate, "bentpipe_hdl")
+
+    def _elaborate(self) -> Module:
+        module = self.component.elaborate(None)
+        for name, (part, place) in module._named_submodules.items():
+            if isinstance(part, wiring.Component) and type(part).__module__.startswith("bentpipe_hdl"):
+                self.parts[name] = part
+                module._named_submodules[name] = (part.elaborate(None), place)
+        return module
 
     def __getitem__(self, name: str) -> Any:
         return self._locals[name]

@@ -46,8 +46,8 @@ def _switch():
     soonest, found = Const(NEVER, TIME_BITS), Const(0)
     near = []
     for p in range(node.ports):
-        tick = probe["elaborate.next_due"][p][FRACTION_BITS:]
-        busy = probe["elaborate.ring_read"][p] != probe["elaborate.ring_write"][p]
+        tick = probe.parts["port_clock"].next[p][FRACTION_BITS:]
+        busy = probe.parts["scheduler"].busy[p]
         soonest = Mux(busy & (~found | (tick - soonest)[TIME_BITS - 1]), tick, soonest)
         found = found | busy
         near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])

@@ -36,14 +36,14 @@ def _proof(*, vcs, cells, ports):
         probe = Probe(node)
     places = cells + vcs
 
-    def inside(name):
-        return probe[f"elaborate.{name}"]
-
-    occupancy, clearing, clear = inside("occupancy"), inside("clearing"), inside("clear")
-    links = [inside("links").read(Const(p, inside("cell_bits"))) for p in range(places)]
-    arrivals = [inside("arrival_words").read(Const(v, inside("vc_bits"))) for v in range(vcs)]
-    departures = [inside("departure_words").read(Const(v, inside("vc_bits"))) for v in range(vcs)]
-    rings = [inside("rings").read(Const(k, inside("vc_bits") + (ports - 1).bit_length())) for k in range(ports * vcs)]
+    capacity = probe["elaborate.capacity"]
+    buffer, context, scheduler = (probe.parts[name] for name in ("buffer", "context", "scheduler"))
+    vc_bits = (vcs - 1).bit_length()
+    occupancy, clearing, clear = buffer.occupancy, context.clearing, context.clear
+    links = [buffer.links.read(Const(p, buffer.place_bits)) for p in range(places)]
+    arrivals = [context.stores["arrival"].read(Const(v, vc_bits)) for v in range(vcs)]
+    departures = [context.stores["departure"].read(Const(v, vc_bits)) for v in range(vcs)]
+    rings = [scheduler.rounds.read(Const(k, vc_bits + (ports - 1).bit_length())) for k in range(ports * vcs)]
 
     spec = Spec(probe)
     spec.inputs += found
@@ -76,19 +76,19 @@ def _proof(*, vcs, cells, ports):
             )
         )
     # Free places: a list, and those never used yet
-    free_count, fresh = inside("free_count"), inside("fresh")
+    free_count, fresh = buffer.free_count, buffer.fresh
     unused = spec.value(cells - occupancy - free_count, "unused")
-    mask, _ = walk("free", inside("free_head"), free_count)
+    mask, _ = walk("free", buffer.free_head, free_count)
     masks += [mask, *(Mux(unused >= places - p, 1 << p, 0) for p in range(places))]
 
     # Rounds: the VCs with cells, each in one port's round, once
     counts, members = [], []
     for p in range(ports):
-        read, write = inside("ring_read")[p], inside("ring_write")[p]
+        read, write = scheduler.first[p], scheduler.end[p]
         count = spec.value((write - read)[: len(read)], f"round{p}")
         counts.append(count)
         for k in range(vcs):
-            at = Array(rings[p * vcs : (p + 1) * vcs])[(read + k)[: inside("vc_bits")]]
+            at = Array(rings[p * vcs : (p + 1) * vcs])[(read + k)[:vc_bits]]
             members.append(Mux(count > k, (1 << at)[:vcs], 0))
     queued = spec.value(Cat(length != 0 for length in lengths), "queued")
 
@@ -106,12 +106,13 @@ def _proof(*, vcs, cells, ports):
     spec.condition(
         "rounds",
         *(count <= vcs for count in counts),
+        *(scheduler.busy[p] == (count != 0) for p, count in enumerate(counts)),
         clearing | (_union(members) == queued),
         clearing | (_total(counts) == _total(queued[v] for v in range(vcs))),
     )
     spec.condition(
         "clearing",
-        inside("capacity") <= cells,
+        capacity <= cells,
         running | (occupancy == 0),
         running | (free_count == 0),
         running | (unused == cells),
@@ -120,14 +121,13 @@ def _proof(*, vcs, cells, ports):
     )
 
     # What follows for every single cell
-    enqueue, lost, stray, take = inside("enqueue"), inside("lost"), inside("stray"), inside("take")
-    dequeue, d_vc = inside("dequeue"), inside("d_vc")
-    spec.condition("counted", enqueue + lost + stray == take)
-    room = (occupancy < inside("capacity")) & (inside("length") < inside("policy").limit)
-    spec.condition("admitted", ~enqueue | room)
-    spec.condition("served", ~dequeue | queued.bit_select(d_vc, 1))
+    ingress, counters, admission = (probe.parts[name] for name in ("ingress", "counters", "admission"))
+    spec.condition("counted", buffer.enqueue + counters.lost + counters.stray == ingress.take)
+    room = (occupancy < capacity) & (admission.length < context.a_policy.limit)
+    spec.condition("admitted", ~buffer.enqueue | room)
+    spec.condition("served", ~buffer.dequeue | queued.bit_select(context.departing, 1))
     spec.condition("full", occupancy == cells)
-    policies = [inside("policies").read(Const(v, inside("vc_bits"))) for v in range(vcs)]
+    policies = [context.policies.read(Const(v, vc_bits)) for v in range(vcs)]
     spec.condition("ports", *(~policy.enabled | (policy.port < ports) for policy in policies))
     return Proof(f"switch_buffer_{vcs}_{cells}_{ports}", spec)
 

@@ -131,3 +131,13 @@ def test_a_value_used_too_early_is_refused(wrong, message):
 def test_the_latest_clocks_that_do():
     Chain(NARROW, second=7).elaborate(None)
     Chain(NARROW, first=1, commit=12, twice=True).elaborate(None)
+
+
+def test_a_stage_under_a_condition_is_refused():
+    m = Module()
+    time = TimeSignature().create()
+    slot = Slot(m, time, NARROW)
+    with m.If(time.now[0]):
+        slot.settle(time.now[1], "staged")
+    with pytest.raises(ClockError, match="staged settles only under a condition"):
+        slot.checked(m)

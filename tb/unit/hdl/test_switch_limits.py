@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.switch.switch import CATCH_UP
+from bentpipe_hdl.switch.port_clock import CATCH_UP
 from models.aal5 import segment
 from models.cell import Cell, Header
 from models.switch import Drop, Vc

@@ -1,0 +1,234 @@
+"""Which cells are queued: stages that each may object to one, and the discipline of frames around them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..slot import Slot
+from .context import Policy, VcField
+from .control import REASON_BITS, REASONS
+
+__all__ = ["Admission", "Arriving", "ClpThreshold", "EarlyPacketDiscard", "FullBuffer", "Judgement", "Stage"]
+
+FULL, PPD = REASONS.index("full"), REASONS.index("ppd")
+
+FRAME = VcField("frame", data.StructLayout({"inside": 1, "refused": 1, "cut": 1, "why": REASON_BITS}), "state")
+"""Where a VC is in its frame: inside of one, of which all is refused (and why), or the rest is cut."""
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """What a stage sees of the cell that comes.
+
+    Members
+    -------
+    vc : Value
+    clp, pti : Value
+    user, last : Value
+        A user cell (PTI below 4), which ends its frame.
+    starts : Value
+        It is the first of a frame of a VC with PPD or EPD: with it the whole frame is refused.
+    decides : Value
+        It ``starts`` a frame, or stands for itself.
+    policy : Policy
+        Of its VC.
+    length, occupancy : Value
+        Cells in the VC's queue and in the buffer, before it.
+    state, new_state : data.View
+        The stage's own fields of the VC, and what becomes of them if the cell's VC is known (they keep their values
+        unless assigned).
+    """
+
+    vc: Value
+    clp: Value
+    pti: Value
+    user: Value
+    last: Value
+    starts: Value
+    decides: Value
+    policy: Any
+    length: Value
+    occupancy: Value
+    state: Any
+    new_state: Any
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a stage says of a cell: whether it is to be dropped, and if it isn't, whether its CLP bit (``tag``) or its
+    EFCI bit (``efci``, of user cells) is to be set. None: never."""
+
+    drop: Value | None = None
+    tag: Value | None = None
+    efci: Value | None = None
+
+
+class Stage:
+    """A stage of the admission.
+
+    Members
+    -------
+    reason : str
+        Why it drops, of :data:`~.control.REASONS`.
+    fields : tuple of VcField
+        What it keeps for each VC, written as "state".
+    """
+
+    reason: str
+    fields: tuple[VcField, ...] = ()
+
+    def judge(self, m: Module, slot: Slot, cell: Arriving) -> Judgement:
+        """Build the stage. What it looks up besides, it reads from stores of its own: ``slot.store(…).read(cell.vc,
+        at=ARRIVAL, to=…)``."""
+        raise NotImplementedError
+
+
+class EarlyPacketDiscard(Stage):
+    """Refuses a frame when the queue is at its threshold or above; the queue is the VC's or the whole buffer."""
+
+    reason = "epd"
+
+    def __init__(self, threshold: Value):
+        self._threshold = threshold
+
+    def judge(self, m, slot, cell):
+        policy = cell.policy
+        queue, limit, above = Signal.like(cell.length, name="epd_queue"), Signal(16, name="epd_limit"), Signal()
+        m.d.comb += [
+            queue.eq(Mux(policy.epd_own, cell.length, cell.occupancy)),
+            limit.eq(Mux(policy.epd_own, policy.epd_threshold, self._threshold)),
+            above.eq(slot.settle(queue >= limit, "epd_held")),
+        ]
+        return Judgement(cell.starts & policy.epd & above)
+
+
+class FullBuffer(Stage):
+    """Drops what has no place in the buffer, or in its VC's share of it."""
+
+    reason = "full"
+
+    def __init__(self, capacity: Value):
+        self._capacity = capacity
+
+    def judge(self, m, slot, cell):
+        return Judgement(
+            slot.settle((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
+        )
+
+
+class ClpThreshold(Stage):
+    """Drops cells with CLP=1, or whole frames that begin with one, when the buffer is at its threshold or above."""
+
+    reason = "clp"
+
+    def __init__(self, threshold: Value):
+        self._threshold = threshold
+
+    def judge(self, m, slot, cell):
+        return Judgement(cell.decides & cell.clp & slot.settle(cell.occupancy >= self._threshold, "clp_held"))
+
+
+class Admission(wiring.Component):
+    """Decides about the cell of a tick.
+
+    The first stage that objects gives the reason. For user cells of a VC with PPD or EPD frames count: what is dropped
+    as a frame's first cell takes the whole frame with it (a full buffer: with PPD). Once a later cell is dropped, PPD
+    drops the rest of the frame but its last cell, which is let through if there is room; if even that is lost, the
+    following frame is dropped too up to its last cell, so that no receiver joins two half frames to one. OAM and RM
+    cells touch no frame state. Where a VC is in its frame is kept whatever its policy.
+
+    Members
+    -------
+    arrives, vc, clp, pti, policy, length, occupancy, state : In
+        The cell, its VC's policy and state. While ``arrives`` is low, all outputs are 0 on the wide datapath.
+    drop, reason : Out
+    new_state : Out
+    new_clp, new_pti : Out
+        As the cell is queued.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int, count_bits: int, state: data.StructLayout, stages: Sequence[Stage]):
+        self._slot, self._stages = slot, tuple(stages)
+        super().__init__(
+            {
+                "arrives": In(1),
+                "vc": In(range(vcs)),
+                "clp": In(1),
+                "pti": In(3),
+                "policy": In(Policy),
+                "length": In(count_bits),
+                "occupancy": In(count_bits),
+                "state": In(state),
+                "drop": Out(1),
+                "reason": Out(REASON_BITS),
+                "new_state": Out(state),
+                "new_clp": Out(1),
+                "new_pti": Out(3),
+            }
+        )
+
+    @staticmethod
+    def fields(stages: Sequence[Stage]) -> tuple[VcField, ...]:
+        """What these stages and the frames keep of each VC."""
+        return (FRAME, *(field for stage in stages for field in stage.fields))
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        policy, frame, new_frame = self.policy, self.state.frame, self.new_state.frame
+        user, last, framed, starts = (Signal(name=name) for name in ("user", "last", "framed", "starts"))
+        objects, objector = Signal(), Signal(REASON_BITS)
+        with slot.only(self.arrives):
+            m.d.comb += [
+                user.eq(~self.pti[2]),
+                last.eq(self.pti[0]),
+                framed.eq(user & (policy.ppd | policy.epd)),
+                starts.eq(framed & ~frame.inside),
+                self.new_state.eq(self.state),
+                self.new_clp.eq(self.clp),
+                self.new_pti.eq(self.pti),
+            ]
+            drops = []
+            for stage in self._stages:
+                judgement = stage.judge(m, slot, self._cell(user, last, starts, ~framed | starts))
+                if judgement.drop is not None:
+                    drops.append((judgement.drop, REASONS.index(stage.reason)))
+                if judgement.tag is not None:
+                    with m.If(judgement.tag):
+                        m.d.comb += self.new_clp.eq(1)
+                if judgement.efci is not None:
+                    with m.If(judgement.efci & user):
+                        m.d.comb += self.new_pti[1].eq(1)
+            for k, (drop, reason) in enumerate(drops):
+                with m.Elif(drop) if k else m.If(drop):
+                    m.d.comb += [objects.eq(1), objector.eq(reason)]
+
+            with m.If(framed & frame.inside & (frame.refused | (frame.cut & ~last))):
+                m.d.comb += [self.drop.eq(1), self.reason.eq(Mux(frame.refused, frame.why, PPD))]
+            with m.Elif(objects):
+                m.d.comb += [self.drop.eq(1), self.reason.eq(objector)]
+
+            with m.If(user & (~framed | starts)):
+                m.d.comb += [new_frame.inside.eq(~last), new_frame.refused.eq(0), new_frame.cut.eq(0)]
+                with m.If(starts & objects):
+                    m.d.comb += [
+                        new_frame.refused.eq(~last & (policy.ppd | (objector != FULL))),
+                        new_frame.why.eq(Mux(objector == FULL, PPD, objector)),
+                    ]
+            with m.Elif(framed & last):
+                # A frame's last cell goes through if there is room; if not, what follows is still this frame
+                lost = ~frame.refused & objects & policy.ppd
+                m.d.comb += [new_frame.inside.eq(lost), new_frame.refused.eq(0), new_frame.cut.eq(lost)]
+            with m.Elif(framed & ~frame.refused & objects):
+                m.d.comb += new_frame.cut.eq(frame.cut | policy.ppd)
+        return m
+
+    def _cell(self, user, last, starts, decides):
+        return Arriving(
+            self.vc, self.clp, self.pti, user, last, starts, decides, self.policy, self.length, self.occupancy,
+            self.state, self.new_state,
+        )  # fmt: skip

@@ -1,0 +1,81 @@
+"""Cells that were not queued, counted by VC and reason, or by port."""
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..slot import Slot
+from .control import REASON_BITS
+
+__all__ = ["Counters"]
+
+COUNT = 9
+"""Narrow: the clock in which a count is read, to be written with the commit."""
+
+
+class Counters(wiring.Component):
+    """Counters of drops. All wrap at 2**32.
+
+    Members
+    -------
+    clearing, clear : In
+        After reset: entry ``clear`` of a table is to be cleared.
+    lost, vc, reason : In
+        A cell of this VC is dropped now.
+    stray, port, hec_error : In
+        A cell is dropped that no known VC has, or that has a bad HEC.
+    flushed : In
+        A cell leaves the buffer without being sent.
+    dropped_index, unknown_port, hec_port : In, dropped, unknown, hec : Out
+        Software reads: by ``vc << REASON_BITS | reason``, by port; a clock later on the narrow datapath.
+    flushes : Out
+        Cells that left without being sent.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+        self._slot, self._vcs, self._ports = slot, vcs, ports
+        self.entries = vcs << REASON_BITS
+        port, index = range(ports), range(self.entries)
+        super().__init__(
+            {
+                "clearing": In(1),
+                "clear": In(index),
+                "lost": In(1),
+                "vc": In(range(vcs)),
+                "reason": In(REASON_BITS),
+                "stray": In(1),
+                "port": In(port),
+                "hec_error": In(1),
+                "flushed": In(1),
+                "dropped_index": In(index),
+                "dropped": Out(32),
+                "unknown_port": In(port),
+                "unknown": Out(32),
+                "hec_port": In(port),
+                "hec": Out(32),
+                "flushes": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        drops = slot.store("drops", 32, self.entries, block=True)
+        index = Signal(range(self.entries))
+        m.d.comb += index.eq(Cat(self.reason, self.vc))
+        dropped = drops.read(index, at=COUNT, to="dropped_before")
+        drops.write(index, dropped + 1, self.lost, clear=(self.clearing, self.clear, 0))
+        m.d.comb += self.dropped.eq(drops.peek(self.dropped_index))
+
+        strays = slot.store("strays", 32, 2 * self._ports, block=True)
+        stray = Signal(range(2 * self._ports))
+        m.d.comb += stray.eq(Cat(self.hec_error, self.port[: (self._ports - 1).bit_length()]))
+        strayed = strays.read(stray, at=COUNT, to="strayed_before")
+        strays.write(stray, strayed + 1, self.stray)
+        m.d.comb += [
+            self.unknown.eq(strays.peek(Cat(Const(0, 1), self.unknown_port))),
+            self.hec.eq(strays.peek(Cat(Const(1, 1), self.hec_port))),
+        ]
+        with m.If(self.flushed):
+            m.d.sync += self.flushes.eq(self.flushes + 1)
+        return m

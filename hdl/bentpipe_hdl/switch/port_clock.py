@@ -1,0 +1,179 @@
+"""When each port may send, and whose turn it is."""
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..cell import FRACTION_BITS, NEVER, TIME_BITS
+from ..slot import Slot
+
+__all__ = ["CATCH_UP", "PortClock"]
+
+CATCH_UP = 64
+"""Most ticks that a port, held up by the others, is behind its clock and makes up for."""
+
+DUE_BITS = TIME_BITS + FRACTION_BITS
+PERIOD_BITS = 24 + FRACTION_BITS
+
+SERVED, JOINED, REJOINED = 3, 9, 10
+"""Narrow: the clocks in which the port that sends, that which a VC joins, and that which the sending VC joins again
+have their turn in the one arithmetic for all."""
+
+COMMIT = REJOINED + 1
+"""Narrow: the clock of the commit."""
+
+
+def _before(a, b):
+    """Tick ``a`` is before tick ``b``, as long as they are less than half the range of the time apart."""
+    return (a - b)[TIME_BITS - 1]
+
+
+class PortClock(wiring.Component):
+    """The ports' own clocks: each may send a cell when ``now >= next``, and then ``next += period``.
+
+    Of several ports that may, the first behind the one that sent last is served. One that has to wait makes up for at
+    most ``CATCH_UP`` ticks. When a port's round begins, ``next`` becomes ``now + delay`` unless it is later. Times are
+    compared modulo half their range.
+
+    On the narrow datapath one arithmetic does it for all ports, one after the other, and ``due`` tells only whether
+    any port has cells.
+
+    Members
+    -------
+    now, delay, period0, period1 … : In
+        The present tick, and the settings: ticks, ticks with 16 fraction bits.
+    busy : In
+        A bit a port: it has cells.
+    serve, port : Out
+        A port sends now, and which. Narrow: ``port`` is there from clock 2 on.
+    may_serve : Out
+        One will in this tick. Narrow: from clock 1 on.
+    flushes : In
+        The cell leaves without being sent, and the port's clock stays.
+    changes, begins, still_busy, join_port, rejoin_port : In
+        From the scheduler: what happens to the rounds now.
+    due : Out
+        The first tick in which a port may send, or ``NEVER``.
+    """
+
+    def __init__(self, slot: Slot, *, ports: int):
+        self._slot, self._ports = slot, ports
+        port = range(max(ports, 2))
+        super().__init__(
+            {
+                "now": In(TIME_BITS),
+                "delay": In(24),
+                "period": In(PERIOD_BITS).array(ports),
+                "busy": In(ports),
+                "serve": Out(1),
+                "may_serve": Out(1),
+                "port": Out(port),
+                "flushes": In(1),
+                "join_port": In(port),
+                "rejoin_port": In(port),
+                "changes": In(1),
+                "begins": In(ports),
+                "still_busy": In(ports),
+                "due": Out(TIME_BITS, init=NEVER),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot, ports, now = self._slot.within(m), self._ports, self.now
+        self.next = next_ = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
+        ready, first_ready = Signal(ports), Signal(ports)
+        with slot.only(~_before(now, self.due)):
+            for p in range(ports):
+                may = slot.settle(self.busy[p] & ~_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
+                m.d.comb += ready[p].eq(may)
+        behind = Signal(ports)  # the ports behind the one that sent last
+        m.d.comb += first_ready.eq(Mux((ready & behind).any(), ready & behind, ready))
+        port = Signal.like(self.port)
+        for p in reversed(range(ports)):
+            with m.If(first_ready[p]):
+                m.d.comb += port.eq(p)
+        m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(ready.any())]
+        with m.If(slot.commit), m.If(ready.any()):
+            m.d.comb += self.serve.eq(1)
+            m.d.sync += behind.eq((((1 << ports) - 2) << self.port)[:ports])
+        (self._wide if slot.wide else self._narrow)(m, slot)
+        return m
+
+    def _wide(self, m, slot):
+        now, next_, period = self.now, self.next, Array(self.period)
+        earliest, after = Signal(TIME_BITS), Signal(DUE_BITS)
+        m.d.comb += earliest.eq(now + self.delay)
+        late = (now - next_[self.port][FRACTION_BITS:])[:TIME_BITS] > CATCH_UP
+        base = Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), next_[self.port])
+        m.d.comb += after.eq(Mux(self.flushes, next_[self.port], base + period[self.port]))
+        times = []
+        for p in range(self._ports):
+            new, serves = Signal(DUE_BITS, name=f"new_next{p}"), Signal(name=f"serves{p}")
+            m.d.comb += new.eq(next_[p])
+            with m.If(self.serve), m.If(self.port == p):
+                m.d.comb += [serves.eq(1), new.eq(after)]
+            with m.If(self.begins[p]):
+                was = Mux(serves, after, next_[p])
+                # An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped
+                ahead = Signal(TIME_BITS, name=f"ahead{p}")
+                m.d.comb += ahead.eq(was[FRACTION_BITS:] - now)
+                with m.If((ahead < self.delay) | (ahead > self.period[p][FRACTION_BITS:] + 1)):
+                    m.d.comb += new.eq(_ticks(earliest))
+            with m.If(slot.commit), m.If(serves | self.begins[p]):
+                m.d.sync += next_[p].eq(new)
+            times.append(new[FRACTION_BITS:])
+        with m.If(slot.commit), m.If(self.changes):
+            m.d.sync += self.due.eq(_minimum(m, self.still_busy, times))
+
+    def _narrow(self, m, slot):
+        now, next_, period = self.now, self.next, Array(self.period)
+        after = Signal(DUE_BITS)
+        turn = slot.turns("port_turn", {SERVED: self.port, JOINED: self.join_port, REJOINED: self.rejoin_port})
+        whole, alive = Signal(DUE_BITS), Signal()
+        m.d.comb += [whole.eq(next_[turn]), alive.eq(self.may_serve & ~self.flushes & (self.join_port == self.port))]
+        # When a VC joins the port that sends, its clock is as it will be then
+        there = slot.settle(slot.turns("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn")
+        its_period = slot.settle(period[turn], "period_of_turn")
+        # An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped
+        ahead = Signal(TIME_BITS)
+        m.d.comb += ahead.eq(there[FRACTION_BITS:] - now)
+        early = slot.settle((ahead < self.delay) | (ahead > its_period[FRACTION_BITS:] + 1), "early")
+        early_before = slot.settle(early, "early_before")
+        catches_up = ahead[CATCH_UP.bit_length() - 1 :].all() | (ahead == 0)  # of a port that may send
+        late = slot.settle(~catches_up, "late")
+        base = slot.settle(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
+        m.d.comb += after.eq(slot.keep(base + its_period, JOINED - 1, "after"))
+        earliest = slot.settle((now + self.delay)[:TIME_BITS], "earliest")
+        begun = slot.settle(self.begins, "begun")
+
+        # First that of the port which sends is written, then those of the ports whose rounds begin
+        served, begin = Signal(self._ports), Signal(self._ports)
+        for p in range(self._ports):
+            m.d.comb += [
+                served[p].eq(self.serve & ~self.flushes & (self.port == p)),
+                begin[p].eq(begun[p] & Mux(self.join_port == p, early_before, early)),
+            ]
+        new = slot.turns("new_next", {COMMIT: after, COMMIT + 1: _ticks(earliest)})
+        writes = slot.turns("writes", {COMMIT: served, COMMIT + 1: begin})
+        for p in range(self._ports):
+            with m.If(writes[p]):
+                m.d.sync += next_[p].eq(new)
+        m.d.comb += self.due.eq(Mux(self.busy.any(), now, NEVER))
+
+
+def _ticks(whole):
+    """A time in ticks as one with fraction bits."""
+    return Cat(Const(0, FRACTION_BITS), whole)
+
+
+def _minimum(m, busy, times):
+    """The earliest of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
+    best, found = Const(NEVER, TIME_BITS), Const(0)
+    for p, (b, t) in enumerate(zip(busy, times, strict=True)):
+        chosen = Signal(TIME_BITS, name=f"soonest{p}")
+        m.d.comb += chosen.eq(best)
+        with m.If(b & (~found | _before(t, best))):
+            m.d.comb += chosen.eq(t)
+        best, found = chosen, found | b
+    return best
