@@ -1,0 +1,204 @@
+"""Parts of the switch by themselves, on both datapaths."""
+
+import pytest
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In
+from amaranth.sim import Simulator
+
+from bentpipe_hdl.cell import CLOCKS_A_TICK, TimeSignature
+from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.switch.admission import Admission, FullBuffer, Judgement, Stage
+from bentpipe_hdl.switch.context import DEPARTURE, VcField
+from bentpipe_hdl.switch.control import REASONS
+from bentpipe_hdl.switch.counters import Counters
+from bentpipe_hdl.switch.port_clock import COMMIT, PortClock
+from bentpipe_hdl.switch.scheduler import RoundRobin
+from unit.hdl.bench import WIDTHS
+
+
+class Whole(Elaboratable):
+    """A part with the slot that it works in."""
+
+    def __init__(self, width, make):
+        self.m = Module()
+        self.time = TimeSignature().create()
+        self.slot = Slot(self.m, self.time, width, commit=COMMIT)
+        self.part = self.m.submodules.part = make(self.slot)
+        self.m.d.sync += Signal(name="clocked").eq(1)  # a part may have no registers
+        for name in ("lost", "stray", "join", "serve", "rejoin", "begins", "changes"):  # which come with the commit
+            if name in self.part.signature.members and self.part.signature.members[name].flow is In:
+                self.slot.clocks.strobe(getattr(self.part, name), COMMIT)
+
+    def elaborate(self, platform):
+        return self.slot.checked(self.m)
+
+
+class Ticks:
+    """Lets ticks pass."""
+
+    def __init__(self, ctx, whole):
+        self.ctx, self.whole, self.now = ctx, whole, 0
+
+    async def tick(self, look=None, **strobes):
+        """A tick. In the clock at whose end it commits, the part's ``strobes`` have these values (and 0 otherwise), and
+        what ``look`` gives is returned."""
+        ctx, whole, part = self.ctx, self.whole, self.whole.part
+        ctx.set(whole.time.now, self.now)
+        if isinstance(part, PortClock):
+            ctx.set(part.now, self.now)
+        ctx.set(whole.time.tick, 1)
+        found = None
+        for clock in range(1 if whole.slot.wide else CLOCKS_A_TICK):
+            commits = whole.slot.wide or clock == COMMIT
+            for name, value in strobes.items():
+                ctx.set(getattr(part, name), value if commits else 0)
+            if look and commits:
+                await ctx.delay(1e-7)
+                found = look()
+            await ctx.tick()
+            ctx.set(whole.time.tick, 0)
+        for name in strobes:
+            ctx.set(getattr(part, name), 0)
+        self.now += 1
+        return found
+
+
+def run(width, make, test):
+    whole = Whole(width, make)
+
+    async def bench(ctx):
+        await test(ctx, whole.part, Ticks(ctx, whole))
+
+    simulator = Simulator(whole)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+# Admission
+
+
+class EveryOther(Stage):
+    """Tags every other cell of a VC from two queued on, tells of congestion from three on, and drops from four on."""
+
+    reason = "clp"
+    fields = (VcField("odd", 1, "state"),)
+
+    def judge(self, m, slot, cell):
+        m.d.comb += cell.new_state.odd.eq(~cell.state.odd)
+        return Judgement(cell.length >= 4, tag=(cell.length >= 2) & cell.state.odd, efci=cell.length >= 3)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_stage_drops_tags_and_tells_of_congestion_with_a_state_of_its_own(width):
+    stages = FullBuffer(Signal(4, init=8)), EveryOther()
+    state = data.StructLayout({field.name: field.shape for field in Admission.fields(stages)})
+
+    async def test(ctx, part, ticks):
+        ctx.set(part.arrives, 1)
+        ctx.set(part.policy.limit, 6)
+        for length, odd, pti, expected in (
+            (1, 1, 0, (0, 0, 0, 0)),
+            (2, 0, 0, (0, 0, 0, 0)),
+            (2, 1, 0, (0, 0, 1, 0)),
+            (3, 1, 0, (0, 0, 1, 0b010)),
+            (3, 0, 5, (0, 0, 0, 5)),  # of an OAM cell the bits mean something else
+            (4, 0, 1, (1, REASONS.index("clp"), 0, 0b011)),
+            (6, 0, 0, (1, REASONS.index("full"), 0, 0b010)),  # the first stage that objects gives the reason
+        ):
+            ctx.set(part.length, length)
+            ctx.set(part.state.odd, odd)
+            ctx.set(part.pti, pti)
+            outputs = part.drop, part.reason, part.new_clp, part.new_pti, part.new_state.odd
+            found = await ticks.tick(lambda outputs=outputs: tuple(ctx.get(output) for output in outputs))
+            drop, reason, clp, new_pti = expected
+            assert found[:1] + found[2:] == (drop, clp, new_pti, 1 - odd)
+            assert not drop or found[1] == reason
+
+    run(width, lambda slot: Admission(slot, vcs=4, count_bits=4, state=state, stages=stages), test)
+
+
+# Scheduler and port clocks
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_round_is_served_in_the_order_of_joining(width):
+    async def test(ctx, part, ticks):
+        served = []
+        ctx.set(part.port, 1)
+        ctx.set(part.rejoin_port, 1)
+        ctx.set(part.join_port, 1)
+
+        async def tick(join=None, **strobes):
+            ctx.set(part.join_vc, join or 0)
+            vc = await ticks.tick(lambda: ctx.get(part.vc), join=join is not None, **strobes)
+            if strobes:
+                served.append(vc)
+
+        for vc in (3, 1, 2):
+            await tick(vc)
+        assert ctx.get(part.busy) == 0b10
+        await tick(serve=1, rejoin=1)
+        await tick(join=0, serve=1, rejoin=1)  # 0 goes before the one that joins again
+        for _ in range(4):
+            await tick(serve=1, rejoin=0)
+        assert served == [3, 1, 2, 3, 0, 1]
+        assert ctx.get(part.busy) == 0
+
+    run(width, lambda slot: RoundRobin(slot, vcs=4, ports=2, at=DEPARTURE - 2), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_port_that_always_has_cells_keeps_its_period(width):
+    async def test(ctx, part, ticks):
+        ctx.set(part.period[0], round(2.5 * 65536))
+        ctx.set(part.period[1], 4 * 65536)
+        ctx.set(part.delay, 3)
+        ctx.set(part.still_busy, 0b11)
+        await ticks.tick(changes=1, begins=0b11)  # both begin: no cell before three ticks from now on
+        ctx.set(part.busy, 0b11)
+        sent = []
+        for _ in range(40):
+            now = ticks.now
+            serves, port = await ticks.tick(lambda: (ctx.get(part.serve), ctx.get(part.port)), changes=1)
+            if serves:
+                sent.append((now, port))
+        for p, period in enumerate((2.5, 4)):
+            found = [now for now, port in sent if port == p]
+            due = [int(3 + period * k) for k in range(len(found))]
+            assert len(found) >= 37 // period
+            assert all(0 <= now - tick <= 1 for now, tick in zip(found, due, strict=True))  # the other port's turn
+
+    run(width, lambda slot: PortClock(slot, ports=2), test)
+
+
+# Counters
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_drops_are_counted_by_vc_and_reason(width):
+    async def test(ctx, part, ticks):
+        for vc, reason in ((1, 0), (1, 2), (3, 0), (1, 2)):
+            ctx.set(part.vc, vc)
+            ctx.set(part.reason, reason)
+            await ticks.tick(lost=1)
+        for port, bad in ((1, 0), (0, 1), (1, 0)):
+            ctx.set(part.port, port)
+            ctx.set(part.hec_error, bad)
+            await ticks.tick(stray=1)
+        found = {}
+        for index in range(16):
+            ctx.set(part.dropped_index, index)
+            await ctx.tick()
+            found[index >> 2, index & 3] = ctx.get(part.dropped)
+        assert {at: count for at, count in found.items() if count} == {(1, 0): 1, (1, 2): 2, (3, 0): 1}
+        found = []
+        for port in range(2):
+            ctx.set(part.unknown_port, port)
+            ctx.set(part.hec_port, port)
+            await ctx.tick()
+            found.append((ctx.get(part.unknown), ctx.get(part.hec)))
+        assert found == [(0, 1), (2, 0)]
+
+    run(width, lambda slot: Counters(slot, vcs=4, ports=2), test)
