@@ -44,17 +44,19 @@ def _switch():
     _quiet(spec, probe)
     now = node.time.now
     soonest, found = Const(NEVER, TIME_BITS), Const(0)
-    near = []
+    near, punctual = [], []
     for p in range(node.ports):
         tick = probe.parts["port_clock"].next[p][FRACTION_BITS:]
         busy = probe.parts["scheduler"].busy[p]
         soonest = Mux(busy & (~found | (tick - soonest)[TIME_BITS - 1]), tick, soonest)
         found = found | busy
         near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
+        punctual.append(~busy | (now - tick)[TIME_BITS - 1] | ~(now - node.status.due)[TIME_BITS - 1])
     spec.condition("invariant", node.status.due == soonest)
     # Times are compared modulo half their range, and a busy port's next is less than a quarter of it from now
     spec.condition("near", *near)
     spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])
+    spec.condition("punctual", *punctual)
     pulses = _pulses(spec, node.o.valid, node.drop)
     return Proof("idle_switch", spec), pulses
 
@@ -140,10 +142,12 @@ def _check(proof, pulses, *environment):
 def test_switch():
     proof, pulses = _switch()
     _check(proof, pulses, "near")
-    # The invariant is needed, and so is each of the conditions
-    for missing in ("quiet", "early", "invariant", "idle", "near"):
+    # Each of the conditions is needed. Before the due tick no port sends: that keeps none from sending which may
+    for missing in ("quiet", "early", "idle"):
         given = {"quiet", "idle", "early", "invariant", "near"} - {missing}
         assert proof.changes_nothing(*given, but=pulses) is not None, missing
+    assert proof.follows("punctual", given=["invariant", "near"]) is None
+    assert proof.follows("punctual", given=["near"]) is not None
 
 
 def test_nic():

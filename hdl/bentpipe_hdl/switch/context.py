@@ -137,12 +137,11 @@ class VcContext(wiring.Component):
         with m.If(clearing):
             m.d.sync += count.eq(count + 1)
 
-        def store(name, shape):
-            return slot.store(name, shape, self._vcs, block=True)
-
-        self.stores = rows = {row: store(f"{row}_rows", layout) for row, layout in self.rows.items()}
-        self.policies = policies = store("policies", Policy)
-        headers = store("headers", Header)
+        self.stores = rows = {
+            row: slot.store(f"{row}_rows", layout, self._vcs, block=row != "state") for row, layout in self.rows.items()
+        }
+        self.policies = policies = slot.store("policies", Policy, self._vcs)
+        headers = slot.store("headers", Header, self._vcs, block=True)
 
         with slot.only(self.arrives):
             for row, words in rows.items():

@@ -67,7 +67,7 @@ class Counters(wiring.Component):
         drops.write(index, dropped + 1, self.lost, clear=(self.clearing, self.clear, 0))
         m.d.comb += self.dropped.eq(drops.peek(self.dropped_index))
 
-        strays = slot.store("strays", 32, 2 * self._ports, block=True)
+        strays = slot.store("strays", 32, 2 * self._ports)
         stray = Signal(range(2 * self._ports))
         m.d.comb += stray.eq(Cat(self.hec_error, self.port[: (self._ports - 1).bit_length()]))
         strayed = strays.read(stray, at=COUNT, to="strayed_before")
