@@ -34,7 +34,7 @@ def _early(spec, node):
 
 def _pulses(spec, *outputs):
     spec.condition("fallen", *(output == 0 for output in outputs))
-    return "|".join(rf"(dut\.)?{output.name}" for output in outputs)
+    return "|".join(rf"(\w+\.)*{output.name}" for output in outputs)
 
 
 def _switch():
