@@ -46,11 +46,12 @@ class Lookup:
             self._tables.append(table)
 
     def find(self, header, port):
-        """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath two clocks later."""
+        """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath three clocks later."""
         m = self._m
         nni = self._nni.bit_select(port, 1)
         key = Signal(self._layout["key"].shape, name="lookup_key")
         m.d.comb += key.eq(Cat(header.vci, header.vpi, Mux(nni, header.gfc, 0), port))
+        key = self._slot.settle(key, "lookup_key_held")
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
             at = self._slot.settle((key * multiplier)[KEY_BITS - self._bits : KEY_BITS], f"lookup_at{k}")
