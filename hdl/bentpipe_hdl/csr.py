@@ -179,6 +179,15 @@ class CsrMap:
         bits = max(1, register.index_bits)
         self._read.append((self._in_table(register, bits), read(self._addr[:bits])))
 
+    def counts(self, name, index, value):
+        """A table that is read through a part's ports: ``index`` goes in, and the word at it comes as ``value``."""
+
+        def read(at):
+            self._m.d.comb += index.eq(at)
+            return value
+
+        self.counters(name, read)
+
     def finish(self):
         """Build the read path, and settings that no part took; call after the last register."""
         for register in self._map.registers:

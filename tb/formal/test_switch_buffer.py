@@ -121,8 +121,8 @@ def _proof(*, vcs, cells, ports):
     )
 
     # What follows for every single cell
-    ingress, counters, admission = (probe.parts[name] for name in ("ingress", "counters", "admission"))
-    spec.condition("counted", buffer.enqueue + counters.lost + counters.stray == ingress.take)
+    counters, admission = probe.parts["counters"], probe.parts["admission"]
+    spec.condition("counted", buffer.enqueue + counters.lost + counters.stray == context.arrives)
     room = (occupancy < capacity) & (admission.length < context.a_policy.limit)
     spec.condition("admitted", ~buffer.enqueue | room)
     spec.condition("served", ~buffer.dequeue | queued.bit_select(context.departing, 1))

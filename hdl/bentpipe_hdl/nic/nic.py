@@ -168,7 +168,7 @@ class Nic(wiring.Component):
         else:
             m.d.comb += [tx.word.eq(self.word), self.word_next.eq(tx.word_next)]
         csr.status("tx_refused", refused)
-        csr.counters("tx_cells", _reader(m, tx.count_index, tx.count))
+        csr.counts("tx_cells", tx.count_index, tx.count)
 
         # Receive
         wiring.connect(m, wiring.flipped(self.i), rx.i)
@@ -189,8 +189,8 @@ class Nic(wiring.Component):
             m.d.comb += getattr(self, f"rx_{name}").eq(getattr(rx.o, name))
         for name in COUNTERS:
             csr.status(f"rx_{name}", getattr(rx, name))
-        csr.counters("rx_cells", _reader(m, rx.cells_index, rx.cells))
-        csr.counters("rx_pdus", _reader(m, rx.pdus_index, rx.pdus))
+        csr.counts("rx_cells", rx.cells_index, rx.cells)
+        csr.counts("rx_pdus", rx.pdus_index, rx.pdus)
         csr.finish()
 
         m.d.comb += [
@@ -198,13 +198,3 @@ class Nic(wiring.Component):
             self.status.due.eq(earlier(rx.due, pacer.due)),
         ]
         return slot.checked(m)
-
-
-def _reader(m, index, value):
-    """Reads a part's counters through its ports."""
-
-    def read(at):
-        m.d.comb += index.eq(at)
-        return value
-
-    return read

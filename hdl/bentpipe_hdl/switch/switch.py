@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..arrival import Arrival
 from ..cell import WIDE, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
@@ -14,7 +15,6 @@ from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, switch_registers
 from .counters import Counters
 from .egress import Egress
-from .ingress import Ingress
 from .port_clock import COMMIT, PortClock
 from .scheduler import RoundRobin
 
@@ -116,7 +116,7 @@ class Switch(wiring.Component):
         stages = EarlyPacketDiscard(epd_threshold), FullBuffer(capacity), ClpThreshold(clp_threshold)
 
         # The parts
-        ingress = m.submodules.ingress = Ingress(slot, width, ports)
+        arrival = Arrival(m, slot, self.i)
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
         buffer = m.submodules.buffer = CellBuffer(slot, cells=cells, vcs=vcs, at=DEPARTURE + 2)
         fields = (
@@ -136,18 +136,20 @@ class Switch(wiring.Component):
         egress = m.submodules.egress = Egress(slot, width=width, ports=ports, places=cells + vcs)
 
         # A cell comes: whose is it, and is it queued?
-        header, policy = ingress.header, context.a_policy
-        known, vc = Signal(), Signal(range(vcs))
+        header, policy = arrival.header, context.a_policy
+        take, known, vc = Signal(), Signal(), Signal(range(vcs))
+        with m.If(slot.commit), m.If(arrival.there & ~context.clearing):
+            m.d.comb += take.eq(1)
         seen, enqueue, lost, stray = Signal(), Signal(), Signal(), Signal()
-        with slot.only(ingress.take):
-            found, found_vc = lookup.find(header, ingress.port)
+        with slot.only(take):
+            found, found_vc = lookup.find(header, arrival.port)
             found = slot.settle(found, "found")
             m.d.comb += [
                 vc.eq(slot.settle(found_vc, "found_vc")),
-                known.eq(found & ~ingress.hec_error & policy.enabled),
+                known.eq(found & ~arrival.hec_error & policy.enabled),
             ]
         drop = slot.settle(admission.drop, "drop_held")
-        with m.If(ingress.take):
+        with m.If(take):
             with m.If(known):
                 m.d.comb += seen.eq(1)
                 with m.If(drop):
@@ -157,21 +159,20 @@ class Switch(wiring.Component):
             with m.Else():
                 m.d.comb += stray.eq(1)
         empty, length = Signal(), Signal(buffer.count_bits)
-        with slot.only(ingress.take):
+        with slot.only(take):
             m.d.comb += [
                 empty.eq(slot.settle(context.a_arrival.tail == context.a_departure.head, "empty_held")),
                 length.eq(context.a_arrival.accepted - context.a_departure.departed),
             ]
         m.d.comb += [
-            ingress.enable.eq(~context.clearing),
-            context.arrives.eq(ingress.take),
+            context.arrives.eq(take),
             context.arriving.eq(vc),
             context.arrival.tail.eq(buffer.place),
             context.arrival.accepted.eq(context.a_arrival.accepted + 1),
             context.arrival_en.eq(enqueue),
             context.state.eq(admission.new_state),
             context.state_en.eq(seen),
-            admission.arrives.eq(ingress.take),
+            admission.arrives.eq(take),
             admission.vc.eq(vc),
             admission.clp.eq(header.clp),
             admission.pti.eq(header.pti),
@@ -187,8 +188,8 @@ class Switch(wiring.Component):
             counters.vc.eq(vc),
             counters.reason.eq(admission.reason),
             counters.stray.eq(stray),
-            counters.port.eq(ingress.port),
-            counters.hec_error.eq(ingress.hec_error),
+            counters.port.eq(arrival.port),
+            counters.hec_error.eq(arrival.hec_error),
         ]
         m.d.sync += self.drop.eq(lost)
         with m.If(lost):
@@ -257,7 +258,6 @@ class Switch(wiring.Component):
             egress.header.eq(out_header),
             egress.port.eq(port),
         ]
-        wiring.connect(m, wiring.flipped(self.i), ingress.i)
         wiring.connect(m, wiring.flipped(self.i), egress.i)
         wiring.connect(m, wiring.flipped(self.o), egress.o)
 
@@ -274,14 +274,11 @@ class Switch(wiring.Component):
         ):
             at, word, written = csr.table(name)
             m.d.comb += [index.eq(at), Value.cast(entry).eq(word), en.eq(written)]
-        for name, index, count in (
-            ("accepted", context.arrival_of, context.arrival_row.accepted),
-            ("departed", context.departure_of, context.departure_row.departed),
-            ("dropped", counters.dropped_index, counters.dropped),
-            ("unknown", counters.unknown_port, counters.unknown),
-            ("hec", counters.hec_port, counters.hec),
-        ):
-            csr.counters(name, self._reader(m, index, count))
+        csr.counts("accepted", context.arrival_of, context.arrival_row.accepted)
+        csr.counts("departed", context.departure_of, context.departure_row.departed)
+        csr.counts("dropped", counters.dropped_index, counters.dropped)
+        csr.counts("unknown", counters.unknown_port, counters.unknown)
+        csr.counts("hec", counters.hec_port, counters.hec)
         csr.finish()
 
         m.d.comb += [
@@ -293,11 +290,3 @@ class Switch(wiring.Component):
             ),
         ]
         return slot.checked(m)
-
-    @staticmethod
-    def _reader(m, index, count):
-        def read(at):
-            m.d.comb += index.eq(at)
-            return count
-
-        return read
