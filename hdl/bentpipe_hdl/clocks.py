@@ -29,7 +29,7 @@ class Clocks:
         self._held = SignalDict()  # registers that hold from a known clock on
         self._following = SignalSet()
         self._needs: list[tuple[Value, int, str]] = []
-        self._writes: list[tuple[Value, int, str, dict[int, str]]] = []
+        self._writes: list[tuple[Value, int, str, dict[int, str], bool]] = []
 
     def strobe(self, signal, clock):
         """``signal`` is high in this clock of a tick at the earliest; what is taken while it is, is taken then."""
@@ -47,10 +47,10 @@ class Clocks:
         """``value`` has to be there in this clock."""
         self._needs.append((Value.cast(value), clock, what))
 
-    def writes(self, en, later, name, reads):
+    def writes(self, en, later, name, reads, apart):
         """A memory is written so many clocks after ``en``: before the next tick's first of ``reads`` (destinations by
-        clock)."""
-        self._writes.append((Value.cast(en), later, name, reads))
+        clock), and if they are ``apart``, in none of their clocks."""
+        self._writes.append((Value.cast(en), later, name, reads, apart))
 
     def check(self, fragment: Fragment) -> None:
         """Raise ClockError if a value is used too early anywhere in the fragment."""
@@ -80,9 +80,12 @@ class Clocks:
             self._demand(value._rhs_signals(), clock, what)
         for name, sources in taken:
             self._demand(sources, self._strobe_of(sources, 0), f"what {name} takes")
-        for en, later, name, reads in self._writes:
-            written = self._strobe_of(en._rhs_signals(), 0) + later
+        for en, later, name, reads, apart in self._writes:
+            strobe = self._strobe_of(en._rhs_signals(), None)
+            written = (strobe or 0) + later
             for clock, to in reads.items():
+                if apart and (strobe is None or (written - clock) % CLOCKS_A_TICK == 0):
+                    raise ClockError(f"clock {clock}: {name} is read for {to} when it may be written")
                 if clock + CLOCKS_A_TICK <= written:
                     raise ClockError(f"clock {clock}: {name} is read for {to} before the last tick's write is done")
 

@@ -30,10 +30,11 @@ class Store:
     on the narrow one the second write is held until the first writer leaves the port free.
     """
 
-    def __init__(self, slot, name, shape, depth, init=(), block=False):
+    def __init__(self, slot, name, shape, depth, init, block, apart):
         self._slot, self._m, self._name = slot, slot.m, name
-        self._memory = memory.Memory(shape=shape, depth=depth, init=init, attrs={"ram_style": "block"} if block else {})
-        self._shape = shape
+        attrs = ({"ram_style": "block"} if block else {}) | ({"no_rw_check": 1} if apart else {})
+        self._memory = memory.Memory(shape=shape, depth=depth, init=init, attrs=attrs)
+        self._shape, self._apart = shape, apart
         self._port = self._busy = None
         self._shared, self._reads = None, {}
         slot.m.submodules[name] = self._memory
@@ -58,22 +59,35 @@ class Store:
         """
         m, slot = self._m, self._slot
         if slot.wide or at is None:
-            port = self._memory.read_port(domain="comb" if slot.wide else "sync")
-            m.d.comb += port.addr.eq(addr)
-            return port.data
+            to_addr, data = self._read_port()
+            m.d.comb += to_addr.eq(addr)
+            return data
         if at in self._reads:
             raise ClockError(f"clock {at}: {self._name} is read for {self._reads[at]} and for {to}")
         self._reads[at] = to
         if self._shared is None:
-            self._shared = self._memory.read_port(domain="sync")
+            self._shared = self._read_port()
+        to_addr, data = self._shared
         held = Signal(self._shape, name=to)
         with m.If(slot.clock(at)):
-            m.d.comb += self._shared.addr.eq(addr)
+            m.d.comb += to_addr.eq(addr)
         with m.If(slot.clock(at + 1)):
-            m.d.sync += held.eq(self._shared.data)
+            m.d.sync += held.eq(data)
         slot.clocks.needs(addr, at, f"the address at which {self._name} is read for {to}")
         slot.clocks.holds(held, at + 2)
         return held
+
+    def _read_port(self):
+        """``(addr, data)`` of another port."""
+        if self._slot.wide or not self._apart:
+            port = self._memory.read_port(domain="comb" if self._slot.wide else "sync")
+            return port.addr, port.data
+        # Amaranth's registered port has the old data in such a clock, which costs a multiplexer behind a block memory
+        port = self._memory.read_port(domain="comb")
+        data = Signal(self._shape, name=f"{self._name}_data", reset_less=True)
+        self._m.d.sync += data.eq(port.data)
+        self._slot.clocks.follows(data)
+        return port.addr, data
 
     def peek(self, addr):
         """Data at ``addr`` for what is no part of the tick's chain, like a register's reader: at any time, through a
@@ -99,9 +113,9 @@ class Store:
                     m.d.comb += [port.addr.eq(at), port.data.eq(data), port.en.eq(1)]
             self._port = port
             self._busy = en if not others else Cat(en, (other for other, _, _ in others)).any()
-            self._slot.clocks.writes(en, 0, self._name, self._reads)
+            self._slot.clocks.writes(en, 0, self._name, self._reads, self._apart)
         else:
-            self._slot.clocks.writes(en, 1, self._name, self._reads)
+            self._slot.clocks.writes(en, 1, self._name, self._reads, self._apart)
             held_en = Signal(name=f"{self._name}_held_en")
             held_addr = Signal.like(self._port.addr, name=f"{self._name}_held_addr")
             held_data = Signal(self._shape, name=f"{self._name}_held_data")
@@ -178,9 +192,10 @@ class Slot:
         self.clocks.check(fragment)
         return fragment
 
-    def store(self, name, shape, depth, init=(), *, block=False):
-        """A :class:`Store`; ``block``: in block memories however small it is."""
-        return Store(self, name, shape, depth, init, block)
+    def store(self, name, shape, depth, init=(), *, block=False, apart=False):
+        """A :class:`Store`; ``block``: in block memories however small it is; ``apart``: no address is written in a
+        clock in which it is read, and it is an error if the reads' clocks tell otherwise."""
+        return Store(self, name, shape, depth, init, block, apart)
 
     def hold(self, value, strobe, name, since=2):
         """``value`` as of the last clock with ``strobe``, from the next clock on (narrow); ``value`` (wide).

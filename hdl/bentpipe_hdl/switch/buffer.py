@@ -76,7 +76,7 @@ class CellBuffer(wiring.Component):
         slot = self._slot.within(m)
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
         layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1})
-        self.links = links = slot.store("links", layout, self._cells + self._vcs)
+        self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True)
         self.free_head, self.free_count = free_head, free_count = Signal(self.place_bits), Signal(self.count_bits)
         self.fresh = fresh = Signal(self.place_bits, init=self._vcs)  # and all above it have never been used
 

@@ -133,7 +133,7 @@ class Egress(wiring.Component):
         with m.If(follows):
             m.d.sync += bank_read.eq(bank)
         for k in range(-(-depth // BANK)):
-            part = slot.store(f"payloads{k}", NARROW, min(BANK, depth - k * BANK), block=True)
+            part = slot.store(f"payloads{k}", NARROW, min(BANK, depth - k * BANK), block=True, apart=True)
             part.write(write_addr[:bits], data, en & (write_addr[bits:] == k))
             word, output = Signal(NARROW, name=f"bank_word{k}"), part.peek(read_addr[:bits])
             with m.If(follows):

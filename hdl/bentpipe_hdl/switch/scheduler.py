@@ -64,7 +64,7 @@ class RoundRobin(wiring.Component):
         vc_bits = len(self.vc)
         self.first = first = Array(Signal(vc_bits + 1, name=f"first{p}") for p in range(ports))
         self.end = end = Array(Signal(vc_bits + 1, name=f"end{p}") for p in range(ports))
-        self.rounds = rounds = slot.store("rounds", vc_bits, ports * self._vcs, block=True)
+        self.rounds = rounds = slot.store("rounds", vc_bits, ports * self._vcs, block=True, apart=True)
 
         def at(port, index):
             return Cat(index[:vc_bits], port) if ports > 1 else index[:vc_bits]

@@ -73,15 +73,15 @@ WORDS = [3, 6, 1, 0, 7, 2, 4, 5]
 class Chain(wiring.Component):
     """The word at the address that is the word at ``i``, kept at the end of the tick."""
 
-    def __init__(self, width, *, commit=9, first=1, second=3, twice=False):
+    def __init__(self, width, *, commit=9, first=1, second=3, twice=False, apart=True):
         self.width = width
-        self._commit, self._first, self._second, self._twice = commit, first, second, twice
+        self._commit, self._first, self._second, self._twice, self._apart = commit, first, second, twice, apart
         super().__init__({"time": In(TimeSignature()), "i": In(3), "o": Out(3)})
 
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width, commit=self._commit)
-        store = slot.store("words", 3, 8, init=WORDS)
+        store = slot.store("words", 3, 8, init=WORDS, apart=self._apart)
         there = store.read(self.i, at=self._first, to="there")
         there_too = store.read(there, at=self._second, to="there_too")
         with m.If(slot.commit):
@@ -120,7 +120,11 @@ def test_reads_of_one_port_follow_each_other(width):
         ({"second": 1}, "clock 1: words is read for there and for there_too"),
         ({"second": 2}, "clock 2: the address .* there_too needs there, which is there from clock 3 on"),
         ({"second": 8}, "clock 9: what o takes needs there_too, which is there from clock 10 on"),
-        ({"first": 0, "commit": 12, "twice": True}, "clock 0: words is read for there before the last tick's write"),
+        (
+            {"first": 0, "commit": 12, "twice": True, "apart": False},
+            "clock 0: words is read for there before the last tick's write",
+        ),
+        ({"first": 0, "commit": 12, "twice": True}, "clock 0: words is read for there when it may be written"),
     ],
 )
 def test_a_value_used_too_early_is_refused(wrong, message):
