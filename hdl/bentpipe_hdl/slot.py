@@ -165,11 +165,17 @@ class Slot:
                 self.clocks.strobe(strobe, k)
                 if k:
                     m.d.sync += strobe.eq(self._strobes[k - 1])
-            self.commit = self.clock(commit)
+            self._commit, self.commit = commit, self.clock(commit)
 
     def clock(self, k):
         """High in clock ``k`` of a tick, 0 to 12. Narrow only."""
         return self._strobes[k]
+
+    def with_commit(self, *strobes):
+        """These are high in the commit's clock alone: what is taken while they are, is taken then."""
+        if not self.wide:
+            for strobe in strobes:
+                self.clocks.strobe(strobe, self._commit)
 
     def within(self, m):
         """The same slot, for what a part of the node builds in its own module."""

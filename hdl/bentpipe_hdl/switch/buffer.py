@@ -74,6 +74,7 @@ class CellBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
+        slot.with_commit(self.enqueue, self.dequeue)
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
         layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1})
         self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True)

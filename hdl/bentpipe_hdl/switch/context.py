@@ -131,6 +131,7 @@ class VcContext(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
+        slot.with_commit(self.arrival_en, self.state_en, self.departure_en)
         count = Signal(len(self.clear) + 1)
         clearing, clear_vc = Signal(), self.clear[: len(self.arriving)]
         m.d.comb += [clearing.eq(~count[-1]), self.clearing.eq(clearing), self.clear.eq(count)]

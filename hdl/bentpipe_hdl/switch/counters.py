@@ -60,6 +60,7 @@ class Counters(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
+        slot.with_commit(self.lost, self.stray, self.flushed)
         drops = slot.store("drops", 32, self.entries, block=True)
         index = Signal(range(self.entries))
         m.d.comb += index.eq(Cat(self.reason, self.vc))

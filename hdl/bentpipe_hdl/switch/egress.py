@@ -62,6 +62,7 @@ class Egress(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
+        slot.with_commit(self.enqueue, self.send)
         (self._wide if slot.wide else self._narrow)(m, slot)
         return m
 

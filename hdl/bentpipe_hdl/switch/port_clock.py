@@ -81,6 +81,7 @@ class PortClock(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot, ports, now = self._slot.within(m), self._ports, self.now
+        slot.with_commit(self.changes, self.begins)
         self.next = next_ = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
         ready, first_ready = Signal(ports), Signal(ports)
         with slot.only(~_before(now, self.due)):

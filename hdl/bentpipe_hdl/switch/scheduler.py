@@ -61,6 +61,7 @@ class RoundRobin(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot, ports = self._slot.within(m), self._ports
+        slot.with_commit(self.serve, self.join, self.rejoin)
         vc_bits = len(self.vc)
         self.first = first = Array(Signal(vc_bits + 1, name=f"first{p}") for p in range(ports))
         self.end = end = Array(Signal(vc_bits + 1, name=f"end{p}") for p in range(ports))

@@ -145,3 +145,20 @@ def test_a_stage_under_a_condition_is_refused():
         slot.settle(time.now[1], "staged")
     with pytest.raises(ClockError, match="staged settles only under a condition"):
         slot.checked(m)
+
+
+@pytest.mark.parametrize("commit", [2, 3])
+def test_each_stage_of_a_chain_takes_a_clock(commit):
+    m = Module()
+    time = TimeSignature().create()
+    slot = Slot(m, time, NARROW, commit=commit)
+    value = time.now
+    for k in range(3):
+        value = slot.settle(value, f"stage{k}")
+    with m.If(slot.commit):
+        m.d.sync += Signal.like(value, name="taken").eq(value)
+    if commit == 3:
+        slot.checked(m)
+    else:
+        with pytest.raises(ClockError, match="clock 2: what taken takes needs stage2, which is there from clock 3 on"):
+            slot.checked(m)

@@ -1,13 +1,12 @@
 """Parts of the switch by themselves, on both datapaths."""
 
 import pytest
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data
-from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.cell import CLOCKS_A_TICK, TimeSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.alone import Alone
+from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
 from bentpipe_hdl.switch.admission import Admission, FullBuffer, Judgement, Stage
 from bentpipe_hdl.switch.context import DEPARTURE, VcField
 from bentpipe_hdl.switch.control import REASONS
@@ -17,59 +16,45 @@ from bentpipe_hdl.switch.scheduler import RoundRobin
 from unit.hdl.bench import WIDTHS
 
 
-class Whole(Elaboratable):
-    """A part with the slot that it works in."""
-
-    def __init__(self, width, make):
-        self.m = Module()
-        self.time = TimeSignature().create()
-        self.slot = Slot(self.m, self.time, width, commit=COMMIT)
-        self.part = self.m.submodules.part = make(self.slot)
-        self.m.d.sync += Signal(name="clocked").eq(1)  # a part may have no registers
-        for name in ("lost", "stray", "join", "serve", "rejoin", "begins", "changes"):  # which come with the commit
-            if name in self.part.signature.members and self.part.signature.members[name].flow is In:
-                self.slot.clocks.strobe(getattr(self.part, name), COMMIT)
-
-    def elaborate(self, platform):
-        return self.slot.checked(self.m)
-
-
 class Ticks:
     """Lets ticks pass."""
 
-    def __init__(self, ctx, whole):
-        self.ctx, self.whole, self.now = ctx, whole, 0
+    def __init__(self, ctx, node):
+        self.ctx, self.node, self.now = ctx, node, 0
 
     async def tick(self, look=None, **strobes):
         """A tick. In the clock at whose end it commits, the part's ``strobes`` have these values (and 0 otherwise), and
         what ``look`` gives is returned."""
-        ctx, whole, part = self.ctx, self.whole, self.whole.part
-        ctx.set(whole.time.now, self.now)
-        if isinstance(part, PortClock):
-            ctx.set(part.now, self.now)
-        ctx.set(whole.time.tick, 1)
+        ctx, node = self.ctx, self.node
+        ctx.set(node.time.now, self.now)
+        if isinstance(node.part, PortClock):
+            ctx.set(node.now, self.now)
+        ctx.set(node.time.tick, 1)
         found = None
-        for clock in range(1 if whole.slot.wide else CLOCKS_A_TICK):
-            commits = whole.slot.wide or clock == COMMIT
+        for clock in range(1 if node.width == WIDE else CLOCKS_A_TICK):
+            commits = node.width == WIDE or clock == COMMIT
             for name, value in strobes.items():
-                ctx.set(getattr(part, name), value if commits else 0)
+                ctx.set(getattr(node, name), value if commits else 0)
             if look and commits:
                 await ctx.delay(1e-7)
                 found = look()
             await ctx.tick()
-            ctx.set(whole.time.tick, 0)
+            ctx.set(node.time.tick, 0)
         for name in strobes:
-            ctx.set(getattr(part, name), 0)
+            ctx.set(getattr(node, name), 0)
         self.now += 1
         return found
 
 
 def run(width, make, test):
-    whole = Whole(width, make)
+    node = Alone(make, width=width, commit=COMMIT)
 
     async def bench(ctx):
-        await test(ctx, whole.part, Ticks(ctx, whole))
+        await test(ctx, node, Ticks(ctx, node))
 
+    whole = Module()
+    whole.submodules.node = node
+    whole.d.sync += Signal(name="clocked").eq(1)  # a part may have no registers
     simulator = Simulator(whole)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
