@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bentpipe_hdl.switch.control import REASON_TITLES
+
 from .errors import NetworkError
 from .interface import PduStatus
 from .loop import Loop
@@ -14,16 +16,12 @@ __all__ = ["Account", "read_account"]
 
 _UNDER_WAY, _UNEXPLAINED = "under way", "unexplained"
 _WHY = {
-    1: "full",
-    2: "EPD",
-    3: "PPD",
-    4: "CLP",
-    5: "listed loss",
-    6: "bit error",
-    7: "header error (HEC)",
-    8: "header error (unnoticed)",
-    9: "another VC's cell",
-    10: "cells lost on the line",
+    1: "listed loss",
+    2: "bit error",
+    3: "header error (HEC)",
+    4: "header error (unnoticed)",
+    5: "another VC's cell",
+    6: "cells lost on the line",
     16 + PduStatus.CRC: "joined (CRC)",
     16 + PduStatus.LENGTH: "joined (length)",
     16 + PduStatus.LOST_LAST: "joined (lost last)",
@@ -32,8 +30,10 @@ _WHY = {
     16 + PduStatus.TIMEOUT: "reassembly timer",
     32: _UNEXPLAINED,
     33: _UNDER_WAY,
+    **{64 + k: title for k, title in enumerate(REASON_TITLES.values())},
 }
-"""Reasons of the ledger, as of ``Why`` in ``csrc/ledger.hpp``; those of a NIC are 16 and the status."""
+"""Reasons of the ledger, as of ``Why`` in ``csrc/ledger.hpp``; those of a NIC are 16 and the status, those of a switch
+64 and its reason."""
 
 
 @dataclass(frozen=True)

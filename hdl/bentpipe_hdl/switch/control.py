@@ -19,6 +19,7 @@ __all__ = [
     "POLICIES",
     "REASONS",
     "REASON_BITS",
+    "REASON_TITLES",
     "SwitchDriver",
     "SwitchPort",
     "SwitchSettings",
@@ -27,8 +28,10 @@ __all__ = [
     "switch_registers",
 ]
 
-REASONS = ("full", "epd", "ppd", "clp")
-"""Why a cell of a known VC was dropped, in the order of the counters."""
+REASON_TITLES = {"full": "full", "epd": "EPD", "ppd": "PPD", "clp": "CLP"}
+"""Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
+
+REASONS = tuple(REASON_TITLES)
 
 REASON_BITS = (len(REASONS) - 1).bit_length()
 
@@ -236,7 +239,7 @@ class SwitchDriver(Driver):
         return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number
 
     def told(self) -> Iterator[tuple[str, int, int]]:
-        for reason in REASONS:
-            for vc, count in enumerate(self.counters()[f"drop_{reason}"]):
-                at = vc << REASON_BITS | REASONS.index(reason)
-                yield f"cells of VC {vc} told as dropped ({reason})", at, count
+        now = self.counters()
+        for k, reason in enumerate(REASONS):
+            for vc, count in enumerate(now[f"drop_{reason}"]):
+                yield f"cells of VC {vc} told as dropped ({reason})", 64 * vc + k, count

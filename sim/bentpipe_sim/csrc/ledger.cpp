@@ -91,7 +91,7 @@ void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accept
     Vc& vc = vcs_[size_t(at.vc)];
     // accepted = came - lost here, all of them counted since the start
     const uint64_t ordinal = widened(vc, at.stage, accepted + uint32_t(vc.stages[at.stage].lost));
-    lose(vc, at.stage, ordinal, header, uint8_t(WHY_FULL + reason));
+    lose(vc, at.stage, ordinal, header, uint8_t(WHY_DROPPED + reason));
 }
 
 void Ledger::changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,

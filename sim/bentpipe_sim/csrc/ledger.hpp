@@ -19,16 +19,16 @@ namespace bp {
 
 enum Why : uint8_t {
     WHY_NONE,
-    WHY_FULL, WHY_EPD, WHY_PPD, WHY_CLP,  // a switch dropped a cell of it, in the order of its counters
-    WHY_LISTED,                           // a link: a listed loss
-    WHY_PAYLOAD,                          // bit errors in a cell's payload
-    WHY_HEADER,                           // a header error that the next node drops the cell for (HEC)
-    WHY_ASTRAY,                           // a header error that went unnoticed, or was miscorrected
-    WHY_FOREIGN,                          // another VC's cell, astray, came between its own
-    WHY_LINE,                             // cells that a SONET line did not bring to its end
-    WHY_VERDICT = 16,                     // + status: all its cells came, but not as a PDU of its own
+    WHY_LISTED,        // a link: a listed loss
+    WHY_PAYLOAD,       // bit errors in a cell's payload
+    WHY_HEADER,        // a header error that the next node drops the cell for (HEC)
+    WHY_ASTRAY,        // a header error that went unnoticed, or was miscorrected
+    WHY_FOREIGN,       // another VC's cell, astray, came between its own
+    WHY_LINE,          // cells that a SONET line did not bring to its end
+    WHY_VERDICT = 16,  // + status: all its cells came, but not as a PDU of its own
     WHY_UNEXPLAINED = 32,
-    WHY_UNDER_WAY,                        // not lost: at the end of the run
+    WHY_UNDER_WAY,     // not lost: at the end of the run
+    WHY_DROPPED = 64,  // + reason: a switch dropped a cell of it
 };
 
 // What the ledger asks of the network, at a loss.
@@ -85,7 +85,7 @@ class Ledger {
     }
     void look_after(uint64_t tick);  // cells that can't be on a SONET line any more are lost
 
-    // What is told is counted, too, to be held against nodes' own counters: a switch's drops (VC's number * 4 + reason),
+    // What is told is counted, too, to be held against nodes' own counters: a switch's drops (VC's number * 64 + reason),
     // a link's cells in error (0) and gone (1).
     void seen(int node, uint32_t what);
     uint64_t seen_at(int node, uint32_t what) const;

@@ -202,7 +202,7 @@ void Loop::tell(Node& node, int index, bool gone) {
     const uint32_t header = *node.i_header;
     if (!node.link) {
         const uint32_t vc = node.drop_vc.get(), reason = node.drop_reason.get();
-        ledger.seen(index, vc * 4 + reason);
+        ledger.seen(index, vc * 64 + reason);
         ledger.dropped(index, vc, reason, *node.drop_accepted, header);
         return;
     }

@@ -141,7 +141,7 @@ int main(int, char** argv) {
             if (own) ahead[cell.own][2].erase(cell.number);
             if (w.chance(often * 4)) {
                 const int reason = w.below(4);
-                if (own) mark(cell.own, cell.pdu, SWITCH_NODE, WHY_FULL + reason), gone(cell, 2);
+                if (own) mark(cell.own, cell.pdu, SWITCH_NODE, WHY_DROPPED + reason), gone(cell, 2);
                 ledger.dropped(SWITCH_NODE, uint32_t(cell.vc), uint32_t(reason), uint32_t(w.accepted[cell.vc]), header(cell));
             } else {
                 ++w.accepted[cell.vc];
