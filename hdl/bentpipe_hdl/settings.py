@@ -334,6 +334,11 @@ class Settings(BaseModel):
                 raise TypeError(f"{cls.__name__}.{name} has no description: Field(…, description=…)")
 
     @classmethod
+    def part_of(cls, whole: Settings) -> dict[str, Any]:
+        """The members of this model in one that has them too."""
+        return {name: getattr(whole, name) for name in cls.model_fields}
+
+    @classmethod
     def unknown(cls, key: str) -> str:
         """What is said of a key that isn't there."""
         return f"unknown key{nearest(key, map(key_of, cls.model_fields))}"

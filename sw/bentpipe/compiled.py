@@ -40,8 +40,8 @@ INTERPRETED: Final = frozenset(
         "bentpipe.apps.registry",
         "bentpipe.apps.settings",
         "bentpipe.hosts.bench",
+        "bentpipe.hosts.config",
         "bentpipe.hosts.profiles",
-        "bentpipe.hosts.settings",
         "bentpipe.tcp.config",
     }
 )

@@ -49,8 +49,8 @@ def test_tcp_crosses_the_network(tmp_path):
     network, nics, vcs = satellite(ber=1e-5)
     engine = Engine(network)
     cost = 62_000_000
-    source = engine.add_host(HostConfig("source", cost, cost), nics[0].index)
-    sink = engine.add_host(HostConfig("sink", cost, cost), nics[1].index)
+    source = engine.add_host(HostConfig(name="source", send_cost_ps=cost, receive_cost_ps=cost), nics[0].index)
+    sink = engine.add_host(HostConfig(name="sink", send_cost_ps=cost, receive_cost_ps=cost), nics[1].index)
     tcp = TcpConfig(mss=1460, send_buffer=1 << 16, receive_buffer=1 << 16)
     flow = engine.add_tcp_flow("flow", source, sink, vcs[0], vcs[2], tcp, app=Ttcp(60_000))
     engine.run(10**13)

@@ -224,7 +224,7 @@ def transfer(wanted: dict[str, Any]) -> dict[str, Any]:
     ours_sends = wanted["sender"] == "ours"
     network = TunNetwork(tun, wanted["delay_ps"], set(wanted["drop_sent"]), set(wanted["drop_received"]))
     engine = Engine(network)
-    host = engine.add_host(HostConfig("ours", mtu=MTU), 0)
+    host = engine.add_host(HostConfig(name="ours", mtu=MTU), 0)
     host.address = int.from_bytes(socket.inet_aton(OURS), "big")
     theirs = int.from_bytes(socket.inet_aton(THEIRS), "big")
     tcp = TcpConfig(timestamps=True, send_buffer=buffer, receive_buffer=buffer, **wanted["tcp"])

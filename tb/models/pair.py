@@ -52,8 +52,8 @@ class Pair:
         self.forth_vc = self.network.add_wire(nics[0], nics[1], rate_bps, delay_ps)
         self.back_vc = self.network.add_wire(nics[1], nics[0], rate_bps, delay_ps)
         self.engine = Engine(self.network, self.recorder)
-        self.source: Host = self.engine.add_host(source or HostConfig("source"), nics[0])
-        self.sink: Host = self.engine.add_host(sink or HostConfig("sink"), nics[1])
+        self.source: Host = self.engine.add_host(source or HostConfig(name="source"), nics[0])
+        self.sink: Host = self.engine.add_host(sink or HostConfig(name="sink"), nics[1])
 
     @property
     def forth(self) -> Wire:

@@ -28,8 +28,8 @@ ENTRIES = 256
 class LinkSettings(Settings):
     """One direction of a line."""
 
-    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(0, description="of propagation")
-    ber: Annotated[float, BER] = Field(0.0, description="bit error ratio")
+    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(default=0, description="of propagation")
+    ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio")
 
     @property
     def ticks(self) -> int:

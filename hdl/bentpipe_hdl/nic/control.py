@@ -25,7 +25,7 @@ class NicSettings(Settings):
     """A host's interface."""
 
     reassembly_timeout_ps: Annotated[int, TIME.within(0, "380 s")] = Field(
-        0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
+        default=0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
     )
 
 

@@ -43,12 +43,12 @@ DRIFT_PER_PPM = 13136.56
 class SonetSettings(Settings):
     """A line with its SONET framing, both ways; without propagation delay."""
 
-    sts: Literal[3, 12] = Field(3, description="STS-3c or STS-12c")
+    sts: Literal[3, 12] = Field(default=3, description="STS-3c or STS-12c")
     ber: tuple[Annotated[float, BER], Annotated[float, BER]] = Field(
-        (0.0, 0.0), description="bit error ratio from end 0 to end 1, and back"
+        default=(0.0, 0.0), description="bit error ratio from end 0 to end 1, and back"
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
-        0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
+        default=0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
     )
 
 

@@ -41,21 +41,31 @@ POLICIES: Final[dict[str, dict[str, int]]] = {"tail": {}, "ppd": {"ppd": 1}, "ep
 """The bits of a VC's policy word by the name of its policy."""
 
 
+_SHARE: Final = SHARE.within(
+    0.0, 1.0, beyond="{given!r} is neither a number of cells nor a share of the buffer, 0.0 to 1.0"
+)
+
+
 class SwitchSettings(Settings):
     """One network module with a shared cell buffer."""
 
-    buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(8192, description="the shared buffer")
-    policy: Policy = Field("epd", description="tail drop, partial or early packet discard, for each VC through it")
-    epd_threshold: Annotated[
-        Annotated[int, CELLS, Tag("|cells")] | Annotated[float, SHARE, Tag("|share")],
-        Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
-    ] = Field(0.9, description="EPD refuses frames from here on: cells of the shared buffer, or as `0.9` a share of it")
-    clp_threshold: Annotated[int, CELLS] = Field(
-        0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
+    buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(default=8192, description="the shared buffer")
+    policy: Policy = Field(
+        default="epd", description="tail drop, partial or early packet discard, for each VC through it"
     )
-    vc_limit: Annotated[int, CELLS] = Field(0, description="cells that one VC may have queued; 0: no limit")
+    epd_threshold: Annotated[
+        Annotated[int, CELLS, Tag("|cells")] | Annotated[float, _SHARE, Tag("|share")],
+        Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
+    ] = Field(
+        default=0.9,
+        description="EPD refuses frames from here on: cells of the shared buffer, or as `0.9` a share of it",
+    )
+    clp_threshold: Annotated[int, CELLS] = Field(
+        default=0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
+    )
+    vc_limit: Annotated[int, CELLS] = Field(default=0, description="cells that one VC may have queued; 0: no limit")
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
-        5_000_000, description="from a cell's arrival to its queue"
+        default=5_000_000, description="from a cell's arrival to its queue"
     )
 
     @model_validator(mode="after")
@@ -78,12 +88,12 @@ class SwitchSettings(Settings):
 class VcSettings(Settings):
     """What a VC may have of a switch."""
 
-    policy: Policy | None = Field(None, description="instead of the switches'")
+    policy: Policy | None = Field(default=None, description="instead of the switches'")
     limit: Annotated[int, CELLS.within(0, 65535)] = Field(
-        0, description="that it may have queued in a switch; 0: the switches' `vc_limit`"
+        default=0, description="that it may have queued in a switch; 0: the switches' `vc_limit`"
     )
     epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
-        None, description="EPD by the VC's own queue from here on; by the switch's buffer unless given"
+        default=None, description="EPD by the VC's own queue from here on; by the switch's buffer unless given"
     )
 
 

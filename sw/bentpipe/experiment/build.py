@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
 from bentpipe.experiment.ledger import make_ledger
-from bentpipe.experiment.schema import Experiment, Face, GroupSpec, HostSpec, LineSpec, VcSpec
+from bentpipe.experiment.schema import Experiment, Face, GroupSpec, LineSpec, VcSpec
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.units import LINE_RATES, SONET_RATES
 
 if TYPE_CHECKING:
@@ -112,9 +115,7 @@ def add_hosts(
     from bentpipe.hosts.engine import Engine
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
-    hosts = {
-        h.name: engine.add_host(_host_config(h, experiment.seed), nics[h.name].index) for h in experiment.network.hosts
-    }
+    hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in experiment.network.hosts}
     flows = _add_flows(experiment, engine, hosts, vcs)
     network.start()  # compiles what is missing: no part of the run
 
@@ -207,20 +208,17 @@ def _nodes(
         switches[spec.name] = network.add_switch(
             spec.name,
             port_rates_bps=[*spec.port_rates_bps, *[LINE_RATES["OC-3c"]] * (_PORTS - len(spec.port_rates_bps))],
-            buffer_cells=spec.buffer_cells,
-            processing_delay_ps=spec.processing_delay_ps,
-            epd_threshold=spec.epd_threshold,
-            clp_threshold=spec.clp_threshold,
-            policy=spec.policy,
-            vc_limit=spec.vc_limit,
             port_clock_ppm=[
                 offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
             ],
+            **SwitchSettings.part_of(spec),
         )
     for line in experiment.network.lines:
         _line(network, line, switches, links, between)
     for host in experiment.network.hosts:
-        nic = nics[host.name] = network.add_nic(host.name, rate_bps=host.rate_bps, clock_ppm=host.line_clock_ppm[0])
+        nic = nics[host.name] = network.add_nic(
+            host.name, rate_bps=host.rate_bps, clock_ppm=host.line_clock_ppm[0], **NicSettings.part_of(host)
+        )
         face = (switches[host.port.switch], host.port.port)
         if host.sonet:
             sonet = network.add_sonet_line(f"{host.name}.line", sts=SONET_RATES[host.rate_bps])
@@ -251,7 +249,8 @@ def _line(
         sonet = network.add_sonet_line(f"{line.name}.line", sts=SONET_RATES[line.rate_bps], ber=line.ber, ppm=line.ppm)
     for end, way in enumerate(("out",) if line.looped else ("out", "back")):
         a, b = line.ends[end], line.ends[1 - end]
-        link = network.add_link(f"{line.name}.{way}", delay_ps=line.delay_ps, ber=0.0 if sonet else line.ber[end])
+        settings = LinkSettings.part_of(line) | {"ber": 0.0 if sonet else line.ber[end]}
+        link = network.add_link(f"{line.name}.{way}", **settings)
         face = (switches[a.switch], a.port)
         if sonet:
             network.connect(face, (sonet, end))
@@ -279,27 +278,6 @@ def _vc(
         vpi=vc.vpi,
         vci=vc.vci,
         cell_rate_bps=vc.cell_rate_bps,
-        policy=vc.policy,
-        limit=vc.limit,
-        epd_threshold=vc.epd_threshold,
         max_sdu=mtu + 8,
-    )
-
-
-def _host_config(host: HostSpec, seed: int) -> Any:
-    from bentpipe.hosts.config import HostConfig
-
-    return HostConfig(
-        name=host.name,
-        send_cost_ps=host.send_cost_ps,
-        receive_cost_ps=host.receive_cost_ps,
-        cost_spread=host.cost_spread,
-        clock_hz=host.clock_hz,
-        clock_cost_ps=host.clock_cost_ps,
-        clock_tolerance_ppm=host.clock_tolerance_ppm,
-        seed=seed,
-        interface_queue=host.interface_queue,
-        mtu=host.mtu,
-        profile=host.profile,
-        timer_phase_ps=host.timer_phase_ps,
+        **VcSettings.part_of(vc),
     )

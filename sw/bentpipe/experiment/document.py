@@ -29,10 +29,11 @@ from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
 from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.experiment.schema import Face
 from bentpipe.experiment.tcp_options import TcpTable
-from bentpipe.hosts.settings import HostSettings
+from bentpipe.hosts.config import HostSettings
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import (
     BER,
-    CELLS,
     COUNT,
     NUMBER,
     PPM,
@@ -49,6 +50,7 @@ from bentpipe_hdl.settings import (
     shown,
     wrong,
 )
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
@@ -78,13 +80,9 @@ METRICS: Final = {
 }
 """Figures of ours that a published one can be compared with."""
 
-_POLICIES = Literal["tail", "ppd", "epd"]
 _LINES = Literal["cell", "sonet"]
 _DELAY: Final = TIME.within(0, "1 s")
 _TOLERANCE: Final = PPM.within(0.0, MAX_CLOCK_TOLERANCE_PPM)
-_SHARE: Final = NUMBER.within(
-    0.0, 1.0, beyond="{given!r} is neither a number of cells nor a share of the buffer, 0.0 to 1.0"
-)
 _NUMBERS: Final = COUNT.within(1, 2**32 - 1, beyond="{given!r} is not a number from 1 on")
 Name = Annotated[str, Pattern(r"[\w-]+", "a name has letters, digits, - and _ only")]
 
@@ -121,7 +119,7 @@ class ExperimentTable(Settings):
     axis: str = Field(default="", description="what the places (`at`) of the cases are on")
 
 
-class SwitchTable(Settings):
+class SwitchTable(SwitchSettings):
     """A switch: one network module with a shared cell buffer."""
 
     ports: Annotated[
@@ -129,43 +127,16 @@ class SwitchTable(Settings):
         | Annotated[tuple[Rate, ...], Length(1, 16, "a switch has 1 to 16 ports, not {count}"), Tag("|list")],
         Discriminator(one_or_list),
     ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
-    buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(default=8192, description="the shared buffer")
-    policy: _POLICIES = Field(default="epd", description="tail drop, partial or early packet discard: of every VC")
-    epd_threshold: Annotated[
-        Annotated[int, CELLS, Tag("|cells")] | Annotated[float, _SHARE, Tag("|share")],
-        Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
-    ] = Field(
-        default=0.9,
-        description="EPD refuses frames from here on: cells of the buffer, or as `0.9` a share of it",
-    )
-    clp_threshold: Annotated[int, CELLS] = Field(
-        default=0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
-    )
-    vc_limit: Annotated[int, CELLS] = Field(default=0, description="cells that one VC may have queued; 0: no limit")
-    processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
-        default=5_000_000, description="from a cell's arrival to its queue"
-    )
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if isinstance(self.epd_threshold, int) and self.epd_threshold > self.buffer_cells:
-            what = f"{self.epd_threshold} cells are more than the buffer's {self.buffer_cells}"
-            raise wrong(f"{what}; give a share of it, as 0.9, or fewer cells", "epd_threshold")
-        for key in ("clp_threshold", "vc_limit"):
-            if getattr(self, key) > self.buffer_cells:
-                raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
-        return self
 
 
-class LineTable(Settings):
+class LineTable(LinkSettings):
     """A line between two switches, both ways."""
 
     ends: Annotated[tuple[Port, ...], Length(2, 2, "a line has two ends, not {count}")] = Field(
         description="the two ports; the same twice: a line in loop-back, which brings back to the port what it sends"
     )
     rate_bps: Rate | None = Field(default=None, description="that of its ports unless given, else OC-3c")
-    delay_ps: Annotated[int, _DELAY] = Field(default=0, description="one way")
-    ber: Annotated[
+    ber: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]  # of one way there
         Annotated[float, BER, Tag("|one")]
         | Annotated[
             tuple[Annotated[float, BER], ...],
@@ -190,7 +161,7 @@ class LineTable(Settings):
         return out, back
 
 
-class HostsTable(HostSettings):
+class HostsTable(HostSettings, NicSettings):
     """What all hosts share."""
 
     cost_ps: Annotated[int, _DELAY] | None = Field(
@@ -200,7 +171,7 @@ class HostsTable(HostSettings):
     tcp: TcpTable = Field(default=TcpTable(), description="the settings of TCP")
 
 
-class HostTable(HostSettings):
+class HostTable(HostSettings, NicSettings):
     """A host, and its line to a switch; what isn't given is that of `[hosts]`.
 
     A host's own profile goes before what `[hosts]` says of cost and clock.
@@ -232,7 +203,7 @@ class NetworkTable(Settings):
     hosts: dict[Name, HostTable] = Field(default={}, description="by name")
 
 
-class VcTable(Settings):
+class VcTable(VcSettings):
     """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
 
     name: str = Field(description="for `vc` and `return_vc` of a flow, and for `[[loss]]`")
@@ -242,13 +213,6 @@ class VcTable(Settings):
     vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="on every line it passes")
     vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="on every line it passes")
     cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source; the line's rate unless given")
-    policy: _POLICIES | None = Field(default=None, description="instead of the switches'")
-    limit: Annotated[int, CELLS.within(0, 65535)] = Field(
-        default=0, description="that it may have queued in a switch; 0: the switches' `vc_limit`"
-    )
-    epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
-        default=None, description="EPD by the VC's own queue from here on; by the switch's buffer unless given"
-    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -495,7 +459,7 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
             if not isinstance(model, FlowTable):  # what [flow.tcp] doesn't say is that of [hosts.tcp]
                 yield from defaults(value, key)
         elif name not in model.model_fields_set:
-            if value is not None and not (isinstance(model, HostTable) and name in HostSettings.model_fields):
+            if value is not None and not (isinstance(model, HostTable) and name in HostsTable.model_fields):
                 yield key, shown(field, value)
         elif isinstance(value, (dict, tuple)):
             for part, inner in value.items() if isinstance(value, dict) else enumerate(value):

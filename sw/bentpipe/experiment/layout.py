@@ -10,6 +10,7 @@ from typing import Final
 from bentpipe.experiment.document import VcTable
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
+from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.words import nearest
 
@@ -134,7 +135,12 @@ class Channels:
             )
             path = path_between(key, self.network, source, sink)
         vc = VcSpec(
-            table.name, path, table.vpi, table.vci, table.cell_rate_bps, table.policy, table.limit, table.epd_threshold
+            name=table.name,
+            path=path,
+            vpi=table.vpi,
+            vci=table.vci,
+            cell_rate_bps=table.cell_rate_bps,
+            **VcSettings.part_of(table),
         )
         if vc.name in [other.name for other in self.vcs]:
             raise Wrong(f"{key}.name", f"there is a VC {vc.name!r} already")
@@ -151,7 +157,7 @@ class Channels:
         """A channel with the lowest VCI that no VC has with VPI 0, anywhere: a number names one VC in a trace."""
         used = {vc.vci for vc in self.vcs if vc.vpi == 0}
         vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
-        self.vcs.append(VcSpec(name, path, 0, vci, cell_rate_bps, None, 0, None))
+        self.vcs.append(VcSpec(name=name, path=path, vpi=0, vci=vci, cell_rate_bps=cell_rate_bps))
         return len(self.vcs) - 1
 
     def check(self, problems: Problems) -> None:

@@ -10,9 +10,12 @@ from bentpipe.experiment.document import Document, HostsTable, HostTable, LineTa
 from bentpipe.experiment.schema import Face, HostSpec, LineSpec, NetworkSpec, SwitchSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe.hosts.clock import clock_period_ps
+from bentpipe.hosts.config import HostSettings
 from bentpipe.hosts.profiles import profile
-from bentpipe.hosts.settings import HostSettings
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import key_of, shown
+from bentpipe_hdl.switch.control import SwitchSettings
 from bentpipe_hdl.units import LINE_RATES, MAX_RATE_BPS, SONET_RATES, format_rate, format_time
 from bentpipe_hdl.words import nearest
 
@@ -129,7 +132,16 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
         ports.rates[face] = round(own * (1 - abs(line.ppm) * 1e-6))  # so that a slower payload takes all cells
         ports.coming[far.switch] += own
     clocks = _clocks(line.clock_tolerance_ppm, network, seed, name)
-    return LineSpec(name, (first, second), rate, line.delay_ps, line.errors, kind, line.ppm, clocks)
+    settings: dict[str, Any] = LinkSettings.part_of(line) | {"ber": line.errors}
+    return LineSpec(
+        **settings,
+        name=name,
+        ends=(first, second),
+        rate_bps=rate,
+        line=kind,
+        ppm=line.ppm,
+        clock_ppm=clocks,
+    )
 
 
 def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
@@ -138,17 +150,9 @@ def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
             what = f"its lines {verb} up to {format_rate(cells)} of cells together, and a switch moves "
             what += f"{format_rate(MAX_RATE_BPS)}: give it fewer lines, or slower ones"
             raise Wrong(f"network.switches.{name}.ports", what)
-    share = table.epd_threshold
-    return SwitchSpec(
-        name=name,
-        port_rates_bps=tuple(ports.rates[Face(name, port)] for port in range(ports.counts[name])),
-        buffer_cells=table.buffer_cells,
-        policy=table.policy,
-        epd_threshold=int(table.buffer_cells * share) if isinstance(share, float) else share,
-        clp_threshold=table.clp_threshold,
-        vc_limit=table.vc_limit,
-        processing_delay_ps=table.processing_delay_ps,
-    )
+    rates = tuple(ports.rates[Face(name, port)] for port in range(ports.counts[name]))
+    settings: dict[str, Any] = SwitchSettings.part_of(table) | {"epd_threshold": table.epd_cells}
+    return SwitchSpec(**settings, name=name, port_rates_bps=rates)
 
 
 def _host(
@@ -162,13 +166,14 @@ def _host(
     values, places = _settings({place: host, "hosts": document.hosts}, defaults)
     _check_clock(name, values, places)
     return HostSpec(
+        **values,
         name=name,
+        seed=seed,
         port=host.port,
         rate_bps=host.rate_bps,
         delay_ps=host.delay_ps,
         line=_kind(place, host.line, document.network, host.rate_bps),
         line_clock_ppm=_clocks(host.line_clock_tolerance_ppm, document.network, seed, name),
-        **values,
     )
 
 
@@ -182,7 +187,7 @@ def _settings(
     """
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
-    for name, field in HostSettings.model_fields.items():
+    for name, field in (HostSettings.model_fields | NicSettings.model_fields).items():
         value, place = 0 if name in _CLOCK else field.default, ""
         for place, table in tables.items():
             given = next((key for key in (name, *("cost_ps",) * (name in _COSTS)) if key in table.model_fields_set), "")

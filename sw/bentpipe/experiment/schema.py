@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from bentpipe.hosts.settings import HostSettings
+from bentpipe.hosts.config import HostConfig
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import Rate, Time
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
@@ -44,61 +47,29 @@ class Face:
         return f"{self.switch}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchSpec:
-    """A switch: one network module with a shared cell buffer.
+class SwitchSpec(SwitchSettings):
+    """A switch; its EPD threshold in cells."""
 
-    Members
-    -------
-    port_rates_bps : tuple[int, ...]
-        Output rate of each port in bits of cells a second.
-    buffer_cells : int
-        The shared buffer.
-    policy : str
-        ``"tail"``, ``"ppd"`` or ``"epd"``.
-    epd_threshold, clp_threshold, vc_limit : int
-        In cells; 0 for ``clp_threshold`` and ``vc_limit`` is "none".
-    processing_delay_ps : int
-    """
-
-    name: str
-    port_rates_bps: tuple[int, ...]
-    buffer_cells: int
-    policy: str
-    epd_threshold: int
-    clp_threshold: int
-    vc_limit: int
-    processing_delay_ps: int
+    name: str = Field(description="its name")
+    port_rates_bps: tuple[int, ...] = Field(description="output rate of each port, bits of cells a second")
 
 
-@dataclass(frozen=True, slots=True)
-class LineSpec:
-    """A line between two switches, both ways; or in loop-back: both ends are the same port, which gets what it sends.
+class LineSpec(LinkSettings):
+    """A line between two switches, both ways; in loop-back both ends are the same port."""
 
-    Members
-    -------
-    rate_bps : int
-        Bits of cells a second; no port sends faster into it.
-    delay_ps : int
-        One way, the same both ways.
-    ber : tuple[float, float]
-        Bit error ratio from the first end to the second, and back.
-    line : str
-        ``"cell"``: the SONET overhead is in the rate; ``"sonet"``: every byte of STS-3c or STS-12c frames.
-    ppm : float
-        Of a SONET line: how much slower the payload's clock is at the first end, and faster at the second.
-    clock_ppm : tuple[float, float]
-        How much faster than nominal the ports send, at the first end and at the second (of a looped line: the first).
-    """
-
-    name: str
-    ends: tuple[Face, Face]
-    rate_bps: int
-    delay_ps: int
-    ber: tuple[float, float]
-    line: str
-    ppm: float = 0.0
-    clock_ppm: tuple[float, float] = (0.0, 0.0)
+    name: str = Field(description="its name")
+    ends: tuple[Face, Face] = Field(description="its ports")
+    rate_bps: Rate = Field(description="no port sends faster into it")
+    ber: tuple[float, float] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        description="bit error ratio from the first end to the second, and back"
+    )
+    line: str = Field(description="`cell`, with SONET overhead in the rate, or `sonet`: every byte of the frames")
+    ppm: float = Field(
+        description="of a SONET line: its payload is so much slower at the first end, faster at the second"
+    )
+    clock_ppm: tuple[float, float] = Field(
+        description="how much faster than nominal the ports send, at the first end and at the second"
+    )
 
     @property
     def sonet(self) -> bool:
@@ -109,10 +80,9 @@ class LineSpec:
         return self.ends[0] == self.ends[1]
 
 
-class HostSpec(HostSettings):
+class HostSpec(HostConfig, NicSettings):
     """A host with its interface, and the line to its switch."""
 
-    name: str = Field(description="its name")
     port: Face = Field(description="the switch's port that it is at")
     rate_bps: Rate = Field(description="of its line")
     delay_ps: Time = Field(description="of its line, one way")
@@ -126,32 +96,16 @@ class HostSpec(HostSettings):
         return self.line == "sonet"
 
 
-@dataclass(frozen=True, slots=True)
-class VcSpec:
-    """One direction of a virtual channel with the nodes it passes.
+class VcSpec(VcSettings):
+    """One direction of a virtual channel with the nodes it passes."""
 
-    Members
-    -------
-    path : tuple[str, ...]
-        Host, switches, host; a switch twice in a row where it passes a looped line there.
-    cell_rate_bps : int | None
-        Pacing at the source; None: as fast as the line.
-    policy : str | None
-        Instead of the switches'.
-    limit : int
-        Cells of this VC in one switch; 0: the switch's own ``vc_limit``.
-    epd_threshold : int | None
-        Early packet discard by the VC's own queue; None: by the switch's whole buffer and threshold.
-    """
-
-    name: str
-    path: tuple[str, ...]
-    vpi: int
-    vci: int
-    cell_rate_bps: int | None
-    policy: str | None
-    limit: int
-    epd_threshold: int | None
+    name: str = Field(description="its name")
+    path: tuple[str, ...] = Field(
+        description="host, switches, host; a switch twice in a row where it passes a looped line there"
+    )
+    vpi: int = Field(description="on every line")
+    vci: int = Field(description="on every line")
+    cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source; None: as fast as the line")
 
 
 @dataclass(frozen=True, slots=True)

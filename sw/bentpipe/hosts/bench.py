@@ -112,8 +112,8 @@ def microseconds_a_segment(
     """
     wire = IdealWire(134_000_000, 10_000_000_000)
     engine = Engine(wire)
-    source = engine.add_host(HostConfig("source", send_cost_ps, receive_cost_ps), 0)
-    sink = engine.add_host(HostConfig("sink", send_cost_ps, receive_cost_ps), 1)
+    source = engine.add_host(HostConfig(name="source", send_cost_ps=send_cost_ps, receive_cost_ps=receive_cost_ps), 0)
+    sink = engine.add_host(HostConfig(name="sink", send_cost_ps=send_cost_ps, receive_cost_ps=receive_cost_ps), 1)
     tcp = TcpConfig(variant=variant, send_buffer=1 << 20, receive_buffer=1 << 20)
     flow = engine.add_tcp_flow("flow", source, sink, 0, 0, tcp, app=Ttcp(segments * 9140))
     start = time.process_time()

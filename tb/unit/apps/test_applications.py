@@ -184,7 +184,7 @@ def test_settings_out_of_range(make, message: str) -> None:
 
 def groups(serial: bool) -> list[tuple[int, int]]:
     """Start and end of three flows in a group, the second with 100 ms of delay."""
-    pair = Pair(delay_ps=10 * MS, source=HostConfig("source"))
+    pair = Pair(delay_ps=10 * MS, source=HostConfig(name="source"))
     flows = [pair.flow(TcpConfig(), app=Ttcp(1000 * (i + 1)), start_ps=HELD) for i in range(3)]
     flows[1].delay_ps = 100 * MS
     pair.engine.start(pair.engine.add_group([*flows], serial), S)

@@ -148,7 +148,7 @@ def test_blocks_are_cut_into_datagrams() -> None:
 
 
 def test_a_full_blast_cuts_its_writes_to_the_mtu() -> None:
-    pair = Pair(source=HostConfig("source", mtu=1500, interface_queue=50), keep_log=True)
+    pair = Pair(source=HostConfig(name="source", mtu=1500, interface_queue=50), keep_log=True)
     report = flow(pair, Ttcp(4000, 8192)).report(pair.engine.run(60 * S))
     assert [int.from_bytes(head[32:34], "big") - 8 for *_, head in pair.network.log or []] == [1472, 1472, 1056]
     assert report.octets_delivered == 4000
@@ -162,7 +162,7 @@ def test_a_short_rest_has_room_for_its_stamp() -> None:
 
 
 def test_datagrams_that_need_fragments_are_refused() -> None:
-    pair = Pair(source=HostConfig("source", mtu=1500))
+    pair = Pair(source=HostConfig(name="source", mtu=1500))
     with pytest.raises(
         ValueError, match=r"flow flow: a datagram of 8192 octets does not fit the MTU of 1500: at most 1472"
     ):
@@ -174,7 +174,7 @@ def test_datagrams_that_need_fragments_are_refused() -> None:
 
 def test_the_processor_spaces_datagrams() -> None:
     """200 us for each: a block of four takes 800 us, and the application's write as long."""
-    pair = Pair(source=HostConfig("source", send_cost_ps=200 * US), keep_log=True)
+    pair = Pair(source=HostConfig(name="source", send_cost_ps=200 * US), keep_log=True)
     app = Cbr(4 * 9152, 10 * MS, size_octets=8 * 9152)
     one = flow(pair, app)
     report = one.report(pair.engine.run(60 * S))
@@ -186,7 +186,7 @@ def test_the_processor_spaces_datagrams() -> None:
 
 
 def test_the_sinks_processor_costs_delay() -> None:
-    pair = Pair(delay_ps=MS, sink=HostConfig("sink", receive_cost_ps=300 * US))
+    pair = Pair(delay_ps=MS, sink=HostConfig(name="sink", receive_cost_ps=300 * US))
     report = flow(pair, Cbr(9152, 10 * MS, size_octets=3 * 9152)).report(pair.engine.run(60 * S))
     assert (report.delay_min_ps, report.delay_max_ps) == (1300 * US, 1300 * US)
     assert pair.sink.processor.busy_ps == 900 * US
@@ -194,7 +194,7 @@ def test_the_sinks_processor_costs_delay() -> None:
 
 def test_what_arrives_goes_before_datagrams_that_leave() -> None:
     """A full blast leaves TCP's arrivals their share: a processor that is always asked to send still receives."""
-    cost = HostConfig("source", send_cost_ps=100 * US, receive_cost_ps=100 * US, interface_queue=50)
+    cost = HostConfig(name="source", send_cost_ps=100 * US, receive_cost_ps=100 * US, interface_queue=50)
     pair = Pair(rate_bps=10**9, delay_ps=MS, source=cost)
     back = pair.engine.add_tcp_flow(
         "back", pair.sink, pair.source, pair.back_vc, pair.forth_vc, TcpConfig(), app=Ttcp(1_000_000)
@@ -207,7 +207,7 @@ def test_what_arrives_goes_before_datagrams_that_leave() -> None:
 
 def test_full_blast_waits_when_the_interface_is_full() -> None:
     """50 datagrams in the queue, then ENOBUFS: 18 ms later the line has sent 22 of them."""
-    pair = Pair(rate_bps=10 * 8 * 10**6, source=HostConfig("source", interface_queue=50), keep_log=True)
+    pair = Pair(rate_bps=10 * 8 * 10**6, source=HostConfig(name="source", interface_queue=50), keep_log=True)
     report = flow(pair, Ttcp(1_500_000, 8192)).report(pair.engine.run(60 * S))
     assert (report.datagrams_sent, report.datagrams_lost, report.octets_delivered) == (184, 0, 1_500_000)
     assert report.datagrams_refused == pytest.approx((184 - 50) / 22, abs=1)
@@ -217,14 +217,14 @@ def test_full_blast_waits_when_the_interface_is_full() -> None:
 
 
 def test_blocks_are_lost_when_the_interface_is_full() -> None:
-    pair = Pair(rate_bps=80 * 10**6, source=HostConfig("source", interface_queue=10))
+    pair = Pair(rate_bps=80 * 10**6, source=HostConfig(name="source", interface_queue=10))
     report = flow(pair, Cbr(20 * 8192, 100 * MS, size_octets=40 * 8192), 8192).report(pair.engine.run(60 * S))
     assert (report.datagrams_sent, report.datagrams_refused) == (20, 20)
     assert (report.datagrams_received, report.datagrams_lost) == (20, 0)
 
 
 def test_ttcp_stops_after_its_duration() -> None:
-    pair = Pair(rate_bps=80 * 10**6, source=HostConfig("source", interface_queue=50))
+    pair = Pair(rate_bps=80 * 10**6, source=HostConfig(name="source", interface_queue=50))
     report = flow(pair, Ttcp(None, 8192, duration_ps=S)).report(pair.engine.run(60 * S))
     assert report.finished and S < report.end_ps < 1.1 * S
     assert report.octets_delivered == 8192 * report.datagrams_sent

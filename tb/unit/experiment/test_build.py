@@ -2,7 +2,7 @@
 
 import pytest
 
-from bentpipe.experiment.build import _host_config, build_network
+from bentpipe.experiment.build import build_network
 from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load
 from bentpipe_sim.network import Network
@@ -47,20 +47,20 @@ def test_vcs_carry_policy_limit_and_pace():
     ]
     network, nics, _ = build_network(load("acts-1flow", settings))
     west = next(node for node in network.nodes if node.name == "west")
-    assert [(vc["in_port"], vc["out_port"], vc["policy"], vc["limit"]) for vc in west.vcs] == [
+    assert [(vc.in_port, vc.out_port, vc.settings.policy, vc.settings.limit) for vc in west.vcs] == [
         (0, 3, "ppd", 256),
         (3, 0, "ppd", 256),
     ]
-    assert {vc["epd_threshold"] for vc in west.vcs} == {None}
-    paced, free = nics["alpha1"].sends[0]["period"], nics["ultra"].sends[0]["period"]
+    assert {vc.settings.epd_threshold for vc in west.vcs} == {None}
+    paced, free = nics["alpha1"].sends[0].period, nics["ultra"].sends[0].period
     assert paced / free == pytest.approx(599.04 / 70, rel=1e-5)  # the sink has OC-12c
-    assert nics["ultra"].receives[0]["cells"] == (1524 + 8 + 8 + 47) // 48
+    assert nics["ultra"].receives[0].cells == (1524 + 8 + 8 + 47) // 48
 
 
 def test_hosts_are_as_the_experiment_says():
     settings = ["hosts.cost_spread=0.05", "network.hosts.ultra.timer_phase=50 ms", "network.hosts.ultra.mtu=1500"]
     e = load("acts-1flow", settings, seed=11)
-    one, two = (_host_config(host, e.seed) for host in e.network.hosts)
+    one, two = e.network.hosts
     assert (one.name, one.cost_spread, one.seed, one.timer_phase_ps, one.mtu) == ("alpha1", 0.05, 11, None, 9180)
     assert (two.name, two.cost_spread, two.seed, two.timer_phase_ps, two.mtu) == ("ultra", 0.05, 11, 50 * 10**9, 1500)
     assert [one.profile, two.profile] == ["dec-alpha-3000-700", "ultrasparc"]
@@ -70,7 +70,7 @@ def test_hosts_are_as_the_experiment_says():
         "hosts.clock_tolerance=20",
         "network.hosts.alpha2.clock_tolerance=50",
     ]
-    one, two = (_host_config(host, 1) for host in load("lan-1flow", clock).network.hosts)
+    one, two = load("lan-1flow", clock).network.hosts
     assert (one.clock_hz, one.clock_cost_ps, one.clock_tolerance_ppm) == (100, 20_000_000, 20)
     assert (two.clock_hz, two.clock_cost_ps, two.clock_tolerance_ppm) == (100, 20_000_000, 50)
 
@@ -79,7 +79,7 @@ def test_two_lines_between_the_same_switches_take_turns_by_the_file():
     settings = ['network.lines={a={ends=["west:1", "east:1"]}, b={ends=["west:2", "east:2"]}}']
     network, _, _ = build_network(load("acts-1flow", settings))
     west = next(node for node in network.nodes if node.name == "west")
-    assert west.vcs[0]["out_port"] == 1
+    assert west.vcs[0].out_port == 1
 
 
 @pytest.mark.parametrize("line", ["cell", "sonet"])
@@ -91,7 +91,7 @@ def test_a_line_in_loop_back_leads_a_port_to_itself(line):
     first = (names["satellite.line"], 0) if sonet else (names["satellite.out"], 0)
     assert names["ku"].outputs[3] == first and names["satellite.out"].outputs[0] == (names["ku"], 3)
     for data, ack, port in ((32, 33, 0), (34, 35, 1), (36, 37, 2)):
-        ways = {(vc["vci"], vc["in_port"], vc["out_port"]) for vc in names["ku"].vcs if vc["vci"] in (data, ack)}
+        ways = {(vc.in_vci, vc.in_port, vc.out_port) for vc in names["ku"].vcs if vc.in_vci in (data, ack)}
         assert ways == {(data, port, 3), (data, 3, 4), (ack, 4, 3), (ack, 3, port)}
     assert len(nics["sink"].receives) == len(nics["sink"].sends) == 3
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.build import _host_config
 from bentpipe.experiment.catalogue import catalogue, find
 from bentpipe.experiment.load import apply_settings, load, load_cases
 from bentpipe.hosts.profiles import host_costs
@@ -72,7 +71,7 @@ def test_the_single_flow_is_as_published():
     assert flow.size == 2**30
     assert flow.tcp.variant == "reno"
     assert flow.tcp.receive_buffer * 8 / 0.534 / 1e6 == pytest.approx(157.088, rel=1e-4)
-    assert {host_costs(_host_config(h, 1)) for h in e.network.hosts} == {(62_000_000, 62_000_000)}
+    assert {host_costs(h) for h in e.network.hosts} == {(62_000_000, 62_000_000)}
     assert e.network.lines[0].ber == (1e-13, 1e-11)  # data comes down at GSFC, its acknowledgements at TIOC
     assert [h.rate_bps for h in e.network.hosts] == [149_760_000, 599_040_000]
     assert {(s.buffer_cells, s.policy) for s in e.network.switches} == {(8192, "epd")}

@@ -75,7 +75,7 @@ def transfer(folder: Path, ber: float = 0.0) -> tuple[Flow, Network]:
         network.capture(folder / f"west-{kind}", kind, (west, 3))
         network.capture(folder / f"east-{kind}", kind, (east, 3))
     engine = Engine(network)
-    hosts = [engine.add_host(HostConfig(n.name, mtu=1500), n.index) for n in (a, b)]
+    hosts = [engine.add_host(HostConfig(name=n.name, mtu=1500), n.index) for n in (a, b)]
     tcp = TcpConfig(variant="sack", timestamps=True, send_buffer=30000, receive_buffer=30000, ack_policy="immediate")
     flow = engine.add_tcp_flow("flow", *hosts, forth, reply, tcp, app=Ttcp(SIZE))
     engine.run(10 * 10**12)

@@ -63,22 +63,23 @@ def test_hosts_have_clocks_of_their_own_by_the_seed() -> None:
         network = WireNetwork()
         engine = Engine(network)
         hosts = [
-            engine.add_host(HostConfig(name, clock_tolerance_ppm=50, seed=seed), network.add_nic()) for name in "abc"
+            engine.add_host(HostConfig(name=name, clock_tolerance_ppm=50, seed=seed), network.add_nic())
+            for name in "abc"
         ]
         return [(host.clock.slow_ps, host.clock.fast_ps) for host in hosts]
 
     assert ticks(1) == ticks(1) != ticks(2)
     assert len(set(ticks(1))) == 3
     network = WireNetwork()
-    published = Engine(network).add_host(HostConfig("a", profile="sparc-5"), network.add_nic())
+    published = Engine(network).add_host(HostConfig(name="a", profile="sparc-5"), network.add_nic())
     assert 0 < abs(published.clock.slow_ps / (S / 2) - 1) < 50e-6
     with pytest.raises(ValueError, match="host b: a clock interrupt takes"):
-        Engine(network).add_host(HostConfig("b", clock_hz=1000, clock_cost_ps=S), network.add_nic())
+        Engine(network).add_host(HostConfig(name="b", clock_hz=1000, clock_cost_ps=S), network.add_nic())
 
 
 def test_segments_that_cost_nothing_do_not_wait() -> None:
     """The processor is not asked for them, as without a clock."""
-    source = HostConfig("source", clock_hz=1000, clock_cost_ps=S // 2000)
+    source = HostConfig(name="source", clock_hz=1000, clock_cost_ps=S // 2000)
     pair = Pair(delay_ps=10**9, source=source, keep_log=True)
     pair.run(pair.flow(TcpConfig(), 1), 0.01)
     assert [time for time, *_ in pair.network.log or []][:2] == [0, 10**9]
@@ -89,7 +90,7 @@ def test_timers_keep_the_hosts_time() -> None:
     network = WireNetwork()
     engine = Engine(network)
     host = engine.add_host(
-        HostConfig("a", clock_hz=1024, clock_cost_ps=5, clock_tolerance_ppm=1000, timer_phase_ps=S // 8),
+        HostConfig(name="a", clock_hz=1024, clock_cost_ps=5, clock_tolerance_ppm=1000, timer_phase_ps=S // 8),
         network.add_nic(),
     )
     assert host.clock.origin_ps == S // 8 and abs(host.clock.slow_ps - S // 2) > 10**6

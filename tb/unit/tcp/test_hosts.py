@@ -51,7 +51,7 @@ def test_best_rate_of_oc3c() -> None:
 @pytest.mark.parametrize(("send", "receive", "side"), [(800, 0, "source"), (0, 800, "sink")])
 def test_processor_limits_the_rate(send: int, receive: int, side: str) -> None:
     """800 us a segment at one end: 9140 octets each 800 us, less the ACKs' share."""
-    slow = HostConfig(side, send_cost_ps=send * US, receive_cost_ps=receive * US)
+    slow = HostConfig(name=side, send_cost_ps=send * US, receive_cost_ps=receive * US)
     pair = Pair(delay_ps=MS, **{side: slow})
     flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
     assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / 800e-6, rel=0.01)
@@ -59,7 +59,7 @@ def test_processor_limits_the_rate(send: int, receive: int, side: str) -> None:
 
 def test_acks_cost_as_much_as_data() -> None:
     """550 us both ways at the sink: one and a half segments' time for each segment of data."""
-    pair = Pair(delay_ps=MS, sink=HostConfig("sink", profile="sparc-10"))
+    pair = Pair(delay_ps=MS, sink=HostConfig(name="sink", profile="sparc-10"))
     flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
     assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / (1.5 * 550e-6), rel=0.01)
     sink = flow.sink.connection
@@ -69,7 +69,7 @@ def test_acks_cost_as_much_as_data() -> None:
 
 
 def test_connections_share_the_processor() -> None:
-    pair = Pair(delay_ps=MS, sink=HostConfig("sink", receive_cost_ps=800 * US))
+    pair = Pair(delay_ps=MS, sink=HostConfig(name="sink", receive_cost_ps=800 * US))
     tcp = TcpConfig(send_buffer=100_000, receive_buffer=100_000)
     first, second = pair.flow(tcp), pair.flow(tcp)
     assert steady_bps(pair, first, second) == pytest.approx(9140 * 8 / 800e-6, rel=0.01)
@@ -81,8 +81,8 @@ def test_segment_waits_for_the_processor() -> None:
     """A SYN costs its sender 300 us, its receiver 200 us: the answer leaves after 300 + 1000 + 200 + 100 us."""
     pair = Pair(
         delay_ps=MS,
-        source=HostConfig("source", send_cost_ps=300 * US),
-        sink=HostConfig("sink", send_cost_ps=100 * US, receive_cost_ps=200 * US),
+        source=HostConfig(name="source", send_cost_ps=300 * US),
+        sink=HostConfig(name="sink", send_cost_ps=100 * US, receive_cost_ps=200 * US),
         keep_log=True,
     )
     pair.run(pair.flow(TcpConfig(), 1), 0.01)
@@ -91,7 +91,7 @@ def test_segment_waits_for_the_processor() -> None:
 
 def gaps_between_segments(spread: float, seed: int = 1, segments: int = 2000) -> list[int]:
     """The times between the segments of a source that takes 800 us for one."""
-    source = HostConfig("source", send_cost_ps=800 * US, cost_spread=spread, seed=seed)
+    source = HostConfig(name="source", send_cost_ps=800 * US, cost_spread=spread, seed=seed)
     pair = Pair(source=source, keep_log=True)
     pair.run(pair.flow(TcpConfig(initial_cwnd=2 * segments, variant="reno"), segments * 9140), 10)
     times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.interface.nic]
@@ -117,8 +117,8 @@ def test_cost_spread_follows_the_seed() -> None:
 
 
 def test_hosts_draw_their_own_costs() -> None:
-    one = HostConfig("source", send_cost_ps=100 * US, cost_spread=0.5)
-    other = HostConfig("sink", send_cost_ps=100 * US, cost_spread=0.5)
+    one = HostConfig(name="source", send_cost_ps=100 * US, cost_spread=0.5)
+    other = HostConfig(name="sink", send_cost_ps=100 * US, cost_spread=0.5)
     pair = Pair(source=one, sink=other, keep_log=True)
     pair.run(pair.flow(TcpConfig(), 1), 0.01)
     (syn, *_), (answer, *_), *_ = pair.network.log or []
@@ -127,7 +127,7 @@ def test_hosts_draw_their_own_costs() -> None:
 
 def gaps_of_an_interrupted_source(**clock: Any) -> list[int]:
     """The times between the segments of a source that takes 800 us for one, beside its clock."""
-    source = HostConfig("source", send_cost_ps=800 * US, receive_cost_ps=0, **clock)
+    source = HostConfig(name="source", send_cost_ps=800 * US, receive_cost_ps=0, **clock)
     pair = Pair(source=source, keep_log=True)
     pair.run(pair.flow(TcpConfig(initial_cwnd=2000), 1000 * 9140), 10)
     times = [time for time, nic, *_ in pair.network.log or [] if nic == pair.source.interface.nic]
@@ -151,18 +151,18 @@ def test_clock_interrupts_take_the_processor() -> None:
     "wrong", [{"clock_hz": -1}, {"clock_hz": 0.1}, {"clock_cost_ps": -1}, {"clock_tolerance_ppm": 1001}]
 )
 def test_clock_out_of_range(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} of host a must"):
-        HostConfig("a", **wrong)
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}\\n .* is (neither|out of range)"):
+        HostConfig(name="a", **wrong)
 
 
 @pytest.mark.parametrize("spread", [-0.1, 1.01])
 def test_cost_spread_out_of_range(spread: float) -> None:
-    with pytest.raises(ValueError, match="cost_spread of host a must be 0"):
-        HostConfig("a", cost_spread=spread)
+    with pytest.raises(ValueError, match=r"cost_spread\n  is a share of the cost"):
+        HostConfig(name="a", cost_spread=spread)
 
 
 def test_full_interface_queue_drops_and_quenches() -> None:
-    pair = Pair(rate_bps=10_000_000, delay_ps=MS, source=HostConfig("source", interface_queue=10))
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS, source=HostConfig(name="source", interface_queue=10))
     flow = pair.flow(TcpConfig(send_buffer=400_000, receive_buffer=400_000), 2_000_000)
     report = pair.run(flow, 60)
     assert report.finished and report.bad_octets == 0
@@ -172,7 +172,7 @@ def test_full_interface_queue_drops_and_quenches() -> None:
 
 
 def test_interface_queue_needs_a_network_that_reports() -> None:
-    pair = Pair(rate_bps=10_000_000, delay_ps=MS, source=HostConfig("source", interface_queue=10))
+    pair = Pair(rate_bps=10_000_000, delay_ps=MS, source=HostConfig(name="source", interface_queue=10))
     flow = pair.flow(TcpConfig(send_buffer=400_000, receive_buffer=400_000), 2_000_000)
     pair.network.reports_sent = False
     with pytest.raises(ExperimentFailed, match="doesn't report PDUs as sent"):
@@ -312,13 +312,13 @@ def test_ticks_of_hosts_are_apart() -> None:
     network = WireNetwork()
     engine = Engine(network)
     for index in range(6):
-        engine.add_host(HostConfig(f"h{index}"), network.add_nic())
+        engine.add_host(HostConfig(name=f"h{index}"), network.add_nic())
     due = sorted(time for time, _, _ in engine.scheduler.heap)
     assert len(set(due)) == 12
     same = WireNetwork()
     engine = Engine(same)
     for index in range(6):
-        engine.add_host(HostConfig(f"h{index}", timer_phase_ps=0), same.add_nic())
+        engine.add_host(HostConfig(name=f"h{index}", timer_phase_ps=0), same.add_nic())
     assert len({time for time, _, _ in engine.scheduler.heap}) == 2
 
 
@@ -326,9 +326,9 @@ def test_profiles() -> None:
     profiles = load_profiles()
     assert profile("dec-alpha-3000-700").send_us == 62
     assert all(entry.source and entry.send_us > 0 and entry.receive_us > 0 for entry in profiles.values())
-    assert host_costs(HostConfig("a", profile="sparc-5")) == (700 * US, 700 * US)
-    assert host_costs(HostConfig("a", profile="sparc-5", send_cost_ps=1)) == (1, 700 * US)
-    assert host_costs(HostConfig("a")) == (0, 0)
+    assert host_costs(HostConfig(name="a", profile="sparc-5")) == (700 * US, 700 * US)
+    assert host_costs(HostConfig(name="a", profile="sparc-5", send_cost_ps=1)) == (1, 700 * US)
+    assert host_costs(HostConfig(name="a")) == (0, 0)
     assert profile("dec-alpha-3000-700").clock_hz == 1024 and profile("dec-alpha-3000-700").clock_cost_ps == 15 * US
     assert all(e.clock_hz in (100, 1024) and e.clock_us > 0 and e.clock_ppm > 0 for e in profiles.values())
 
@@ -337,7 +337,7 @@ def test_profiles() -> None:
 def test_derived_profiles_give_their_published_limits(name: str) -> None:
     published = profile(name)
     for side, limit in (("source", published.send_limit_mbps), ("sink", published.receive_limit_mbps)):
-        pair = Pair(delay_ps=MS, **{side: HostConfig(side, profile=name)})
+        pair = Pair(delay_ps=MS, **{side: HostConfig(name=side, profile=name)})
         flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
         assert steady_bps(pair, flow) / 1e6 == pytest.approx(limit, rel=0.01)
 
@@ -353,11 +353,11 @@ def test_errors_name_the_value() -> None:
         TcpConfig(receive_buffer=0)
     with pytest.raises(ValueError, match="size_octets"):
         Ttcp(0)
-    with pytest.raises(ValueError, match="mtu of host h"):
-        HostConfig("h", mtu=10)
+    with pytest.raises(ValueError, match=r"mtu\n  10 is out of range 104\.\.65527"):
+        HostConfig(name="h", mtu=10)
     pair = Pair()
     with pytest.raises(ValueError, match="interface 0 already belongs to host source"):
-        pair.engine.add_host(HostConfig("x"), 0)
+        pair.engine.add_host(HostConfig(name="x"), 0)
     with pytest.raises(ValueError, match="same host"):
         pair.engine.add_tcp_flow("f", pair.source, pair.source, 0, 0, TcpConfig())
 

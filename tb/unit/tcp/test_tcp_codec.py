@@ -134,7 +134,7 @@ def receive(octets: bytes) -> Host:
     """A host that got this SDU."""
     network = WireNetwork()
     nic = network.add_nic()
-    host = Host(Scheduler(), network, HostConfig("host"), nic, 1, (0, 0), HostClock(0, 0, 0, ""))
+    host = Host(Scheduler(), network, HostConfig(name="host"), nic, 1, (0, 0), HostClock(0, 0, 0, ""))
     network._sdus[7] = octets
     host.event(PduEvent(0, nic, 0, 0, len(octets), octets[:128], 7))
     return host
