@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.experiment.document import CaseTable
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.results.tables import figure_text
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.settings import Settings, key_of, shown
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:
@@ -33,11 +37,33 @@ def _order(e: Experiment, group: GroupSpec) -> str:
     return f"{'serial' if group.serial else 'parallel'}{delay} ({', '.join(parts)})"
 
 
+_SHOWN_OF_SWITCH: Final = (
+    "buffer_cells",
+    "policy",
+    "epd_threshold",
+    "clp_threshold",
+    "vc_limit",
+    "processing_delay_ps",
+)
+
+
+def _also(spec: Settings, model: type[Settings], shown_already: Sequence[str] = ()) -> str:
+    """What a node has of its settings, beside those that have a column and those that are at their defaults."""
+    parts = []
+    for name, value in model.part_of(spec).items():
+        field = model.model_fields[name]
+        if name not in shown_already and value != field.default:
+            parts.append(f"{key_of(name)} {shown(field, value)}")
+    return ", ".join(parts)
+
+
 def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable] = ()) -> None:
     """Print network, channels, flows, cases and published figures."""
     from rich.table import Table
 
-    def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], also: Sequence[str] = ()) -> None:
+        if any(also):
+            columns, rows = (*columns, "also"), [(*row, text) for row, text in zip(rows, also, strict=True)]
         made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
         for name in columns:
             made.add_column(name, overflow="fold")
@@ -74,6 +100,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             )
             for s in e.network.switches
         ],
+        [_also(s, SwitchSettings, _SHOWN_OF_SWITCH) for s in e.network.switches],
     )
     table(
         "Lines",
@@ -89,6 +116,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             )
             for line in e.network.lines
         ],
+        [_also(line, LinkSettings, ("delay_ps", "ber")) for line in e.network.lines],
     )
     table(
         "Hosts",
@@ -105,11 +133,13 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             )
             for h in e.network.hosts
         ],
+        [_also(h, NicSettings) for h in e.network.hosts],
     )
     table(
         "Virtual channels",
         ("VC", "VPI/VCI", "path"),
         [(vc.name, f"{vc.vpi}/{vc.vci}", " - ".join(vc.path)) for vc in e.vcs],
+        [_also(vc, VcSettings) for vc in e.vcs],
     )
     table(
         "Flows",

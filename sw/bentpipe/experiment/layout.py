@@ -161,8 +161,8 @@ class Channels:
         return len(self.vcs) - 1
 
     def check(self, problems: Problems) -> None:
-        """The harness sets policy and limit of a VC once for its whole path: its switches must agree on them. No host
-        and no switch has more VCs than its node can have."""
+        """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
+        no switch has more VCs than its node can have."""
         for vc in self.vcs:
             path = [s for s in self.network.switches if s.name in vc.path]
             for key, own, instead in (("policy", vc.policy, "policy"), ("vc_limit", vc.limit, "limit")):
