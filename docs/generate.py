@@ -9,13 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keys
+from keys import table as _table
+
 __all__ = ["Parameter", "applications", "experiments", "netspec", "parameters", "registers", "tcp", "write_all"]
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    head = list(head)
-    lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def _number(value: Any) -> str:
@@ -236,6 +233,8 @@ def write_all(folder: Path) -> None:
     (folder / "experiments.md").write_text(experiments())
     (folder / "registers.md").write_text(registers())
     (folder / "applications.md").write_text(applications())
+    for page in (keys.tables, keys.profiles, keys.series, keys.metrics):
+        (folder / f"{page.__name__}.md").write_text(page())
     for name, text in netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)
     for name, text in tcp().items():

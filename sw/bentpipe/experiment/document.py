@@ -61,7 +61,7 @@ SERIES: Final = {
     "cwnd": "congestion window, octets",
     "ssthresh": "slow-start threshold, octets",
     "una": "oldest octet not acknowledged",
-    "rtt": "round trip as the sender smoothes it, ps",
+    "rtt": "round trips as measured, ps",
     "lost": "datagrams lost so far (UDP)",
     "queue": "cells in each switch's buffer",
     "drops": "cells dropped so far, of each switch by reason",

@@ -50,6 +50,7 @@ else:
     TcpTable = create_model(
         "TcpTable",
         __base__=_Common,
+        __doc__="TCP, of all hosts; `[flow.tcp]` has the same keys, for one flow.",
         **{s.name: (_type(s), Field(default=s.default, description=s.text)) for s in SETTINGS},
     )
 

@@ -3,12 +3,20 @@
 import copy
 import json
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from bentpipe.cli import main
+from bentpipe.experiment.build import build_network
 from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.document import json_schema
+from bentpipe.experiment.load import load
+from bentpipe.hosts.config import HostSettings
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.settings import key_of
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from models.json_schema import errors
 from unit.experiment.test_parse import TEXT, put
 
@@ -83,6 +91,48 @@ def test_keys_have_descriptions_and_defaults_as_one_writes_them():
     assert switch["processing_delay"]["description"].endswith("(0 s to 10 ms)")
     for table in (SCHEMA, *SCHEMA["$defs"].values()):
         assert all(key["description"] for key in table["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("table", "model"),
+    [
+        ("SwitchTable", SwitchSettings),
+        ("LineTable", LinkSettings),
+        ("VcTable", VcSettings),
+        ("HostsTable", NicSettings),
+        ("HostTable", HostSettings),
+        ("HostTable", NicSettings),
+    ],
+)
+def test_every_setting_of_a_node_is_a_key(table, model):
+    assert {key_of(name) for name in model.model_fields} <= set(SCHEMA["$defs"][table]["properties"])
+
+
+def test_a_nodes_setting_without_a_line_of_its_own_goes_from_the_file_to_the_node(capsys):
+    setting = "network.hosts.alpha2.reassembly_timeout=2 s"
+    experiment = load("lan-1flow", [setting])
+    assert [host.reassembly_timeout_ps for host in experiment.network.hosts] == [0, 2 * 10**12]
+    _, nics, _ = build_network(experiment)
+    assert nics["alpha2"].settings.reassembly_timeout_ps == 2 * 10**12
+    assert main(["show", "lan-1flow", "--set", setting]) == 0
+    assert "reassembly_timeout 2 s" in capsys.readouterr().out
+
+
+def test_the_manual_has_every_key(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs")
+    import keys
+
+    sections = keys.tables().split("### ")[1:]
+    rows = {section.split("`")[1]: section for section in sections}
+    for heading, name in (
+        ("[network.switches.NAME]", "SwitchTable"),
+        ("[hosts.tcp]", "TcpTable"),
+        ("[[vc]]", "VcTable"),
+    ):
+        for key in SCHEMA["$defs"][name]["properties"]:
+            assert f"| `{key}` |" in rows[heading]
+    assert "| `processing_delay` | time, 0 s to 10 ms | `5 us` | from a cell's arrival to its queue |" in keys.tables()
+    assert all(f"`{name}`" in keys.profiles() for name in ("sparc-5", "ultrasparc"))
 
 
 def test_the_command_prints_it(capsys):

@@ -1,0 +1,149 @@
+"""The documentation of an experiment's keys, made from its model: tables, profiles, series, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from bentpipe.experiment.document import METRICS, SERIES, Document, FlowTable, HostsTable, HostTable
+from bentpipe.experiment.schema import Face
+from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, key_of, shown
+
+__all__ = ["metrics", "profiles", "series", "table", "tables"]
+
+_PLAIN = {
+    bool: "true or false",
+    str: "text",
+    Face: '`"switch:port"`',
+    Any: "value",
+    float: "number",
+    int: "whole number",
+}
+_MOST = 2**50
+"""A limit from here on is none."""
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table of Markdown."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _quantity(quantity: Quantity) -> str:
+    if quantity.name == RATE.name:
+        return quantity.name
+    low, high = quantity.bounds
+    zero = "0, or " if quantity.or_zero else ""
+    if quantity.high >= _MOST:
+        limits = "" if quantity.low <= 0 else f", {low} and more"
+    else:
+        limits = f", {zero}{low} to {high}"
+    return quantity.name + limits
+
+
+def _is(kind: Any, metadata: Iterable[Any] = ()) -> str:
+    """A type in words."""
+    for part in metadata:
+        if isinstance(part, Quantity):
+            return _quantity(part)
+        if isinstance(part, Words):
+            return ", ".join(f"`{word}`" for word in part.known())
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _is(inner[0], inner[1:])
+    if origin in (Union, UnionType):
+        return "; or ".join(dict.fromkeys(_is(one) for one in inner if one is not NoneType))
+    if origin is Literal:
+        return ", ".join(f"`{word}`" for word in inner)
+    if origin is tuple:
+        return f"list: {_is(inner[0])}"
+    return "table" if origin is dict else _PLAIN[kind]
+
+
+def _models(kind: Any) -> list[type[Settings]]:
+    """The models in a type."""
+    if isinstance(kind, type) and issubclass(kind, Settings):
+        return [kind]
+    return [model for one in get_args(kind) for model in _models(one)]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "must be given"
+    if field.default in (None, "", (), {}):
+        return ""
+    value = shown(field)
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return ", ".join(f"`{one}`" for one in value) if isinstance(value, tuple) else f"`{value}`"
+
+
+def _walk(model: type[Settings], path: str) -> Iterator[tuple[str, type[Settings]]]:
+    """Every table with its heading, those in it after it, each model once."""
+    for name, field in model.model_fields.items():
+        models = _models(field.annotation)
+        if not models:
+            continue
+        inner = FlowTable if issubclass(models[0], FlowTable) else models[0]
+        key = f"{path}.{key_of(name)}" if path else key_of(name)
+        origin = get_origin(field.annotation)
+        yield (f"[[{key}]]" if origin is tuple else f"[{key}.NAME]" if origin is dict else f"[{key}]"), inner
+        yield from _walk(inner, f"{key}.NAME" if origin is dict else key)
+
+
+def tables() -> str:
+    """A section for each table of a document, with its keys."""
+    seen: set[type[Settings]] = set()
+    parts = []
+    for heading, model in sorted(_walk(Document, ""), key=lambda pair: pair[0] == "[[case]]"):
+        if model in seen:
+            continue
+        seen.add(model)
+        about = " ".join((model.__doc__ or "").split())
+        parts.append(f"### `{heading}`\n\n{about}\n")
+        common = HostsTable.model_fields if model is HostTable else {}
+        rows = [
+            (
+                f"`{key_of(name)}`",
+                _is(field.annotation, field.metadata),
+                _default(field),
+                (field.description or "").replace("``", "`"),
+            )
+            for name, field in model.model_fields.items()
+            if not _models(field.annotation) and name not in common
+        ]
+        parts.append(table(("key", "is", "default", "meaning"), rows))
+        if common:
+            parts.append("And the keys of `[hosts]`.\n")
+    return "\n".join(parts)
+
+
+def profiles() -> str:
+    """The published hosts."""
+    from bentpipe.hosts.profiles import load_profiles
+
+    rows = [
+        (
+            f"`{name}`",
+            p.title,
+            f"{p.send_us:g} us, {p.receive_us:g} us",
+            f"{p.clock_hz:g} Hz, {p.clock_us:g} us",
+            p.source,
+        )
+        for name, p in load_profiles().items()
+    ]
+    return table(("profile", "host", "cost of a segment sent, received", "clock interrupts", "from"), rows)
+
+
+def series() -> str:
+    """What can be recorded."""
+    return table(("series", "is"), [(f"`{name}`", text) for name, text in SERIES.items()])
+
+
+def metrics() -> str:
+    """What a published figure can be compared with."""
+    return table(("metric", "is"), [(f"`{name}`", text) for name, text in METRICS.items()])
