@@ -54,7 +54,11 @@ from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
-__all__ = ["METRICS", "SERIES", "CaseTable", "Document", "FlowTable", "HostTable", "HostsTable", "json_schema"]
+__all__ = [
+    "METRICS", "SERIES", "CaseTable", "Cases", "Document", "FlowTable", "HostTable", "HostsTable", "LineTable",
+    "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TrafficTable", "VcTable", "defaults",
+    "json_schema",
+]  # fmt: skip
 
 SERIES: Final = {
     "goodput": "octets that the sink's application got (`FLOW.delivered`), from which plots make a rate",

@@ -150,19 +150,12 @@ class _File:
             plain = parse_experiment(document, source, folder=folder)
         except BentpipeError:  # it needs the settings to be an experiment at all
             plain = dataclasses.replace(made, duration_ps=made.full_ps)
-        changes = [
-            Change(f"experiment.{key}", old, new)
-            for key, old, new, changed in (
-                ("seed", plain.seed, made.seed, made.seed != plain.seed),
-                (
-                    "duration",
-                    format_time(plain.duration_ps),
-                    format_time(made.duration_ps),
-                    made.duration_ps > plain.duration_ps,
-                ),
-            )
-            if changed
-        ]
+        changes: list[Change] = []
+        if made.seed != plain.seed:
+            changes.append(Change("experiment.seed", plain.seed, made.seed))
+        if made.duration_ps > plain.duration_ps:
+            before, now = (format_time(e.duration_ps) for e in (plain, made))
+            changes.append(Change("experiment.duration", before, now))
         changes += changes_between(document, after, source.defaults)
         return dataclasses.replace(made, full_ps=plain.duration_ps, changes=tuple(changes))
 

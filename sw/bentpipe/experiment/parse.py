@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from bentpipe.apps.registry import reported
 from bentpipe.experiment.captures import parse_capture
-from bentpipe.experiment.document import METRICS, Document, LossTable, RecordTable, defaults
+from bentpipe.experiment.document import METRICS, Document, LossTable, PublishedTable, RecordTable, defaults
 from bentpipe.experiment.flows import read_flows, read_traffic
 from bentpipe.experiment.layout import Channels, directed_lines
 from bentpipe.experiment.network import read_network
-from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, PublishedRow, RecordSpec
+from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe_hdl.words import nearest
 
@@ -144,7 +144,7 @@ def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Pro
     return RecordSpec(table.interval_ps, table.what, tuple(dict.fromkeys(captures)))
 
 
-def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedRow, ...]:
+def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:
     rows = []
     known = [*METRICS, *(f"{f.name}.{figure}" for f in flows for figure in ("goodput", *reported(f.app)))]
     for number, table in enumerate(tables.published):
@@ -152,6 +152,5 @@ def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> t
         if metric not in known:
             what = f"unknown value {metric!r}{nearest(metric, known)}"
             problems.found.append(Wrong(f"published.{number}.metric", what))
-        row: dict[str, Any] = {**dict(table), "metric": "" if metric == "none" else metric}
-        rows.append(PublishedRow(**row))
+        rows.append(table.model_copy(update={"metric": "" if metric == "none" else metric}))
     return tuple(rows)

@@ -285,7 +285,7 @@ def _sum_up(
     if status == "interrupted":
         reason = signal.Signals(stopped or 0).name
     found = metrics(flows)
-    rows = [dataclasses.asdict(row) for row in experiment.published]
+    rows = [plain(row) for row in experiment.published]
     shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
     states = {
         "failed": status == "failed",

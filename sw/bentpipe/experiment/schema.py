@@ -17,6 +17,7 @@ from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
     from bentpipe.experiment.changes import Change
+    from bentpipe.experiment.document import PublishedTable
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "LineSpec",
     "LossSpec",
     "NetworkSpec",
-    "PublishedRow",
     "RecordSpec",
     "SwitchSpec",
     "VcSpec",
@@ -195,24 +195,12 @@ class RecordSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedRow:
-    """One published figure, and which figure of ours (``metric``) stands beside it; ``""``: none does."""
-
-    quantity: str
-    case: str
-    unit: str
-    source: str
-    measured: float | None
-    predicted: float | None
-    metric: str
-
-
-@dataclass(frozen=True, slots=True)
 class Experiment:
     """A whole experiment. ``document`` is the TOML document it was read from, settings included.
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``.
-    ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as there.
+    ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as there. The ``metric`` of a published
+    figure is the figure of ours beside it, ``""``: none.
     """
 
     id: str
@@ -231,7 +219,7 @@ class Experiment:
     netspec: str
     losses: tuple[LossSpec, ...]
     record: RecordSpec
-    published: tuple[PublishedRow, ...]
+    published: tuple[PublishedTable, ...]
     file: str
     document: dict[str, Any]
     axis: str = ""
