@@ -56,6 +56,14 @@ def test_vcs_carry_policy_limit_and_pace():
     assert nics["ultra"].receives[0].cells == (1524 + 8 + 8 + 47) // 48
 
 
+def test_a_vc_laid_out_by_hand_has_its_own_policy_limit_and_threshold():
+    own = '[{name="v", from="alpha1", to="ultra", vci=50, policy="tail", limit=9, epd_threshold=7}]'
+    network, _, _ = build_network(load("acts-1flow", [f"vc={own}"]))
+    west = next(node for node in network.nodes if node.name == "west")
+    (settings,) = [vc.settings for vc in west.vcs if vc.in_vci == 50]
+    assert (settings.policy, settings.limit, settings.epd_threshold) == ("tail", 9, 7)
+
+
 def test_hosts_are_as_the_experiment_says():
     settings = ["hosts.cost_spread=0.05", "network.hosts.ultra.timer_phase=50 ms", "network.hosts.ultra.mtu=1500"]
     e = load("acts-1flow", settings, seed=11)

@@ -89,6 +89,13 @@ def test_wrong_cases(write, cases, message):
     assert "\n" not in str(caught.value)
 
 
+def test_all_that_is_wrong_with_a_case_is_said_with_its_name(write):
+    case = '[[case]]\nname = "a"\nset = { "network.lines.wan.dely" = 1, "hosts.mtu" = 1 }\n'
+    with pytest.raises(ConfigError) as caught:
+        load_cases(write(case))
+    assert [text.startswith("case 'a': --set ") for text in (str(caught.value), *caught.value.more)] == [True, True]
+
+
 def test_a_run_has_a_folder_for_each_case(write, capsys, tmp_path):
     assert main(["run", write(), "--out", "out", "--quick"]) == 0
     out = capsys.readouterr().out

@@ -74,6 +74,7 @@ def test_a_change_names_the_old_value_and_the_new():
         ("network.switches.west.clp_threshold=9", ("network.switches.west.clp_threshold", 0, 9)),
         ("network.switches.*.vc_limit=9", ("network.switches.*.vc_limit", 0, 9)),
         ("flow.0.start=1 s", ("flow.0.start", "0 s", "1 s")),
+        ("network.hosts.alpha1.mtu=1500", ("network.hosts.alpha1.mtu", None, 1500)),
         ("network.hosts.alpha1.cost=9 us", ("network.hosts.alpha1.cost", None, "9 us")),
     ],
 )

@@ -96,6 +96,14 @@ def test_a_hosts_own_cost_goes_before_the_common_one():
     assert (bert.send_cost_ps, bert.receive_cost_ps) == (1_000_000_000, 1_000_000_000)
 
 
+def test_a_cost_of_one_way_goes_before_that_of_both():
+    def change(d):
+        d["network"]["hosts"]["bert"]["receive_cost"] = "3 ms"
+
+    bert = read(change).network.hosts[1]
+    assert (bert.send_cost_ps, bert.receive_cost_ps) == (1_000_000_000, 3_000_000_000)
+
+
 def test_a_hosts_own_profile_goes_before_the_common_cost():
     def change(d):
         d["network"]["hosts"]["anna"]["profile"] = "sparc-5"
@@ -486,7 +494,7 @@ def test_quick_needs_to_be_declared():
 def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_lines():
     def change(d):
         d["flow"][0]["sise"] = 1
-        d["network"]["lines"]["wan"] |= {"delay": "2 s", "ber": [0, "low"]}
+        d["network"]["lines"]["wan"] |= {"delay": "2 s", "ber": [0, "low"], "ends": "west:3"}
         d["experiment"]["seed"] = -1
         del d["experiment"]["duration"]
 
@@ -495,6 +503,7 @@ def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_lines():
     assert [str(caught.value), *caught.value.more] == [
         "two.toml:2: experiment: the key 'duration' is missing",
         "two.toml:2: experiment.seed: -1 is out of range 0..4294967295",
+        "two.toml:16: network.lines.wan.ends: expected a list, not 'west:3'",
         "two.toml:17: network.lines.wan.delay: '2 s' is out of range 0 s to 1 s",
         "two.toml:18: network.lines.wan.ber: expected a number, not 'low'",
         "two.toml:36: flow.0.sise: unknown key; did you mean 'size'?",

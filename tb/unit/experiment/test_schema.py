@@ -137,4 +137,6 @@ def test_the_manual_has_every_key(monkeypatch):
 
 def test_the_command_prints_it(capsys):
     assert main(["schema"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(SCHEMA))
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads(json.dumps(SCHEMA))
+    assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
