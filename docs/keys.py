@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.document import METRICS, SERIES, Document, FlowTable, HostsTable, HostTable
-from bentpipe.experiment.schema import Face
+from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, key_of, shown
 
 __all__ = ["metrics", "profiles", "series", "table", "tables"]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
+from bentpipe.experiment.document import Face
 from bentpipe.experiment.ledger import make_ledger
-from bentpipe.experiment.schema import Experiment, Face, GroupSpec, LineSpec, VcSpec
+from bentpipe.experiment.schema import Experiment, GroupSpec, LineSpec, VcSpec
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings

@@ -7,6 +7,7 @@ This is the first of three steps from a file to an experiment: each table by its
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union, get_args
@@ -27,7 +28,6 @@ from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
 from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
-from bentpipe.experiment.schema import Face
 from bentpipe.experiment.tcp_options import TcpTable
 from bentpipe.hosts.config import HostSettings
 from bentpipe_hdl.link.control import LinkSettings
@@ -55,7 +55,7 @@ from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
-    "METRICS", "SERIES", "CaseTable", "Cases", "Document", "FlowTable", "HostTable", "HostsTable", "LineTable",
+    "METRICS", "SERIES", "CaseTable", "Cases", "Document", "Face", "FlowTable", "HostTable", "HostsTable", "LineTable",
     "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TrafficTable", "VcTable", "defaults",
     "json_schema",
 ]  # fmt: skip
@@ -89,6 +89,17 @@ _DELAY: Final = TIME.within(0, "1 s")
 _TOLERANCE: Final = PPM.within(0.0, MAX_CLOCK_TOLERANCE_PPM)
 _NUMBERS: Final = COUNT.within(1, 2**32 - 1, beyond="{given!r} is not a number from 1 on")
 Name = Annotated[str, Pattern(r"[\w-]+", "a name has letters, digits, - and _ only")]
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One port of a switch."""
+
+    switch: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.switch}:{self.port}"
 
 
 def _face(given: object) -> object:

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any, Final
 
 from bentpipe.experiment.clocks import draw_clocks
-from bentpipe.experiment.document import Document, HostsTable, HostTable, LineTable, NetworkTable, SwitchTable
-from bentpipe.experiment.schema import Face, HostSpec, LineSpec, NetworkSpec, SwitchSpec
+from bentpipe.experiment.document import Document, Face, HostsTable, HostTable, LineTable, NetworkTable, SwitchTable
+from bentpipe.experiment.schema import HostSpec, LineSpec, NetworkSpec, SwitchSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe.hosts.clock import clock_period_ps
 from bentpipe.hosts.config import HostSettings
@@ -23,8 +23,6 @@ __all__ = ["read_network"]
 
 _COSTS: Final = ("send_cost_ps", "receive_cost_ps")
 _CLOCK: Final = ("clock_hz", "clock_cost_ps", "clock_tolerance_ppm")
-
-_OF_PROFILE: Final = dict(zip(_CLOCK, ("clock_hz", "clock_cost_ps", "clock_ppm"), strict=True))
 
 
 def read_network(document: Document, seed: int, problems: Problems) -> NetworkSpec:
@@ -195,7 +193,7 @@ def _settings(
                 value, places[name] = getattr(table, given), place
                 break
             if table.profile is not None and name in (*_COSTS, *_CLOCK):
-                value = None if name in _COSTS else getattr(profile(table.profile), _OF_PROFILE[name])
+                value = None if name in _COSTS else getattr(profile(table.profile), name)
                 break
         values[name] = value
         if name not in places and value is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
+from bentpipe.experiment.document import Face, PublishedTable
 from bentpipe.hosts.config import HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
@@ -17,12 +18,10 @@ from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
     from bentpipe.experiment.changes import Change
-    from bentpipe.experiment.document import PublishedTable
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [
     "Experiment",
-    "Face",
     "FlowSpec",
     "GroupSpec",
     "HostSpec",
@@ -34,17 +33,6 @@ __all__ = [
     "VcSpec",
     "plain",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Face:
-    """One port of a switch."""
-
-    switch: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.switch}:{self.port}"
 
 
 class SwitchSpec(SwitchSettings):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM
+from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM, HostClock
+from bentpipe.hosts.profiles import load_profiles, profile
 from bentpipe_hdl.settings import COUNT, NUMBER, PPM, TIME, Count, Settings, Words
 
-__all__ = ["HostConfig", "HostSettings", "profile_titles"]
+__all__ = ["HostConfig", "HostSettings", "host_clock", "host_costs", "profile_titles"]
 
 _SPREAD: Final = NUMBER.within(0, 1, name="share", beyond="is a share of the cost, between 0 and 1 (0.05: within 5 %)")
 _HZ: Final = NUMBER.within(
@@ -22,8 +23,6 @@ _MTU: Final = COUNT.within(104, 65527)
 
 def profile_titles() -> dict[str, str]:
     """The published hosts, by name."""
-    from bentpipe.hosts.profiles import load_profiles
-
     return {name: profile.title for name, profile in load_profiles().items()}
 
 
@@ -65,3 +64,25 @@ class HostConfig(HostSettings):
 
     name: str = Field(description="its name")
     seed: int = Field(default=1, description="of its random choices; each host has its own sequence, by its name")
+
+
+def host_costs(config: HostConfig) -> tuple[int, int]:
+    """Processor time in picoseconds per segment (sent, received) of a host: as configured, else as the profile says."""
+    return _of(config, "send_cost_ps"), _of(config, "receive_cost_ps")
+
+
+def host_clock(config: HostConfig) -> HostClock:
+    """The clock of a host: as configured, else as the profile says; ValueError where its interrupts leave no time."""
+    hz, cost_ps, ppm = (_of(config, name) for name in ("clock_hz", "clock_cost_ps", "clock_tolerance_ppm"))
+    try:
+        return HostClock(hz, cost_ps, ppm, f"{config.seed} clock {config.name}")
+    except ValueError as error:
+        raise ValueError(f"host {config.name}: {error}") from None
+
+
+def _of(config: HostConfig, name: str) -> Any:
+    """A setting of a host, or else its profile's; 0 without one."""
+    value = getattr(config, name)
+    if value is None:
+        value = 0 if config.profile is None else getattr(profile(config.profile), name)
+    return value

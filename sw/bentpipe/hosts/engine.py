@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Final, final
 
 from bentpipe.apps.app import Application
-from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.config import HostConfig, host_clock, host_costs
 from bentpipe.hosts.flow import Flow
 from bentpipe.hosts.host import Host
-from bentpipe.hosts.profiles import host_clock, host_costs
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.stage import Group, HostSite, Shared, Stage
 from bentpipe.hosts.udp import UdpFlow

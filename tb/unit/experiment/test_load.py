@@ -8,7 +8,7 @@ import pytest
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.catalogue import catalogue, find
 from bentpipe.experiment.load import apply_settings, load, load_cases
-from bentpipe.hosts.profiles import host_costs
+from bentpipe.hosts.config import host_costs
 
 NAMES = ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows")
 

@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 from bentpipe.errors import ConfigError
+from bentpipe.experiment.document import Face
 from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import Face
 from bentpipe.experiment.source import Source
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.tcp.config import TcpConfig

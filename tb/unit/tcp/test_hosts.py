@@ -10,10 +10,10 @@ import pytest
 
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.errors import ExperimentFailed
-from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.config import HostConfig, host_costs
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.flow import Flow
-from bentpipe.hosts.profiles import host_costs, load_profiles, profile
+from bentpipe.hosts.profiles import load_profiles, profile
 from bentpipe.ip.codec import TcpPath
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.constants import SYN
