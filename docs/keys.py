@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
+from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.tcp.config import SETTINGS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, key_of, shown
 
 __all__ = ["metrics", "profiles", "series", "table", "tables"]
@@ -21,6 +23,9 @@ _PLAIN = {
     float: "number",
     int: "whole number",
 }
+_ELSEWHERE = {HostTable: HostsTable.model_fields, TcpTable: {setting.name: setting for setting in SETTINGS}}
+"""What a table has that stands elsewhere in the manual."""
+
 _MOST = 2**50
 """A limit from here on is none."""
 
@@ -104,7 +109,7 @@ def tables() -> str:
         seen.add(model)
         about = " ".join((model.__doc__ or "").split())
         parts.append(f"### `{heading}`\n\n{about}\n")
-        common = HostsTable.model_fields if model is HostTable else {}
+        common = _ELSEWHERE.get(model, {})
         rows = [
             (
                 f"`{key_of(name)}`",
@@ -117,7 +122,7 @@ def tables() -> str:
         ]
         parts.append(table(("key", "is", "default", "meaning"), rows))
         if common:
-            parts.append("And the keys of `[hosts]`.\n")
+            parts.append("And the keys of `[hosts]`.\n" if model is HostTable else "And [the settings of TCP](#tcp).\n")
     return "\n".join(parts)
 
 

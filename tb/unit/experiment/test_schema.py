@@ -126,7 +126,7 @@ def test_the_manual_has_every_key(monkeypatch):
     rows = {section.split("`")[1]: section for section in sections}
     for heading, name in (
         ("[network.switches.NAME]", "SwitchTable"),
-        ("[hosts.tcp]", "TcpTable"),
+        ("[record]", "RecordTable"),
         ("[[vc]]", "VcTable"),
     ):
         for key in SCHEMA["$defs"][name]["properties"]:
