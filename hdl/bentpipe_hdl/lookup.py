@@ -46,7 +46,7 @@ class Lookup:
             self._tables.append(table)
 
     def find(self, header, port):
-        """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath three clocks later."""
+        """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath four clocks later."""
         m = self._m
         nni = self._nni.bit_select(port, 1)
         key = Signal(self._layout["key"].shape, name="lookup_key")
@@ -56,7 +56,7 @@ class Lookup:
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
             at = self._slot.settle((key * multiplier)[KEY_BITS - self._bits : KEY_BITS], f"lookup_at{k}")
             entry = Signal(self._layout, name=f"lookup_hit{k}")
-            m.d.comb += entry.eq(table.read(at))
+            m.d.comb += entry.eq(self._slot.settle(table.read(at), f"lookup_entry{k}"))
             hits.append((entry.valid & (entry.key == key), entry.vc))
         (first, vc), (second, other) = hits
         return first | second, Mux(first, vc, other)

@@ -177,6 +177,13 @@ class Slot:
             for strobe in strobes:
                 self.clocks.strobe(strobe, self._commit)
 
+    def later(self, strobe, name):
+        """A ``strobe`` of the commit, a clock after it (narrow); itself (wide)."""
+        later = self.settle(strobe, name)
+        if not self.wide:
+            self.clocks.strobe(later, self._commit + 1)
+        return later
+
     def within(self, m):
         """The same slot, for what a part of the node builds in its own module."""
         part = object.__new__(Slot)

@@ -13,10 +13,10 @@ from .control import switch_registers
 
 __all__ = ["ARRIVAL", "DEPARTURE", "Header", "Policy", "VcContext", "VcField"]
 
-ARRIVAL = 6
+ARRIVAL = 7
 """Narrow: the clock in which the rows of the arriving cell's VC are read. They are there two clocks later."""
 
-DEPARTURE = 7
+DEPARTURE = 6
 """Narrow: the clock in which those of the departing cell's VC are."""
 
 

@@ -9,8 +9,8 @@ from .control import REASON_BITS
 
 __all__ = ["Counters"]
 
-COUNT = 9
-"""Narrow: the clock in which a count is read, to be written with the commit."""
+COUNT = 10
+"""Narrow: the clock in which a count is read, to be written in the one after the commit."""
 
 
 class Counters(wiring.Component):
@@ -65,14 +65,14 @@ class Counters(wiring.Component):
         index = Signal(range(self.entries))
         m.d.comb += index.eq(Cat(self.reason, self.vc))
         dropped = drops.read(index, at=COUNT, to="dropped_before")
-        drops.write(index, dropped + 1, self.lost, clear=(self.clearing, self.clear, 0))
+        drops.write(index, dropped + 1, slot.later(self.lost, "counts_lost"), clear=(self.clearing, self.clear, 0))
         m.d.comb += self.dropped.eq(drops.peek(self.dropped_index))
 
         strays = slot.store("strays", 32, 2 * self._ports)
         stray = Signal(range(2 * self._ports))
         m.d.comb += stray.eq(Cat(self.hec_error, self.port[: (self._ports - 1).bit_length()]))
         strayed = strays.read(stray, at=COUNT, to="strayed_before")
-        strays.write(stray, strayed + 1, self.stray)
+        strays.write(stray, strayed + 1, slot.later(self.stray, "counts_stray"))
         m.d.comb += [
             self.unknown.eq(strays.peek(Cat(Const(0, 1), self.unknown_port))),
             self.hec.eq(strays.peek(Cat(Const(1, 1), self.hec_port))),

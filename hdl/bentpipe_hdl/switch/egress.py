@@ -13,7 +13,7 @@ BANK = 8192
 """Words of a bank of the narrow payload memory: as many block memories as words have bits in pairs, nothing between
 them and the bank's output register."""
 
-LATENCY = 9
+LATENCY = 10
 """Narrow: clocks by which words are held back on their way in, until the place reserved for their VC's next cell is
 known."""
 

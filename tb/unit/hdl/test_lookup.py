@@ -143,11 +143,11 @@ class Node(wiring.Component):
 
 class LookupBench(Bench):
     async def find(self, port, vpi, vci, interface=Interface.NNI):
-        """The VC, or None; three clocks after the header (the narrow datapath has no more)."""
+        """The VC, or None; four clocks after the header (the narrow datapath has no more)."""
         ctx, node = self.ctx, self.node
         ctx.set(node.header.as_value(), int(Header(vpi, vci, interface=interface)))
         ctx.set(node.port, port)
-        for _ in range(0 if self.wide else 3):
+        for _ in range(0 if self.wide else 4):
             await self._clock()
         await ctx.delay(0)
         return ctx.get(node.vc) if ctx.get(node.known) else None
