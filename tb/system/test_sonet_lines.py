@@ -193,7 +193,7 @@ ACCOUNT = {
 def test_the_account_of_a_line(change, cells, message):
     line = Network().add_sonet_line("line")
     line.read = lambda addr: 0
-    line.counters = lambda: ACCOUNT | change
+    line.driver.counters = lambda: ACCOUNT | change
     if message is None:
         line.check(*cells)
     else:
