@@ -25,6 +25,7 @@ def settings(model, clocks):
 
     def write(csr):
         csr.capacity = model.capacity
+        csr.user_capacity = min(model.user_capacity, NONE)
         csr.epd_threshold, csr.clp_threshold = min(model.epd_threshold, NONE), min(model.clp_threshold, NONE)
         csr.processing_delay = clocks.delay
         csr.nni = sum(1 << port for port in model.nni)

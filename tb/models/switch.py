@@ -76,6 +76,8 @@ class Switch:
     ports : int
     capacity : int
         Cells of the shared buffer.
+    user_capacity : int
+        A user cell finds the buffer full when it has this many cells or more; the rest is for OAM and RM cells.
     epd_threshold : int
         A new frame of a VC with EPD and without a threshold of its own is refused when the buffer has this many
         cells or more.
@@ -92,12 +94,14 @@ class Switch:
         *,
         ports: int,
         capacity: int,
+        user_capacity: int = 1 << 30,
         epd_threshold: int = 1 << 30,
         clp_threshold: int = 1 << 30,
         nni: frozenset[int] = frozenset(),
     ) -> None:
         self.vcs = vcs
         self.capacity = capacity
+        self.user_capacity = user_capacity
         self.epd_threshold = epd_threshold
         self.clp_threshold = clp_threshold
         self.nni = nni
@@ -164,8 +168,9 @@ class Switch:
         waiting = [i for i, vc in enumerate(self.vcs) if vc.queue]
         assert sorted(i for ring in self.rings for i in ring) == waiting
 
-    def _no_room(self, vc: Vc) -> bool:
-        return self.occupancy >= self.capacity or len(vc.queue) >= vc.limit
+    def _no_room(self, vc: Vc, header: Header) -> bool:
+        capacity = min(self.capacity, self.user_capacity) if header.user else self.capacity
+        return self.occupancy >= capacity or len(vc.queue) >= vc.limit
 
     def _over_clp(self, header: Header) -> bool:
         return bool(header.clp) and self.occupancy >= self.clp_threshold
@@ -184,13 +189,13 @@ class Switch:
             # where frames begin is known, so that either can be switched on in the middle of one.
             if header.user:
                 vc.frame = Frame.FIRST if header.last else Frame.PASSING
-            if self._no_room(vc):
+            if self._no_room(vc, header):
                 return Drop.FULL
             return Drop.CLP if self._over_clp(header) else None
         if vc.frame is Frame.FIRST:
             return self._first(vc, header)
         if vc.frame is Frame.PASSING:
-            if not self._no_room(vc):
+            if not self._no_room(vc, header):
                 if header.last:
                     vc.frame = Frame.FIRST
                 return None
@@ -206,7 +211,7 @@ class Switch:
         # CUT or CORPSE: only the last cell has a chance.
         if not header.last:
             return Drop.PPD
-        if self._no_room(vc):
+        if self._no_room(vc, header):
             vc.frame = Frame.CORPSE
             return Drop.FULL
         vc.frame = Frame.FIRST
@@ -216,7 +221,7 @@ class Switch:
         """The first cell of a frame decides on the whole frame; early packet discard is asked first."""
         if self._over_epd(vc):
             reason, rest = Drop.EPD, Drop.EPD
-        elif self._no_room(vc):
+        elif self._no_room(vc, header):
             reason, rest = Drop.FULL, Drop.PPD
         elif self._over_clp(header):
             reason, rest = Drop.CLP, Drop.CLP

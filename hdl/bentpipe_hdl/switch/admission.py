@@ -12,7 +12,16 @@ from ..slot import Slot
 from .context import Policy, VcField
 from .control import REASON_BITS, REASONS
 
-__all__ = ["Admission", "Arriving", "ClpThreshold", "EarlyPacketDiscard", "FullBuffer", "Judgement", "Stage"]
+__all__ = [
+    "Admission",
+    "Arriving",
+    "ClpThreshold",
+    "EarlyPacketDiscard",
+    "FullBuffer",
+    "Judgement",
+    "OamReserve",
+    "Stage",
+]
 
 FULL, PPD = REASONS.index("full"), REASONS.index("ppd")
 
@@ -118,6 +127,18 @@ class FullBuffer(Stage):
         return Judgement(
             slot.settle((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
         )
+
+
+class OamReserve(Stage):
+    """Keeps the last places of the buffer for OAM and RM cells: to user cells it is full before."""
+
+    reason = "full"
+
+    def __init__(self, user_capacity: Value):
+        self._user_capacity = user_capacity
+
+    def judge(self, m, slot, cell):
+        return Judgement(cell.user & slot.settle(cell.occupancy >= self._user_capacity, "reserve_held"))
 
 
 class ClpThreshold(Stage):

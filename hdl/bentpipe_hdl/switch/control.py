@@ -63,6 +63,9 @@ class SwitchSettings(Settings):
     clp_threshold: Annotated[int, CELLS] = Field(
         default=0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
     )
+    oam_reserve: Annotated[int, CELLS] = Field(
+        default=0, description="cells of the buffer that only OAM and RM cells may take"
+    )
     vc_limit: Annotated[int, CELLS] = Field(default=0, description="cells that one VC may have queued; 0: no limit")
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"
@@ -73,7 +76,7 @@ class SwitchSettings(Settings):
         if isinstance(self.epd_threshold, int) and self.epd_threshold > self.buffer_cells:
             what = f"{self.epd_threshold} cells are more than the buffer's {self.buffer_cells}"
             raise wrong(f"{what}; give a share of it, as 0.9, or fewer cells", "epd_threshold")
-        for key in ("clp_threshold", "vc_limit"):
+        for key in ("clp_threshold", "oam_reserve", "vc_limit"):
             if getattr(self, key) > self.buffer_cells:
                 raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
         return self
@@ -145,6 +148,10 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4) -> Reg
                 "clp_threshold", 0x0003, "CLP=1 cells are dropped from here on", width=count, unit="cells",
                 reset=cells, most=top,
             ),
+            Register(
+                "user_capacity", 0x0009, "that user cells may take of the buffer", width=count, unit="cells",
+                reset=cells, most=top,
+            ),
             Register("processing_delay", 0x0004, "through an idle switch, 1 and more", width=24, unit="ticks"),
             Register("nni", 0x0005, "a bit a port: NNI headers", width=ports),
             Register("occupancy", 0x0006, "in the buffer now", "ro", width=count, unit="cells"),
@@ -199,6 +206,7 @@ class SwitchDriver(Driver):
         csr.capacity = cells
         csr.epd_threshold = settings.epd_cells
         csr.clp_threshold = settings.clp_threshold or cells
+        csr.user_capacity = cells - settings.oam_reserve
         csr.processing_delay = max(1, round_ticks(settings.processing_delay_ps))
         csr.nni = sum(port.nni << k for k, port in enumerate(ports))
         for k, port in enumerate(ports):

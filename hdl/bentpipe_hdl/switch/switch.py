@@ -9,7 +9,7 @@ from ..cell import WIDE, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
-from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer
+from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, switch_registers
@@ -113,7 +113,12 @@ class Switch(wiring.Component):
         capacity, epd_threshold, clp_threshold, processing_delay, nni = (
             csr.setting(name) for name in ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni")
         )
-        stages = EarlyPacketDiscard(epd_threshold), FullBuffer(capacity), ClpThreshold(clp_threshold)
+        stages = (
+            EarlyPacketDiscard(epd_threshold),
+            FullBuffer(capacity),
+            OamReserve(csr.setting("user_capacity")),
+            ClpThreshold(clp_threshold),
+        )
 
         # The parts
         arrival = Arrival(m, slot, self.i)

@@ -27,6 +27,7 @@ async def configure(bench, model, periods, delay=1):
     """Write the model's settings to the switch; periods in ticks."""
     await bench.reset()
     await bench.set("capacity", model.capacity)
+    await bench.set("user_capacity", min(model.user_capacity, NONE))
     await bench.set("epd_threshold", min(model.epd_threshold, NONE))
     await bench.set("clp_threshold", min(model.clp_threshold, NONE))
     await bench.set("processing_delay", delay)
@@ -151,8 +152,9 @@ def test_random_traffic(width, seed):
     them: the same cells leave in the same order, every drop is told with its place, and every counter agrees."""
     rng = random.Random(seed)
     model = Model(
-        random_vcs(rng), ports=3, capacity=rng.choice([9, 12]), epd_threshold=6, clp_threshold=8, nni=frozenset({2})
-    )
+        random_vcs(rng), ports=3, capacity=rng.choice([9, 12]), user_capacity=(30, 8)[seed], epd_threshold=6,
+        clp_threshold=(8, 6)[seed], nni=frozenset({2}),
+    )  # fmt: skip
 
     def next_cell(frames):
         draw = rng.random()

@@ -76,6 +76,7 @@ def switch_script(rng, end):
     def policies(csr):
         csr.capacity, csr.epd_threshold = rng.choice([9, 15, 24]), rng.randrange(4, 20)
         csr.clp_threshold = rng.randrange(4, 20)
+        csr.user_capacity = rng.choice([5, 12, 24, 24])
         for k in range(VCS):
             word = rng.choice([2, 3, 6, 0xFFFF]) | rng.randrange(1, 8) << 16 | rng.getrandbits(3) << 36
             port, enabled = rng.randrange(PORTS + (rng.random() < 0.05)), rng.random() < 0.95
