@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import cocotb
 from bentpipe_hdl.lookup_table import lookup_table
-from bentpipe_hdl.switch.control import switch_registers
+from bentpipe_hdl.switch.control import REASON_BITS, switch_registers
 from cocotb_nodes.environment import Arrival, Departure, Environment, gaps
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
@@ -16,7 +16,7 @@ from models.switch import Drop, Frame, Switch, Vc
 
 VCS, CELLS, PORTS = 16, 48, 4
 SWITCH = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS)
-REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP)
+REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE)
 NONE = 0xFFFF
 
 
@@ -131,7 +131,7 @@ class Expected:
             found |= {at["unknown"] + port: drops[Drop.UNKNOWN], at["hec"] + port: drops[Drop.HEC]}
         for index, vc in enumerate(self.model.vcs):
             found |= {at["accepted"] + index: vc.accepted, at["departed"] + index: vc.sent}
-            found |= {at["dropped"] + 4 * index + k: vc.drops[reason] for k, reason in enumerate(REASONS)}
+            found |= {at["dropped"] + (index << REASON_BITS) + k: vc.drops[reason] for k, reason in enumerate(REASONS)}
         return found
 
 

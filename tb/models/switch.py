@@ -24,6 +24,7 @@ class Drop(enum.Enum):
     EPD = "epd"
     PPD = "ppd"
     CLP = "clp"
+    RESERVE = "reserve"
 
 
 class Frame(enum.Enum):
@@ -77,7 +78,7 @@ class Switch:
     capacity : int
         Cells of the shared buffer.
     user_capacity : int
-        A user cell finds the buffer full when it has this many cells or more; the rest is for OAM and RM cells.
+        A user cell is dropped when the buffer has this many cells or more: the rest is for OAM and RM cells.
     epd_threshold : int
         A new frame of a VC with EPD and without a threshold of its own is refused when the buffer has this many
         cells or more.
@@ -168,9 +169,11 @@ class Switch:
         waiting = [i for i, vc in enumerate(self.vcs) if vc.queue]
         assert sorted(i for ring in self.rings for i in ring) == waiting
 
-    def _no_room(self, vc: Vc, header: Header) -> bool:
-        capacity = min(self.capacity, self.user_capacity) if header.user else self.capacity
-        return self.occupancy >= capacity or len(vc.queue) >= vc.limit
+    def _no_room(self, vc: Vc, header: Header) -> Drop | None:
+        """Why there is no place for the cell."""
+        if self.occupancy >= self.capacity or len(vc.queue) >= vc.limit:
+            return Drop.FULL
+        return Drop.RESERVE if header.user and self.occupancy >= self.user_capacity else None
 
     def _over_clp(self, header: Header) -> bool:
         return bool(header.clp) and self.occupancy >= self.clp_threshold
@@ -189,13 +192,12 @@ class Switch:
             # where frames begin is known, so that either can be switched on in the middle of one.
             if header.user:
                 vc.frame = Frame.FIRST if header.last else Frame.PASSING
-            if self._no_room(vc, header):
-                return Drop.FULL
-            return Drop.CLP if self._over_clp(header) else None
+            return self._no_room(vc, header) or (Drop.CLP if self._over_clp(header) else None)
         if vc.frame is Frame.FIRST:
             return self._first(vc, header)
         if vc.frame is Frame.PASSING:
-            if not self._no_room(vc, header):
+            why = self._no_room(vc, header)
+            if why is None:
                 if header.last:
                     vc.frame = Frame.FIRST
                 return None
@@ -203,7 +205,7 @@ class Switch:
                 vc.frame = Frame.CORPSE if header.last else Frame.CUT
             elif header.last:
                 vc.frame = Frame.FIRST
-            return Drop.FULL
+            return why
         if vc.frame is Frame.REFUSED:
             if header.last:
                 vc.frame = Frame.FIRST
@@ -211,18 +213,16 @@ class Switch:
         # CUT or CORPSE: only the last cell has a chance.
         if not header.last:
             return Drop.PPD
-        if self._no_room(vc, header):
-            vc.frame = Frame.CORPSE
-            return Drop.FULL
-        vc.frame = Frame.FIRST
-        return None
+        why = self._no_room(vc, header)
+        vc.frame = Frame.CORPSE if why else Frame.FIRST
+        return why
 
     def _first(self, vc: Vc, header: Header) -> Drop | None:
         """The first cell of a frame decides on the whole frame; early packet discard is asked first."""
         if self._over_epd(vc):
             reason, rest = Drop.EPD, Drop.EPD
-        elif self._no_room(vc, header):
-            reason, rest = Drop.FULL, Drop.PPD
+        elif why := self._no_room(vc, header):
+            reason, rest = why, Drop.PPD if why is Drop.FULL else why
         elif self._over_clp(header):
             reason, rest = Drop.CLP, Drop.CLP
         else:

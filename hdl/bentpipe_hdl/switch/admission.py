@@ -130,9 +130,9 @@ class FullBuffer(Stage):
 
 
 class OamReserve(Stage):
-    """Keeps the last places of the buffer for OAM and RM cells: to user cells it is full before."""
+    """Keeps the last places of the buffer for OAM and RM cells: drops user cells, or whole frames of them."""
 
-    reason = "full"
+    reason = "reserve"
 
     def __init__(self, user_capacity: Value):
         self._user_capacity = user_capacity

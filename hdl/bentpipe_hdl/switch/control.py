@@ -28,7 +28,7 @@ __all__ = [
     "switch_registers",
 ]
 
-REASON_TITLES = {"full": "full", "epd": "EPD", "ppd": "PPD", "clp": "CLP"}
+REASON_TITLES = {"full": "full", "epd": "EPD", "ppd": "PPD", "clp": "CLP", "reserve": "reserve"}
 """Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
 
 REASONS = tuple(REASON_TITLES)

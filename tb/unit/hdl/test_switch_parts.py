@@ -9,7 +9,7 @@ from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
 from bentpipe_hdl.switch.admission import Admission, FullBuffer, Judgement, Stage
 from bentpipe_hdl.switch.context import DEPARTURE, VcField
-from bentpipe_hdl.switch.control import REASONS
+from bentpipe_hdl.switch.control import REASON_BITS, REASONS
 from bentpipe_hdl.switch.counters import Counters
 from bentpipe_hdl.switch.port_clock import COMMIT, PortClock
 from bentpipe_hdl.switch.scheduler import RoundRobin
@@ -173,10 +173,10 @@ def test_drops_are_counted_by_vc_and_reason(width):
             ctx.set(part.hec_error, bad)
             await ticks.tick(stray=1)
         found = {}
-        for index in range(16):
+        for index in range(4 << REASON_BITS):
             ctx.set(part.dropped_index, index)
             await ctx.tick()
-            found[index >> 2, index & 3] = ctx.get(part.dropped)
+            found[divmod(index, 1 << REASON_BITS)] = ctx.get(part.dropped)
         assert {at: count for at, count in found.items() if count} == {(1, 0): 1, (1, 2): 2, (3, 0): 1}
         found = []
         for port in range(2):

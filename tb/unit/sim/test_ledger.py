@@ -22,7 +22,7 @@ from models.switch import Switch as Model
 
 MS = 10**9
 TICK_NS = 53e9 / 299_520_000
-REASONS = {Drop.FULL: "full", Drop.EPD: "EPD", Drop.PPD: "PPD", Drop.CLP: "CLP"}
+REASONS = {Drop.FULL: "full", Drop.EPD: "EPD", Drop.PPD: "PPD", Drop.CLP: "CLP", Drop.RESERVE: "reserve"}
 Face = tuple[Node, int]
 
 
@@ -66,7 +66,7 @@ class Observed:
         self.links: dict[tuple[int, int], Link] = {}
         for k in range(switches):
             cells = rng.randrange(60, 200)
-            thresholds = {"epd_threshold": cells * 2 // 3, "clp_threshold": cells // 2}
+            thresholds = {"epd_threshold": cells * 2 // 3, "clp_threshold": cells // 2, "oam_reserve": cells // 8}
             switch = network.add_switch(f"s{k}", buffer_cells=cells, **thresholds)
             self.chain.append(switch)
             self.hosts.append([network.add_nic(f"h{k}{i}") for i in range(2)])
@@ -167,6 +167,7 @@ class Observed:
             vcs,
             ports=4,
             capacity=settings.buffer_cells,
+            user_capacity=settings.buffer_cells - settings.oam_reserve,
             epd_threshold=settings.epd_cells,
             clp_threshold=settings.clp_threshold,
         )

@@ -17,7 +17,7 @@ from bentpipe_hdl.link.control import link_registers
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
-from bentpipe_hdl.switch.control import switch_registers
+from bentpipe_hdl.switch.control import REASON_BITS, REASONS, switch_registers
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
 from models.registers import addresses, written
@@ -117,8 +117,8 @@ def test_switch(seed):
     script = switch_script(rng, 9000)
     record = compare(lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS), script, seed)
     assert len(record.came_out) > 500
-    for reason in range(4):
-        assert sum(record.counters[SWITCH["dropped"].addr + 4 * vc + reason] for vc in range(VCS)) > 10
+    for reason in range(len(REASONS)):
+        assert sum(record.counters[SWITCH["dropped"].addr + (vc << REASON_BITS) + reason] for vc in range(VCS)) > 10
     assert record.counters[SWITCH["occupancy"].addr] == 0, "the switch is empty in the end"
     assert record.counters[SWITCH["flushed"].addr] > 0, "something was flushed"
 
