@@ -71,7 +71,7 @@ class Switch(wiring.Component):
         A cell of tick T comes out in tick T+1 at the earliest. Not ``hec_error``: such cells are dropped here.
     drop, drop_vc, drop_reason, drop_accepted : Out
         For one clock, registered as ``o`` is: the cell of this VC that came with the tick was dropped, for the reason
-        (0 to 3, in the order of the counters), after so many of its VC had been accepted (modulo 2**32). So whoever
+        (in the order of ``control.REASONS``), after so many of its VC had been accepted (modulo 2**32). So whoever
         watches knows which cell of the VC it was, and need not look at those that are not dropped.
     time, status, csr
 
