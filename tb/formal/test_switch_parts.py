@@ -147,6 +147,13 @@ def _scheduler(vcs, ports):
     spec.condition(
         "served", ~node.serve | (Array(where)[node.vc] == node.port), ~node.serve | there.bit_select(node.vc, 1)
     )
+    begins = []
+    for p in range(ports):
+        again = node.rejoin & (node.rejoin_port == p)
+        stays = [there[v] & (where[v] == p) & ~(node.serve & (node.vc == v) & ~again) for v in range(vcs)]
+        comes = (node.join & (node.join_port == p)) | (again & (node.port != p))
+        begins.append(node.begins[p] == (comes & ~Cat(stays).any()))
+    spec.condition("begins", *begins)
     return Proof(f"part_scheduler_{vcs}_{ports}", spec)
 
 
@@ -155,7 +162,7 @@ def test_the_scheduler_keeps_each_vc_in_one_round_and_serves_those_alone():
     assert proof.possible("rounds", "promised")
     assert proof.holds_at_reset("rounds") is None
     assert proof.is_kept("rounds", given=["promised"]) is None
-    assert proof.follows("served", given=["rounds", "promised"]) is None
+    assert proof.follows("served", "begins", given=["rounds", "promised"]) is None
     assert proof.is_kept("rounds") is not None
 
 

@@ -158,6 +158,30 @@ def test_a_port_that_always_has_cells_keeps_its_period(width):
     run(width, lambda slot: PortClock(slot, ports=2), test)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_port_that_begins_again_before_its_period_is_over_waits_for_it(width):
+    async def test(ctx, part, ticks):
+        ctx.set(part.period[0], 10 * 65536)
+        ctx.set(part.delay, 1)
+        sent = []
+        ctx.set(part.still_busy, 1)
+        await ticks.tick(changes=1, begins=1)
+        ctx.set(part.busy, 1)
+        ctx.set(part.still_busy, 0)
+        assert await ticks.tick(lambda: ctx.get(part.serve), changes=1)  # in tick 1: the next may go in tick 11
+        ctx.set(part.busy, 0)
+        await ticks.tick()
+        ctx.set(part.still_busy, 1)
+        await ticks.tick(changes=1, begins=1)
+        ctx.set(part.busy, 1)
+        while not sent:
+            if await ticks.tick(lambda: ctx.get(part.serve), changes=0):
+                sent.append(ticks.now - 1)
+        assert sent == [11]
+
+    run(width, lambda slot: PortClock(slot, ports=1), test)
+
+
 # Counters
 
 
