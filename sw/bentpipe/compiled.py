@@ -70,7 +70,8 @@ def _mode() -> str:
 def _modules() -> tuple[str, ...]:
     """The names of the modules that are compiled."""
     root = Path(__file__).parent
-    names = (f"bentpipe.{p}.{file.stem}" for p in PACKAGES for file in sorted((root / p).glob("*.py")))
+    folders = {package: root / package.replace(".", "/") for package in PACKAGES}
+    names = (f"bentpipe.{p}.{file.stem}" for p, folder in folders.items() for file in sorted(folder.glob("*.py")))
     return tuple(name for name in names if name not in INTERPRETED and not name.endswith(".__init__"))
 
 

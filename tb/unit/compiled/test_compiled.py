@@ -36,6 +36,14 @@ def form() -> Path:
         raise
 
 
+def test_no_module_is_forgotten() -> None:
+    root = Path(compiled.__file__).parent
+    files = [file for package in ("tcp", "ip", "apps", "hosts") for file in (root / package).rglob("*.py")]
+    names = {"bentpipe." + ".".join(file.relative_to(root).with_suffix("").parts) for file in files}
+    there = {name for name in names if not name.endswith(".__init__")}
+    assert there == set(compiled._modules()) | compiled.INTERPRETED
+
+
 FORMS = """
 import sys
 from bentpipe import compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -320,5 +321,6 @@ def test_a_growth_is_one_file(tmp_path: Path) -> None:
     shutil.copytree(Path(bentpipe.__file__).parent, tmp_path / "bentpipe", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "bentpipe" / "tcp" / "growth" / "fixed.py").write_text(FIXED)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}){USE}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    plain = {**os.environ, "BENTPIPE_HOSTS": "plain"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=plain)
     assert (done.stderr, done.stdout) == ("", "fixed 7\n")
