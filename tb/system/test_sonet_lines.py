@@ -1,6 +1,5 @@
 """SONET lines in a network: the same PDUs as with lines of cells, errors, clock offsets, loss of signal."""
 
-import dataclasses
 import re
 
 import pytest
@@ -263,4 +262,4 @@ def test_only_sonet_rates_can_be_sonet():
     e = load("lan-1flow", ["network.lines.lan.ppm=-20", "network.lines.lan.line=sonet"])
     assert e.network.lines[0].ppm == -20
     assert e.network.switches[0].port_rates_bps[3] == round(149_760_000 * (1 - 20e-6))
-    assert dataclasses.replace(e.network.lines[0], line="cell").sonet is False
+    assert e.network.lines[0].model_copy(update={"line": "cell"}).sonet is False

@@ -129,8 +129,8 @@ def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress
     network = experiment.network
     plain = dataclasses.replace(
         network,
-        lines=tuple(dataclasses.replace(line, line="cell", ppm=0.0) for line in network.lines),
-        hosts=tuple(dataclasses.replace(host, line="cell") for host in network.hosts),
+        lines=tuple(line.model_copy(update={"line": "cell", "ppm": 0.0}) for line in network.lines),
+        hosts=tuple(host.model_copy(update={"line": "cell"}) for host in network.hosts),
     )
     until = round(result.summary["time"]["simulated_s"] * _PS)
     record = dataclasses.replace(experiment.record, pcap=())
