@@ -19,7 +19,7 @@ from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import NARROW, CellHeader, TimeSignature
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.hec import HecCorrector
+from bentpipe_hdl.hec import HecReceiver
 from bentpipe_hdl.link.gap import Gap, xorshift
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import lookup_registers
@@ -146,7 +146,7 @@ COMPONENTS = (
     ),
     Entry("link", lambda: Link(width=NARROW), "no delay memory", node=True),
     Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),
-    Entry("hec-corrector", HecCorrector, "40 bits a clock"),
+    Entry("hec-receiver", HecReceiver, "a header a clock"),
     Entry("crc32-word", lambda: _Function(crc32_word, {"crc": 32, "word": 32}, 32), "4 octets a clock"),
     Entry("crc32-cell", lambda: _Function(advance_cell, {"crc": 32}, 32), "over a cell of zeros"),
     Entry("gap", lambda: Gap(pipelined=True), "a gap a clock"),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import TIME_BITS, WIDE, CellHeader, CellSignature, TimeSignature
 from ..setup import SetUps
-from .crc32 import INIT, RESIDUE, advance_cell, crc32_word, swapped
+from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word, swapped
 from .timer import TIMEOUT_BITS, ReassemblyTimer
 
 __all__ = ["COUNTERS", "PduSignature", "Reassembler", "Verdict"]
@@ -60,7 +60,7 @@ class Reassembler(wiring.Component):
     width : int
     vcs : int
     tables : CrcTables, optional
-        At 416 bits.
+        The node's, at 416 bits; without, it has its own.
 
     Members
     -------
@@ -263,7 +263,11 @@ class Reassembler(wiring.Component):
             mixed.eq(Cat(payload[:32] ^ swapped(now.crc), payload[32:])),
             spare.eq(now.cells * 48 - _length(trailer)),
         ]
-        return ours, now, self._tables.cell(m, mixed, "rx"), trailer, spare, timer.expires
+        tables = self._tables or CrcTables()
+        after = tables.cell(m, mixed, "rx")
+        if not self._tables:
+            tables.add_to(m)
+        return ours, now, after, trailer, spare, timer.expires
 
     def _narrow(self, m, slot, ours, takes, now, timer):
         """The CRC of the cell alone is made as its words come in; the VC's state joins it at the end, in the first

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import WIDE, CellHeader, CellSignature, TimeSignature
-from .crc32 import INIT, crc32_word, swapped
+from .crc32 import INIT, CrcTables, crc32_word, swapped
 
 __all__ = ["Segmenter"]
 
@@ -20,7 +20,7 @@ class Segmenter(wiring.Component):
     width : int
     vcs : int
     tables : CrcTables, optional
-        At 416 bits.
+        The node's, at 416 bits; without, it has its own.
 
     Members
     -------
@@ -146,7 +146,10 @@ class Segmenter(wiring.Component):
             m.d.comb += covered[k].eq(mixed[k])
             with m.If(last):
                 m.d.comb += covered[k].eq(mixed[k - 1] if k else 0)
-        after = self._tables.cell(m, Cat(*covered), "tx")
+        tables = self._tables or CrcTables()
+        after = tables.cell(m, Cat(*covered), "tx")
+        if not self._tables:
+            tables.add_to(m)
         crcs.write(self.vc, after, sending)
         m.d.sync += self.o.valid.eq(0)
         with m.If(sending):

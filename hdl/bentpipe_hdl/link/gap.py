@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..bit_errors import GAP_BITS, LOG_BITS
 
-__all__ = ["Gap", "xorshift"]
+__all__ = ["Gap", "inject", "xorshift"]
 
 INDEX_BITS = 8
 
@@ -25,6 +25,54 @@ def xorshift(state):
     a = state ^ Cat(Const(0, 13), state[:51])
     b = a ^ a[7:]
     return b ^ Cat(Const(0, 17), b[:47])
+
+
+def inject(m, bits, errors, *, gap, state, mantissa, shift, one, draws, flips, count):
+    """Build an injector: random errors in ``bits`` bits of a line, all in one clock.
+
+    Parameters
+    ----------
+    m : Module
+    bits, errors : int
+        Of the line that pass in the clock; most of them that are hit.
+    gap, state : Value
+        Good bits before the next error, less than ``bits``; the generator's state.
+    mantissa, shift : Value
+        The scale, as of :class:`Gap`.
+    one : callable
+        ``one(place)`` is the mask of the bit that comes ``place`` bits after the first.
+    draws : Value
+        There are errors to be drawn in this clock.
+    flips, count : Value
+        Bits that are inverted anyhow, and how many.
+
+    Returns
+    -------
+    flips, count, gap, state : Value
+        The bits to be inverted, how many; gap and state for the bits behind these.
+    """
+    for k in range(errors):
+        m.submodules[f"gap{k}"] = unit = Gap()
+        fresh, following = Signal(64, name=f"fresh{k}"), Signal(GAP_BITS + 1, name=f"following{k}")
+        after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
+        marked, counted = Signal(len(flips), name=f"flips{k}"), Signal(4, name=f"count{k}")
+        again = Signal(name=f"again{k}")
+        m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips), counted.eq(count)]
+        with m.If(draws):
+            m.d.comb += [
+                fresh.eq(xorshift(state)),
+                unit.state.eq(fresh),
+                unit.mantissa.eq(mantissa),
+                unit.shift.eq(shift),
+                following.eq(gap + 1 + unit.gap),
+                after.eq(Mux(following[-1], Const(-1, GAP_BITS), following)),
+                after_state.eq(fresh),
+                marked.eq(flips ^ one(gap[: (bits - 1).bit_length()])),
+                counted.eq(count + 1),
+                again.eq(after < bits),
+            ]
+        gap, state, flips, count, draws = after, after_state, marked, counted, again
+    return flips, count, Mux(draws, 0, gap - bits), state
 
 
 class Gap(wiring.Component):

@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 from ..bit_errors import GAP_BITS
 from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
-from ..hec import HecCorrector, hec
+from ..hec import UNCORRECTABLE, HecReceiver, error_syndrome
 from ..slot import Slot
 from .control import link_registers
-from .gap import Gap, xorshift
+from .gap import Gap, inject, xorshift
 from .losses import Losses
 
 __all__ = ["ERRORS_A_CELL", "Link"]
@@ -133,44 +133,15 @@ class Link(wiring.Component):
         hit = Signal()
         with m.If(taken), m.If(s.enable), m.If(~s.fresh), m.If(s.gap < CELL_BITS):
             m.d.comb += hit.eq(1)
-        flips = Const(0, CELL_BITS)  # bit 423 - k is bit k of the line's order
-        first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)
-        gap, state, bits = s.gap, s.state, Signal(4)
-        count = Const(0, 4)
+        first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)  # bit 423 - k is bit k of the line's order
         with m.If(hit):  # the work of a cell with errors
-            for k in range(ERRORS_A_CELL):
-                draws, place = Signal(name=f"draws{k}"), Signal(9, name=f"place{k}")
-                m.submodules[f"gap{k}"] = unit = Gap()
-                fresh = Signal(64, name=f"state{k}")
-                m.d.comb += [
-                    draws.eq(gap < CELL_BITS) if k else draws.eq(1),
-                    place.eq(gap),
-                    fresh.eq(xorshift(state)),
-                    unit.state.eq(fresh),
-                    unit.mantissa.eq(s.mantissa),
-                    unit.shift.eq(s.shift),
-                ]
-                after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
-                marked = Signal(CELL_BITS, name=f"flips{k}")
-                m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips)]
-                with m.If(draws):
-                    following = gap + 1 + unit.gap
-                    m.d.comb += [
-                        after.eq(Mux(following[GAP_BITS:].any(), Const(-1, GAP_BITS), following)),
-                        after_state.eq(fresh),
-                        marked.eq(flips | (first_bit >> place)),
-                    ]
-                flips = marked
-                count = count + draws
-                gap, state = after, after_state
-            m.d.comb += bits.eq(count)
+            flips, count, gap, state = inject(
+                m, CELL_BITS, ERRORS_A_CELL, gap=s.gap, state=s.state, mantissa=s.mantissa, shift=s.shift,
+                one=lambda place: first_bit >> place, draws=hit, flips=Const(0, CELL_BITS), count=Const(0, 4),
+            )  # fmt: skip
         with m.If(taken), m.If(s.enable), m.If(~s.fresh):
             with m.If(hit):
-                m.d.sync += [
-                    s.gap.eq(Mux(gap < CELL_BITS, 0, gap - CELL_BITS)),
-                    s.state.eq(state),
-                    s.error_bits.eq(s.error_bits + bits),
-                ]
+                m.d.sync += [s.gap.eq(gap), s.state.eq(state), s.error_bits.eq(s.error_bits + count)]
             with m.Else():
                 m.d.sync += s.gap.eq(s.gap - CELL_BITS)
         m.submodules.first_gap = unit = Gap()
@@ -185,33 +156,25 @@ class Link(wiring.Component):
         header_flips, hec_flips = flips[392:424], flips[384:392]
         header, checked = Signal(CellHeader), Signal(CellHeader)
         m.d.comb += header.eq(self.i.header)
-        fixed, bad = self._check(m, s, taken, hit, header_flips, hec_flips, header, checked)
+        fixed, bad = self._check(m, taken, hit, header_flips, hec_flips, header, checked)
         damaged = Signal(384)
         m.d.comb += damaged.eq(self.i.payload ^ Cat(flips[376 - 8 * k : 384 - 8 * k] for k in range(48)))
         return taken, checked, (fixed, bad, hit), (damaged, hit)
 
-    def _check(self, m, s, taken, hit, header_flips, hec_flips, header, checked):
-        """The header as the receiver takes it, and whether it was corrected or is bad; keeps the receiver's mode."""
-        m.submodules.corrector = corrector = HecCorrector()
-        fixed, bad = Signal(), Signal()
-        header_in_error = self.i.hec_error if self.width == WIDE else self._held_hec_error
-        m.d.comb += checked.eq(header)
+    def _check(self, m, taken, hit, header_flips, hec_flips, header, checked):
+        """The header as the receiver takes it, and whether it was corrected or is bad."""
+        m.submodules.receiver = receiver = HecReceiver()
+        m.d.comb += [receiver.check.eq(taken), checked.eq(header)]
         with m.If(hit):
-            damaged = header.as_value() ^ header_flips
             m.d.comb += [
-                corrector.header.eq(Cat(hec(header.as_value()) ^ hec_flips, damaged)),
-                checked.eq(damaged),
+                receiver.syndrome.eq(error_syndrome(Cat(hec_flips, header_flips))),
+                checked.eq(header.as_value() ^ header_flips),
             ]
-        with m.If(hit), m.If(~corrector.good):
-            with m.If(corrector.correctable & ~s.detecting & ~header_in_error):
-                m.d.comb += [fixed.eq(1), checked.eq(corrector.corrected[8:])]
-            with m.Else():
-                m.d.comb += bad.eq(1)
-        with m.If(header_in_error):
-            m.d.comb += bad.eq(1)
-        with m.If(taken):
-            m.d.sync += s.detecting.eq(fixed | bad)
-        return fixed, bad
+            with m.If(receiver.correct):
+                m.d.comb += checked.eq(header.as_value() ^ header_flips ^ receiver.flip[8:])
+        with m.If(self.i.hec_error if self.width == WIDE else self._held_hec_error):
+            m.d.comb += receiver.syndrome.eq(UNCORRECTABLE)
+        return receiver.correct, receiver.discard
 
     def _wide_out(self, m, slot, s, taken, gone, header, bad, payload, lost):
         damaged, hit = payload
@@ -377,7 +340,7 @@ class Link(wiring.Component):
                 m.d.sync += [fresh.eq(1), enable.eq(s.enable), mantissa.eq(s.mantissa), shift.eq(s.shift)]
                 m.d.sync += [ahead.eq(xorshift(state)), head.eq(0), tail.eq(0), drawing.eq(0)]
         checked = Signal(CellHeader)
-        fixed, bad = self._check(m, s, taken, hit, header_flips, hec_flips, held, checked)
+        fixed, bad = self._check(m, taken, hit, header_flips, hec_flips, held, checked)
         self._filling = (used < depth - stages - 1) | drawing.any()
         return taken, checked, (fixed, bad, hit), (marks, bank)
 
@@ -574,7 +537,6 @@ class _Settings:
         self.fresh, self.redraw = Signal(), Signal()
         self.new_gap, self.new_state = Signal(GAP_BITS), Signal(64)
         self.gap_written, self.state_written = Signal(), Signal()
-        self.detecting = Signal()
         self.error_bits = Signal(32)
 
     def registers(self, m, csr, wide):

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_hdl.bit_errors import GAP_BITS
 from bentpipe_hdl.cell import TIME_BITS, WIDE, node_members
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.link.gap import Gap, xorshift
+from bentpipe_hdl.link.gap import Gap, inject, xorshift
 from bentpipe_hdl.sonet.control import WAITING, sonet_registers
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
@@ -167,30 +167,12 @@ class LineErrors(wiring.Component):
         flips, count = Signal(bits, name="flips_at_place"), Signal(4, name="count_at_place")
         with m.If(at_place):
             m.d.comb += [flips.eq(one(self.flip[: (bits - 1).bit_length()])), count.eq(1)]
-        gap, state, draws = left, noise, at_random
-        for k in range(self.ERRORS_A_WORD):
-            m.submodules[f"gap{k}"] = unit = Gap()
-            fresh, following = Signal(64, name=f"fresh{k}"), Signal(GAP_BITS + 1, name=f"following{k}")
-            after, after_state = Signal(GAP_BITS, name=f"gap_after{k}"), Signal(64, name=f"state_after{k}")
-            marked, counted = Signal(bits, name=f"flips{k}"), Signal(4, name=f"count{k}")
-            again = Signal(name=f"again{k}")
-            m.d.comb += [after.eq(gap), after_state.eq(state), marked.eq(flips), counted.eq(count)]
-            with m.If(draws):
-                m.d.comb += [
-                    fresh.eq(xorshift(state)),
-                    unit.state.eq(fresh),
-                    unit.mantissa.eq(self.mantissa),
-                    unit.shift.eq(self.shift),
-                    following.eq(gap + 1 + unit.gap),
-                    after.eq(Mux(following[-1], Const(-1, GAP_BITS), following)),
-                    after_state.eq(fresh),
-                    marked.eq(flips ^ one(gap[: (bits - 1).bit_length()])),
-                    counted.eq(count + 1),
-                    again.eq(after < bits),
-                ]
-            gap, state, flips, count, draws = after, after_state, marked, counted, again
+        flips, count, gap, state = inject(
+            m, bits, self.ERRORS_A_WORD, gap=left, state=noise, mantissa=self.mantissa, shift=self.shift, one=one,
+            draws=at_random, flips=flips, count=count,
+        )  # fmt: skip
         with m.If(at_random):
-            m.d.sync += [left.eq(Mux(draws, 0, gap - bits)), noise.eq(state)]
+            m.d.sync += [left.eq(gap), noise.eq(state)]
         return flips, count
 
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.hec import COSET, hec, remainder
+from bentpipe_hdl.hec import COSET, SYNDROMES, HecReceiver, hec
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
 from bentpipe_hdl.steady import settled
 
@@ -17,10 +17,6 @@ DELTA = 6
 """Consecutive good headers that lead from PRESYNC to SYNC."""
 
 CELL = 53
-
-
-SYNDROMES = [1 << i if i < 8 else remainder(1 << (i - 8), 32) for i in range(40)]
-"""Syndrome of an error in bit ``i`` of a header with its HEC; bit 0 is the last one of the HEC."""
 
 
 def _syndrome_masks():
@@ -222,7 +218,7 @@ class State(enum.Enum, shape=unsigned(2)):
 
 
 class Delineation(wiring.Component):
-    """The two automata of the receiver: cell delineation, and correction and detection modes of the HEC.
+    """The two automata of the receiver: cell delineation, and the modes of the HEC (:class:`~..hec.HecReceiver`).
 
     One header a clock. ``accept`` and the other verdicts are combinational and belong to this clock's header.
 
@@ -253,16 +249,22 @@ class Delineation(wiring.Component):
 
     def __init__(self):
         self.count = Signal(range(max(ALPHA, DELTA)))
-        self.detection = Signal()
+        self.receiver = HecReceiver()
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
         count = self.count
-        detection = self.detection
+        m.submodules.receiver = receiver = self.receiver
         good = Signal()
-        single = Signal()
-        m.d.comb += good.eq(self.syndrome == 0)
+        m.d.comb += [
+            good.eq(self.syndrome == 0),
+            receiver.syndrome.eq(self.syndrome),
+            self.accept.eq(receiver.accept),
+            self.correct.eq(receiver.correct),
+            self.discard.eq(receiver.discard),
+            self.flip.eq(receiver.flip),
+        ]
         with m.If(self.found), m.If(self.state == State.HUNT):
             m.d.sync += [self.state.eq(State.PRESYNC), count.eq(0)]
         with m.If(self.check):
@@ -272,22 +274,12 @@ class Delineation(wiring.Component):
                     with m.If(~good):
                         m.d.sync += self.state.eq(State.HUNT)
                     with m.Elif(count == DELTA - 1):
-                        m.d.sync += [self.state.eq(State.SYNC), count.eq(0), detection.eq(0)]
+                        m.d.comb += receiver.start.eq(1)
+                        m.d.sync += [self.state.eq(State.SYNC), count.eq(0)]
                 with m.Case(State.SYNC):
-                    m.d.comb += self.accept.eq(good)
-                    m.d.sync += [detection.eq(~good), count.eq(0)]
+                    m.d.comb += receiver.check.eq(1)
+                    m.d.sync += count.eq(0)
                     with m.If(~good):
-                        m.d.comb += [
-                            self.flip.eq(Cat(self.syndrome == s for s in SYNDROMES)),
-                            self.correct.eq(single & ~detection),
-                            self.accept.eq(self.correct),
-                            self.discard.eq(~self.correct),
-                        ]
-                        with m.Switch(self.syndrome[4:]):
-                            for high in range(16):
-                                lows = sum(1 << (s & 15) for s in SYNDROMES if s >> 4 == high)
-                                with m.Case(high):
-                                    m.d.comb += single.eq(Const(lows, 16).bit_select(self.syndrome[:4], 1))
                         m.d.sync += count.eq(count + 1)
                         with m.If(count == ALPHA - 1):
                             m.d.sync += [self.state.eq(State.HUNT), count.eq(0)]

@@ -11,8 +11,9 @@ from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Mux, Signal
 from amaranth.sim import Simulator
 
+from bentpipe_hdl.hec import SYNDROMES
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
-from bentpipe_hdl.sonet.tc import SYNDROMES, Delineation, State, _syndrome
+from bentpipe_hdl.sonet.tc import Delineation, State, _syndrome
 from models.hec import hec
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -130,7 +131,11 @@ class DelineationSpec(Elaboratable):
                     Assert(~last_bad),
                 ]
             with m.If(state == State.SYNC):
-                m.d.comb += [Assert(dut.count == bad_run), Assert(bad_run < 7), Assert(dut.detection == last_bad)]
+                m.d.comb += [
+                    Assert(dut.count == bad_run),
+                    Assert(bad_run < 7),
+                    Assert(dut.receiver.detection == last_bad),
+                ]
                 m.d.comb += Assert(last_bad == (bad_run != 0))
             with m.If((state == State.HUNT) & (before == State.HUNT)):
                 m.d.comb += [Assert(good_run == 0), Assert(bad_run == 0), Assert(~last_bad)]

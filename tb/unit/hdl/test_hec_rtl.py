@@ -3,12 +3,16 @@
 import random
 from itertools import combinations
 
+import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.hec import HecCorrector
+from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver, error_syndrome
 from bentpipe_hdl.hec import hec as rtl_hec
-from models.hec import SINGLE_BIT, hec, syndrome
+from models.hec import SINGLE_BIT, Outcome, Receiver, hec, syndrome
+
+VERDICTS = {Outcome.GOOD: (1, 0, 0), Outcome.CORRECTED: (1, 1, 0), Outcome.DISCARDED: (0, 0, 1)}
+"""``accept``, ``correct``, ``discard``."""
 
 
 def simulate(design, bench):
@@ -32,22 +36,58 @@ def test_hec_of_random_headers():
     simulate(m, bench)
 
 
-def test_corrector_on_every_single_and_double_error():
-    dut = HecCorrector()
-    rng = random.Random(2)
-    word = rng.getrandbits(32)
+def test_syndrome_of_every_single_and_double_error():
+    m = Module()
+    error, result = Signal(40), Signal(8)
+    m.d.comb += result.eq(error_syndrome(error))
+    word = random.Random(2).getrandbits(32)
     good = word << 8 | hec(word.to_bytes(4, "big"))
 
     async def bench(ctx):
         for bits in [(), *combinations(range(40), 1), *combinations(range(40), 2)]:
-            received = good
-            for bit in bits:
-                received ^= 1 << (39 - bit)
-            ctx.set(dut.header, received)
+            pattern = sum(1 << 39 - bit for bit in bits)
+            ctx.set(error, pattern)
             await ctx.delay(1e-9)
-            found = syndrome(received.to_bytes(5, "big"))
-            assert ctx.get(dut.good) == (found == 0)
-            assert ctx.get(dut.correctable) == (found in SINGLE_BIT) == (len(bits) == 1)
-            assert ctx.get(dut.corrected) == (good if len(bits) == 1 else received)
+            assert ctx.get(result) == syndrome((good ^ pattern).to_bytes(5, "big"))
 
-    simulate(dut, bench)
+    simulate(m, bench)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_receiver_against_the_model(seed):
+    """Headers with no, one or two errors, not one in each clock; now and then it starts again."""
+    dut = HecReceiver()
+    rng = random.Random(seed)
+
+    async def bench(ctx):
+        receiver = Receiver()
+        for _ in range(600):
+            word = rng.getrandbits(32)
+            sent = word << 8 | hec(word.to_bytes(4, "big"))
+            error = sum(1 << bit for bit in rng.sample(range(40), rng.choice([0, 0, 1, 1, 2])))
+            check, start = rng.random() < 0.8, rng.random() < 0.05
+            ctx.set(dut.syndrome, syndrome((sent ^ error).to_bytes(5, "big")))
+            ctx.set(dut.check, check)
+            ctx.set(dut.start, start)
+            await ctx.delay(1e-9)
+            verdicts = ctx.get(dut.accept), ctx.get(dut.correct), ctx.get(dut.discard)
+            if check:
+                outcome, header = receiver.receive((sent ^ error).to_bytes(5, "big"))
+                assert verdicts == VERDICTS[outcome]
+                if outcome is Outcome.CORRECTED:
+                    assert (sent ^ error ^ ctx.get(dut.flip)).to_bytes(5, "big") == header
+            else:
+                assert verdicts == (0, 0, 0)
+            if start:
+                receiver = Receiver()
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_what_is_uncorrectable_is_no_single_error():
+    assert UNCORRECTABLE != 0
+    assert UNCORRECTABLE not in SINGLE_BIT
