@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bit_errors import GAP_BITS
+from ..arrival import Arrival
 from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
 from ..hec import UNCORRECTABLE, HecReceiver, error_syndrome
@@ -122,7 +123,7 @@ class Link(wiring.Component):
         csr.finish()
         out = self._wide_out if slot.wide else self._narrow_out
         out(m, slot, s, taken, gone, header, bad, marks, lost)
-        return m
+        return slot.checked(m)
 
     # The wide datapath: a cell, its errors and its check in one clock
 
@@ -238,14 +239,10 @@ class Link(wiring.Component):
 
     def _narrow_errors(self, m, slot, s):
         soc = self.i.valid & self.i.soc
-        held = self._held = CellHeader(slot.hold(self.i.word, soc, "held_header"))
-        self._held_hec_error = slot.hold(self.i.hec_error, soc, "held_hec_error")
-        arrived, taken = Signal(), Signal()
-        with m.If(soc):
-            m.d.sync += arrived.eq(1)
-        with m.Elif(slot.commit):
-            m.d.sync += arrived.eq(0)
-        m.d.comb += taken.eq(slot.commit & arrived)
+        arrival = Arrival(m, slot, self.i)
+        held = self._held = arrival.header
+        self._held_hec_error, taken = arrival.hec_error, Signal()
+        m.d.comb += taken.eq(slot.commit & arrival.there)
 
         # Gaps drawn ahead: state -> gap, some clocks later -> queue
         depth = 16
@@ -414,6 +411,8 @@ class Link(wiring.Component):
         m.submodules.delayed, m.submodules.delayed_heads = words, heads
         put, get = words.write_port(), words.read_port(domain="sync")
         put_head, get_head = heads.write_port(), heads.read_port(domain="sync")
+        for port in (get, get_head):  # words follow each other whatever the clock of the tick
+            slot.clocks.holds(port.data, 0)
         read, write, used = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
         m.d.comb += used.eq(write - read)
         # Decided in the tick in which the cell came in; its words come out of the first half in the next

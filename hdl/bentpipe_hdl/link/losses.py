@@ -56,9 +56,9 @@ class Losses:
         state, new = Signal(self._layout, name="loss_state"), Signal(self._layout, name="loss_new")
         number, hit, ends, counts = Signal(32), Signal(), Signal(), Signal()
         m.d.comb += [
-            state.eq(self._states.read(vc)),
+            state.eq(self._states.read(vc, at=7, to="loss_state_held")),
             number.eq(state.done + 1),
-            hit.eq(slot.settle(self._list.read(state.at) == number, "loss_hit")),
+            hit.eq(slot.settle(self._list.read(state.at, at=9, to="loss_number") == number, "loss_hit")),
             ends.eq(~state.pdus | header.pti[0]),
             new.at.eq(state.at + hit),
             new.pdus.eq(state.pdus),

@@ -1,0 +1,69 @@
+"""The look-up finds a VC where one of the two slots of its key has the key, and nowhere else: for any content of the
+tables, any multipliers and any header."""
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.cell import WIDE, CellHeader, TimeSignature
+from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_hdl.lookup import Lookup
+from bentpipe_hdl.lookup_table import KEY_BITS, lookup_registers, slot_bits
+from bentpipe_hdl.registers import RegisterMap
+from bentpipe_hdl.slot import Slot
+from formal.proof import Probe, Proof, Spec
+
+VCS = 2
+BITS = slot_bits(VCS)
+
+
+class _Node(wiring.Component):
+    time: In(TimeSignature())
+    csr: In(CsrSignature())
+    header: In(CellHeader)
+    port: In(1)
+    nni: In(2)
+    known: Out(1)
+    vc: Out(range(VCS))
+
+    def elaborate(self, platform):
+        m = Module()
+        csr = CsrMap(m, self.csr, RegisterMap("lookup", "", 1, {}, lookup_registers(VCS)))
+        self.lookup = Lookup(m, Slot(m, self.time, WIDE), csr, vcs=VCS, ports=2, nni=self.nni)
+        known, vc = self.lookup.find(self.header, self.port)
+        csr.finish()
+        m.d.comb += [self.known.eq(known), self.vc.eq(vc)]
+        return m
+
+
+def _proof():
+    node = _Node()
+    spec = Spec(Probe(node))
+    header, nni = node.header, node.nni.bit_select(node.port, 1)
+    key = spec.value(Cat(header.vci, header.vpi, Mux(nni, header.gfc, 0), node.port), "key")
+    slots, keys = [], Const(0, 1)
+    for k in range(2):
+        entries = [node.lookup._tables[k].read(Const(place, BITS)) for place in range(1 << BITS)]
+        place = spec.value((key * node.lookup._multipliers[k])[KEY_BITS - BITS : KEY_BITS], f"place{k}")
+        entry = Array(entry.as_value() for entry in entries)[place]
+        slots.append(spec.value(entry, f"slot{k}"))
+        for one in entries:
+            keys = keys | (one.valid & (one.key == key))
+    bits = len(key)
+    hits = [spec.value(slot[-1] & (slot[:bits] == key), f"hit{k}") for k, slot in enumerate(slots)]
+    vcs = [slot[bits:-1] for slot in slots]
+    spec.condition("agree", ~(hits[0] & hits[1]) | (vcs[0] == vcs[1]))  # as while an entry moves
+    spec.condition("found", node.known == hits[0] | hits[1])
+    spec.condition("is_its_vc", *(~hit | (node.vc == vc) for hit, vc in zip(hits, vcs, strict=True)))
+    spec.condition("found_anywhere", node.known == keys)
+    spec.condition("known_vc", node.known)
+    return Proof("lookup", spec)
+
+
+def test_finds_a_vc_where_a_slot_of_its_key_has_it():
+    proof = _proof()
+    assert proof.possible("agree", "known_vc")
+    assert proof.follows("found", given=[]) is None
+    assert proof.follows("is_its_vc", given=["agree"]) is None
+    assert proof.follows("is_its_vc", given=[]) is not None
+    assert proof.follows("found_anywhere", given=["agree"]) is not None  # elsewhere it is not looked for
