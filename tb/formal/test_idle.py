@@ -96,7 +96,7 @@ def _nic_with(crcs):
         return Mux(a > b, a, b)
 
     soonest = later(line, (decided + 1)[:TIME_BITS])
-    wait = (root.key[FRACTION_BITS:] - soonest)[: len(root.key) - FRACTION_BITS].as_signed()
+    gap = (soonest - root.key[FRACTION_BITS:])[: len(root.key) - FRACTION_BITS].as_signed()
     spec.condition(
         "invariant",
         decided <= last,
@@ -110,7 +110,7 @@ def _nic_with(crcs):
             fetched,
             due == soonest,
             (~started | (decided == last))
-            & Mux(root.valid, (wait > 0) & (due == (soonest + wait - 1)[:TIME_BITS]), due == NEVER),
+            & Mux(root.valid, (gap < 0) & (due == (soonest + ~gap)[:TIME_BITS]), due == NEVER),
         ),
     )
     pulses = _pulses(spec, node.o.valid, node.fetch, node.done, node.post_taken, node.rx_valid, node.rx_last)

@@ -59,10 +59,9 @@ class LineClock(wiring.Component):
         behind = (following[FRACTION_BITS:] + ~now)[:TIME_BITS]  # the next tick
         free = slot.hold(behind[AHEAD_BITS:].any(), tick, "line_free", since=1)
         late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it isn't this tick
-        m.d.comb += [
-            self.free.eq(free),
-            after.eq(Mux(late, Cat(Const(0, FRACTION_BITS), now), following) + self.period),
-        ]
+        m.d.comb += self.free.eq(free)
+        with slot.only(self.sends):
+            m.d.comb += after.eq(Mux(late, Cat(Const(0, FRACTION_BITS), now), following) + self.period)
         with m.If(slot.commit if slot.wide else slot.clock(2)), m.If(self.sends):
             m.d.sync += following.eq(after)
         then = Signal(TIME_BITS)

@@ -94,7 +94,8 @@ class Tournament(wiring.Component):
         m.d.comb += self.root.eq(self.kept)
         with m.If(self.change):
             m.d.comb += self.root.eq(current)
-            m.d.sync += self.kept.eq(current)
+        with m.If(slot.commit):
+            m.d.sync += self.kept.eq(self.root)
 
     def _narrow(self, m, slot, changed):
         pairs = self.levels > self.LEVELS
