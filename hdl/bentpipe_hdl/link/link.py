@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..bit_errors import GAP_BITS
 from ..arrival import Arrival
+from ..bit_errors import GAP_BITS
 from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
 from ..csr import CsrMap, CsrSignature
 from ..hec import UNCORRECTABLE, HecReceiver, error_syndrome
