@@ -114,6 +114,7 @@ def _nic_with(crcs):
         ),
     )
     pulses = _pulses(spec, node.o.valid, node.fetch, node.done, node.post_taken, node.rx_valid, node.rx_last)
+    pulses += r"|dut\.(pacer\.fetch|segmenter\.(done|o__valid)|reassembler\.o__(valid|last))"  # the same, in the parts
     return Proof("idle_nic", spec), pulses
 
 
