@@ -47,7 +47,7 @@ class Losses:
         m, slot = self._m, self._slot
         gone = Signal(name="gone")
         known, vc = Signal(name="loss_known"), Signal(range(VCS), name="loss_vc")
-        with m.If(self.enable):
+        with slot.only(self.enable):
             found, found_vc = self._lookup.find(header, Const(0, 1))
             m.d.comb += [
                 known.eq(slot.settle(found & ~header.pti[2] & ~hec_error, "loss_known_held")),
