@@ -28,8 +28,8 @@ def test_a_round_trip_is_the_sum_of_its_delays() -> None:
     pair = Pair(
         rate_bps=RATE,
         delay_ps=30 * MS,
-        source=HostConfig("source", send_cost_ps=100 * US, receive_cost_ps=200 * US),
-        sink=HostConfig("sink", send_cost_ps=400 * US, receive_cost_ps=800 * US),
+        source=HostConfig(name="source", send_cost_ps=100 * US, receive_cost_ps=200 * US),
+        sink=HostConfig(name="sink", send_cost_ps=400 * US, receive_cost_ps=800 * US),
     )
     report = ping(pair, Ping(56, S, 5))
     rtt = 2 * (92 * US + 30 * MS) + (100 + 200 + 400 + 800) * US
@@ -82,7 +82,7 @@ def test_the_figures_are_those_of_the_round_trips() -> None:
 
 def test_a_slow_processor_sends_each_request_by_itself() -> None:
     """7 ms a request, one due each 5 ms: the n-th waits n times 2 ms longer, and none are lumped together."""
-    pair = Pair(delay_ps=MS, source=HostConfig("source", send_cost_ps=7 * MS), keep_log=True)
+    pair = Pair(delay_ps=MS, source=HostConfig(name="source", send_cost_ps=7 * MS), keep_log=True)
     report = ping(pair, Ping(56, 5 * MS, 6))
     sent = [time for time, nic, *_ in pair.network.log or [] if nic == 0]
     assert sent == [7 * MS * (i + 1) for i in range(6)]

@@ -66,8 +66,8 @@ def test_nothing_depends_on_being_asked(timers: str) -> None:
         pair = Pair(
             rate_bps=5_000_000,
             delay_ps=20 * MS,
-            source=HostConfig("source", **cost),
-            sink=HostConfig("sink", **cost),
+            source=HostConfig(name="source", **cost),
+            sink=HostConfig(name="sink", **cost),
             seed=11,
             keep_log=True,
         )
@@ -91,7 +91,7 @@ def test_nothing_depends_on_being_asked(timers: str) -> None:
 
 def test_a_late_segment_of_a_closed_connection_is_reset() -> None:
     """It takes the processor as any other does."""
-    slow = HostConfig("sink", send_cost_ps=300 * US, receive_cost_ps=200 * US)
+    slow = HostConfig(name="sink", send_cost_ps=300 * US, receive_cost_ps=200 * US)
     pair = Pair(delay_ps=MS, sink=slow, keep_log=True)
     flow = pair.flow(TcpConfig(), 60)
     pair.flow(TcpConfig(), 100, start_ps=1000 * S)
