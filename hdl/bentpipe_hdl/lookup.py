@@ -51,12 +51,22 @@ class Lookup:
         nni = self._nni.bit_select(port, 1)
         key = Signal(self._layout["key"].shape, name="lookup_key")
         m.d.comb += key.eq(Cat(header.vci, header.vpi, Mux(nni, header.gfc, 0), port))
-        key = self._slot.settle(key, "lookup_key_held")
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
-            at = self._slot.settle((key * multiplier)[KEY_BITS - self._bits : KEY_BITS], f"lookup_at{k}")
+            product = self._product(key, multiplier, f"lookup_product{k}")
+            at = self._slot.settle(product[KEY_BITS - self._bits : KEY_BITS], f"lookup_at{k}")
             entry = Signal(self._layout, name=f"lookup_hit{k}")
             m.d.comb += entry.eq(self._slot.settle(table.read(at), f"lookup_entry{k}"))
             hits.append((entry.valid & (entry.key == key), entry.vc))
         (first, vc), (second, other) = hits
         return first | second, Mux(first, vc, other)
+
+    def _product(self, key, multiplier, name):
+        """The product modulo 2**32; on the narrow datapath a clock later, of halves that each fit a multiplier of an
+        FPGA."""
+        if self._slot.wide:
+            return key * multiplier
+        half = KEY_BITS // 2
+        factors = (key[:half], multiplier[:half]), (key[:half], multiplier[half:]), (key[half:], multiplier[:half])
+        low, *cross = (self._slot.settle((a * b)[:KEY_BITS], f"{name}_{k}") for k, (a, b) in enumerate(factors))
+        return low + ((cross[0] + cross[1])[:half] << half)
