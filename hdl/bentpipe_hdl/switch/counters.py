@@ -35,11 +35,12 @@ class Counters(wiring.Component):
     def __init__(self, slot: Slot, *, vcs: int, ports: int):
         self._slot, self._vcs, self._ports = slot, vcs, ports
         self.entries = vcs << REASON_BITS
+        self.clears = max(self.entries, 2 << (ports - 1).bit_length())  # both are powers of two
         port, index = range(ports), range(self.entries)
         super().__init__(
             {
                 "clearing": In(1),
-                "clear": In(index),
+                "clear": In(range(self.clears)),
                 "lost": In(1),
                 "vc": In(range(vcs)),
                 "reason": In(REASON_BITS),
@@ -65,14 +66,21 @@ class Counters(wiring.Component):
         index = Signal(range(self.entries))
         m.d.comb += index.eq(Cat(self.reason, self.vc))
         dropped = drops.read(index, at=COUNT, to="dropped_before")
-        drops.write(index, dropped + 1, slot.later(self.lost, "counts_lost"), clear=(self.clearing, self.clear, 0))
+        drops.write(
+            index, dropped + 1, slot.later(self.lost, "counts_lost"), clear=(self.clearing, self.clear[: len(index)], 0)
+        )
         m.d.comb += self.dropped.eq(drops.peek(self.dropped_index))
 
         strays = slot.store("strays", 32, 2 * self._ports)
         stray = Signal(range(2 * self._ports))
         m.d.comb += stray.eq(Cat(self.hec_error, self.port[: (self._ports - 1).bit_length()]))
         strayed = strays.read(stray, at=COUNT, to="strayed_before")
-        strays.write(stray, strayed + 1, slot.later(self.stray, "counts_stray"))
+        strays.write(
+            stray,
+            strayed + 1,
+            slot.later(self.stray, "counts_stray"),
+            clear=(self.clearing, self.clear[: len(stray)], 0),
+        )
         m.d.comb += [
             self.unknown.eq(strays.peek(Cat(Const(0, 1), self.unknown_port))),
             self.hec.eq(strays.peek(Cat(Const(1, 1), self.hec_port))),

@@ -132,7 +132,7 @@ class Switch(wiring.Component):
             *Admission.fields(stages),
         )
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
-        context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=counters.entries, fields=fields)
+        context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=counters.clears, fields=fields)
         admission = m.submodules.admission = Admission(
             slot, vcs=vcs, count_bits=buffer.count_bits, state=context.rows["state"], stages=stages
         )
