@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["ADDR_BITS", "Bus", "Field", "Recorder", "Register", "RegisterMap", "Registers", "Table"]
+__all__ = ["ADDR_BITS", "Bus", "Field", "Recorder", "Register", "RegisterMap", "Registers", "Table", "check_vcs"]
 
 ADDR_BITS = 20
 
@@ -202,6 +202,12 @@ def _fits(what: str, value: int, width: int) -> int:
     return value
 
 
+def check_vcs(vcs: int) -> None:
+    """Raise ValueError unless a node can be built for so many VCs."""
+    if vcs not in [1 << k for k in range(1, 13)]:
+        raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
+
+
 def _list(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
@@ -318,8 +324,8 @@ class Registers:
 
     ``registers.capacity`` reads a register and ``registers.capacity = 100`` writes it; ``registers.vc_policy[5]`` is an
     entry of a table, ``registers.vc_policy[5].limit`` a field of it; ``registers.end0.drift`` is in a window. What
-    can't be read from the node is what was last written through this object (after reset: the value after reset), so
-    that single fields of it can be written as well.
+    can't be read from the node is what was last written through this object (before that: the value after reset), so
+    that single fields of it can be written as well; a node that is reset needs another object.
 
     Parameters
     ----------
@@ -367,9 +373,14 @@ class Registers:
 
     def get(self, register: Register, index: int = 0) -> int:
         """The value of an entry."""
+        return self.get_all(register, range(index, index + 1))[0]
+
+    def get_all(self, register: Register, indices: range) -> list[int]:
+        """The values of some entries."""
         if register.access == "wo":
-            return self._written.get((register.name, index), register.reset or 0)
-        return self._bus.read(self._base + register.addr + index * register.words)
+            return [self._written.get((register.name, k), register.reset or 0) for k in indices]
+        read, first = self._bus.read, self._base + register.addr  # what can be read has a word an entry
+        return [read(first + k) for k in indices]
 
     def put(self, register: Register, value: int | Mapping[str, int], index: int = 0) -> None:
         """Write an entry: a number, or its fields by name."""
@@ -427,7 +438,7 @@ class Table:
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return [self._registers.get(self._register, k) for k in range(*index.indices(len(self)))]
+            return self._registers.get_all(self._register, range(len(self))[index])
         place = self._place(index)
         if self._register.fields:
             return Entry(self._registers, self._register, place)

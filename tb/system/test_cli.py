@@ -355,6 +355,10 @@ def test_registers_are_listed_in_three_forms(capsys):
         (["switch", "--shape", "depth=1"], "the shape of a switch has no 'depth'; it has vcs, cells, ports"),
         (["switch", "--shape", "vcs"], "expected NAME=N,…, as vcs=256,cells=4096, not 'vcs'"),
         (["--shape", "vcs=1"], "a shape is that of one kind of node: name it"),
+        (["switch", "--shape", "vcs=3"], "vcs must be a power of two from 2 to 4096, not 3"),
+        (["nic", "--shape", "vcs=8192"], "vcs must be a power of two from 2 to 4096, not 8192"),
+        (["link", "--shape", "delay_cells=3"], "delay_cells must be 0 or a power of two from 2 to 65536, not 3"),
+        (["sonet", "--shape", "sts=48"], "sts must be 3 or 12, not 48"),
     ],
 )
 def test_wrong_registers_are_one_line(capsys, arguments, said):

@@ -46,7 +46,10 @@ class Losses:
 
 
 def link_registers(*, delay_cells: int = 0) -> RegisterMap:
-    """The registers of a link; ``delay_cells`` of its delay memory."""
+    """The registers of a link; ``delay_cells`` of its delay memory: 0, or a power of two from 2 to 65536, or it is a
+    ValueError."""
+    if delay_cells not in [0, *(1 << k for k in range(1, 17))]:
+        raise ValueError(f"delay_cells must be 0 or a power of two from 2 to 65536, not {delay_cells!r}")
     return RegisterMap(
         "link",
         "BPLK",

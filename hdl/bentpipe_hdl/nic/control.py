@@ -11,7 +11,7 @@ from pydantic import Field
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
-from bentpipe_hdl.registers import Bus, Register, RegisterMap
+from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import TIME, Settings
 from bentpipe_hdl.ticks import cell_period, round_ticks
 
@@ -67,7 +67,8 @@ class NicReceive:
 
 
 def nic_registers(*, vcs: int = 64) -> RegisterMap:
-    """The registers of a NIC with so many VCs each way."""
+    """The registers of a NIC with so many VCs each way; ValueError unless that is a power of two from 2 to 4096."""
+    check_vcs(vcs)
     return RegisterMap(
         "nic",
         "BPNC",

@@ -149,7 +149,9 @@ TERMINAL = RegisterMap(
 
 
 def sonet_registers(*, sts: int = 3) -> RegisterMap:
-    """The registers of a line of ``sts`` STS-1."""
+    """The registers of a line of ``sts`` STS-1; ValueError unless they are 3 or 12."""
+    if sts not in (3, 12):
+        raise ValueError(f"sts must be 3 or 12, not {sts!r}")
     ways = []
     word_bits = 24 * sts
     for k in range(2):

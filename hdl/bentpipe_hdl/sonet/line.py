@@ -218,8 +218,6 @@ class SonetLine(wiring.Component):
             raise ValueError(
                 f"width must be {WIDE} bits, not {width!r}: on an FPGA an end of a line is a SonetTerminal"
             )
-        if sts not in (3, 12):
-            raise ValueError(f"sts must be 3 or 12, not {sts!r}")
         self.width, self.sts = width, sts
         self.registers = sonet_registers(sts=sts)
         super().__init__({**node_members(width, 2), "csr": In(CsrSignature())})

@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
-from bentpipe_hdl.registers import Bus, Register, RegisterMap
+from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.ticks import cell_period, round_ticks
 
@@ -76,6 +76,8 @@ class SwitchSettings(Settings):
         if isinstance(self.epd_threshold, int) and self.epd_threshold > self.buffer_cells:
             what = f"{self.epd_threshold} cells are more than the buffer's {self.buffer_cells}"
             raise wrong(f"{what}; give a share of it, as 0.9, or fewer cells", "epd_threshold")
+        if self.oam_reserve == self.buffer_cells:
+            raise wrong(f"{self.oam_reserve} are all cells of the buffer; leave one for user cells", "oam_reserve")
         for key in ("clp_threshold", "oam_reserve", "vc_limit"):
             if getattr(self, key) > self.buffer_cells:
                 raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
@@ -128,7 +130,18 @@ class SwitchVc:
 
 
 def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4) -> RegisterMap:
-    """The registers of a switch with so many VCs, cells of buffer and ports."""
+    """The registers of a switch with so many VCs, cells of buffer and ports.
+
+    Raises
+    ------
+    ValueError
+        No switch is built so: VCs are a power of two from 2 to 4096, cells 1 to 32768, ports 1 to 16.
+    """
+    check_vcs(vcs)
+    if not 1 <= cells <= 32768:
+        raise ValueError(f"cells must be from 1 to 32768, not {cells!r}")
+    if not 1 <= ports <= 16:
+        raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
     count = (cells + 1).bit_length()
     top = (1 << count) - 1
     return RegisterMap(
@@ -233,7 +246,6 @@ class SwitchDriver(Driver):
 
     def counters(self) -> dict[str, Any]:
         csr, count = self.csr, len(self._vcs)
-        dropped = csr.dropped[: count << REASON_BITS]
         return {
             "occupancy": csr.occupancy,
             "high_water": csr.high_water,
@@ -242,7 +254,10 @@ class SwitchDriver(Driver):
             "departed": csr.departed[:count],
             "drop_unknown": csr.unknown[:],
             "drop_hec": csr.hec[:],
-            **{f"drop_{reason}": dropped[k :: 1 << REASON_BITS] for k, reason in enumerate(REASONS)},
+            **{
+                f"drop_{reason}": csr.dropped[k : count << REASON_BITS : 1 << REASON_BITS]
+                for k, reason in enumerate(REASONS)
+            },
         }
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:

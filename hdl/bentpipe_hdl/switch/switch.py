@@ -89,12 +89,7 @@ class Switch(wiring.Component):
 
     def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4):
         check_width(width)
-        if vcs not in [1 << k for k in range(1, 13)]:
-            raise ValueError(f"vcs must be a power of two from 2 to 4096, not {vcs!r}")
-        if not 1 <= cells <= 32768:
-            raise ValueError(f"cells must be from 1 to 32768, not {cells!r}")
-        if not 1 <= ports <= 16:
-            raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
+        self.registers = switch_registers(vcs=vcs, cells=cells, ports=ports)
         self.width, self.vcs, self.cells, self.ports = width, vcs, cells, ports
         drop = {
             "drop": Out(1),
@@ -102,7 +97,6 @@ class Switch(wiring.Component):
             "drop_reason": Out(REASON_BITS),
             "drop_accepted": Out(32),
         }
-        self.registers = switch_registers(vcs=vcs, cells=cells, ports=ports)
         super().__init__({**node_members(width, ports), "csr": In(CsrSignature()), **drop})
 
     def elaborate(self, platform):

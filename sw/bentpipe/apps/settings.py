@@ -32,7 +32,8 @@ __all__ = [
 
 OCTETS: Final = SIZE.within(1, 2**30)
 """Of a block or a write."""
-SPAN: Final = TIME.within(1, 10**15)
+SPAN: Final = TIME.within("1 us", 10**15)
+"""From one thing to the next: no less than a cell takes on any line but the fastest, so that simulated time goes on."""
 TIMES: Final = COUNT.within(1, 10**6)
 """How many."""
 

@@ -271,6 +271,8 @@ netspec = "parallel { own = a; peer = b; window = 1 kB; connection p { test = pi
         ),
         ('app = "http"\nresponse = "1 kB"\nsize = 5', "flow.0.size: http has no such setting"),
         ('app = "ping"\nprotocol = "tcp"', "flow.0.protocol: ping runs over udp only"),
+        ('app = "ping"\ninterval = "1 ps"', "flow.0.interval: '1 ps' is out of range"),
+        ('app = "cbr"\nblock = 9\nperiod = "999 ns"', "flow.0.period: '999 ns' is out of range"),
         ('app = "ping"\noctets = 1473', "flow.0.octets: a request of 1473 octets does not fit into one datagram"),
     ],
 )

@@ -231,6 +231,7 @@ def test_errors_of_the_builder():
             lambda: network.add_switch("s", epd_threshold=9000),
             "epd_threshold: 9000 cells are more than",
         ),
+        (lambda: network.add_switch("s", oam_reserve=8192), "oam_reserve: 8192 are all cells of the buffer"),
         (lambda: network.add_link("l", delay_ps=-1), "link l: delay_ps: -1 is out of range 0 s to 1 s"),
         (lambda: network.add_link("l", ber=0.01), "ber: 0.01 is out of range: 0, or 1e-15 to 0.001"),
         (lambda: network.add_link("l", speed=1), "speed: unknown key"),
