@@ -42,7 +42,7 @@ def cell_period(rate_bps: float, clock_ppm: float = 0.0) -> int:
     ------
     ValueError
         The clock is further off than 1000 ppm. The rate is not positive, so low that the period has more than 40 bits
-        (below 9.4 kb/s), or more than one cell a tick (2396.16 Mb/s).
+        (below 143 b/s), or more than one cell a tick (2396.16 Mb/s).
     """
     if not -1000 <= clock_ppm <= 1000:
         raise ValueError(f"a clock is from 1000 ppm slow to 1000 ppm fast, not {clock_ppm:g} ppm")
@@ -53,5 +53,5 @@ def cell_period(rate_bps: float, clock_ppm: float = 0.0) -> int:
     if period < 65536:
         raise ValueError(f"a line carries at most 2396.16 Mb/s of cells, not {rate_bps / 1e6:g} Mb/s")
     if period >= 1 << 40:
-        raise ValueError(f"a rate must be 9.4 kb/s or more, not {rate_bps} b/s")
+        raise ValueError(f"a rate must be 143 b/s or more, not {rate_bps} b/s")
     return period

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicLine, NicReceive, NicSend, NicSettings
 from bentpipe_hdl.sonet.control import SonetSettings
-from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings, SwitchVc, VcSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings
 from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
@@ -88,21 +88,26 @@ class Network:
         *,
         port_clock_ppm: Sequence[float] | None = None,
         nni_ports: Sequence[int] = (),
+        port_settings: Mapping[int, PortSettings] | None = None,
         **settings: Any,
     ) -> Switch:
         """A switch module: a port for each rate (bits of cells a second), one buffer for all. The clock of each port is
-        ``port_clock_ppm`` fast, -1000 to 1000; None: all are exact.
+        ``port_clock_ppm`` fast, -1000 to 1000; None: all are exact. ``port_settings``: what some ports have besides.
 
         ``settings``: as of :class:`~bentpipe_hdl.switch.control.SwitchSettings`.
         """
         clocks = (0.0,) * len(port_rates_bps) if port_clock_ppm is None else tuple(port_clock_ppm)
         if len(clocks) != len(port_rates_bps):
             raise NetworkError(f"switch {name}: port_clock_ppm has a value for each of {len(port_rates_bps)} ports")
+        own = port_settings or {}
+        for port in own:
+            if not 0 <= port < len(port_rates_bps):
+                raise NetworkError(f"switch {name}: settings of port {port}, and its ports are 0..{len(clocks) - 1}")
         lines = [
-            SwitchPort(rate, clock, port in nni_ports)
+            SwitchPort(rate, clock, port in nni_ports, own.get(port, PortSettings()))
             for port, (rate, clock) in enumerate(zip(port_rates_bps, clocks, strict=True))
         ]
-        return self._add(Switch, name, lines, made(f"switch {name}", SwitchSettings, settings))
+        return self._add(Switch, name, lines, made(f"switch {name}", SwitchSettings, settings), self.seed)
 
     def add_link(self, name: str, **settings: Any) -> Link:
         """One direction of a line, with at least a tick of delay; ``settings`` as of
@@ -400,8 +405,15 @@ class Network:
     # Looking in
 
     def sample(self) -> dict[str, int]:
-        """Cells queued now in each switch, by name."""
-        return {node.name: node.csr.occupancy for node in self.nodes if isinstance(node, Switch)}
+        """Cells queued now in each switch, ``SWITCH.queue``, and what ports with options tell, ``SWITCH:PORT.SERIES``
+        (:class:`~bentpipe_hdl.switch.options.Option`)."""
+        found: dict[str, int] = {}
+        for node in self.nodes:
+            if isinstance(node, Switch):
+                found[f"{node.name}.queue"] = node.csr.occupancy
+                for series, values in node.driver.sample().items():
+                    found |= {f"{node.name}:{port}.{series}": value for port, value in values.items()}
+        return found
 
     def counters(self) -> dict[str, dict[str, Any]]:
         """All counters of all nodes, by node's name; 32-bit counters of cells wrap."""

@@ -21,7 +21,8 @@ from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, Ni
 from bentpipe_hdl.registers import Registers
 from bentpipe_hdl.settings import Settings
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
-from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc
+from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, options_for
+from bentpipe_hdl.switch.options import Setup, options_of
 from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
 
 from .build import Shape
@@ -178,23 +179,35 @@ class Switch(Node):
 
     kind = "switch"
 
-    def __init__(self, loop: Loop, index: int, name: str, lines: Sequence[SwitchPort], settings: SwitchSettings):
+    def __init__(
+        self, loop: Loop, index: int, name: str, lines: Sequence[SwitchPort], settings: SwitchSettings, seed: int
+    ):
         super().__init__(loop, index, name)
         if not 1 <= len(lines) <= 16:
             raise NetworkError(f"switch {name}: from 1 to 16 ports, not {len(lines)}")
-        self.lines, self.settings = tuple(lines), settings
+        self.lines, self.settings, self.seed = tuple(lines), settings, f"{seed}/{name}"
         self.periods = [
-            checked(f"switch {name}, port {p}", lambda line=line: line.period) for p, line in enumerate(lines)
+            checked(f"switch {name}, port {p}", lambda line=line: line.shortest_period) for p, line in enumerate(lines)
         ]
         self.ports = len(lines)
         self.vcs: list[SwitchVc] = []
 
     def shape(self) -> Shape:
-        return Shape.of("switch", vcs=self.size, cells=self.settings.buffer_cells, ports=self.ports)
+        return Shape.of("switch", **self._shape)
+
+    @cached_property
+    def _shape(self) -> dict[str, int]:
+        setup = Setup(self.settings, self.lines, self.vcs)
+        options = options_for(setup)
+        for option in options_of(options):
+            for what in option.check(setup):
+                raise NetworkError(f"switch {self.name}: {what}")
+        shape = {"vcs": self.size, "cells": self.settings.buffer_cells, "ports": self.ports}
+        return shape | {"options": options} if options else shape
 
     @cached_property
     def driver(self) -> SwitchDriver:
-        return SwitchDriver(self, vcs=self.size, cells=self.settings.buffer_cells, ports=self.ports)
+        return SwitchDriver(self, **self._shape)
 
     def spacing(self, port: int) -> int:
         return self.periods[port]
@@ -223,7 +236,7 @@ class Switch(Node):
         return size_of(self.name, len(self.vcs))
 
     def configure(self) -> None:
-        self.driver.configure(self.settings, self.lines, self.vcs)
+        self.driver.configure(self.settings, self.lines, self.vcs, self.seed)
 
 
 class Link(Node):

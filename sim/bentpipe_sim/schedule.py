@@ -685,8 +685,10 @@ class _Scheduler:
             return f"$signed({operands[0]}) {symbol[1:]} $signed({operands[1]})"
         if symbol == "s>>":
             return f"$signed({operands[0]}) >>> {operands[1]}"
-        if symbol in ("s//", "u//", "s%", "u%"):
-            raise ScheduleError("no division in the cell path")
+        if symbol in ("s//", "s%"):
+            raise ScheduleError("no division of signed values in the cell path")
+        if symbol in ("u//", "u%"):  # by 0 it is 0, as Amaranth has it
+            return f"({operands[1]}) == 0 ? 0 : {operands[0]} {symbol[1]} {operands[1]}"
         return f"{operands[0]} {symbol.lstrip('u')} {operands[1]}"
 
     def emit(self, levels: tuple[_Level, ...], bodies: list[_Body], inputs: tuple[str, ...]) -> Scheduled:

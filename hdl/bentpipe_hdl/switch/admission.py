@@ -50,6 +50,9 @@ class Arriving:
     state, new_state : data.View
         The stage's own fields of the VC, and what becomes of them if the cell's VC is known (they keep their values
         unless assigned).
+    port_cells, port_frames : Value | None
+        Cells queued for the VC's port, before it, and last cells of frames among them; None: the switch doesn't count
+        them.
     """
 
     vc: Value
@@ -64,6 +67,8 @@ class Arriving:
     occupancy: Value
     state: Any
     new_state: Any
+    port_cells: Value | None = None
+    port_frames: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -166,14 +171,25 @@ class Admission(wiring.Component):
     -------
     arrives, vc, clp, pti, policy, length, occupancy, state : In
         The cell, its VC's policy and state. While ``arrives`` is low, all outputs are 0 on the wide datapath.
+    port_cells, port_frames : In
+        With ``port_queues``: what is queued for the VC's port.
     drop, reason : Out
     new_state : Out
     new_clp, new_pti : Out
         As the cell is queued.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, count_bits: int, state: data.StructLayout, stages: Sequence[Stage]):
-        self._slot, self._stages = slot, tuple(stages)
+    def __init__(
+        self,
+        slot: Slot,
+        *,
+        vcs: int,
+        count_bits: int,
+        state: data.StructLayout,
+        stages: Sequence[Stage],
+        port_queues: bool = False,
+    ):
+        self._slot, self._stages, self._port_queues = slot, tuple(stages), port_queues
         super().__init__(
             {
                 "arrives": In(1),
@@ -189,6 +205,7 @@ class Admission(wiring.Component):
                 "new_state": Out(state),
                 "new_clp": Out(1),
                 "new_pti": Out(3),
+                **({"port_cells": In(count_bits), "port_frames": In(count_bits)} if port_queues else {}),
             }
         )
 
@@ -251,5 +268,5 @@ class Admission(wiring.Component):
     def _cell(self, user, last, starts, decides):
         return Arriving(
             self.vc, self.clp, self.pti, user, last, starts, decides, self.policy, self.length, self.occupancy,
-            self.state, self.new_state,
+            self.state, self.new_state, *((self.port_cells, self.port_frames) if self._port_queues else ()),
         )  # fmt: skip

@@ -18,7 +18,7 @@ class CellBuffer(wiring.Component):
     have never been used. One cell may come and one leave in a tick: the place of that which leaves is then reserved for
     the VC of that which comes.
 
-    What is kept of a cell beside its payload is its CLP and PTI.
+    What is kept of a cell beside its payload is its CLP and PTI, and with ``ports`` the port that it is for.
 
     Members
     -------
@@ -39,6 +39,8 @@ class CellBuffer(wiring.Component):
         Cells in the buffer, now and at most (at the ends of ticks).
     restart : In
         ``high_water`` begins anew.
+    port : In, next_port : Out
+        With ``ports``: kept of the cell that comes, and of that which leaves.
 
     Parameters
     ----------
@@ -46,12 +48,15 @@ class CellBuffer(wiring.Component):
     cells, vcs : int
     at : int
         Narrow: the clock in which ``head`` is taken.
+    ports : int
+        0: the port isn't kept.
     """
 
-    def __init__(self, slot: Slot, *, cells: int, vcs: int, at: int):
+    def __init__(self, slot: Slot, *, cells: int, vcs: int, at: int, ports: int = 0):
         self._slot, self._cells, self._vcs, self._at = slot, cells, vcs, at
         self.place_bits = (cells + vcs - 1).bit_length()
         self.count_bits = (cells + 1).bit_length()
+        self._port = {"port": range(max(ports, 2))} if ports else {}
         super().__init__(
             {
                 "enqueue": In(1),
@@ -68,6 +73,11 @@ class CellBuffer(wiring.Component):
                 "occupancy": Out(self.count_bits),
                 "high_water": Out(self.count_bits),
                 "restart": In(1),
+                **{
+                    name: way(shape)
+                    for shape in self._port.values()
+                    for name, way in (("port", In), ("next_port", Out))
+                },
             }
         )
 
@@ -76,7 +86,7 @@ class CellBuffer(wiring.Component):
         slot = self._slot.within(m)
         slot.with_commit(self.enqueue, self.dequeue)
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
-        layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1})
+        layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1, **self._port})
         self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True)
         self.free_head, self.free_count = free_head, free_count = Signal(self.place_bits), Signal(self.count_bits)
         self.fresh = fresh = Signal(self.place_bits, init=self._vcs)  # and all above it have never been used
@@ -96,6 +106,8 @@ class CellBuffer(wiring.Component):
             new_link.pti.eq(self.pti),
             new_link.clp.eq(self.clp),
         ]
+        if self._port:
+            m.d.comb += [new_link.port.eq(self.port), self.next_port.eq(link.port)]
         links.write(Mux(enqueue, self.tail, self.head), new_link, enqueue | dequeue)
         with m.If(enqueue), m.If(~dequeue):
             m.d.sync += occupancy.eq(occupancy + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -13,6 +13,8 @@ from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
+from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.ticks import cell_period, round_ticks
 
 __all__ = [
@@ -20,11 +22,13 @@ __all__ = [
     "REASONS",
     "REASON_BITS",
     "REASON_TITLES",
+    "PortSettings",
     "SwitchDriver",
     "SwitchPort",
     "SwitchSettings",
     "SwitchVc",
     "VcSettings",
+    "options_for",
     "switch_registers",
 ]
 
@@ -90,6 +94,12 @@ class SwitchSettings(Settings):
         return int(self.buffer_cells * share) if isinstance(share, float) else share
 
 
+class PortSettings(Settings):
+    """What an output port of a switch has beside its rate."""
+
+    reactive: ReactiveSettings | None = Field(default=None, description="its capacity follows its queue")
+
+
 class VcSettings(Settings):
     """What a VC may have of a switch."""
 
@@ -104,16 +114,24 @@ class VcSettings(Settings):
 
 @dataclass(frozen=True)
 class SwitchPort:
-    """A port: its rate in bits of cells a second, by a clock so many ppm too fast; whether its headers are NNI ones."""
+    """A port: its rate in bits of cells a second, by a clock so many ppm too fast; whether its headers are NNI ones;
+    what it has besides."""
 
     rate_bps: float = 149_760_000
     clock_ppm: float = 0.0
     nni: bool = False
+    settings: PortSettings = field(default_factory=PortSettings)
 
     @property
     def period(self) -> int:
         """Ticks a cell, in units of 2**-16; ValueError if there is no such rate."""
         return cell_period(self.rate_bps, self.clock_ppm)
+
+    @property
+    def shortest_period(self) -> int:
+        """The same at the highest rate that it may have."""
+        reactive = self.settings.reactive
+        return self.period if reactive is None else cell_period(reactive.ceiling_bps, self.clock_ppm)
 
 
 @dataclass(frozen=True)
@@ -129,8 +147,13 @@ class SwitchVc:
     settings: VcSettings
 
 
-def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4) -> RegisterMap:
-    """The registers of a switch with so many VCs, cells of buffer and ports.
+def options_for(setup: Setup) -> int:
+    """The options that a switch with these settings is built with, as its shape has them."""
+    return sum(option.wanted(setup) << k for k, option in enumerate(OPTIONS))
+
+
+def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, options: int = 0) -> RegisterMap:
+    """The registers of a switch with so many VCs, cells of buffer and ports, and these options.
 
     Raises
     ------
@@ -147,8 +170,8 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4) -> Reg
     return RegisterMap(
         "switch",
         "BPSW",
-        2,
-        {"vcs": vcs, "cells": cells, "ports": ports},
+        3,
+        {"vcs": vcs, "cells": cells, "ports": ports, "options": options},
         (
             Register(
                 "capacity", 0x0001, "that the buffer takes", width=count, unit="cells", reset=cells, most=cells
@@ -200,21 +223,30 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4) -> Reg
             Register(
                 "dropped", 0x50000, f"dropped, a VC: {', '.join(REASONS)}", "ro", count=vcs << REASON_BITS, unit="cells"
             ),
+            *(
+                register
+                for option in options_of(options)
+                for register in option.registers(vcs=vcs, cells=cells, ports=ports)
+            ),
         ),
     )  # fmt: skip
 
 
 class SwitchDriver(Driver):
-    """The software side of a switch with so many VCs, cells of buffer and ports."""
+    """The software side of a switch with so many VCs, cells of buffer and ports, and these options."""
 
     kind = "switch"
 
-    def __init__(self, bus: Bus, *, vcs: int, cells: int, ports: int):
-        super().__init__(bus, switch_registers(vcs=vcs, cells=cells, ports=ports))
+    def __init__(self, bus: Bus, *, vcs: int, cells: int, ports: int, options: int = 0):
+        super().__init__(bus, switch_registers(vcs=vcs, cells=cells, ports=ports, options=options))
+        self.options = options_of(options)
         self._vcs: Sequence[SwitchVc] = ()
+        self._setup = Setup(SwitchSettings(), (), ())
 
-    def configure(self, settings: SwitchSettings, ports: Sequence[SwitchPort], vcs: Sequence[SwitchVc]) -> None:
-        """Write all settings of a switch that was reset."""
+    def configure(
+        self, settings: SwitchSettings, ports: Sequence[SwitchPort], vcs: Sequence[SwitchVc], seed: str = ""
+    ) -> None:
+        """Write all settings of a switch that was reset; random numbers, if it needs some, are from ``seed``."""
         csr, cells = self.csr, settings.buffer_cells
         csr.capacity = cells
         csr.epd_threshold = settings.epd_cells
@@ -229,6 +261,9 @@ class SwitchDriver(Driver):
             self.set_up(index, settings)
         entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(vcs)}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
+        self._setup = Setup(settings, ports, vcs, seed)
+        for option in self.options:
+            option.configure(csr, self._setup)
 
     def set_up(self, index: int, settings: SwitchSettings) -> None:
         """Write what a VC may have, and its header as it leaves."""
@@ -258,7 +293,12 @@ class SwitchDriver(Driver):
                 f"drop_{reason}": csr.dropped[k : count << REASON_BITS : 1 << REASON_BITS]
                 for k, reason in enumerate(REASONS)
             },
+            **{name: value for option in self.options for name, value in option.counters(csr, self._setup).items()},
         }
+
+    def sample(self) -> dict[str, dict[int, int]]:
+        """What its options record as time goes: values by port, by the names of their series."""
+        return {name: value for option in self.options for name, value in option.sample(self.csr, self._setup).items()}
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
         now = self.counters()

@@ -38,6 +38,8 @@ class PortClock(wiring.Component):
     On the narrow datapath one arithmetic does it for all ports, one after the other, and ``due`` tells only whether
     any port has cells.
 
+    With ``reactive``, a :class:`~.rate_controller.RateController` sets periods as time goes.
+
     Members
     -------
     now, delay, period0, period1 … : In
@@ -54,11 +56,20 @@ class PortClock(wiring.Component):
         From the scheduler: what happens to the rounds now.
     due : Out
         The first tick in which a port may send, or ``NEVER``.
+    stalled, still_stalled, rechecks, carry : In
+        With ``reactive``: a bit a port, it may not send; what becomes of these now, when ``rechecks`` is high; 2**-16
+        ticks more for the port that sends.
     """
 
-    def __init__(self, slot: Slot, *, ports: int):
-        self._slot, self._ports = slot, ports
+    def __init__(self, slot: Slot, *, ports: int, reactive: bool = False):
+        self._slot, self._ports, self._controlled = slot, ports, reactive
         port = range(max(ports, 2))
+        controlled = {
+            "stalled": In(ports),
+            "still_stalled": In(ports),
+            "rechecks": In(1),
+            "carry": In(1),
+        }
         super().__init__(
             {
                 "now": In(TIME_BITS),
@@ -75,6 +86,7 @@ class PortClock(wiring.Component):
                 "begins": In(ports),
                 "still_busy": In(ports),
                 "due": Out(TIME_BITS, init=NEVER),
+                **(controlled if reactive else {}),
             }
         )
 
@@ -86,7 +98,8 @@ class PortClock(wiring.Component):
         ready, first_ready = Signal(ports), Signal(ports)
         with slot.only(~_before(now, self.due)):
             for p in range(ports):
-                may = slot.settle(self.busy[p] & ~_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
+                open_ = self.busy[p] & ~self.stalled[p] if self._controlled else self.busy[p]
+                may = slot.settle(open_ & ~_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
                 m.d.comb += ready[p].eq(may)
         behind = Signal(ports)  # the ports behind the one that sent last
         m.d.comb += first_ready.eq(Mux((ready & behind).any(), ready & behind, ready))
@@ -107,7 +120,8 @@ class PortClock(wiring.Component):
         m.d.comb += earliest.eq(now + self.delay)
         late = (now - next_[self.port][FRACTION_BITS:])[:TIME_BITS] > CATCH_UP
         base = Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), next_[self.port])
-        m.d.comb += after.eq(Mux(self.flushes, next_[self.port], base + period[self.port]))
+        more = period[self.port] + self.carry if self._controlled else period[self.port]
+        m.d.comb += after.eq(Mux(self.flushes, next_[self.port], base + more))
         times = []
         for p in range(self._ports):
             new, serves = Signal(DUE_BITS, name=f"new_next{p}"), Signal(name=f"serves{p}")
@@ -116,16 +130,28 @@ class PortClock(wiring.Component):
                 m.d.comb += [serves.eq(1), new.eq(after)]
             with m.If(self.begins[p]):
                 was = Mux(serves, after, next_[p])
-                # An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped
                 ahead = Signal(TIME_BITS, name=f"ahead{p}")
                 m.d.comb += ahead.eq(was[FRACTION_BITS:] - now)
-                with m.If((ahead < self.delay) | (ahead > self.period[p][FRACTION_BITS:] + 1)):
+                with m.If((ahead < self.delay) | self._past(ahead, self.period[p])):
                     m.d.comb += new.eq(_ticks(earliest))
             with m.If(slot.commit), m.If(serves | self.begins[p]):
                 m.d.sync += next_[p].eq(new)
             times.append(new[FRACTION_BITS:])
         with m.If(slot.commit), m.If(self.changes):
-            m.d.sync += self.due.eq(_minimum(m, self.still_busy, times))
+            m.d.sync += self.due.eq(_minimum(m, self._open(self.still_busy), times))
+        if self._controlled:
+            with m.If(self.rechecks & ~(slot.commit & self.changes)):
+                m.d.sync += self.due.eq(_minimum(m, self._open(self.busy), times, "rechecked"))
+
+    def _open(self, busy):
+        return busy & ~self.still_stalled if self._controlled else busy
+
+    def _past(self, ahead, period):
+        """An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped. Where
+        the period may have changed since, the longest one counts."""
+        if self._controlled:
+            return ahead[PERIOD_BITS - FRACTION_BITS :].any()
+        return ahead > period[FRACTION_BITS:] + 1
 
     def _narrow(self, m, slot):
         now, next_, period = self.now, self.next, Array(self.period)
@@ -136,15 +162,15 @@ class PortClock(wiring.Component):
         # When a VC joins the port that sends, its clock is as it will be then
         there = slot.settle(slot.turns("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn")
         its_period = slot.settle(period[turn], "period_of_turn")
-        # An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped
         ahead = Signal(TIME_BITS)
         m.d.comb += ahead.eq(there[FRACTION_BITS:] - now)
-        early = slot.settle((ahead < self.delay) | (ahead > its_period[FRACTION_BITS:] + 1), "early")
+        early = slot.settle((ahead < self.delay) | self._past(ahead, its_period), "early")
         early_before = slot.settle(early, "early_before")
         catches_up = ahead[CATCH_UP.bit_length() - 1 :].all() | (ahead == 0)  # of a port that may send
         late = slot.settle(~catches_up, "late")
         base = slot.settle(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
-        m.d.comb += after.eq(slot.keep(base + its_period, JOINED - 1, "after"))
+        more = its_period + self.carry if self._controlled else its_period
+        m.d.comb += after.eq(slot.keep(base + more, JOINED - 1, "after"))
         earliest = slot.settle((now + self.delay)[:TIME_BITS], "earliest")
         begun = slot.settle(self.begins, "begun")
 
@@ -168,11 +194,11 @@ def _ticks(whole):
     return Cat(Const(0, FRACTION_BITS), whole)
 
 
-def _minimum(m, busy, times):
+def _minimum(m, busy, times, name="soonest"):
     """The earliest of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
     best, found = Const(NEVER, TIME_BITS), Const(0)
     for p, (b, t) in enumerate(zip(busy, times, strict=True)):
-        chosen = Signal(TIME_BITS, name=f"soonest{p}")
+        chosen = Signal(TIME_BITS, name=f"{name}{p}")
         m.d.comb += chosen.eq(best)
         with m.If(b & (~found | _before(t, best))):
             m.d.comb += chosen.eq(t)

@@ -1,11 +1,11 @@
 """The shared-buffer switch: its parts, and what passes between them in a tick."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arrival import Arrival
-from ..cell import WIDE, CellHeader, check_width, node_members
+from ..cell import WIDE, CellHeader, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
@@ -15,7 +15,10 @@ from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, switch_registers
 from .counters import Counters
 from .egress import Egress
+from .options import options_of
 from .port_clock import COMMIT, PortClock
+from .port_queues import PortQueues
+from .rate_controller import RateController
 from .scheduler import RoundRobin
 
 __all__ = ["Switch"]
@@ -64,6 +67,8 @@ class Switch(wiring.Component):
         Size of the buffer in cells, 1 to 32768. (``vcs`` more are built: each VC has its next cell's place reserved.)
     ports : int
         Ports in and out, 1 to 16.
+    options : int
+        Mechanisms that it has besides, a bit each (:data:`.options.OPTIONS`).
 
     Members
     -------
@@ -87,10 +92,11 @@ class Switch(wiring.Component):
     cells that arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4):
+    def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4, options=0):
         check_width(width)
-        self.registers = switch_registers(vcs=vcs, cells=cells, ports=ports)
+        self.registers = switch_registers(vcs=vcs, cells=cells, ports=ports, options=options)
         self.width, self.vcs, self.cells, self.ports = width, vcs, cells, ports
+        self.options = options_of(options)
         drop = {
             "drop": Out(1),
             "drop_vc": Out(range(vcs)),
@@ -104,6 +110,8 @@ class Switch(wiring.Component):
         slot = Slot(m, self.time, self.width, commit=COMMIT)
         vcs, cells, ports, width = self.vcs, self.cells, self.ports, self.width
         csr = CsrMap(m, self.csr, self.registers)
+        has = {option.name for option in self.options}
+        counts_ports = any(option.needs_port_queues for option in self.options)
         capacity, epd_threshold, clp_threshold, processing_delay, nni = (
             csr.setting(name) for name in ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni")
         )
@@ -117,7 +125,9 @@ class Switch(wiring.Component):
         # The parts
         arrival = Arrival(m, slot, self.i)
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
-        buffer = m.submodules.buffer = CellBuffer(slot, cells=cells, vcs=vcs, at=DEPARTURE + 2)
+        buffer = m.submodules.buffer = CellBuffer(
+            slot, cells=cells, vcs=vcs, at=DEPARTURE + 2, ports=ports if counts_ports else 0
+        )
         fields = (
             VcField("tail", buffer.place_bits, "arrival", starts_as_index=True),
             VcField("accepted", 32, "arrival"),
@@ -128,10 +138,15 @@ class Switch(wiring.Component):
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
         context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=counters.clears, fields=fields)
         admission = m.submodules.admission = Admission(
-            slot, vcs=vcs, count_bits=buffer.count_bits, state=context.rows["state"], stages=stages
+            slot,
+            vcs=vcs,
+            count_bits=buffer.count_bits,
+            state=context.rows["state"],
+            stages=stages,
+            port_queues=counts_ports,
         )
         scheduler = m.submodules.scheduler = RoundRobin(slot, vcs=vcs, ports=ports, at=DEPARTURE - 2)
-        port_clock = m.submodules.port_clock = PortClock(slot, ports=ports)
+        port_clock = m.submodules.port_clock = PortClock(slot, ports=ports, reactive="reactive" in has)
         egress = m.submodules.egress = Egress(slot, width=width, ports=ports, places=cells + vcs)
 
         # A cell comes: whose is it, and is it queued?
@@ -241,7 +256,6 @@ class Switch(wiring.Component):
             scheduler.rejoin_port.eq(goes_on_at),
             port_clock.now.eq(self.time.now),
             port_clock.delay.eq(processing_delay),
-            *(one.eq(setting) for one, setting in zip(port_clock.period, csr.settings("period"), strict=True)),
             port_clock.busy.eq(scheduler.busy),
             port_clock.flushes.eq(gone),
             port_clock.join_port.eq(policy.port),
@@ -259,6 +273,51 @@ class Switch(wiring.Component):
         ]
         wiring.connect(m, wiring.flipped(self.i), egress.i)
         wiring.connect(m, wiring.flipped(self.o), egress.o)
+
+        # The ports' queues and rates
+        periods = csr.settings("period")
+        if counts_ports:
+            queues = m.submodules.port_queues = PortQueues(slot, ports=ports, count_bits=buffer.count_bits)
+            m.d.comb += [
+                buffer.port.eq(policy.port),
+                queues.enqueue.eq(enqueue),
+                queues.in_port.eq(policy.port),
+                queues.in_last.eq(admission.new_pti[0] & ~admission.new_pti[2]),
+                queues.dequeue.eq(dequeue),
+                queues.out_port.eq(buffer.next_port),
+                queues.out_last.eq(buffer.next_pti[0] & ~buffer.next_pti[2]),
+            ]
+            with slot.only(take):
+                m.d.comb += [
+                    admission.port_cells.eq(slot.settle(Array(queues.cells)[policy.port], "its_port_cells")),
+                    admission.port_frames.eq(slot.settle(Array(queues.frames)[policy.port], "its_port_frames")),
+                ]
+        if "reactive" in has:
+            rates = m.submodules.rates = RateController(slot, ports=ports, count_bits=buffer.count_bits)
+            index, control, written = csr.table("rate_control")
+            m.d.comb += [
+                rates.now.eq(self.time.now),
+                *(one.eq(period) for one, period in zip(rates.period, periods, strict=True)),
+                rates.control_port.eq(index),
+                rates.control.eq(control),
+                rates.control_en.eq(written),
+                *(one.eq(count) for one, count in zip(rates.cells, queues.cells, strict=True)),
+                *(one.eq(count) for one, count in zip(rates.frames, queues.frames, strict=True)),
+                rates.serve.eq(port_clock.serve & ~gone),
+                rates.port.eq(port),
+                port_clock.stalled.eq(rates.stalled),
+                port_clock.still_stalled.eq(rates.still_stalled),
+                port_clock.rechecks.eq(rates.changes),
+                port_clock.carry.eq(rates.carry),
+            ]
+            for name in ("cell", "low", "high", "up", "down", "floor", "ceiling", "initial", "interval", "weight"):
+                for one, setting in zip(getattr(rates, name), csr.settings(f"rate_{name}"), strict=True):
+                    m.d.comb += one.eq(setting)
+            csr.status("rate_capacity", *rates.capacity)
+            csr.status("port_cells", *queues.cells)
+            csr.status("port_frames", *queues.frames)
+            periods = rates.periods
+        m.d.comb += [one.eq(period) for one, period in zip(port_clock.period, periods, strict=True)]
 
         # Registers
         csr.status("occupancy", buffer.occupancy)
@@ -283,7 +342,7 @@ class Switch(wiring.Component):
         m.d.comb += [
             counters.clearing.eq(context.clearing),
             counters.clear.eq(context.clear),
-            self.status.due.eq(port_clock.due),
+            self.status.due.eq(earlier(rates.due, port_clock.due) if "reactive" in has else port_clock.due),
             self.status.idle.eq(
                 ~context.clearing if slot.wide else ~(context.clearing | egress.streams | self.i.valid)
             ),

@@ -47,8 +47,9 @@ class BuiltExperiment:
     flows : dict[str, FlowHandle]
     now_ps : Callable
         The simulated time.
-    queues : Callable
-        Cells queued now in each switch, by its name.
+    samples : Callable
+        What the switches tell of themselves now, by series: cells queued (``SWITCH.queue``), what ports with options
+        have to tell (``SWITCH:PORT.SERIES``).
     counters : Callable
         Counters of every node, by its name: a number, or a list with one a VC or port.
     drops : Callable
@@ -67,7 +68,7 @@ class BuiltExperiment:
     engine: EngineHandle
     flows: Mapping[str, FlowHandle]
     now_ps: Callable[[], int]
-    queues: Callable[[], dict[str, int]]
+    samples: Callable[[], dict[str, int]]
     counters: Callable[[], dict[str, dict[str, Any]]]
     drops: Callable[[bool], dict[str, dict[str, int]]]
     check: Callable[[], None]
@@ -134,7 +135,7 @@ def add_hosts(
         engine=engine,
         flows=flows,
         now_ps=lambda: network.now_ps,
-        queues=network.sample,
+        samples=network.sample,
         counters=network.counters,
         drops=drops,
         check=network.check_conservation,
@@ -212,6 +213,7 @@ def _nodes(
             port_clock_ppm=[
                 offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
             ],
+            port_settings=dict(enumerate(spec.port_settings)),
             **SwitchSettings.part_of(spec),
         )
     for line in experiment.network.lines:

@@ -15,7 +15,7 @@ from bentpipe.results.tables import figure_text
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import Settings, key_of, shown
-from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def _also(spec: Settings, model: type[Settings], shown_already: Sequence[str] = 
     for name, value in model.part_of(spec).items():
         field = model.model_fields[name]
         if name not in shown_already and value != field.default:
-            parts.append(f"{key_of(name)} {shown(field, value)}")
+            inner = f"({_also(value, type(value))})" if isinstance(value, Settings) else shown(field, value)
+            parts.append(f"{key_of(name)} {inner}")
     return ", ".join(parts)
 
 
@@ -102,6 +103,14 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         ],
         [_also(s, SwitchSettings, _SHOWN_OF_SWITCH) for s in e.network.switches],
     )
+    ports = [
+        (f"{s.name}:{number}", said)
+        for s in e.network.switches
+        for number, port in enumerate(s.port_settings)
+        if (said := _also(port, PortSettings))
+    ]
+    if ports:
+        table("Ports", ("port", "has"), ports)
     table(
         "Lines",
         ("line", "ends", "cells", "clocks, ppm", "delay one way", "bit errors out, back"),

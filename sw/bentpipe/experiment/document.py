@@ -50,7 +50,8 @@ from bentpipe_hdl.settings import (
     shown,
     wrong,
 )
-from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
+from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
@@ -71,6 +72,7 @@ SERIES: Final = {
     "drops": "cells dropped so far, of each switch by reason",
     "events": "retransmissions, time-outs and what else happens to a flow, each with its time",
     "segments": "an event for each data segment sent, and a plot of them; only if it is named",
+    **{name: text for option in OPTIONS for name, text in option.series.items()},
 }
 """What can be recorded."""
 
@@ -144,8 +146,8 @@ class SwitchTable(SwitchSettings):
     ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
 
 
-class LineTable(LinkSettings):
-    """A line between two switches, both ways."""
+class LineTable(LinkSettings, PortSettings):
+    """A line between two switches, both ways: of its own, and of the ports that send into it."""
 
     ends: Annotated[tuple[Port, ...], Length(2, 2, "a line has two ends, not {count}")] = Field(
         description="the two ports; the same twice: a line in loop-back, which brings back to the port what it sends"
@@ -169,6 +171,16 @@ class LineTable(LinkSettings):
         description="of a SONET line: its payload is so much slower at the first end, faster at the second",
     )
 
+    back: PortSettings | None = Field(
+        default=None, description="what the port at the second end has instead of these, as `back = { … }`"
+    )
+
+    def port(self, end: int) -> PortSettings:
+        """What the port at its first end (0) or second one (1) has."""
+        own = self.back if end and self.back is not None else None
+        given = {} if own is None else {name: getattr(own, name) for name in own.model_fields_set}
+        return PortSettings(**(PortSettings.part_of(self) | given))
+
     @property
     def errors(self) -> tuple[float, float]:
         """Bit error ratio out and back."""
@@ -186,8 +198,8 @@ class HostsTable(HostSettings, NicSettings):
     tcp: TcpTable = Field(default=TcpTable(), description="the settings of TCP")
 
 
-class HostTable(HostSettings, NicSettings):
-    """A host, and its line to a switch; what isn't given is that of `[hosts]`.
+class HostTable(HostSettings, NicSettings, PortSettings):
+    """A host, and its line to a switch, with what the switch's port to it has; what isn't given is that of `[hosts]`.
 
     A host's own profile goes before what `[hosts]` says of cost and clock.
     """

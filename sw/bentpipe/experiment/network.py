@@ -15,7 +15,7 @@ from bentpipe.hosts.profiles import profile
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import key_of, shown
-from bentpipe_hdl.switch.control import SwitchSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings
 from bentpipe_hdl.units import LINE_RATES, MAX_RATE_BPS, SONET_RATES, format_rate, format_time
 from bentpipe_hdl.words import nearest
 
@@ -64,6 +64,8 @@ class _Ports:
     -------
     rates : dict[Face, int]
         What each sends at.
+    settings : dict[Face, PortSettings]
+        What those have besides that have a line.
     coming, going : Counter
         Bits of cells a second of all lines into each switch, and out of it.
     """
@@ -80,9 +82,10 @@ class _Ports:
         self.rates = {face: self._own.get(face, LINE_RATES["OC-3c"]) for face in every}
         self.coming: Counter[str] = Counter()
         self.going: Counter[str] = Counter()
+        self.settings: dict[Face, PortSettings] = {}
         self._taken: dict[Face, str] = {}
 
-    def take(self, face: Face, place: str, key: str, rate: int | None) -> int:
+    def take(self, face: Face, place: str, key: str, rate: int | None, settings: PortSettings) -> int:
         """Attach a line to a port. What the port sends at is the line's rate unless it has its own."""
         if face.switch not in self.counts:
             raise Wrong(f"{place}.{key}", f"there is no switch {face.switch!r}{nearest(face.switch, self.counts)}")
@@ -97,6 +100,11 @@ class _Ports:
             what = f"port {face} sends at {format_rate(own)}, more than the line's {format_rate(rate)}"
             raise Wrong(f"{place}.rate", what)
         self.rates[face] = own or rate or LINE_RATES["OC-3c"]
+        self.settings[face] = settings
+        reactive = settings.reactive
+        if reactive is not None and reactive.ceiling_bps > self.rates[face]:
+            what = f"{format_rate(reactive.ceiling_bps)} is more than the {format_rate(self.rates[face])} of the line"
+            raise Wrong(f"{place}.reactive.ceiling", what)
         self.going[face.switch] += self.rates[face]
         return self.rates[face]
 
@@ -119,7 +127,7 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     place = f"network.lines.{name}"
     first, second = line.ends
     faces = (first,) if first == second else (first, second)
-    sending = [ports.take(face, place, "ends", line.rate_bps) for face in faces]
+    sending = [ports.take(face, place, "ends", line.rate_bps, line.port(end)) for end, face in enumerate(faces)]
     rate = line.rate_bps or max(sending)
     kind = _kind(place, line.line, network, rate)
     if "ppm" in line.model_fields_set and kind != "sonet":
@@ -148,9 +156,11 @@ def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
             what = f"its lines {verb} up to {format_rate(cells)} of cells together, and a switch moves "
             what += f"{format_rate(MAX_RATE_BPS)}: give it fewer lines, or slower ones"
             raise Wrong(f"network.switches.{name}.ports", what)
-    rates = tuple(ports.rates[Face(name, port)] for port in range(ports.counts[name]))
+    faces = [Face(name, port) for port in range(ports.counts[name])]
+    rates = tuple(ports.rates[face] for face in faces)
+    own = tuple(ports.settings.get(face, PortSettings()) for face in faces)
     settings: dict[str, Any] = SwitchSettings.part_of(table) | {"epd_threshold": table.epd_cells}
-    return SwitchSpec(**settings, name=name, port_rates_bps=rates)
+    return SwitchSpec(**settings, name=name, port_rates_bps=rates, port_settings=own)
 
 
 def _host(
@@ -159,7 +169,7 @@ def _host(
     place = f"network.hosts.{name}"
     if name in ports.counts:
         raise Wrong(place, f"{name!r} is a switch already")
-    ports.take(host.port, place, "port", host.rate_bps)
+    ports.take(host.port, place, "port", host.rate_bps, PortSettings(**PortSettings.part_of(host)))
     ports.coming[host.port.switch] += host.rate_bps
     values, places = _settings({place: host, "hosts": document.hosts}, defaults)
     _check_clock(name, values, places)

@@ -202,9 +202,9 @@ class _Sampler:
         if "goodput" in self._what:
             for name, flow in self._built.flows.items():
                 put(f"{name}.delivered", now, flow.report(now).octets_delivered)
-        if "queue" in self._what:
-            for name, cells in self._built.queues().items():
-                put(f"{name}.queue", now, cells)
+        for series, value in self._built.samples().items():
+            if series.rpartition(".")[2] in self._what:
+                put(series, now, value)
         if "drops" in self._what:
             for name, reasons in self._built.drops(False).items():
                 for reason, cells in reasons.items():

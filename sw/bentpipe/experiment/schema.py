@@ -13,7 +13,7 @@ from bentpipe.hosts.config import HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import Rate, Time
-from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
@@ -40,6 +40,7 @@ class SwitchSpec(SwitchSettings):
 
     name: str = Field(description="its name")
     port_rates_bps: tuple[int, ...] = Field(description="output rate of each port, bits of cells a second")
+    port_settings: tuple[PortSettings, ...] = Field(description="what each has besides")
 
 
 class LineSpec(LinkSettings):

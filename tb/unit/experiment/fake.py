@@ -111,7 +111,7 @@ def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         engine=network,
         flows={f.name: f for f in network.flows},
         now_ps=lambda: network.now_ps,
-        queues=lambda: {first: network.queue} | dict.fromkeys(others, 0),
+        samples=lambda: {f"{first}.queue": network.queue} | dict.fromkeys((f"{name}.queue" for name in others), 0),
         counters=lambda: {first: {"cells_in": 10**6, "drop_epd": [network.dropped, 0]}},
         drops=lambda hosts: {first: {"epd": network.dropped, "full": 0}},
         check=network.check,

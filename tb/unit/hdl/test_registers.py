@@ -158,7 +158,7 @@ def test_what_is_not_declared_or_taken_twice_is_refused() -> None:
 def test_the_maps_have_every_register_with_its_address() -> None:
     registers = switch_registers(vcs=8, cells=12, ports=3)
     data = json.loads(json.dumps(registers.to_json()))
-    assert (data["magic"], data["shape"]) == ("BPSW", {"vcs": 8, "cells": 12, "ports": 3})
+    assert (data["magic"], data["shape"]) == ("BPSW", {"vcs": 8, "cells": 12, "ports": 3, "options": 0})
     by_name = {entry["name"]: entry for entry in data["registers"]}
     policy = registers["vc_policy"]
     assert by_name["vc_policy"]["address"] == policy.addr

@@ -27,7 +27,7 @@ class Ticks:
         what ``look`` gives is returned."""
         ctx, node = self.ctx, self.node
         ctx.set(node.time.now, self.now)
-        if isinstance(node.part, PortClock):
+        if hasattr(node, "now"):
             ctx.set(node.now, self.now)
         ctx.set(node.time.tick, 1)
         found = None

@@ -18,12 +18,18 @@ from bentpipe_hdl.nodes import Link, Nic, SonetLine, Switch
 from bentpipe_hdl.registers import Register, RegisterMap
 from bentpipe_hdl.sonet.control import SonetDriver
 from bentpipe_hdl.switch.control import SwitchDriver
+from bentpipe_hdl.switch.options import OPTIONS
 
 WORD = 0xFFFFFFFF
+ALL = (1 << len(OPTIONS)) - 1
 
 NODES: dict[str, Callable[[], Any]] = {
     **{
         f"switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=12, ports=3) for width in (WIDE, NARROW)
+    },
+    **{
+        f"optional switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=12, ports=3, options=ALL)
+        for width in (WIDE, NARROW)
     },
     **{f"nic {width}": lambda width=width: Nic(width=width, vcs=8) for width in (WIDE, NARROW)},
     **{f"link {width}": lambda width=width: Link(width=width, delay_cells=16) for width in (WIDE, NARROW)},
@@ -31,6 +37,7 @@ NODES: dict[str, Callable[[], Any]] = {
 }
 DRIVERS: dict[str, Callable[[Any], Driver]] = {
     "switch": lambda bus: SwitchDriver(bus, vcs=8, cells=12, ports=3),
+    "optional switch": lambda bus: SwitchDriver(bus, vcs=8, cells=12, ports=3, options=ALL),
     "nic": lambda bus: NicDriver(bus, vcs=8),
     "link": lambda bus: LinkDriver(bus, delay_cells=16),
     "sonet 3": lambda bus: SonetDriver(bus, sts=3),
@@ -158,7 +165,7 @@ def test_a_table_ends_where_it_is_said_to(bus: Bus) -> None:
 def test_the_driver_knows_its_node(bus: Bus, request: pytest.FixtureRequest) -> None:
     name = request.node.callspec.params["bus"]
     for kind, make in DRIVERS.items():
-        if name == kind or name.split()[0] == kind:
+        if name == kind or name.rsplit(" ", 1)[0] == kind:
             make(bus).identify()
         else:
             with pytest.raises(WrongNodeError):

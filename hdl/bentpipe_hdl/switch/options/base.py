@@ -1,0 +1,74 @@
+"""What an option of a switch is to software: when a switch has it, its registers, its settings, its counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bentpipe_hdl.registers import Register, Registers
+
+__all__ = ["Option", "Setup"]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a switch is set up with.
+
+    Members
+    -------
+    settings : SwitchSettings
+    ports : Sequence of SwitchPort
+    vcs : Sequence of SwitchVc
+    seed : str
+        From which the switch's random numbers are, if it has any: the experiment's seed and the switch's name.
+    """
+
+    settings: Any
+    ports: Sequence[Any]
+    vcs: Sequence[Any]
+    seed: str = ""
+
+
+class Option:
+    """A mechanism that a switch is built with, or without: then it has no register, no gate and no work of it.
+
+    Members
+    -------
+    name : str
+    needs_port_queues : bool
+        The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.port_queues`).
+    series : dict
+        Names of what :meth:`sample` gives, and what each is.
+    """
+
+    name: ClassVar[str]
+    needs_port_queues: ClassVar[bool] = False
+    series: ClassVar[dict[str, str]] = {}
+
+    def wanted(self, setup: Setup) -> bool:
+        """Some setting asks for it."""
+        raise NotImplementedError
+
+    def check(self, setup: Setup) -> Iterator[str]:
+        """What is wrong with the settings of a switch taken together, a line each."""
+        del setup
+        return iter(())
+
+    def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
+        """Those of a switch with so many VCs, cells of buffer and ports."""
+        raise NotImplementedError
+
+    def configure(self, csr: Registers, setup: Setup) -> None:
+        """Write its settings to the registers of a switch that was reset."""
+        raise NotImplementedError
+
+    def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
+        """Its counters: a number, or a list with one a VC or port."""
+        del csr, setup
+        return {}
+
+    def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
+        """What is worth recording as time goes: values by port, of each of its ``series``."""
+        del csr, setup
+        return {}
