@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
 from bentpipe.experiment.tcp_options import TcpTable
 from bentpipe.tcp.config import SETTINGS
-from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, key_of, shown
+from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
 __all__ = ["metrics", "profiles", "series", "table", "tables"]
 
@@ -115,7 +115,7 @@ def tables() -> str:
                 f"`{key_of(name)}`",
                 _is(field.annotation, field.metadata),
                 _default(field),
-                (field.description or "").replace("``", "`"),
+                (field.description or "").replace("``", "`") + ("; may change in a run" if in_run(field) else ""),
             )
             for name, field in model.model_fields.items()
             if not _models(field.annotation) and name not in common

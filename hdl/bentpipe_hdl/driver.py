@@ -7,11 +7,12 @@ bench, a board.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from bentpipe_hdl.registers import Bus, RegisterMap, Registers
+from bentpipe_hdl.registers import Bus, Recorder, RegisterMap, Registers
 
 __all__ = ["Balance", "Driver", "WrongNodeError", "wrapped"]
 
@@ -52,6 +53,7 @@ class Driver:
     kind: ClassVar[str]
 
     def __init__(self, bus: Bus, registers: RegisterMap):
+        self._bus = bus
         self.csr = Registers(bus, registers)
 
     def identify(self) -> None:
@@ -72,6 +74,35 @@ class Driver:
         if shape != registers.shape:
             wanted, found = (", ".join(f"{k} = {v}" for k, v in s.items()) for s in (registers.shape, shape))
             raise WrongNodeError(f"a {registers.kind} with {found}, and this is for one with {wanted}")
+
+    def change(self, before: Callable[[Self], object], after: Callable[[Self], object]) -> None:
+        """Write, to a node that works, the registers to which ``after`` gives other values than ``before`` gave them.
+
+        Both get a driver, and write with it; nothing is read. What a write does besides (a counter starts again, a VC
+        is set up) is so left to the registers that change.
+        """
+        (old, _), (new, shadow) = self._writes(before), self._writes(after)
+        was = dict(old)
+        touched = {word for addr, value in new if was.get(addr) != value for word in self._words(addr)}
+        for addr, value in new:
+            if addr in touched:
+                self._bus.write(addr, value)
+        self.csr.follow(shadow.csr)
+        self.__dict__.update(vars(shadow) | {"csr": self.csr})
+
+    def _writes(self, write: Callable[[Self], object]) -> tuple[list[tuple[int, int]], Self]:
+        shadow, recorder = copy.copy(self), Recorder()
+        shadow.csr = Registers(recorder, self.csr.map)
+        write(shadow)
+        return recorder.writes, shadow
+
+    def _words(self, addr: int) -> range:
+        """The addresses of all words of the entry that has one at ``addr``: what takes two is written as a whole."""
+        for _, start, register in self.csr.map.walk():
+            if start <= addr < start + register.size:
+                first = addr - (addr - start) % register.words
+                return range(first, first + register.words)
+        raise ValueError(f"there is no register at {addr:#07x}")
 
     def counters(self) -> dict[str, Any]:
         """The node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""

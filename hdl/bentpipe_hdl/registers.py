@@ -394,6 +394,12 @@ class Registers:
         if register.access == "wo":
             self._written[register.name, index] = word
 
+    def follow(self, other: Registers) -> None:
+        """What can't be read from the node is from now on what was last written through ``other``, if it was."""
+        self._written.update(other._written)
+        for name in self.map.windows:
+            self.__dict__[name].follow(other.__dict__[name])
+
 
 class Entry:
     """A register or an entry of a table that has fields: each is an attribute. As a number it is the whole value."""

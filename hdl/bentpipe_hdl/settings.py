@@ -48,6 +48,7 @@ __all__ = [
     "BER",
     "CELLS",
     "COUNT",
+    "IN_RUN",
     "NUMBER",
     "PPM",
     "RATE",
@@ -69,6 +70,7 @@ __all__ = [
     "Time",
     "Words",
     "from_document",
+    "in_run",
     "key_of",
     "one_or_list",
     "quantity_of",
@@ -92,6 +94,9 @@ _EXPECTED: Final = {
 }
 """What pydantic asks for, by the type of its error."""
 _BASES: Final = ("_ps", "_bps", "_ppm")
+
+IN_RUN: Final[dict[str, Any]] = {"in_run": True}
+"""As ``json_schema_extra`` of a member: its driver can write it while the node works, ``[[event]]`` may change it."""
 
 
 def wrong(what: str, key: str | None = None) -> PydanticCustomError:
@@ -312,6 +317,11 @@ def key_of(member: str) -> str:
     return member.removesuffix("_")
 
 
+def in_run(field: FieldInfo) -> bool:
+    """Whether a member may be changed in a run."""
+    return field.json_schema_extra is IN_RUN
+
+
 class Settings(BaseModel):
     """A model of settings: frozen, strict of types, without unknown members, each member with its description.
 
@@ -357,6 +367,8 @@ class Settings(BaseModel):
                 kept["default"] = shown(field)
             if quantity and quantity.texts:
                 kept["description"] = f"{field.description} ({' to '.join(quantity.bounds)})"
+            if kept.pop("in_run", False):
+                kept["description"] += "; may change in a run"
             if "patternProperties" in kept:
                 kept["additionalProperties"] = False
             properties[key_of(name)] = kept

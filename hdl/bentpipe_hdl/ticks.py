@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MOST_VCS", "TICKS_A_SECOND", "TICK_PS", "cell_period", "ps_to_ticks", "round_ticks", "ticks_to_ps"]
+__all__ = [
+    "MOST_VCS",
+    "TICKS_A_SECOND",
+    "TICK_PS",
+    "cell_period",
+    "first_tick",
+    "ps_to_ticks",
+    "round_ticks",
+    "ticks_to_ps",
+]
 
 _PS: Final = 53 * 10**12
 _TICKS: Final = 299_520_000
@@ -23,6 +32,11 @@ MOST_VCS: Final = 4096
 def ps_to_ticks(ps: int) -> int:
     """The last tick that begins at or before a time."""
     return ps * _TICKS // _PS
+
+
+def first_tick(ps: int) -> int:
+    """The first tick that begins at or after a time."""
+    return -(-ps * _TICKS // _PS)
 
 
 def ticks_to_ps(tick: int) -> int:

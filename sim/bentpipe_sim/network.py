@@ -224,6 +224,29 @@ class Network:
         sink.receives[index] = NicReceive(vpi, vci, max_sdu)
         return index
 
+    def change_vc(self, number: int, *, cell_rate_bps: float | None = None, **settings: Any) -> None:
+        """From its next cell at each node on a VC has these settings, as of :meth:`add_vc`, instead of all that it had.
+
+        Parameters
+        ----------
+        number : int
+            Of the VC, in the order in which they were added, from 0 on.
+
+        Raises
+        ------
+        NetworkError
+            A setting or the rate is not one.
+        """
+        hops = self._hops[number]
+        (source, _, index, key, _), *_ = hops
+        what = f"VC {key >> 16}/{key & 0xFFFF} from {source.name} to {hops[-1][0].name}"
+        given = made(what, VcSettings, settings)
+        assert isinstance(source, Nic)
+        source.change_send(index, cell_rate_bps)
+        for node, _, place, *_ in hops:
+            if isinstance(node, Switch):
+                node.change_vc(place, given)
+
     @staticmethod
     def _ledger_hops(
         path: Sequence[Node], faces: Sequence[int], index: int, key: int

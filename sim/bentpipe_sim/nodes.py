@@ -6,7 +6,10 @@ where it stands in the network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeVar
@@ -14,14 +17,22 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from bentpipe_hdl.bit_errors import ErrorStart, check_ber
+from bentpipe_hdl.bit_errors import ErrorStart
 from bentpipe_hdl.driver import Driver
 from bentpipe_hdl.link.control import ENTRIES, VCS, LinkDriver, LinkSettings, Losses
 from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, NicSettings
 from bentpipe_hdl.registers import Registers
-from bentpipe_hdl.settings import Settings
+from bentpipe_hdl.settings import Settings, in_run, key_of
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
-from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, options_for
+from bentpipe_hdl.switch.control import (
+    PortSettings,
+    SwitchDriver,
+    SwitchPort,
+    SwitchSettings,
+    SwitchVc,
+    VcSettings,
+    options_for,
+)
 from bentpipe_hdl.switch.options import Setup, options_of
 from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
 
@@ -80,6 +91,8 @@ class Node:
 
     kind = ""
     ports: int = 1
+    settings: Any
+    """The node's model."""
 
     def __init__(self, loop: Loop, index: int, name: str):
         self.loop, self.index, self.name = loop, index, name
@@ -106,6 +119,47 @@ class Node:
 
     def configure(self) -> None:
         """Write the settings to the registers."""
+        raise NotImplementedError
+
+    def change(self, **settings: Any) -> None:
+        """From now on these settings, members of the node's model, instead; in a running network from the next tick on.
+
+        Raises
+        ------
+        NetworkError
+            There is no such setting, it is out of range, or it can't be changed in a running network.
+        """
+        model, what = type(self.settings), f"{self.kind} {self.name}"
+        new = made(what, model, model.part_of(self.settings) | settings)
+        if self.loop.is_open:
+            for name, field in model.model_fields.items():
+                if getattr(new, name) != getattr(self.settings, name) and not in_run(field):
+                    raise NetworkError(f"{what}: {key_of(name)} can't be changed in a running network")
+        with self._changing():
+            self.settings = new
+
+    def note(self) -> None:
+        """Of a network that isn't started: what it is now is to be among what it can become in the run."""
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What the node is made from changes; in a running network the registers that are another then are written."""
+        before = copy.copy(self)
+        try:
+            yield
+            if self.loop.is_open:
+                self._check_built()
+        except NetworkError:
+            self.__dict__.update(before.__dict__)
+            raise
+        if self.loop.is_open:
+            self.driver.change(before._apply, self._apply)
+
+    def _check_built(self) -> None:
+        """Raise NetworkError if it isn't built for what it has become."""
+
+    def _apply(self, driver: Any) -> None:
+        """Write what may be written again in a run."""
         raise NotImplementedError
 
     def counters(self) -> dict[str, Any]:
@@ -164,7 +218,17 @@ class Nic(Node):
         return self.period
 
     def configure(self) -> None:
-        self.driver.configure(self.settings, self.line, self.sends, self.receives)
+        self._apply(self.driver)
+
+    def _apply(self, driver: Any) -> None:
+        driver.configure(self.settings, self.line, self.sends, self.receives)
+
+    def change_send(self, index: int, cell_rate_bps: float | None) -> None:
+        """From the next cell on the interface paces this VC at another rate of cells; None: that of its line."""
+        send = self.sends[index]
+        period = checked(f"NIC {self.name}, VC {send.vpi}/{send.vci}", lambda: self.line.period(cell_rate_bps))
+        with self._changing():
+            self.sends = self.sends | {index: replace(send, period=period)}
 
     def check(self, cells_in: int, cells_out: int) -> None:
         super().check(cells_in, cells_out)
@@ -189,19 +253,27 @@ class Switch(Node):
         self.periods = [
             checked(f"switch {name}, port {p}", lambda line=line: line.shortest_period) for p, line in enumerate(lines)
         ]
+        self.fastest = list(self.periods)  # that they ever had
         self.ports = len(lines)
         self.vcs: list[SwitchVc] = []
+        self._more_options = 0  # that it will need in a run
 
     def shape(self) -> Shape:
         return Shape.of("switch", **self._shape)
 
-    @cached_property
-    def _shape(self) -> dict[str, int]:
+    @property
+    def _options(self) -> int:
+        """Those that its settings as they are now ask for."""
         setup = Setup(self.settings, self.lines, self.vcs)
         options = options_for(setup)
         for option in options_of(options):
             for what in option.check(setup):
                 raise NetworkError(f"switch {self.name}: {what}")
+        return options
+
+    @cached_property
+    def _shape(self) -> dict[str, int]:
+        options = self._options | self._more_options
         shape = {"vcs": self.size, "cells": self.settings.buffer_cells, "ports": self.ports}
         return shape | {"options": options} if options else shape
 
@@ -210,7 +282,7 @@ class Switch(Node):
         return SwitchDriver(self, **self._shape)
 
     def spacing(self, port: int) -> int:
-        return self.periods[port]
+        return self.fastest[port]
 
     def check_rates(self) -> None:
         """Refuse lines that together bring or take more than a cell a tick, which is what a switch moves.
@@ -236,7 +308,44 @@ class Switch(Node):
         return size_of(self.name, len(self.vcs))
 
     def configure(self) -> None:
-        self.driver.configure(self.settings, self.lines, self.vcs, self.seed)
+        self._apply(self.driver)
+
+    def _apply(self, driver: Any) -> None:
+        driver.configure(self.settings, self.lines, self.vcs, self.seed)
+
+    def note(self) -> None:
+        self._more_options |= self._options
+
+    def _check_built(self) -> None:
+        if more := self._options & ~self._shape.get("options", 0):
+            names = ", ".join(option.name for option in options_of(more))
+            raise NetworkError(f"switch {self.name} is built without {names}")
+
+    def change_port(self, port: int, rate_bps: float, settings: PortSettings) -> None:
+        """From the port's next cell on it has this rate (bits of cells a second) and these settings.
+
+        Raises
+        ------
+        NetworkError
+            There is no such rate, or all lines together would bring or take more than the switch moves.
+        """
+        line = replace(self.lines[port], rate_bps=rate_bps, settings=settings)
+        period = checked(f"switch {self.name}, port {port}", lambda: line.shortest_period)
+        with self._changing():
+            self.lines = (*self.lines[:port], line, *self.lines[port + 1 :])
+            self.periods = [*self.periods[:port], period, *self.periods[port + 1 :]]
+            self.fastest = [*map(min, self.fastest, self.periods)]
+            self.check_rates()
+            after = self.outputs[port][0] if port in self.outputs else self
+            while isinstance(after, Link):
+                after = after.outputs[0][0]
+            if isinstance(after, Switch):
+                after.check_rates()
+
+    def change_vc(self, index: int, settings: VcSettings) -> None:
+        """From its next cell on the VC with this number may have something else."""
+        with self._changing():
+            self.vcs = [*self.vcs[:index], replace(self.vcs[index], settings=settings), *self.vcs[index + 1 :]]
 
 
 class Link(Node):
@@ -292,19 +401,8 @@ class Link(Node):
     def configure(self) -> None:
         self.driver.configure(self.settings, ErrorStart(self.seed, self.name), self.losses)
 
-    def set_ber(self, ber: float) -> None:
-        """From now on the line has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running network the next cell
-        passes unhurt, and behind it the gap to the next error is one of the new ratio.
-
-        Raises
-        ------
-        NetworkError
-            It is out of this range.
-        """
-        checked(f"link {self.name}", lambda: check_ber(ber))
-        self.settings = self.settings.model_copy(update={"ber": ber})
-        if self.loop.is_open:
-            self.driver.set_ber(ber)
+    def _apply(self, driver: Any) -> None:
+        driver.apply(self.settings)
 
 
 class SonetLine(Node):
@@ -331,21 +429,8 @@ class SonetLine(Node):
         starts = [ErrorStart(self.seed, f"{self.name}/{way}") for way in range(2)]
         self.driver.configure(self.settings, starts)
 
-    def set_ber(self, way: int, ber: float) -> None:
-        """From now on the line from end ``way`` has this bit error ratio: 0, or from 1e-15 to 1e-3. In a running
-        network the next word passes unhurt, and behind it the gap to the next error is one of the new ratio.
-
-        Raises
-        ------
-        NetworkError
-            It is out of this range.
-        """
-        checked(f"SONET line {self.name}", lambda: check_ber(ber))
-        ratios = self.settings.ber
-        ratios = (ber, ratios[1]) if way == 0 else (ratios[0], ber)
-        self.settings = self.settings.model_copy(update={"ber": ratios})
-        if self.loop.is_open:
-            self.driver.set_ber(way, ber)
+    def _apply(self, driver: Any) -> None:
+        driver.apply(self.settings)
 
     def check(self, cells_in: int, cells_out: int) -> None:
         """The account of the node; and, as long as the receiver had no defect that stops cells: no cell is lost or made

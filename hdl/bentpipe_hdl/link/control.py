@@ -13,7 +13,7 @@ from bentpipe_hdl.bit_errors import GAP_BITS, ErrorStart, scale_of
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap
-from bentpipe_hdl.settings import BER, TIME, Settings
+from bentpipe_hdl.settings import BER, IN_RUN, TIME, Settings
 from bentpipe_hdl.ticks import round_ticks
 
 __all__ = ["ENTRIES", "VCS", "LinkDriver", "LinkSettings", "Losses", "link_registers"]
@@ -29,7 +29,7 @@ class LinkSettings(Settings):
     """One direction of a line."""
 
     delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(default=0, description="of propagation")
-    ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio")
+    ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio", json_schema_extra=IN_RUN)
 
     @property
     def ticks(self) -> int:
@@ -101,12 +101,19 @@ class LinkDriver(Driver):
             There are losses for more than ``VCS`` VCs, or more numbers and ends of lists than ``ENTRIES``.
         """
         csr = self.csr
-        csr.delay = settings.ticks
         self._lose(losses or {})
         csr.seed = start.state
-        self.set_ber(settings.ber)
+        self.apply(settings)
         if settings.ber:
             csr.gap = start.gap(settings.ber)
+
+    def apply(self, settings: LinkSettings) -> None:
+        """Write the settings but where the errors start."""
+        self.csr.delay = settings.ticks
+        ber = settings.ber
+        if ber:
+            self.csr.error_mantissa, self.csr.error_shift = scale_of(ber)
+        self.csr.error_enable = int(ber > 0)
 
     def _lose(self, losses: Mapping[tuple[int, int], Losses]) -> None:
         if len(losses) > VCS or sum(len(lost.numbers) + 1 for lost in losses.values()) > ENTRIES:
@@ -119,13 +126,6 @@ class LinkDriver(Driver):
                 csr.losses[place] = number
                 place += 1
         csr.loss_enable = int(bool(losses))
-
-    def set_ber(self, ber: float) -> None:
-        """From now on the link has this bit error ratio, 0 or 1e-15 to 1e-3. The next cell passes unhurt, and behind it
-        the gap to the next error is one of the new ratio."""
-        if ber:
-            self.csr.error_mantissa, self.csr.error_shift = scale_of(ber)
-        self.csr.error_enable = int(ber > 0)
 
     def counters(self) -> dict[str, Any]:
         csr = self.csr

@@ -11,7 +11,7 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.bit_errors import GAP_BITS, ErrorStart, scale_of
 from bentpipe_hdl.driver import Balance, Driver, wrapped
 from bentpipe_hdl.registers import Bus, Register, RegisterMap
-from bentpipe_hdl.settings import BER, NUMBER, Settings
+from bentpipe_hdl.settings import BER, IN_RUN, NUMBER, Settings
 from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS, FORCE, FRAMER_SETTINGS, RECEIVED
 
 __all__ = [
@@ -45,7 +45,7 @@ class SonetSettings(Settings):
 
     sts: Literal[3, 12] = Field(default=3, description="STS-3c or STS-12c")
     ber: tuple[Annotated[float, BER], Annotated[float, BER]] = Field(
-        default=(0.0, 0.0), description="bit error ratio from end 0 to end 1, and back"
+        default=(0.0, 0.0), description="bit error ratio from end 0 to end 1, and back", json_schema_extra=IN_RUN
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
         default=0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
@@ -208,29 +208,32 @@ class SonetDriver(Driver):
 
     def configure(self, settings: SonetSettings, starts: Sequence[ErrorStart]) -> None:
         """Write all settings of a line that was reset: of each way, where its errors start."""
-        drift = round(settings.ppm * DRIFT_PER_PPM)
-        for end, offset in zip(self._ends, (drift, -drift), strict=True):
-            end.drift = offset & 0xFFFFFF
+        for end in self._ends:
             end.changed = (1 << len(ALARMS)) - 1
-        for way, (ratio, start) in enumerate(zip(settings.ber, starts, strict=True)):
+        for way, start in enumerate(starts):
             self._put("state", way, start.state)
-            self.set_ber(way, ratio)
+        self.apply(settings)
+        for way, (ratio, start) in enumerate(zip(settings.ber, starts, strict=True)):
             if ratio:
                 self._put("gap", way, start.gap(ratio))
+
+    def apply(self, settings: SonetSettings) -> None:
+        """Write the settings but where the errors start. A line whose bit error ratio changes passes the next word
+        unhurt, and behind it the gap to the next error is one of the new ratio."""
+        drift = round(settings.ppm * DRIFT_PER_PPM)
+        for end, offset in zip((self.csr.end0, self.csr.end1), (drift, -drift), strict=True):
+            end.drift = offset & 0xFFFFFF
+        for way, ratio in enumerate(settings.ber):
+            if ratio:
+                for name, value in zip(("mantissa", "shift"), scale_of(ratio), strict=True):
+                    self._put(name, way, value)
+            self._put("random", way, int(ratio > 0))
 
     def _put(self, name: str, way: int, value: int) -> None:
         setattr(self.csr, f"{name}_{way}{1 - way}", value)
 
     def _get(self, name: str) -> list[int]:
         return [getattr(self.csr, f"{name}_{way}{1 - way}") for way in range(2)]
-
-    def set_ber(self, way: int, ber: float) -> None:
-        """From now on the line from end ``way`` has this bit error ratio, 0 or 1e-15 to 1e-3. The next word passes
-        unhurt, and behind it the gap to the next error is one of the new ratio."""
-        if ber:
-            for name, value in zip(("mantissa", "shift"), scale_of(ber), strict=True):
-                self._put(name, way, value)
-        self._put("random", way, int(ber > 0))
 
     def latch(self) -> None:
         """Both terminals copy their counters and clear them, at the line's next word (463 ns)."""

@@ -12,7 +12,7 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
-from bentpipe_hdl.settings import CELLS, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.settings import CELLS, IN_RUN, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.ticks import cell_period, round_ticks
@@ -55,7 +55,9 @@ class SwitchSettings(Settings):
 
     buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(default=8192, description="the shared buffer")
     policy: Policy = Field(
-        default="epd", description="tail drop, partial or early packet discard, for each VC through it"
+        default="epd",
+        description="tail drop, partial or early packet discard, for each VC through it",
+        json_schema_extra=IN_RUN,
     )
     epd_threshold: Annotated[
         Annotated[int, CELLS, Tag("|cells")] | Annotated[float, _SHARE, Tag("|share")],
@@ -63,14 +65,19 @@ class SwitchSettings(Settings):
     ] = Field(
         default=0.9,
         description="EPD refuses frames from here on: cells of the shared buffer, or as `0.9` a share of it",
+        json_schema_extra=IN_RUN,
     )
     clp_threshold: Annotated[int, CELLS] = Field(
-        default=0, description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never"
+        default=0,
+        description="cells of the buffer from which on cells with CLP = 1 are dropped; 0: never",
+        json_schema_extra=IN_RUN,
     )
     oam_reserve: Annotated[int, CELLS] = Field(
-        default=0, description="cells of the buffer that only OAM and RM cells may take"
+        default=0, description="cells of the buffer that only OAM and RM cells may take", json_schema_extra=IN_RUN
     )
-    vc_limit: Annotated[int, CELLS] = Field(default=0, description="cells that one VC may have queued; 0: no limit")
+    vc_limit: Annotated[int, CELLS] = Field(
+        default=0, description="cells that one VC may have queued; 0: no limit", json_schema_extra=IN_RUN
+    )
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"
     )
@@ -103,12 +110,16 @@ class PortSettings(Settings):
 class VcSettings(Settings):
     """What a VC may have of a switch."""
 
-    policy: Policy | None = Field(default=None, description="instead of the switches'")
+    policy: Policy | None = Field(default=None, description="instead of the switches'", json_schema_extra=IN_RUN)
     limit: Annotated[int, CELLS.within(0, 65535)] = Field(
-        default=0, description="that it may have queued in a switch; 0: the switches' `vc_limit`"
+        default=0,
+        description="that it may have queued in a switch; 0: the switches' `vc_limit`",
+        json_schema_extra=IN_RUN,
     )
     epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
-        default=None, description="EPD by the VC's own queue from here on; by the switch's buffer unless given"
+        default=None,
+        description="EPD by the VC's own queue from here on; by the switch's buffer unless given",
+        json_schema_extra=IN_RUN,
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
 from bentpipe.experiment.document import Face
 from bentpipe.experiment.ledger import make_ledger
-from bentpipe.experiment.schema import Experiment, GroupSpec, LineSpec, VcSpec
+from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
@@ -61,6 +61,8 @@ class BuiltExperiment:
         that doesn't add up.
     close : Callable
         Lets go of the network's resources.
+    change : Callable
+        Makes the network as it is from an event on; events in the order of their times.
     capture : Callable
         Begins the captures that the experiment asks for, in this folder; what it returns ends them.
     """
@@ -74,6 +76,7 @@ class BuiltExperiment:
     check: Callable[[], None]
     ledger: Callable[[], list[dict[str, Any]]]
     close: Callable[[], None]
+    change: Callable[[EventSpec], None]
     capture: Callable[[Path], Callable[[], None]]
 
 
@@ -107,6 +110,7 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
     for loss in experiment.losses:
         vc = experiment.vcs[loss.vc]
         links[loss.way].lose(vc.vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
+    _Changer(experiment, network).prepare(experiment)
     return network, nics, vcs
 
 
@@ -141,6 +145,7 @@ def add_hosts(
         check=network.check_conservation,
         ledger=lambda: make_ledger(experiment, network.ledger(), hosts),
         close=network.close,
+        change=_Changer(experiment, network).to,
         capture=capture,
     )
 
@@ -249,11 +254,10 @@ def _line(
     """
     sonet = None
     if line.sonet:
-        sonet = network.add_sonet_line(f"{line.name}.line", sts=SONET_RATES[line.rate_bps], ber=line.ber, ppm=line.ppm)
-    for end, way in enumerate(("out",) if line.looped else ("out", "back")):
+        sonet = network.add_sonet_line(f"{line.name}.line", **_sonet_settings(line))
+    for end, way in enumerate(_ways(line)):
         a, b = line.ends[end], line.ends[1 - end]
-        settings = LinkSettings.part_of(line) | {"ber": 0.0 if sonet else line.ber[end]}
-        link = network.add_link(f"{line.name}.{way}", **settings)
+        link = network.add_link(f"{line.name}.{way}", **_link_settings(line, end))
         face = (switches[a.switch], a.port)
         if sonet:
             network.connect(face, (sonet, end))
@@ -261,6 +265,57 @@ def _line(
         network.connect(link, (switches[b.switch], b.port))
         links.setdefault((a.switch, b.switch), link)
         between.setdefault((a.switch, b.switch), [sonet, link] if sonet else [link])
+
+
+def _ways(line: LineSpec) -> tuple[str, ...]:
+    return ("out",) if line.looped else ("out", "back")
+
+
+def _link_settings(line: LineSpec, end: int) -> dict[str, Any]:
+    """Of the way from an end, by name."""
+    return LinkSettings.part_of(line) | {"ber": 0.0 if line.sonet else line.ber[end]}
+
+
+def _sonet_settings(line: LineSpec) -> dict[str, Any]:
+    return {"sts": SONET_RATES[line.rate_bps], "ber": line.ber, "ppm": line.ppm}
+
+
+class _Changer:
+    """Changes a network that runs: what an event's network has otherwise than that before it."""
+
+    def __init__(self, experiment: Experiment, network: Network) -> None:
+        self._network = network
+        self._nodes = {node.name: node for node in network.nodes}
+        self._before: tuple[NetworkSpec, Sequence[VcSpec]] = (experiment.network, experiment.vcs)
+
+    def prepare(self, experiment: Experiment) -> None:
+        """Have the nodes of a network that isn't started built for all that they will be."""
+        for event in experiment.events:
+            self.to(event)
+            for node in self._nodes.values():
+                node.note()
+        self.to(EventSpec(0, (), experiment.network, experiment.vcs))
+
+    def to(self, event: EventSpec) -> None:
+        (before, vcs), self._before = self._before, (event.network, event.vcs)
+        for old, new in zip(before.lines, event.network.lines, strict=True):
+            if new.sonet:
+                self._change(f"{new.name}.line", _sonet_settings(old), _sonet_settings(new))
+            for end, way in enumerate(_ways(new)):
+                self._change(f"{new.name}.{way}", _link_settings(old, end), _link_settings(new, end))
+        for old, new in zip(before.switches, event.network.switches, strict=True):
+            self._change(new.name, SwitchSettings.part_of(old), SwitchSettings.part_of(new))
+            was, ports = (list(zip(s.port_rates_bps, s.port_settings, strict=True)) for s in (old, new))
+            for port, (rate, settings) in enumerate(ports):
+                if (rate, settings) != was[port]:
+                    cast("Switch", self._nodes[new.name]).change_port(port, rate, settings)
+        for number, (old, new) in enumerate(zip(vcs, event.vcs, strict=True)):
+            if old != new:
+                self._network.change_vc(number, cell_rate_bps=new.cell_rate_bps, **VcSettings.part_of(new))
+
+    def _change(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if old != new:
+            self._nodes[name].change(**new)
 
 
 def _vc(

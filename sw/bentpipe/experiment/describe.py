@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.experiment.document import CaseTable
 from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
 from bentpipe.experiment.tcp_options import options_text
-from bentpipe.results.tables import figure_text
+from bentpipe.results.tables import change_text, figure_text
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import Settings, key_of, shown
@@ -171,6 +172,12 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
     if e.schedule is not None:
         console.print()
         console.print(f"Order: {_order(e, e.schedule)}", highlight=False)
+    if e.events:
+        table(
+            "Changes in the run",
+            ("at", "change"),
+            [(format_time(event.at_ps), change_text(asdict(c))) for event in e.events for c in event.changes],
+        )
     if e.losses:
         table(
             "Listed losses",

@@ -35,6 +35,7 @@ from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import (
     BER,
     COUNT,
+    IN_RUN,
     NUMBER,
     PPM,
     SIZE,
@@ -56,9 +57,9 @@ from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
-    "METRICS", "SERIES", "CaseTable", "Cases", "Document", "Face", "FlowTable", "HostTable", "HostsTable", "LineTable",
-    "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TrafficTable", "VcTable", "defaults",
-    "json_schema",
+    "METRICS", "SERIES", "CaseTable", "Cases", "Document", "EventTable", "Face", "FlowTable", "HostTable", "HostsTable",
+    "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TrafficTable", "VcTable",
+    "defaults", "json_schema",
 ]  # fmt: skip
 
 SERIES: Final = {
@@ -152,7 +153,9 @@ class LineTable(LinkSettings, PortSettings):
     ends: Annotated[tuple[Port, ...], Length(2, 2, "a line has two ends, not {count}")] = Field(
         description="the two ports; the same twice: a line in loop-back, which brings back to the port what it sends"
     )
-    rate_bps: Rate | None = Field(default=None, description="that of its ports unless given, else OC-3c")
+    rate_bps: Rate | None = Field(
+        default=None, description="that of its ports unless given, else OC-3c", json_schema_extra=IN_RUN
+    )
     ber: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]  # of one way there
         Annotated[float, BER, Tag("|one")]
         | Annotated[
@@ -161,7 +164,11 @@ class LineTable(LinkSettings, PortSettings):
             Tag("|list"),
         ],
         Discriminator(one_or_list),
-    ] = Field(default=0, description="bit error ratio: one, or one from the first end to the second and one back")
+    ] = Field(
+        default=0,
+        description="bit error ratio: one, or one from the first end to the second and one back",
+        json_schema_extra=IN_RUN,
+    )
     line: _LINES | None = Field(default=None, description="as in `[network]`, for this line")
     clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
         default=None, description="as in `[network]`, for this line"
@@ -239,7 +246,9 @@ class VcTable(VcSettings):
     to: str | None = Field(default=None, description="the host it leads to")
     vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="on every line it passes")
     vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="on every line it passes")
-    cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source; the line's rate unless given")
+    cell_rate_bps: Rate | None = Field(
+        default=None, description="pacing at the source; the line's rate unless given", json_schema_extra=IN_RUN
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -278,7 +287,9 @@ class FlowTable(Settings):
         default=None, description="octets of payload a datagram at most (UDP); as many as fit unless given"
     )
     start_ps: Annotated[int, TIME] = Field(default=0, description="when it begins")
-    cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source, of its own VC")
+    cell_rate_bps: Rate | None = Field(
+        default=None, description="pacing at the source, of its own VC", json_schema_extra=IN_RUN
+    )
     vc: str | None = Field(default=None, description="the VC laid out by hand that it takes")
     return_vc: str | None = Field(default=None, description="the one back")
     tcp: TcpTable | None = Field(default=None, description="what differs from `[hosts.tcp]`")
@@ -420,6 +431,13 @@ class LossTable(Settings):
         return self
 
 
+class EventTable(Settings):
+    """A change of settings in a run: those that say so, from the first tick on that begins at this time or later."""
+
+    at_ps: Annotated[int, TIME] = Field(description="when")
+    set: dict[str, Any] = Field(description="values by dotted key, as `--set` has them")
+
+
 class RecordTable(Settings):
     """What is written down."""
 
@@ -470,6 +488,7 @@ class Document(Cases, extra="forbid"):
     flow: tuple[Flow, ...] = Field(default=(), description="flows")
     traffic: TrafficTable | None = Field(default=None, description="the flows of a script")
     loss: tuple[LossTable, ...] = Field(default=(), description="losses to the cell")
+    event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
     record: RecordTable = Field(default=RecordTable(), description="what is written down")
     published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
 

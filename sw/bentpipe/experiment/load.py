@@ -6,15 +6,15 @@ document, by their dotted keys, and the document is read then.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.assign import SHORTHANDS, assigned
 from bentpipe.experiment.catalogue import find, read_document
 from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.document import Cases, CaseTable
@@ -24,17 +24,7 @@ from bentpipe.experiment.source import Source, Wrong
 from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
 
-__all__ = ["SHORTHANDS", "apply_settings", "cases_of", "load", "load_cases"]
-
-SHORTHANDS: Final = {
-    "line": "network.line",
-    "variant": "hosts.tcp.variant",
-    "window": "hosts.tcp.window",
-    "mtu": "hosts.mtu",
-}
-"""Short keys of ``--set``."""
-
-_NAMED: Final = {"network.switches": "switch", "network.lines": "line", "network.hosts": "host"}
+__all__ = ["apply_settings", "cases_of", "load", "load_cases"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +114,7 @@ class _File:
     def with_case(self, case: CaseTable, settings: Sequence[str], options: _Options) -> Experiment:
         """The experiment with the values of a case, and its own published figures."""
         own = [(f"case {case.name!r}, {key}", SHORTHANDS.get(key, key), value) for key, value in case.set.items()]
-        document, touched = _assign_all(self.document, own, self.source.name)
+        document, touched = assigned(self.document, own, self.source.name)
         source = dataclasses.replace(self.source, overrides=touched, defaults={})
         try:
             made = self.changed(document, source, settings, options)
@@ -191,49 +181,4 @@ def apply_settings(
         if not equals or not key or not all(key.split(".")):
             raise BentpipeError(f"--set {setting}: expected KEY=VALUE with a dotted KEY")
         pairs.append((f"--set {key}", SHORTHANDS.get(key, key), _value(text.strip())))
-    return _assign_all(document, pairs, name)
-
-
-def _assign_all(
-    document: dict[str, Any], settings: Iterable[tuple[str, str, Any]], name: str
-) -> tuple[dict[str, Any], frozenset[str]]:
-    """A copy of the document with values in it, each with who set it and its dotted key."""
-    document = copy.deepcopy(document)
-    touched: set[str] = set()
-    for who, key, value in settings:
-        if key == "network.line":  # for all lines, so that none has its own
-            network = _table(document, "network")
-            for line in (*_table(network, "lines").values(), *_table(network, "hosts").values()):
-                if isinstance(line, dict):
-                    line.pop("line", None)
-        _assign(document, who, key.split("."), value, name, "", touched)
-    return document, frozenset(touched)
-
-
-def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above: str, touched: set[str]) -> None:
-    part, rest = parts[0], parts[1:]
-    here = f"{above}.{part}" if above else part
-    if part == "*" and (isinstance(node, list) or (above in _NAMED and isinstance(node, dict))):
-        for key in map(str, range(len(node))) if isinstance(node, list) else list(node):
-            _assign(node, full, [key, *rest], value, name, above, touched)
-        return
-    place: Any = part
-    if isinstance(node, list):
-        if not part.isdigit() or int(part) >= len(node):
-            raise BentpipeError(f"{full}: {above} has entries 0..{len(node) - 1} (or *), not {part!r} (in {name})")
-        place = int(part)
-    elif not isinstance(node, dict):
-        raise BentpipeError(f"{full}: {above} is not a table (in {name})")
-    elif above in _NAMED and part not in node:
-        raise BentpipeError(f"{full}: there is no {_NAMED[above]} {part!r}{nearest(part, node)} (in {name})")
-    if not rest:
-        node[place] = value
-        touched.add(here)
-    else:
-        inner = node[place] if isinstance(node, list) else node.setdefault(place, {})
-        _assign(inner, full, rest, value, name, here, touched)
+    return assigned(document, pairs, name)

@@ -6,12 +6,14 @@ The second of three steps from a file to an experiment; the first is :mod:`bentp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
 from bentpipe.experiment.captures import parse_capture
 from bentpipe.experiment.document import METRICS, Document, LossTable, PublishedTable, RecordTable, defaults
+from bentpipe.experiment.events import read_events
 from bentpipe.experiment.flows import read_flows, read_traffic
 from bentpipe.experiment.layout import Channels, directed_lines
 from bentpipe.experiment.network import read_network
@@ -83,7 +85,7 @@ def parse_experiment(
     record = _record(tables.record, run_ps, network, problems)
     published = _published(tables, flows, problems)
     problems.check()
-    return Experiment(
+    made = Experiment(
         id=head.id,
         title=head.title,
         paper=head.paper,
@@ -105,6 +107,13 @@ def parse_experiment(
         document=document,
         axis=head.axis,
     )
+    if not tables.event:
+        return made
+
+    def read(changed: dict[str, Any], named: Source) -> Experiment:
+        return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps, folder=folder)
+
+    return replace(made, events=read_events(tables.event, document, source, made, read))
 
 
 def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems) -> tuple[LossSpec, ...]:

@@ -7,7 +7,7 @@ import logging
 import platform
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
 from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.schema import Experiment, plain
+from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
@@ -126,15 +126,11 @@ class _NowAndThen:
 
 def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress: bool = False) -> None:
     """Run an experiment with SONET lines again with lines of cells; the difference goes into the result's summary."""
-    network = experiment.network
-    plain = dataclasses.replace(
-        network,
-        lines=tuple(line.model_copy(update={"line": "cell", "ppm": 0.0}) for line in network.lines),
-        hosts=tuple(host.model_copy(update={"line": "cell"}) for host in network.hosts),
-    )
+    events = tuple(dataclasses.replace(event, network=_of_cells(event.network)) for event in experiment.events)
     until = round(result.summary["time"]["simulated_s"] * _PS)
     record = dataclasses.replace(experiment.record, pcap=())
-    cells = dataclasses.replace(experiment, network=plain, duration_ps=until, record=record)
+    network = _of_cells(experiment.network)
+    cells = dataclasses.replace(experiment, network=network, events=events, duration_ps=until, record=record)
     beside = run_experiment(cells, show_progress=show_progress).summary
     if beside["status"] == "interrupted":
         raise Interrupted(signal.Signals[beside["reason"]])
@@ -144,6 +140,15 @@ def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress
         "aggregate_goodput": rates["aggregate_goodput"],
         "difference_bps": ours - rates["aggregate_goodput"],
     }
+
+
+def _of_cells(network: NetworkSpec) -> NetworkSpec:
+    """The network with lines of cells alone."""
+    return dataclasses.replace(
+        network,
+        lines=tuple(line.model_copy(update={"line": "cell", "ppm": 0.0}) for line in network.lines),
+        hosts=tuple(host.model_copy(update={"line": "cell"}) for host in network.hosts),
+    )
 
 
 def _simulate(
@@ -163,17 +168,33 @@ def _simulate(
         keep()
         return stopped() is None
 
-    due = step
-    while stopped() is None:
-        until = min(due, end)
+    for until, event in _stops(experiment):
+        if stopped() is not None:
+            return
         built.engine.run(until, progress)
         now = built.now_ps()
-        sampler.take(now)
-        bar.update(now, _share(experiment, built, now))
-        if now // _PS > (now - step) // _PS:
-            _log.debug("%d s simulated", now // _PS)
-        if now < until or now >= end:
-            return
+        if event is None or now < until:
+            sampler.take(now)
+            bar.update(now, _share(experiment, built, now))
+            if now // _PS > (now - step) // _PS:
+                _log.debug("%d s simulated", now // _PS)
+            if now < until or now >= end:
+                return
+        if event is not None:
+            built.change(event)
+            _log.info("%s: changed %s", format_time(event.at_ps), ", ".join(change.key for change in event.changes))
+
+
+def _stops(experiment: Experiment) -> Iterator[tuple[int, EventSpec | None]]:
+    """The times to which a run goes: to that of a sample, or to just before that of an event."""
+    end, step = experiment.duration_ps, experiment.record.interval_ps
+    due, events = step, [*reversed(experiment.events)]
+    while True:
+        sample = min(due, end)
+        while events and events[-1].before_ps < sample:
+            event = events.pop()
+            yield event.before_ps, event
+        yield sample, None
         due += step
 
 
@@ -252,6 +273,11 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
             )
         elif row.get("state") in _UNCONNECTED and not row.get("error") and not row["octets_delivered"]:
             found.append(f"Flow {spec.name} had not connected by the end.")
+    found += [
+        f"The event at {format_time(event.at_ps)} did not come: the run ended at {format_time(now)}."
+        for event in experiment.events
+        if event.before_ps > now
+    ]
     cells = max((host.mtu + 8 + 8 + 47) // 48 for host in experiment.network.hosts)
     for switch in experiment.network.switches:
         if switch.policy != "tail" and switch.buffer_cells < cells:
@@ -307,6 +333,11 @@ def _sum_up(
         "shortened": shortened,
         "remarks": _remarks(experiment, flows, now) if over else [],
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
+        "events": [
+            {"at_s": event.at_ps / _PS, "tick": event.tick, "changes": [dataclasses.asdict(c) for c in event.changes]}
+            for event in experiment.events
+            if event.before_ps <= now
+        ],
         "time": {
             "simulated_s": now / _PS,
             "full_s": experiment.full_ps / _PS,
@@ -344,8 +375,8 @@ def _flow(report: Any) -> dict[str, Any]:
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
-    data = plain(experiment)
-    del data["document"], data["published"], data["description"], data["changes"]
+    data = plain(dataclasses.replace(experiment, events=()))
+    del data["events"], data["document"], data["published"], data["description"], data["changes"]
     return data
 
 

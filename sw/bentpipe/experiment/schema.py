@@ -14,6 +14,7 @@ from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import Rate, Time
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
+from bentpipe_hdl.ticks import first_tick, ticks_to_ps
 
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [
+    "EventSpec",
     "Experiment",
     "FlowSpec",
     "GroupSpec",
@@ -175,6 +177,26 @@ class NetworkSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class EventSpec:
+    """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on."""
+
+    at_ps: int
+    changes: tuple[Change, ...]
+    network: NetworkSpec
+    vcs: tuple[VcSpec, ...]
+
+    @property
+    def tick(self) -> int:
+        """The first that it holds in."""
+        return first_tick(self.at_ps)
+
+    @property
+    def before_ps(self) -> int:
+        """The last picosecond before that; -1: it holds from the beginning."""
+        return ticks_to_ps(self.tick) - 1
+
+
+@dataclass(frozen=True, slots=True)
 class RecordSpec:
     """What is written down: ``interval_ps`` apart, the series named in ``what``; captures as pcap files."""
 
@@ -188,7 +210,8 @@ class Experiment:
     """A whole experiment. ``document`` is the TOML document it was read from, settings included.
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``.
-    ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as there. The ``metric`` of a published
+    ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as there. ``events`` are in the order
+    of their times. The ``metric`` of a published
     figure is the figure of ours beside it, ``""``: none.
     """
 
@@ -215,6 +238,7 @@ class Experiment:
     case: str = ""
     at: float | None = None
     changes: tuple[Change, ...] = ()
+    events: tuple[EventSpec, ...] = ()
 
     @property
     def shortened(self) -> bool:

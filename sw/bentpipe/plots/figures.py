@@ -58,11 +58,12 @@ def figures(result: RunResult) -> Iterable[tuple[str, str, Any]]:
         names = [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
         plots["sequence"] = tuple(partial(_sequence, name=name) for name in names)
     end_s = result.summary["time"]["simulated_s"]
+    marks = [event["at_s"] for event in result.summary.get("events", ())]
     for name, makers in plots.items():
         panels = [panel for make in makers if (panel := make(result)) is not None]
         for form, width in WIDTHS.items():
             if panels and (not form or name in _IN_REPORT):
-                yield name, form, draw_panels(panels, end_s, width)
+                yield name, form, draw_panels(panels, end_s, width, marks)
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:

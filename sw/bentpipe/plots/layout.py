@@ -26,8 +26,8 @@ _NOTE: Final = "note"
 _POINTS: Final = 72.0
 
 
-def draw_panels(panels: Sequence[Panel], end_s: float, width: float) -> Any:
-    """The figure of some panels over simulated time; at least one panel."""
+def draw_panels(panels: Sequence[Panel], end_s: float, width: float, marks: Sequence[float] = ()) -> Any:
+    """The figure of some panels over simulated time; at least one panel. ``marks`` are times in seconds with a line."""
     from matplotlib.figure import Figure
 
     alone = 1.0 if len(panels) == 1 and width > WIDTHS[NARROW] else 0.0
@@ -35,6 +35,8 @@ def draw_panels(panels: Sequence[Panel], end_s: float, width: float) -> Any:
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         panel(axis)
+        for time_s in marks:
+            axis.axvline(time_s, color=DARK, linewidth=0.8, linestyle=":", zorder=1)
     axes[0].set_xlim(0, end_s or 1)
     axes[-1].set_xlabel("simulated time (s)")
     lay_out(figure)

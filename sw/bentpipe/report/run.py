@@ -13,11 +13,13 @@ from bentpipe.plots.layout import NARROW
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     DROP_COLUMNS,
+    EVENT_COLUMNS,
     LOSS_COLUMNS,
     PUBLISHED_COLUMNS,
     TEXTS,
     broken_text,
     drop_rows,
+    event_rows,
     flow_tables,
     lines_text,
     loss_rows,
@@ -131,6 +133,10 @@ def report_html(result: RunResult, pictures: Mapping[str, bytes]) -> str:
     lines = lines_text(s)
     if lines:
         parts.append(f"<p>{html.escape(lines)}</p>")
+    events = event_rows(s)
+    if events:
+        parts.append("<h2>Changed in the run</h2><p>Dotted lines in the plots.</p>")
+        parts.append(html_table(EVENT_COLUMNS, events, 1))
     lost, drops = loss_rows(s["ledger"]), drop_rows(s["drops"])
     parts.append("<h2>PDUs lost, cells dropped</h2>")
     parts += [html_table(LOSS_COLUMNS, lost, 3)] if lost else []

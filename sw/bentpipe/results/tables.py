@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
+from bentpipe_hdl.units import format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,6 +145,18 @@ def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
     ]
 
 
+EVENT_COLUMNS = ("at", "tick", "change")
+
+
+def event_rows(summary: dict[str, Any]) -> list[list[str]]:
+    """What was changed in the run; dotted lines in the plots."""
+    return [
+        [format_time(round(event["at_s"] * 1e12)), str(event["tick"]), change_text(change)]
+        for event in summary.get("events", ())
+        for change in event["changes"]
+    ]
+
+
 LOSS_COLUMNS = ("VC", "where", "why", "PDUs", "of sent")
 
 
@@ -265,6 +278,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     if broken:
         console.print(broken, style="red", highlight=False)
     console.print()
+    events = event_rows(summary)
+    if events:
+        print_table(console, "Changed in the run", EVENT_COLUMNS, events, 1)
     lost, drops = loss_rows(summary["ledger"]), drop_rows(summary["drops"])
     if lost:
         print_table(console, "PDUs lost", LOSS_COLUMNS, lost, 3)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe.experiment.build import BuiltExperiment
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.schema import EventSpec, Experiment
 from bentpipe.results.folder import RunFolder
 from bentpipe.results.schema import RunResult
 
@@ -65,6 +65,7 @@ class FakeNetwork:
         self.closed = False
         self.ledger: list[dict[str, Any]] = []
         self.at_step: Any = None
+        self.changes: list[tuple[int, int]] = []
 
     def run(self, until_ps: int, progress: Any = None) -> None:
         while self.now_ps < until_ps and not all(f.finished for f in self.flows):
@@ -94,6 +95,9 @@ class FakeNetwork:
                 self.recorder.event(flow.name, self.now_ps, "fast_retransmit", flow.delivered)
                 flow.ssthresh = flow.cwnd = flow.cwnd // 2
 
+    def change(self, event: EventSpec) -> None:
+        self.changes.append((self.now_ps, event.at_ps))
+
     def check(self) -> None:
         if self.balance:
             from bentpipe_sim.errors import NetworkError
@@ -117,6 +121,7 @@ def fake_build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         check=network.check,
         ledger=lambda: network.ledger,
         close=network.close,
+        change=network.change,
         capture=lambda folder: network.close,
     )
 

@@ -68,7 +68,7 @@ def test_a_bit_error_ratio_changed_in_a_run():
     (out,) = (node for node in network.nodes if node.name == "out")
     hit = []
     for k, ber in enumerate((0, 1e-12, 1e-3, 0)):
-        out.set_ber(ber)
+        out.change(ber=ber)
         before = out.counters()
         network.send(nics[0].index, vcs[0], b"head", key=9, length=60000)
         network.run((k + 1) * 30 * MS)
@@ -79,8 +79,10 @@ def test_a_bit_error_ratio_changed_in_a_run():
     mean = 1250 * 0.424
     assert hit[:2] == [0, 0] and hit[3] == 0
     assert abs(hit[2] - mean) < 5 * mean**0.5
-    with pytest.raises(NetworkError, match=r"1e-15 to 1e-3, not 0\.01"):
-        out.set_ber(0.01)
+    with pytest.raises(NetworkError, match=r"^link out: ber: 0\.01 is out of range: 0, or 1e-15 to 0\.001$"):
+        out.change(ber=0.01)
+    with pytest.raises(NetworkError, match=r"^link out: delay can't be changed in a running network$"):
+        out.change(delay_ps=7 * MS)
 
 
 def test_data_that_arrives_is_right():

@@ -1,0 +1,67 @@
+"""Values put into a document by dotted keys: of ``--set``, of a case, of an event."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, Final
+
+from bentpipe.errors import BentpipeError
+from bentpipe_hdl.words import nearest
+
+__all__ = ["SHORTHANDS", "assigned"]
+
+SHORTHANDS: Final = {
+    "line": "network.line",
+    "variant": "hosts.tcp.variant",
+    "window": "hosts.tcp.window",
+    "mtu": "hosts.mtu",
+}
+"""Short keys."""
+
+_NAMED: Final = {"network.switches": "switch", "network.lines": "line", "network.hosts": "host"}
+
+
+def assigned(
+    document: dict[str, Any], settings: Iterable[tuple[str, str, Any]], name: str
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """A copy of the document with values in it, each with who set it and its dotted key."""
+    document = copy.deepcopy(document)
+    touched: set[str] = set()
+    for who, key, value in settings:
+        if key == "network.line":  # for all lines, so that none has its own
+            network = _table(document, "network")
+            for line in (*_table(network, "lines").values(), *_table(network, "hosts").values()):
+                if isinstance(line, dict):
+                    line.pop("line", None)
+        _assign(document, who, key.split("."), value, name, "", touched)
+    return document, frozenset(touched)
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above: str, touched: set[str]) -> None:
+    part, rest = parts[0], parts[1:]
+    here = f"{above}.{part}" if above else part
+    if part == "*" and (isinstance(node, list) or (above in _NAMED and isinstance(node, dict))):
+        for key in map(str, range(len(node))) if isinstance(node, list) else list(node):
+            _assign(node, full, [key, *rest], value, name, above, touched)
+        return
+    place: Any = part
+    if isinstance(node, list):
+        if not part.isdigit() or int(part) >= len(node):
+            raise BentpipeError(f"{full}: {above} has entries 0..{len(node) - 1} (or *), not {part!r} (in {name})")
+        place = int(part)
+    elif not isinstance(node, dict):
+        raise BentpipeError(f"{full}: {above} is not a table (in {name})")
+    elif above in _NAMED and part not in node:
+        raise BentpipeError(f"{full}: there is no {_NAMED[above]} {part!r}{nearest(part, node)} (in {name})")
+    if not rest:
+        node[place] = value
+        touched.add(here)
+    else:
+        inner = node[place] if isinstance(node, list) else node.setdefault(place, {})
+        _assign(inner, full, rest, value, name, here, touched)

@@ -1,0 +1,74 @@
+"""Settings that change in a run, on the Verilated network."""
+
+import pytest
+
+from bentpipe.experiment.load import load
+from bentpipe.experiment.run import run_experiment
+
+PS = 10**12
+
+TEXT = """
+[experiment]
+id = "events"
+title = "A source of datagrams, and what is done to the line"
+duration = "300 ms"
+
+[network]
+clock_tolerance = 0
+
+[network.switches.west]
+
+[network.switches.east]
+
+[network.lines.wan]
+ends = ["west:3", "east:3"]
+rate = "20 Mb/s"
+delay = "1 ms"
+
+[network.hosts.anna]
+port = "west:0"
+
+[network.hosts.bert]
+port = "east:0"
+
+[[flow]]
+source = "anna"
+sink = "bert"
+protocol = "udp"
+app = "cbr"
+rate = "100 Mb/s"
+block = 1000
+datagram = 1000
+
+[record]
+interval = "10 ms"
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run with these events; the mean goodput between two times, in Mb/s."""
+
+    def run(*events, **options):
+        file = tmp_path / "events.toml"
+        file.write_text(TEXT + "".join(f"[[event]]\nat = {at}\nset = {{ {values} }}\n" for at, values in events))
+        result = run_experiment(load(str(file), **options))
+        assert result.summary["status"] == "done", result.summary["reason"]
+        times, octets = result.trace.series["flow1.delivered"]
+        at = dict(zip(times, octets, strict=True))
+
+        def rate(a, b):
+            return (at[b * PS // 1000] - at[a * PS // 1000]) * 8 / (b - a) / 1e3
+
+        return result, rate
+
+    return run
+
+
+def test_the_rate_of_a_line_changes(run):
+    """1000 octets, 8 of UDP, 20 of IP, 8 of LLC/SNAP and 8 of AAL5 are 22 cells."""
+    _, rate = run(('"100 ms"', '"network.lines.wan.rate" = "40 Mb/s"'), ('"200 ms"', '"network.lines.wan.rate" = 5e6'))
+    user = 1000 / (22 * 53)
+    assert rate(20, 100) == pytest.approx(20 * user, rel=0.01)
+    assert rate(110, 200) == pytest.approx(40 * user, rel=0.01)
+    assert rate(210, 300) == pytest.approx(5 * user, rel=0.02)

@@ -1,0 +1,104 @@
+"""Changes of settings in a run: what may change, how a file says so, when it happens, what a result tells of it."""
+
+import pytest
+
+from bentpipe.errors import ConfigError
+from bentpipe.experiment.load import load
+from bentpipe.experiment.run import run_experiment
+from bentpipe_hdl.ticks import ps_to_ticks
+from unit.experiment.fake import fake_build
+from unit.experiment.test_parse import TEXT
+
+PS = 10**12
+HEAD = TEXT[: TEXT.index("[[published]]")]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The experiment of a document with some events."""
+
+    def read(*events, **options):
+        file = tmp_path / "two.toml"
+        file.write_text(HEAD + "".join(f"\n[[event]]\nat = {at}\nset = {{ {values} }}\n" for at, values in events))
+        return load(str(file), **options)
+
+    return read
+
+
+def test_an_event_changes_the_network_from_then_on(read):
+    e = read(('"2 s"', '"network.lines.wan.ber" = 1e-6'), ('"1 s"', '"network.switches.*.policy" = "tail"'))
+    first, second = e.events
+    assert (first.at_ps, second.at_ps) == (1 * PS, 2 * PS)
+    (line,), policies = e.network.lines, [s.policy for s in e.network.switches]
+    assert line.ber == (1e-9, 0) and policies == ["epd", "epd"]
+    assert [(e.network.lines[0].ber, e.network.switches[0].policy) for e in e.events] == [
+        ((1e-9, 0), "tail"),
+        ((1e-6, 1e-6), "tail"),
+    ]
+    assert [(c.key, c.old, c.new) for c in second.changes] == [("network.lines.wan.ber", [1e-9, 0], 1e-6)]
+
+
+def test_an_event_holds_from_the_first_tick_at_its_time_or_later(read):
+    (event,) = read(('"1 us"', '"network.lines.wan.ber" = 0')).events
+    assert event.tick == 6  # of 176.949 ns each: the sixth begins at 1.0617 us
+    assert ps_to_ticks(event.before_ps) == 5
+    (event,) = read(("0", '"network.lines.wan.ber" = 0')).events
+    assert (event.tick, event.before_ps) == (0, -1)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ('"network.lines.wan.delay" = "1 ms"', "network.lines.wan.delay can't be changed in a run; "),
+        ('"network.switches.west.buffer_cells" = 9', "network.switches.west.buffer_cells can't be changed in a run; "),
+        ('"flow.0.size" = 9', "flow.0.size can't be changed in a run; cell_rate can"),
+        ('"hosts.cost" = 9', "hosts.cost can't be changed in a run"),
+        ('"network.lines.wan" = 9', "network.lines.wan is a table: name a setting of it"),
+        ('"network.lines.wan.bre" = 9', "network.lines.wan.bre: unknown key; did you mean 'ber'?"),
+        ('"network.lines.wan.ber" = 9', "network.lines.wan.ber: 9 is out of range: 0, or 1e-15 to 0.001"),
+        ('"network.lines.wan.rate" = "3 Gb/s"', "network.lines.wan.rate: impossible rate '3 Gb/s': "),
+    ],
+)
+def test_what_an_event_can_not_do(read, values, said):
+    with pytest.raises(ConfigError) as caught:
+        read(('"1 s"', values))
+    line = 1 + HEAD.count("\n") + 3
+    assert str(caught.value).startswith(f"two.toml:{line}: event.0.set: {said}")
+    assert not caught.value.more
+
+
+def test_an_event_of_a_line_that_is_not_there(read):
+    with pytest.raises(Exception, match=r"^event\.0\.set, network\.lines\.wam\.ber: there is no line 'wam'"):
+        read(('"1 s"', '"network.lines.wam.ber" = 0'))
+
+
+def test_a_sonet_line_keeps_its_rate(read):
+    with pytest.raises(ConfigError, match="a SONET line keeps its rate"):
+        read(
+            ("0", '"network.lines.wan.rate" = "OC-3c"'),
+            settings=("network.line=sonet", "network.switches.east.ports=4",
+                      "network.lines.wan.rate=OC-12c"),
+        )  # fmt: skip
+
+
+def test_a_run_stops_just_before_an_event_and_tells_of_it(read):
+    e = read(('"350 ms"', '"network.lines.wan.ber" = 0'), ('"9 s"', '"flow.0.cell_rate" = 9e6'), duration_ps=PS)
+    made = []
+
+    def build(experiment, recorder):
+        made.append(fake_build(experiment, recorder))
+        return made[0]
+
+    result = run_experiment(e, build=build)
+    (first, _) = e.events
+    assert made[0].engine.changes == [(first.before_ps, first.at_ps)]
+    assert 350_000_000_000 <= first.before_ps < 350_000_177_000
+    assert result.summary["events"] == [
+        {
+            "at_s": 0.35,
+            "tick": first.tick,
+            "changes": [{"key": "network.lines.wan.ber", "old": [1e-09, 0], "new": 0}],
+        }
+    ]
+    assert "The event at 9 s did not come: the run ended at 1 s." in result.summary["remarks"]
+    assert list(result.trace.series["flow1.delivered"][0]) == [i * PS // 10 for i in range(11)]

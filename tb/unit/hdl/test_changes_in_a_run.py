@@ -1,0 +1,95 @@
+"""Drivers of nodes that work: only registers with another value are written, and all that may change is."""
+
+import pytest
+
+from bentpipe_hdl.link.control import LinkDriver, LinkSettings
+from bentpipe_hdl.registers import Recorder
+from bentpipe_hdl.settings import in_run
+from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
+from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, VcSettings
+
+VC = (0, 1, 40, 1, 1, 40)
+ALIKE = VcSettings()
+
+
+def written(driver, before, after):
+    """What a change writes: names of registers, of a table with the place, and values."""
+    driver.change(before, after)
+    found = []
+    for addr, value in driver._bus.writes:
+        name, start, register = next(
+            (name, start, each) for name, start, each in driver.csr.map.walk() if start <= addr < start + each.size
+        )
+        found.append((name if register.count is None else f"{name}[{(addr - start) // register.words}]", value))
+    driver._bus.writes.clear()
+    return found
+
+
+def switch(settings, vcs=(ALIKE,), rate=149_760_000):
+    ports = [SwitchPort(rate), SwitchPort()]
+    made = [SwitchVc(0, 1, 40 + k, 1, 1, 40 + k, each) for k, each in enumerate(vcs)]
+    return lambda driver: driver.configure(SwitchSettings(**settings), ports, made)
+
+
+def test_a_threshold_is_written_alone():
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    size = {"buffer_cells": 100}
+    assert written(driver, switch(size), switch(size | {"clp_threshold": 50})) == [("clp_threshold", 50)]
+    assert written(driver, switch(size), switch(size)) == []
+
+
+def test_what_takes_two_words_is_written_whole():
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    size = {"buffer_cells": 100}
+    changes = written(driver, switch(size), switch(size, rate=149_760_000 / 2))
+    assert changes == [("period[0]", 32 << 16), ("period[0]", 0)]
+    changes = written(driver, switch(size, [ALIKE, ALIKE]), switch(size, [ALIKE, VcSettings(policy="tail")]))
+    assert [name for name, _ in changes] == ["vc_policy[1]", "vc_policy[1]"]
+    assert driver.csr.vc_policy[1].ppd == 0  # what can't be read is known as written
+    assert driver.csr.vc_policy[1].limit == 100
+
+
+OTHERS = {
+    "ber": 1e-6,
+    "policy": "tail",
+    "epd_threshold": 70,
+    "clp_threshold": 50,
+    "oam_reserve": 3,
+    "vc_limit": 20,
+    "limit": 30,
+}
+
+
+@pytest.mark.parametrize("name", [name for name, field in SwitchSettings.model_fields.items() if in_run(field)])
+def test_all_of_a_switch_that_may_change_is_written(name):
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    size = {"buffer_cells": 100}
+    assert written(driver, switch(size), switch(size | {name: OTHERS[name]}))
+
+
+@pytest.mark.parametrize("name", [name for name, field in VcSettings.model_fields.items() if in_run(field)])
+def test_all_of_a_vc_that_may_change_is_written(name):
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    size = {"buffer_cells": 100}
+    assert written(driver, switch(size), switch(size, [VcSettings(**{name: OTHERS[name]})]))
+
+
+@pytest.mark.parametrize("name", [name for name, field in LinkSettings.model_fields.items() if in_run(field)])
+def test_all_of_a_link_that_may_change_is_written(name):
+    driver = LinkDriver(Recorder())
+    before, after = LinkSettings(), LinkSettings(**{name: OTHERS[name]})
+    assert written(driver, lambda d: d.apply(before), lambda d: d.apply(after))
+
+
+def test_the_seed_of_a_link_stays_when_its_ratio_changes():
+    driver = LinkDriver(Recorder())
+    before, after = LinkSettings(ber=1e-9), LinkSettings(ber=1e-6)
+    names = [name for name, _ in written(driver, lambda d: d.apply(before), lambda d: d.apply(after))]
+    assert names == ["error_mantissa", "error_shift"]
+
+
+def test_one_way_of_a_sonet_line_is_written_alone():
+    driver = SonetDriver(Recorder(), sts=3)
+    before, after = SonetSettings(ber=(0, 1e-9)), SonetSettings(ber=(1e-6, 1e-9))
+    names = [name for name, _ in written(driver, lambda d: d.apply(before), lambda d: d.apply(after))]
+    assert names == ["mantissa_01", "shift_01", "random_01"]
