@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,6 +20,7 @@ __all__ = [
     "FullBuffer",
     "Judgement",
     "OamReserve",
+    "QueueLimit",
     "Stage",
 ]
 
@@ -144,6 +145,23 @@ class OamReserve(Stage):
 
     def judge(self, m, slot, cell):
         return Judgement(cell.user & slot.settle(cell.occupancy >= self._user_capacity, "reserve_held"))
+
+
+class QueueLimit(Stage):
+    """Refuses a frame when so many are queued for its port."""
+
+    reason = "limit"
+
+    def __init__(self, limits: Sequence[Value]):
+        self._limits = limits
+        self.refuses: Value = Const(0)
+
+    def judge(self, m, slot, cell):
+        limit, refuses = Signal(16, name="queue_limit"), Signal(name="limit_refuses")
+        m.d.comb += limit.eq(slot.settle(Array(self._limits)[cell.policy.port], "its_queue_limit"))
+        m.d.comb += refuses.eq((limit != 0) & (cell.port_frames >= limit))
+        self.refuses = refuses
+        return Judgement(cell.starts & refuses)
 
 
 class ClpThreshold(Stage):

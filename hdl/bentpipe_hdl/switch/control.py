@@ -15,6 +15,7 @@ from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, IN_RUN, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
+from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
 from bentpipe_hdl.ticks import cell_period, round_ticks
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
     "switch_registers",
 ]
 
-REASON_TITLES = {"full": "full", "epd": "EPD", "ppd": "PPD", "clp": "CLP", "reserve": "reserve"}
+REASON_TITLES = {"full": "full", "epd": "EPD", "ppd": "PPD", "clp": "CLP", "reserve": "reserve", "limit": "limit", "red": "RED"}
 """Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
 
 REASONS = tuple(REASON_TITLES)
@@ -105,6 +106,10 @@ class PortSettings(Settings):
     """What an output port of a switch has beside its rate."""
 
     reactive: ReactiveSettings | None = Field(default=None, description="its capacity follows its queue")
+    queue_limit: QueueLimitSize | None = Field(
+        default=None, description="packets queued for it from which on it takes no other; no limit unless given"
+    )
+    red: RedSettings | None = Field(default=None, description="random early detection, on packets")
 
 
 class VcSettings(Settings):

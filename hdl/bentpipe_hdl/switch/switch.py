@@ -9,7 +9,7 @@ from ..cell import WIDE, CellHeader, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
-from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve
+from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve, QueueLimit
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, switch_registers
@@ -19,6 +19,7 @@ from .options import options_of
 from .port_clock import COMMIT, PortClock
 from .port_queues import PortQueues
 from .rate_controller import RateController
+from .red import EarlyDetection, RandomEarlyDetection
 from .scheduler import RoundRobin
 
 __all__ = ["Switch"]
@@ -115,12 +116,18 @@ class Switch(wiring.Component):
         capacity, epd_threshold, clp_threshold, processing_delay, nni = (
             csr.setting(name) for name in ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni")
         )
-        stages = (
+        stages = [
             EarlyPacketDiscard(epd_threshold),
             FullBuffer(capacity),
             OamReserve(csr.setting("user_capacity")),
             ClpThreshold(clp_threshold),
-        )
+        ]
+        limit = QueueLimit(csr.settings("queue_limit")) if "queue_limit" in has else None
+        if "red" in has:
+            red = m.submodules.red = RandomEarlyDetection(slot, ports=ports, count_bits=(cells + 1).bit_length())
+            stages.insert(0, EarlyDetection(red, limit))
+        if limit:
+            stages.insert(0, limit)
 
         # The parts
         arrival = Arrival(m, slot, self.i)
@@ -292,6 +299,18 @@ class Switch(wiring.Component):
                     admission.port_cells.eq(slot.settle(Array(queues.cells)[policy.port], "its_port_cells")),
                     admission.port_frames.eq(slot.settle(Array(queues.frames)[policy.port], "its_port_frames")),
                 ]
+        if "red" in has:
+            red.connect(m, csr)
+            m.d.comb += [
+                red.now.eq(self.time.now),
+                *(one.eq(count) for one, count in zip(red.cells, queues.cells, strict=True)),
+                *(one.eq(count) for one, count in zip(red.frames, queues.frames, strict=True)),
+                red.port.eq(policy.port),
+                red.comes.eq(seen),
+                red.enqueue.eq(enqueue),
+                red.dequeue.eq(dequeue),
+                red.out_port.eq(buffer.next_port),
+            ]
         if "reactive" in has:
             rates = m.submodules.rates = RateController(slot, ports=ports, count_bits=buffer.count_bits)
             index, control, written = csr.table("rate_control")
