@@ -51,7 +51,9 @@ class RedPort:
             elif not self.old:
                 self.count, self.old = 1, True
             else:
-                self.probability = self._modified((self.average - self.low) / (self.high - self.low) * self.max_probability)
+                self.probability = self._modified(
+                    (self.average - self.low) / (self.high - self.low) * self.max_probability
+                )
                 unforced = draw < self.probability
                 if unforced:
                     self.count = 0

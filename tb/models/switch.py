@@ -11,6 +11,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from models.cell import Header, Interface
+from models.red import RedPort, xorshift64
 
 __all__ = ["Drop", "Frame", "Switch", "Vc"]
 
@@ -25,6 +26,8 @@ class Drop(enum.Enum):
     PPD = "ppd"
     CLP = "clp"
     RESERVE = "reserve"
+    LIMIT = "limit"
+    RED = "red"
 
 
 class Frame(enum.Enum):
@@ -87,6 +90,13 @@ class Switch:
         begins so, as a whole.
     nni : set of int
         Ports with NNI headers.
+    limits, red : dict
+        By output port: most frames queued for it; random early detection on them, with the state of its generator.
+
+    Attributes
+    ----------
+    now : int
+        The tick, for random early detection.
     """
 
     def __init__(
@@ -99,6 +109,8 @@ class Switch:
         epd_threshold: int = 1 << 30,
         clp_threshold: int = 1 << 30,
         nni: frozenset[int] = frozenset(),
+        limits: dict[int, int] | None = None,
+        red: dict[int, tuple[RedPort, int]] | None = None,
     ) -> None:
         self.vcs = vcs
         self.capacity = capacity
@@ -106,6 +118,7 @@ class Switch:
         self.epd_threshold = epd_threshold
         self.clp_threshold = clp_threshold
         self.nni = nni
+        self.limits, self.red, self.now = limits or {}, red or {}, 0
         self.occupancy = 0
         self.high_water = 0
         self.port_drops = [Counter[Drop]() for _ in range(ports)]
@@ -157,6 +170,8 @@ class Switch:
             self.rings[vc.out_port].append(index)
         vc.sent += 1
         self.occupancy -= 1
+        if vc.out_port in self.red and not self._queued(vc.out_port):
+            self.red[vc.out_port][0].idle_since = self.now
         return header, index, cell
 
     def check_conservation(self) -> None:
@@ -184,6 +199,24 @@ class Switch:
         if vc.epd_threshold is None:
             return self.occupancy >= self.epd_threshold
         return len(vc.queue) >= vc.epd_threshold
+
+    def _queued(self, port: int) -> list[Header]:
+        """The headers of the cells queued for a port."""
+        return [header for vc in self.vcs if vc.out_port == port for header, _ in vc.queue]
+
+    def _port_refuses(self, port: int) -> Drop | None:
+        """Why the port's queue takes no other frame."""
+        queued = self._queued(port)
+        frames = sum(header.user and header.last for header in queued)
+        limited = frames >= self.limits.get(port, 1 << 30)
+        detected = False
+        if port in self.red:
+            red, state = self.red[port]
+            detected = red.arrives(frames, (state >> 40) / 2**24, limited=limited, idle=not queued, now=self.now)
+            self.red[port] = red, xorshift64(state)
+            if not queued:
+                red.idle_since = self.now
+        return Drop.LIMIT if limited else Drop.RED if detected else None
 
     def _policy(self, vc: Vc, header: Header) -> Drop | None:
         """The reason to drop a cell of a known VC, or None; frame state moves on."""
@@ -218,8 +251,11 @@ class Switch:
         return why
 
     def _first(self, vc: Vc, header: Header) -> Drop | None:
-        """The first cell of a frame decides on the whole frame; early packet discard is asked first."""
-        if self._over_epd(vc):
+        """The first cell of a frame decides on the whole frame; the port's queue and early packet discard are asked
+        first."""
+        if why := self._port_refuses(vc.out_port):
+            reason, rest = why, why
+        elif self._over_epd(vc):
             reason, rest = Drop.EPD, Drop.EPD
         elif why := self._no_room(vc, header):
             reason, rest = why, Drop.PPD if why is Drop.FULL else why

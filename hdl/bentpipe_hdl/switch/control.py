@@ -33,7 +33,15 @@ __all__ = [
     "switch_registers",
 ]
 
-REASON_TITLES = {"full": "full", "epd": "EPD", "ppd": "PPD", "clp": "CLP", "reserve": "reserve", "limit": "limit", "red": "RED"}
+REASON_TITLES = {
+    "full": "full",
+    "epd": "EPD",
+    "ppd": "PPD",
+    "clp": "CLP",
+    "reserve": "reserve",
+    "limit": "limit",
+    "red": "RED",
+}
 """Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
 
 REASONS = tuple(REASON_TITLES)

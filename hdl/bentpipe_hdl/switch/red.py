@@ -65,11 +65,11 @@ class RandomEarlyDetection(wiring.Component):
     frames that are queued for a port, and whether a frame that begins now is to be refused.
 
     **The average.** With every frame that begins, ``average += weight * (frames - average)``, before it is judged. If
-    the port was idle, with no cell queued, so many packets of a typical time as fit into that time count too, as if each
-    had found the queue empty: ``average *= (1 - weight) ** m``, with ``m = floor(idle * rate)``. Nothing happens while
-    the port is idle: the power is made when a frame ends it. What the port was idle for counts from its last cell's
-    departure, or from the last frame that began with the port idle; idle time that ends with another cell than a frame's
-    first does not count.
+    the port was idle, with no cell queued, so many packets of a typical time as fit into that time count too, as if
+    each had found the queue empty: ``average *= (1 - weight) ** m``, with ``m = floor(idle * rate)``. Nothing happens
+    while the port is idle: the power is made when a frame ends it. What the port was idle for counts from its last
+    cell's departure, or from the last frame that began with the port idle; idle time that ends with another cell than a
+    frame's first does not count.
 
     **The verdict.** Below ``low``, or with fewer than two frames queued, no frame is refused, and the average is below
     its range. From ``high`` on each is. Between them the first frame passes after the average was below; each further
@@ -81,9 +81,9 @@ class RandomEarlyDetection(wiring.Component):
     The average has 20 fraction bits, rounded to the nearest. It is within ``(2**-21 + spread * 2**-25) / weight`` of
     the exact one, with ``spread`` the largest difference of queue and average.
 
-    On the narrow datapath the verdicts on the frame that may come next are made during a tick, before its port is known:
-    for the port to which the last cell came, and for that from which the last one left. Settings that are written while
-    frames are queued there hold from the port's next cell on.
+    On the narrow datapath the verdicts on the frame that may come next are made during a tick, before its port is
+    known: for the port to which the last cell came, and for that from which the last one left. Settings that are
+    written while frames are queued there hold from the port's next cell on.
 
     Parameters
     ----------

@@ -3,13 +3,24 @@
 import random
 
 import pytest
+from pydantic import ValidationError
 
-from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.switch.options.red import RedSettings, red_words
+from bentpipe_hdl.cell import WIDE
+from bentpipe_hdl.settings import from_document
+from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings, options_for
+from bentpipe_hdl.switch.options import Setup, options_of, options_word
+from bentpipe_hdl.switch.options.red import QueueLimit, Red, RedSettings, packet_ticks, red_seed, red_words
 from bentpipe_hdl.switch.red import AVERAGE_FRACTION, RandomEarlyDetection
+from bentpipe_hdl.switch.switch import Switch
+from models.aal5 import segment
+from models.cell import Cell, Header
 from models.red import RedPort, xorshift64
-from unit.hdl.bench import WIDTHS
+from models.switch import Drop, Vc
+from models.switch import Switch as Model
+from unit.hdl import bench
+from unit.hdl.bench import WIDTHS, Arrival
 from unit.hdl.test_switch_parts import run
+from unit.hdl.test_switch_rtl import Judge, compare_counters, configure
 
 CLOSE = 1e-4
 """Probabilities so near to the draw are not compared."""
@@ -75,8 +86,8 @@ class Queues:
             ctx.set(part.frames[p], sum(queued))
 
 
-async def set_up(ctx, part, settings, packet_ticks, seeds):
-    for port, (given, ticks) in enumerate(zip(settings, packet_ticks, strict=True)):
+async def set_up(ctx, part, settings, times, seeds):
+    for port, (given, ticks) in enumerate(zip(settings, times, strict=True)):
         words = red_words(given, ticks)
         for name in ("levels", "weights", "idle"):
             ctx.set(getattr(part, f"{name}_port"), port)
@@ -94,10 +105,8 @@ async def set_up(ctx, part, settings, packet_ticks, seeds):
     ctx.set(part.waits, sum(given.wait << port for port, given in enumerate(settings)))
 
 
-def model_of(settings, packet_ticks):
-    return RedPort(
-        settings.low, settings.high, settings.weight, settings.max_probability, settings.wait, packet_ticks
-    )
+def model_of(settings, ticks):
+    return RedPort(settings.low, settings.high, settings.weight, settings.max_probability, settings.wait, ticks)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -108,12 +117,12 @@ def test_average_and_verdicts_are_those_of_ns2(width):
         RedSettings(low=3, high=9.5, weight=0.02, wait=False),
         RedSettings(low=2, high=6, weight=0.3, max_probability=1.0),
     )
-    packet_ticks = (16.0, 4.0, 32.0)  # their rates are exact
+    times = (16.0, 4.0, 32.0)  # their rates are exact
     rng, seeds = random.Random(5), [0x9E3779B97F4A7C15, 88172645463325252, 1]
 
     async def test(ctx, part, ticks):
-        await set_up(ctx, part, settings, packet_ticks, seeds)
-        queues = Queues(ctx, part, ticks, [model_of(*each) for each in zip(settings, packet_ticks, strict=True)], seeds)
+        await set_up(ctx, part, settings, times, seeds)
+        queues = Queues(ctx, part, ticks, [model_of(*each) for each in zip(settings, times, strict=True)], seeds)
         busy = [0.5] * 3
         for step in range(4000 if width == WIDE else 1500):
             if step % 50 == 0:
@@ -125,9 +134,90 @@ def test_average_and_verdicts_are_those_of_ns2(width):
                 count = rng.choice([1, 1, 2, 3])
                 queues.coming[port] = [(k == 0, k == count - 1) for k in range(count)]
             comes = port if rng.random() < busy[port] * 1.4 else None
-            await queues.tick(comes, limited=rng.random() < 0.02, leaves=rng.randrange(3) if rng.random() < 0.7 else None)
+            await queues.tick(
+                comes, limited=rng.random() < 0.02, leaves=rng.randrange(3) if rng.random() < 0.7 else None
+            )
         assert queues.worst < 2e-5
         assert queues.refused > 30
         assert queues.began - queues.refused > 200
 
     run(width, lambda slot: RandomEarlyDetection(slot, ports=3), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_switch_refuses_frames_as_the_model_does(width):
+    """RED at two ports, a limit at two, of which one has both; frames of six VCs, OAM cells between them."""
+    rng, periods = random.Random(3), [5, 6, 5.25]
+    given = [
+        PortSettings(red=RedSettings(low=0.5, high=4, weight=0.3, max_probability=0.8, packet_time_ps=2 * 10**6)),
+        PortSettings(red=RedSettings(low=1, high=5, weight=0.2, wait=False, packet_time_ps=10**6), queue_limit=5),
+        PortSettings(queue_limit=3),
+    ]
+    setup = Setup(SwitchSettings(buffer_cells=64), [SwitchPort(settings=one) for one in given], (), "1/s")
+    red = {
+        port: (model_of(one.red, packet_ticks(one.red, 0)), red_seed("1/s", port))
+        for port, one in enumerate(given)
+        if one.red
+    }
+    vcs = [Vc(k % 3, 0, 32 + k, k // 2, 0, 64 + k, ppd=True, epd=k == 1) for k in range(6)]
+    model = Model(vcs, ports=3, capacity=64, limits={1: 5, 2: 3}, red=red)
+
+    async def test(bench):
+        await configure(bench, model, periods)
+        for option in QueueLimit(), Red():
+            await bench.apply(lambda csr, option=option: option.configure(csr, setup))
+        judge = Judge(bench, model)
+        frames = [[] for _ in vcs]
+        load = 0.5
+        for step in range(1500 if width == WIDE else 700):
+            if step % 100 == 0:
+                load = 1.3 - load
+            arrival = None
+            if rng.random() < load:
+                k = rng.randrange(6)
+                if rng.random() < 0.05:
+                    arrival = Arrival(Cell(Header(0, 32 + k, 5), bytes(48)), k % 3)
+                else:
+                    if not frames[k]:
+                        frames[k] = segment(Header(0, 32 + k), rng.randbytes(rng.choice([1, 40, 41, 100, 160])))
+                    arrival = Arrival(frames[k].pop(0), k % 3)
+            await judge.tick(arrival)
+        for _ in range(400):
+            await judge.tick()
+        await judge.finish()
+        await compare_counters(bench, model, judge.high_water)
+        assert judge.told == judge.dropped
+
+    bench.run(Switch(width=width, vcs=8, cells=64, ports=3, options=options_word(["queue_limit", "red"])), test, seed=1)
+    seen = sum((vc.drops for vc in vcs), start=type(vcs[0].drops)())
+    assert seen[Drop.RED] > 10
+    assert seen[Drop.LIMIT] > 20
+    assert sum(vc.sent for vc in vcs) > 100
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"red": {"low": 15.0, "high": 5.0}}, "5 is not above low, which is 15, by a frame or more"),
+        ({"red": {"low": -1.0}}, "-1.0 is out of range 0 to 32768"),
+        ({"red": {"weight": 0.0}}, "0.0 is out of range 1e-05 to 1"),
+        ({"red": {"weight": 1.5}}, "1.5 is out of range 1e-05 to 1"),
+        ({"red": {"max_probability": 1.1}}, "1.1 is out of range 1e-05 to 1"),
+        ({"red": {"packet_time": "0 s"}}, "'0 s' is out of range 1 us to 10 s"),
+        ({"queue_limit": 0}, "0 is out of range 1..32768"),
+    ],
+)
+def test_what_red_cannot_be_is_refused_in_a_line(given, said):
+    with pytest.raises(ValidationError) as raised:
+        from_document(PortSettings, given)
+    assert [error["msg"] for error in raised.value.errors()] == [said]
+
+
+@pytest.mark.parametrize("settings", [PortSettings(red=RedSettings()), PortSettings(queue_limit=9)])
+def test_a_port_that_refuses_frames_needs_vcs_whose_frames_are_known(settings):
+    vcs = [SwitchVc(0, 0, 32, 1, 0, 32, VcSettings(policy=policy)) for policy in ("ppd", "tail")]
+    ports = [SwitchPort(), SwitchPort(settings=settings)]
+    (option,) = options_of(options_for(Setup(SwitchSettings(), ports, vcs)))
+    assert not list(option.check(Setup(SwitchSettings(), ports, vcs[:1])))
+    (said,) = option.check(Setup(SwitchSettings(), ports, vcs))
+    assert said.endswith("of port 1 refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'")

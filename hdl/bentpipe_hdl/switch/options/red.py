@@ -17,7 +17,8 @@ from bentpipe_hdl.ticks import TICK_PS
 
 __all__ = [
     "DECAY_FRACTION", "LEVEL_FRACTION", "PROBABILITY_BITS", "RATE_FRACTION", "TYPICAL_OCTETS", "QueueLimit",
-    "QueueLimitSize", "Red", "RedSettings", "packet_ticks", "red_words",
+    "QueueLimitSize", "Red", "RedSettings", "packet_ticks", "red_seed",
+    "red_words",
 ]  # fmt: skip
 
 QueueLimitSize = Annotated[int, COUNT.within(1, 32768).counting("packets")]
@@ -70,12 +71,12 @@ def packet_ticks(settings: RedSettings, period: int) -> float:
 
 def red_words(settings: RedSettings, packet_ticks: float) -> dict[str, dict[str, int]]:
     """The registers of a port, by name and field; ``packet_ticks`` is the time of a typical packet."""
-    one = 1 << PROBABILITY_BITS
+    one, level = 1 << PROBABILITY_BITS, 1 << LEVEL_FRACTION
     keep = min(max(round(one * (1 - settings.weight)), 0), one - 1)
     halvings = -math.log2(keep / one) if keep else math.inf
     most = (1 << 32) - 1
     return {
-        "red_levels": {"low": round(settings.low * 65536), "high": round(settings.high * 65536)},
+        "red_levels": {"low": round(settings.low * level), "high": round(settings.high * level)},
         "red_weights": {
             "keep": keep,
             "slope": round(one * settings.max_probability / (settings.high - settings.low)),
@@ -85,6 +86,11 @@ def red_words(settings: RedSettings, packet_ticks: float) -> dict[str, dict[str,
             "decay": round(min(halvings * (1 << DECAY_FRACTION), most)),
         },
     }
+
+
+def red_seed(seed: str, port: int) -> int:
+    """The first state of a port's generator."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{port}/red".encode()).digest()[:8], "little") or 1
 
 
 def _frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[str]:
@@ -129,7 +135,7 @@ class Red(Option):
 
     name = "red"
     needs_port_queues = True
-    series: ClassVar[dict[str, str]] = {"red_average": "RED's average of the packets queued for such a port"}
+    series: ClassVar[dict[str, str]] = {"red_average": "RED's average of what is queued for such a port, 1/1000 packet"}
 
     def wanted(self, setup: Setup) -> bool:
         return bool(self._ports(setup))
@@ -178,15 +184,14 @@ class Red(Option):
             settings = port.settings.red
             for name, words in red_words(settings, packet_ticks(settings, port.period)).items():
                 getattr(csr, name)[k] = words
-            digest = hashlib.sha256(f"{setup.seed}:{k}/red".encode()).digest()
-            csr.red_seed[k] = int.from_bytes(digest[:8], "little") or 1
+            csr.red_seed[k] = red_seed(setup.seed, k)
             enabled |= 1 << k
             waits |= settings.wait << k
         csr.red_waits = waits
         csr.red_enabled = enabled
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        return {"red_average": [word / 65536 for word in csr.red_average[: len(setup.ports)]]}
+        return {"red_average": [word / (1 << LEVEL_FRACTION) for word in csr.red_average[: len(setup.ports)]]}
 
-    def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, float]]:
-        return {"red_average": {k: csr.red_average[k] / 65536 for k in self._ports(setup)}}
+    def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
+        return {"red_average": {k: csr.red_average[k] * 1000 >> LEVEL_FRACTION for k in self._ports(setup)}}
