@@ -105,8 +105,9 @@ def parse_size(value: object) -> int:
     return _whole(number * (1 if unit is None else _SIZE[unit]))
 
 
-def parse_rate(value: object) -> int:
-    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 1 to one cell a tick."""
+def parse_rate(value: object, zero: bool = False) -> int:
+    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 1 (with ``zero`` 0) to one cell a
+    tick."""
     if isinstance(value, str):
         plain = value.lower().replace("-", "").replace(" ", "")
         for name, rate in LINE_RATES.items():
@@ -118,7 +119,7 @@ def parse_rate(value: object) -> int:
     if unit is not None and unit not in _RATE:
         raise ValueError(f"unknown rate {value!r}; known: {names}")
     rate = _whole(number * (1 if unit is None else _RATE[unit]))
-    if rate <= 0:
+    if rate < 0 or (rate == 0 and not zero):
         raise ValueError(f"impossible rate {value!r}: it must be more than 0")
     if rate > MAX_RATE_BPS:
         raise ValueError(

@@ -155,7 +155,7 @@ class SwitchPort:
     def shortest_period(self) -> int:
         """The same at the highest rate that it may have."""
         reactive = self.settings.reactive
-        return self.period if reactive is None else cell_period(reactive.ceiling_bps, self.clock_ppm)
+        return self.period if reactive is None else cell_period(reactive.cell_ceiling_bps, self.clock_ppm)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ This is the first of three steps from a file to an experiment: each table by its
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -57,7 +58,8 @@ from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
-    "METRICS", "SERIES", "CaseTable", "Cases", "Document", "EventTable", "Face", "FlowTable", "HostTable", "HostsTable",
+    "METRICS", "SERIES", "AxisTable", "CaseTable", "Cases", "Document", "EventTable", "Face", "FlowTable", "HostTable",
+    "HostsTable",
     "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TrafficTable", "VcTable",
     "defaults", "json_schema",
 ]  # fmt: skip
@@ -469,13 +471,56 @@ class CaseTable(Settings):
 
     name: str = Field(description="of the case, and of its folder")
     at: Number | None = Field(default=None, description="its place on the axis of the plot")
+    curve: str = Field(default="", description="cases with the same are joined in the plot")
     set: dict[str, Any] = Field(default={}, description="values by dotted key, as `--set` has them")
+
+
+class PointTable(Settings):
+    """A point of an axis."""
+
+    at: Number = Field(description="its place")
+    name: str | None = Field(default=None, description="in the names of cases; the place unless given")
+    set: dict[str, Any] = Field(description="values by dotted key, as of a case")
+
+
+class AxisTable(Settings):
+    """An axis of an experiment: one case for each point, or for each combination with the points of others.
+
+    The last one is the plot's; each combination of the others is a curve.
+    """
+
+    name: str = Field(description="in the names of cases, before the point's")
+    label: str = Field(default="", description="what it says on the plot; the name unless given")
+    points: Annotated[tuple[PointTable, ...], Length(1, 1000, "an axis has 1 to 1000 points, not {count}")] = Field(
+        description="in their order"
+    )
 
 
 class Cases(Settings, extra="ignore"):
     """The cases of a document, and nothing else of it."""
 
     case: tuple[CaseTable, ...] = Field(default=(), description="each a run of its own with some values changed")
+    axis: tuple[AxisTable, ...] = Field(default=(), description="instead: cases from the points of axes")
+
+    @model_validator(mode="after")
+    def _either_of_both(self) -> Self:
+        if self.case and self.axis:
+            raise wrong("give either cases or axes", "axis")
+        return self
+
+    def all(self) -> tuple[CaseTable, ...]:
+        """The cases, those of the axes made."""
+        if not self.axis:
+            return self.case
+        made = []
+        for points in itertools.product(*(axis.points for axis in self.axis)):
+            names = [
+                f"{axis.name} {point.name or format(point.at, 'g')}"
+                for axis, point in zip(self.axis, points, strict=True)
+            ]
+            values = {key: value for point in points for key, value in point.set.items()}
+            made.append(CaseTable(name=", ".join(names), at=points[-1].at, curve=", ".join(names[:-1]), set=values))
+        return tuple(made)
 
 
 class Document(Cases, extra="forbid"):

@@ -93,9 +93,12 @@ class _File:
         self.path: Path = find(name)
         self.document, text = read_document(self.path)
         self.source = Source(self.path.name, text)
-        self.cases = self.source.read(Cases, self.document).case
+        given = self.source.read(Cases, self.document)
+        self.cases = given.all()
+        self.axis = given.axis[-1].label or given.axis[-1].name if given.axis else ""
         self._check_cases()
         self.document.pop("case", None)
+        self.document.pop("axis", None)
 
     def _check_cases(self) -> None:
         names = [case.name for case in self.cases]
@@ -126,7 +129,9 @@ class _File:
         if found:
             raise dataclasses.replace(source, overrides=frozenset(wrong.key for wrong in found)).error(*found)
         rows = tuple(row for row in made.published if row.case == case.name)
-        return dataclasses.replace(made, case=case.name, at=case.at, published=rows)
+        return dataclasses.replace(
+            made, case=case.name, at=case.at, curve=case.curve, axis=self.axis or made.axis, published=rows
+        )
 
     def changed(
         self, document: dict[str, Any], source: Source, settings: Sequence[str], options: _Options

@@ -102,8 +102,9 @@ class _Ports:
         self.rates[face] = own or rate or LINE_RATES["OC-3c"]
         self.settings[face] = settings
         reactive = settings.reactive
-        if reactive is not None and reactive.ceiling_bps > self.rates[face]:
-            what = f"{format_rate(reactive.ceiling_bps)} is more than the {format_rate(self.rates[face])} of the line"
+        if reactive is not None and reactive.cell_ceiling_bps > self.rates[face]:
+            rates = (format_rate(rate) for rate in (reactive.cell_ceiling_bps, self.rates[face]))
+            what = "{} of cells is more than the {} of the line".format(*rates)
             raise Wrong(f"{place}.reactive.ceiling", what)
         self.going[face.switch] += self.rates[face]
         return self.rates[face]

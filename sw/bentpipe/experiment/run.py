@@ -347,7 +347,7 @@ def _sum_up(
             "started": started.isoformat(timespec="seconds"),
         },
         "seed": experiment.seed,
-        "case": {"name": experiment.case, "at": experiment.at} if experiment.case else None,
+        "case": {"name": experiment.case, "at": experiment.at, "curve": experiment.curve} if experiment.case else None,
         "settings": list(settings),
         "versions": versions(),
         "metrics": found,

@@ -209,9 +209,9 @@ class RecordSpec:
 class Experiment:
     """A whole experiment. ``document`` is the TOML document it was read from, settings included.
 
-    ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``.
-    ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as there. ``events`` are in the order
-    of their times. The ``metric`` of a published
+    ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
+    ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
+    there. ``events`` are in the order of their times. The ``metric`` of a published
     figure is the figure of ours beside it, ``""``: none.
     """
 
@@ -237,6 +237,7 @@ class Experiment:
     axis: str = ""
     case: str = ""
     at: float | None = None
+    curve: str = ""
     changes: tuple[Change, ...] = ()
     events: tuple[EventSpec, ...] = ()
 

@@ -119,6 +119,14 @@ class Endpoint(End):
         self.connection.open(now)
         self.done(now)
 
+    def meet(self, peer: Endpoint, now: int) -> None:
+        """Connect without a handshake on the way."""
+        self.use(now)
+        peer.use(now)
+        self.connection.meet(peer.connection, now)
+        peer.done(now)
+        self.done(now)
+
     def use(self, now: int) -> None:
         """Before every call of the connection: it may not have been told of the last slow ticks."""
         ticks = self.ticks
@@ -346,7 +354,11 @@ class TcpPair(SocketPair):
     def open(self, now_ps: int) -> None:
         self.started = True
         self.owner.opened(self)
-        self.opener.open(now_ps)
+        opener = self.opener
+        if opener.connection.config.handshake:
+            opener.open(now_ps)
+        else:
+            opener.meet(self.sink if opener is self.source else self.source, now_ps)
 
     def closed(self, now: int) -> None:
         """One end is closed."""

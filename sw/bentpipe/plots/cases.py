@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.plots.layout import NARROW, WIDTHS, lay_out, save
-from bentpipe.plots.style import COLOURS, MUTED, styled
+from bentpipe.plots.style import COLOURS, MUTED, flow_style, styled
 from bentpipe.results.metrics import BEST_TCP_BPS, NOT_COMPARED
 
 __all__ = ["case_figures", "write_cases_plot"]
@@ -83,9 +83,10 @@ def _over_axis(summary: dict[str, Any], width: float, narrow: bool) -> Any:
     axis = figure.subplots()
     axis.set_title("Throughput by case")
     axis.set_ylabel("Mb/s")
-    axis.plot(
-        places, [_rate(case) for case in cases], "o-", color=COLOURS[0], markersize=4.5, label=_ours(summary), zorder=3
-    )
+    for index, curve in enumerate(dict.fromkeys(case["curve"] for case in cases)):
+        line = [(case["at"], _rate(case)) for case in cases if case["curve"] == curve]
+        style = flow_style(index) | {"marker": "o", "markersize": 4.5, "zorder": 3}
+        axis.plot(*zip(*line, strict=True), label=curve or _ours(summary), **style)
     axis.set_xlabel(summary["axis"])
     if min(places) > 0 and max(places) > 20 * min(places):
         axis.set_xscale("log")

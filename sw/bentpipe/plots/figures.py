@@ -14,6 +14,7 @@ from bentpipe.plots.series import bin_width, held, increments, quantiles, rates,
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
 from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
+from bentpipe_hdl.switch.options.reactive import LEVEL_FRACTION, ReactiveSettings
 
 __all__ = ["PLOTS", "figures", "write_plots"]
 
@@ -255,6 +256,54 @@ def _queues(result: RunResult) -> Panel | None:
     return draw
 
 
+def _reactive(result: RunResult, port: str) -> ReactiveSettings:
+    """The settings of a load-reactive port."""
+    name, _, number = port.rpartition(":")
+    switch = next(s for s in result.summary["resolved"]["network"]["switches"] if s["name"] == name)
+    return ReactiveSettings(**switch["port_settings"][int(number)]["reactive"])
+
+
+def _capacities(result: RunResult) -> Panel | None:
+    """The capacity of load-reactive ports over time."""
+    capacities = _of(result, "capacity")
+    if not capacities:
+        return None
+
+    def draw(axis: Any) -> None:
+        axis.set_title("Capacity of load-reactive ports")
+        axis.set_ylabel("Mb/s")
+        for index, (port, data) in enumerate(capacities.items()):
+            when, what = thin(*data)
+            packet = _reactive(result, port).packet
+            label = f"{port}, {'cells' if packet is None else f'packets of {packet} octets'}"
+            axis.plot(when, [value / 1e6 for value in what], label=label, drawstyle="steps-post", **flow_style(index))
+        axis.set_ylim(bottom=0)
+
+    return draw
+
+
+def _port_queues(result: RunResult) -> Panel | None:
+    """What waits at load-reactive ports, and their thresholds."""
+    queues = _of(result, "port_queue")
+    if not queues:
+        return None
+
+    def draw(axis: Any) -> None:
+        axis.set_title("Cells queued at load-reactive ports")
+        axis.set_ylabel("cells")
+        levels = set()
+        for index, (port, data) in enumerate(queues.items()):
+            axis.plot(*thin(*data), label=port, **flow_style(index))
+            settings = _reactive(result, port)
+            if settings.counted != "packets":
+                levels |= {level / (1 << LEVEL_FRACTION) for level in settings.levels}
+        for index, level in enumerate(sorted(levels)):
+            axis.axhline(level, color=MUTED, linewidth=1, linestyle=_DASHED, label=None if index else "thresholds")
+        axis.set_ylim(bottom=0)
+
+    return draw
+
+
 def _losses(result: RunResult) -> Panel | None:
     lost = _of(result, "lost")
     udp = [flow["name"] for flow in result.flows if flow.get("protocol") == "udp"]
@@ -358,10 +407,11 @@ def _sequence(result: RunResult, name: str) -> Panel | None:
 
 
 PLOTS: Final[dict[str, tuple[Callable[[RunResult], Panel | None], ...]]] = {
-    "overview": (_throughput, _each_flow, _windows, _losses, _queues, _drops),
+    "overview": (_throughput, _capacities, _port_queues, _each_flow, _windows, _losses, _queues, _drops),
     "throughput": (_throughput, _each_flow),
     "windows": (_windows,),
     "losses": (_losses,),
+    "reactive": (_capacities, _port_queues),
     "queues-drops": (_queues, _drops),
 }
 """Plots by file name, each with what makes its panels from top to bottom; None where there is nothing to show."""

@@ -36,6 +36,13 @@ _GENERAL: Final = (
         "timestamps", "flag", False, "Offer RFC 1323 timestamps: 12 octets in every segment once both ends offer them"
     ),
     Setting("sack_permitted", "flag", None, "Offer SACK (RFC 2018); if not given, where ``variant`` is ``sack``"),
+    Setting(
+        "handshake",
+        "flag",
+        True,
+        "Connect with SYNs. If not, both ends know of each other without a segment, and of no round trip, as agents "
+        "of ns-2 do: for links that carry nothing at first",
+    ),
     Setting("nagle", "flag", True, "Hold back a small segment while data is unacknowledged (RFC 896)"),
     Setting("keepalive", "flag", False, "Probe an idle peer after two hours (RFC 1122 4.2.3.6)"),
     Setting(

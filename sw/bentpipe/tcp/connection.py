@@ -131,6 +131,21 @@ class Connection:
         self.sender.recovery.start(self.sender)
         self._output(False)
 
+    def meet(self, peer: Connection, now: int) -> None:
+        """Connect to a ``peer`` that listens: the segments of the handshake go from hand to hand."""
+        trace = self.sender.trace
+        self.sender.trace = None
+        self.open(now)
+        for end, other in ((self, peer), (peer, self), (self, peer)):
+            segments = list(end.out)
+            end.out.clear()
+            for segment in segments:
+                other.receive(segment, now)
+        for end in (self, peer):
+            end.segments_received = 0
+            end.sender.forget_round_trips(end.config)
+        self.sender.trace = trace
+
     def write(self, octets: int, now: int) -> None:
         """The application writes ``octets`` of the stream, waiting while the send buffer is full."""
         if self.closing:

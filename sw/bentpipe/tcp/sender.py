@@ -336,6 +336,12 @@ class Sender:
         if handshake or not self.timestamps:
             self.rto.sample(rtt if timers.exact else timers.clock - self.rtt_clock + 1)
 
+    def forget_round_trips(self, config: TcpConfig) -> None:
+        """What the handshake took is no round trip."""
+        self.rto = RetransmissionTimeout.of(config)
+        self.srtt_ps = self.rtt_count = self.rtt_sum_ps = self.rtt_min_ps = self.rtt_max_ps = 0
+        self.segments_sent = self.acks_sent = 0
+
     # ---- time-outs ----
 
     def retransmission_timeout(self) -> bool:

@@ -52,6 +52,38 @@ def test_each_case_has_its_values_and_its_figures(write):
     assert [len(e.published) for e in (fast, small)] == [0, 1]
 
 
+AXES = """
+[[axis]]
+name = "window"
+points = [
+  { at = 1, name = "small", set = { window = "32 kB" } },
+  { at = 2, set = { window = "64 kB", mtu = 1500 } },
+]
+
+[[axis]]
+name = "delay"
+label = "delay, ms"
+points = [
+  { at = 10, set = { "network.lines.wan.delay" = "10 ms" } },
+  { at = 30, set = { "network.lines.wan.delay" = "30 ms" } },
+  { at = 2.5, set = { "network.lines.wan.delay" = "2.5 ms" } },
+]
+"""
+
+
+def test_axes_make_a_case_of_each_combination(write):
+    cases = load_cases(write(AXES))
+    assert [(e.case, e.at, e.curve) for e in cases[:4]] == [
+        ("window small, delay 10", 10, "window small"),
+        ("window small, delay 30", 30, "window small"),
+        ("window small, delay 2.5", 2.5, "window small"),
+        ("window 2, delay 10", 10, "window 2"),
+    ]
+    assert {e.axis for e in cases} == {"delay, ms"}
+    assert [e.network.lines[0].delay_ps / 10**9 for e in cases] == [10, 30, 2.5] * 2
+    assert [e.flows[0].tcp.receive_buffer for e in cases] == [32_000] * 3 + [64_000] * 3
+
+
 def test_settings_go_before_a_cases_own(write):
     fast, _ = load_cases(write(), ["network.lines.wan.delay=7 ms"])
     assert fast.network.lines[0].delay_ps == 7 * 10**9
@@ -76,6 +108,13 @@ def test_the_experiment_without_its_cases(write):
         ("[[case]]\nset = { window = 1 }\n", "the key 'name' is missing"),
         ('[[case]]\nname = "a"\n[[case]]\nname = "a"\n', "there is a case 'a' already"),
         ('[[case]]\nname = "a"\nat = 1\n[[case]]\nname = "b"\n', "either all cases have a place on the axis"),
+        (CASES + AXES, "give either cases or axes"),
+        ('[[axis]]\nname = "a"\npoints = []\n', "an axis has 1 to 1000 points, not 0"),
+        ('[[axis]]\nname = "a"\npoints = [{ set = {} }]\n', "the key 'at' is missing"),
+        (
+            '[[axis]]\nname = "a"\npoints = [{ at = 1, set = {} }, { at = 1, set = {} }]\n',
+            "there is a case 'a 1' already",
+        ),
         ('[[case]]\nname = "a"\nset = 3\n', "expected a table, not 3"),
         ('[[case]]\nname = "a"\nsets = {}\n', "unknown key; did you mean 'set'"),
         ('[[case]]\nname = "a"\n[[published]]\nquantity = "x"\ncase = "b"\n', "there is no case 'b'"),

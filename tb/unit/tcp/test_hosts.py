@@ -16,7 +16,7 @@ from bentpipe.hosts.flow import Flow
 from bentpipe.hosts.profiles import load_profiles, profile
 from bentpipe.ip.codec import TcpPath
 from bentpipe.tcp.config import TcpConfig
-from bentpipe.tcp.constants import SYN
+from bentpipe.tcp.constants import ESTABLISHED, SYN
 from bentpipe.tcp.segment import Segment
 from bentpipe_sim.interface import PduEvent, PduStatus
 from models.pair import Pair
@@ -55,6 +55,24 @@ def test_processor_limits_the_rate(send: int, receive: int, side: str) -> None:
     pair = Pair(delay_ps=MS, **{side: slow})
     flow = pair.flow(TcpConfig(send_buffer=800_000, receive_buffer=800_000))
     assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / 800e-6, rel=0.01)
+
+
+def test_without_a_handshake_data_is_the_first_thing_on_the_way() -> None:
+    """The options count all the same, and the first round trip that is measured is that of data."""
+    pair = Pair(delay_ps=100 * MS)
+    config = TcpConfig(variant="sack", receive_buffer=200_000, handshake=False)
+    flow = pair.flow(config)
+    pair.engine.run(10**9)
+    assert [flow.source.connection.state, flow.sink.connection.state] == [ESTABLISHED, ESTABLISHED]
+    assert (flow.source.connection.sender.data_segments_sent, flow.sink.connection.segments_received) == (1, 0)
+    assert flow.source.connection.sender.rto.current == 12  # as of a connection that knows of no round trip
+    assert flow.source.connection.receiver.sacks
+    assert flow.source.connection.sender.snd_shift > 0
+    pair.engine.run(10**12)
+    report = flow.report(pair.engine.now_ps)
+    assert report.rtt_min_ps >= 200 * MS
+    assert report.retransmits == report.timeouts == 0
+    assert report.octets_delivered > 9140
 
 
 def test_acks_cost_as_much_as_data() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from math import ceil, floor
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.settings import COUNT, RATE, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.settings import COUNT, RATE, SHARE, SIZE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.ticks import cell_period, round_ticks
-from bentpipe_hdl.units import MAX_RATE_BPS, format_rate
+from bentpipe_hdl.units import MAX_RATE_BPS, format_rate, parse_rate
 
 __all__ = ["CAPACITY_BITS", "LEVEL_FRACTION", "OCTETS_A_CELL", "UNIT_BPS", "Reactive", "ReactiveSettings"]
 
@@ -23,10 +27,12 @@ CAPACITY_BITS: Final = 22
 OCTETS_A_CELL: Final = 48
 """What a queued cell counts in octets: its payload."""
 
+_CELL_OCTETS: Final = 53
+
 LEVEL_FRACTION: Final = 8
 """Fraction bits of thresholds."""
 
-_RATE: Final = RATE.within(UNIT_BPS, MAX_RATE_BPS, or_zero=True)
+_RATE: Final = RATE.within(UNIT_BPS, MAX_RATE_BPS, or_zero=True, read=partial(parse_rate, zero=True))
 _LEVEL: Final = COUNT.within(0, 32768 * OCTETS_A_CELL)
 
 Counted = Literal["octets", "cells", "packets"]
@@ -51,6 +57,11 @@ class ReactiveSettings(Settings):
     down_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it shrinks")
     interval_ps: Annotated[int, TIME.within("20 us", "100 s")] = Field(
         default=10**11, description="from a look at the queue to the next"
+    )
+    packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
+        default=None,
+        description="rates, and thresholds in octets, are those of IP packets of so many octets, and so much more of "
+        "cells (LLC/SNAP, AAL5); without it they are of cells",
     )
     average: Annotated[float, SHARE.within(2**-16, 1.0, name="weight")] = Field(
         default=1.0, description="weight of the queue as it is in the average that is looked at; 1: no average"
@@ -78,11 +89,38 @@ class ReactiveSettings(Settings):
         return self.floor_bps if self.initial_bps is None else self.initial_bps
 
     @property
+    def cells_a_packet(self) -> int:
+        """Of a ``packet``: RFC 1483's LLC/SNAP header and AAL5's trailer have 8 octets each."""
+        return -(-((self.packet or 0) + 16) // OCTETS_A_CELL)
+
+    def units(self, rate_bps: int) -> int:
+        """A capacity as the hardware has it, in kb/s of cells."""
+        if self.packet is None:
+            return rate_bps // UNIT_BPS
+        return round(Fraction(rate_bps * self.cells_a_packet * _CELL_OCTETS, self.packet * UNIT_BPS))
+
+    def rate_bps(self, units: int) -> int:
+        """The inverse."""
+        if self.packet is None:
+            return units * UNIT_BPS
+        return round(Fraction(units * UNIT_BPS * self.packet, self.cells_a_packet * _CELL_OCTETS))
+
+    @property
+    def cell_ceiling_bps(self) -> int:
+        """The ceiling in bits of cells."""
+        return self.units(self.ceiling_bps) * UNIT_BPS
+
+    @property
+    def octets_a_cell(self) -> Fraction:
+        """What a queued cell counts in octets."""
+        return Fraction(OCTETS_A_CELL) if self.packet is None else Fraction(self.packet, self.cells_a_packet)
+
+    @property
     def levels(self) -> tuple[int, int]:
         """Both thresholds as the hardware compares them: cells or packets, with 8 fraction bits."""
-        each = OCTETS_A_CELL if self.counted == "octets" else 1
+        each = self.octets_a_cell if self.counted == "octets" else 1
         scale = 1 << LEVEL_FRACTION
-        return -(-self.low * scale // each), self.high * scale // each
+        return ceil(self.low * scale / each), floor(self.high * scale / each)
 
 
 class Reactive(Option):
@@ -91,7 +129,7 @@ class Reactive(Option):
     name = "reactive"
     needs_port_queues = True
     series: ClassVar[dict[str, str]] = {
-        "capacity": "capacity of each load-reactive port, b/s",
+        "capacity": "capacity of each load-reactive port, b/s, of what its settings are of",
         "port_queue": "cells queued for such a port",
     }
 
@@ -124,6 +162,12 @@ class Reactive(Option):
             Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 16, ports, "cells"),
         )  # fmt: skip
 
+    def check(self, setup: Setup) -> Iterator[str]:
+        for k, port in enumerate(setup.ports):
+            given = port.settings.reactive
+            if given is not None and max(given.levels) >= 1 << 24:
+                yield f"port {k}: a threshold of {given.high} {given.counted} is more than 65535 cells"
+
     def configure(self, csr: Registers, setup: Setup) -> None:
         for k, port in enumerate(setup.ports):
             given = port.settings.reactive
@@ -131,8 +175,8 @@ class Reactive(Option):
                 continue
             csr.rate_low[k], csr.rate_high[k] = given.levels
             for name in ("up", "down", "floor", "ceiling"):
-                getattr(csr, f"rate_{name}")[k] = getattr(given, f"{name}_bps") // UNIT_BPS
-            csr.rate_initial[k] = given.start_bps // UNIT_BPS
+                getattr(csr, f"rate_{name}")[k] = given.units(getattr(given, f"{name}_bps"))
+            csr.rate_initial[k] = given.units(given.start_bps)
             csr.rate_interval[k] = round_ticks(given.interval_ps)
             csr.rate_weight[k] = max(1, round(given.average * 65536))
             csr.rate_cell[k] = cell_period(UNIT_BPS, port.clock_ppm)
@@ -147,8 +191,8 @@ class Reactive(Option):
         }
 
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
-        ports = [k for k, port in enumerate(setup.ports) if port.settings.reactive]
+        ports = {k: port.settings.reactive for k, port in enumerate(setup.ports) if port.settings.reactive}
         return {
-            "capacity": {k: UNIT_BPS * csr.rate_capacity[k] for k in ports},
+            "capacity": {k: given.rate_bps(csr.rate_capacity[k]) for k, given in ports.items()},
             "port_queue": {k: csr.port_cells[k] for k in ports},
         }
