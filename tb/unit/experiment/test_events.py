@@ -54,7 +54,7 @@ def test_an_event_holds_from_the_first_tick_at_its_time_or_later(read):
         ('"flow.0.size" = 9', "flow.0.size can't be changed in a run; cell_rate can"),
         ('"hosts.cost" = 9', "hosts.cost can't be changed in a run"),
         ('"network.lines.wan" = 9', "network.lines.wan is a table: name a setting of it"),
-        ('"network.lines.wan.bre" = 9', "network.lines.wan.bre: unknown key; did you mean 'ber'?"),
+        ('"network.lines.wan.berr" = 9', "network.lines.wan.berr: unknown key; did you mean 'ber'?"),
         ('"network.lines.wan.ber" = 9', "network.lines.wan.ber: 9 is out of range: 0, or 1e-15 to 0.001"),
         ('"network.lines.wan.rate" = "3 Gb/s"', "network.lines.wan.rate: impossible rate '3 Gb/s': "),
     ],
