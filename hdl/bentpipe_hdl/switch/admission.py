@@ -195,6 +195,8 @@ class Admission(wiring.Component):
     new_state : Out
     new_clp, new_pti : Out
         As the cell is queued.
+    tagged, marked : Out
+        If it isn't dropped, its CLP bit, or its EFCI bit, is set here.
     """
 
     def __init__(
@@ -223,6 +225,8 @@ class Admission(wiring.Component):
                 "new_state": Out(state),
                 "new_clp": Out(1),
                 "new_pti": Out(3),
+                "tagged": Out(1),
+                "marked": Out(1),
                 **({"port_cells": In(count_bits), "port_frames": In(count_bits)} if port_queues else {}),
             }
         )
@@ -255,10 +259,10 @@ class Admission(wiring.Component):
                     drops.append((judgement.drop, REASONS.index(stage.reason)))
                 if judgement.tag is not None:
                     with m.If(judgement.tag):
-                        m.d.comb += self.new_clp.eq(1)
+                        m.d.comb += [self.new_clp.eq(1), self.tagged.eq(~self.clp)]
                 if judgement.efci is not None:
                     with m.If(judgement.efci & user):
-                        m.d.comb += self.new_pti[1].eq(1)
+                        m.d.comb += [self.new_pti[1].eq(1), self.marked.eq(~self.pti[1])]
             for k, (drop, reason) in enumerate(drops):
                 with m.Elif(drop) if k else m.If(drop):
                     m.d.comb += [objects.eq(1), objector.eq(reason)]

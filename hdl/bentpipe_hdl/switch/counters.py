@@ -1,13 +1,13 @@
-"""Cells that were not queued, counted by VC and reason, or by port."""
+"""Cells that were not queued, counted by VC and reason, or by port; and those queued with another header."""
 
 from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..slot import Slot
 from .control import REASON_BITS
 
-__all__ = ["Counters"]
+__all__ = ["Changes", "Counters"]
 
 COUNT = 10
 """Narrow: the clock in which a count is read, to be written in the one after the commit."""
@@ -87,4 +87,52 @@ class Counters(wiring.Component):
         ]
         with m.If(self.flushed):
             m.d.sync += self.flushes.eq(self.flushes + 1)
+        return m
+
+
+class Changes(wiring.Component):
+    """Counters of cells that were queued with CLP or EFCI newly set, by VC. Both wrap at 2**32.
+
+    Members
+    -------
+    clearing, clear : In
+        After reset: the counters of VC ``clear`` are to be cleared.
+    queued, vc, tagged, marked : In
+        A cell of this VC is queued now; its CLP bit was set here, or its EFCI bit.
+    tagged_vc, marked_vc : In, tags, marks : Out
+        Software reads; a clock later on the narrow datapath.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int):
+        self._slot, self._vcs = slot, vcs
+        vc = range(vcs)
+        super().__init__(
+            {
+                "clearing": In(1),
+                "clear": In(vc),
+                "queued": In(1),
+                "vc": In(vc),
+                "tagged": In(1),
+                "marked": In(1),
+                "tagged_vc": In(vc),
+                "tags": Out(32),
+                "marked_vc": In(vc),
+                "marks": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        slot.with_commit(self.queued)
+        counted = data.StructLayout({"tags": 32, "marks": 32})
+        changes = slot.store("changes", counted, self._vcs, block=True)
+        counts, new = Signal(), Signal(counted)
+        with m.If(self.queued):
+            m.d.comb += counts.eq(self.tagged | self.marked)
+        before = changes.read(self.vc, at=COUNT, to="changes_before")
+        tagged, marked = slot.settle(self.tagged, "was_tagged"), slot.settle(self.marked, "was_marked")
+        m.d.comb += [new.tags.eq(before.tags + tagged), new.marks.eq(before.marks + marked)]
+        changes.write(self.vc, new, slot.later(counts, "counts_changes"), clear=(self.clearing, self.clear, 0))
+        m.d.comb += [self.tags.eq(changes.peek(self.tagged_vc).tags), self.marks.eq(changes.peek(self.marked_vc).marks)]
         return m

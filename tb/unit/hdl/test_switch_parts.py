@@ -10,7 +10,7 @@ from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
 from bentpipe_hdl.switch.admission import Admission, FullBuffer, Judgement, Stage
 from bentpipe_hdl.switch.context import DEPARTURE, VcField
 from bentpipe_hdl.switch.control import REASON_BITS, REASONS
-from bentpipe_hdl.switch.counters import Counters
+from bentpipe_hdl.switch.counters import Changes, Counters
 from bentpipe_hdl.switch.port_clock import COMMIT, PortClock
 from bentpipe_hdl.switch.scheduler import RoundRobin
 from unit.hdl.bench import WIDTHS
@@ -83,22 +83,27 @@ def test_a_stage_drops_tags_and_tells_of_congestion_with_a_state_of_its_own(widt
     async def test(ctx, part, ticks):
         ctx.set(part.arrives, 1)
         ctx.set(part.policy.limit, 6)
-        for length, odd, pti, expected in (
-            (1, 1, 0, (0, 0, 0, 0)),
-            (2, 0, 0, (0, 0, 0, 0)),
-            (2, 1, 0, (0, 0, 1, 0)),
-            (3, 1, 0, (0, 0, 1, 0b010)),
-            (3, 0, 5, (0, 0, 0, 5)),  # of an OAM cell the bits mean something else
-            (4, 0, 1, (1, REASONS.index("clp"), 0, 0b011)),
-            (6, 0, 0, (1, REASONS.index("full"), 0, 0b010)),  # the first stage that objects gives the reason
+        for length, odd, clp, pti, expected in (
+            (1, 1, 0, 0, (0, 0, 0, 0, 0, 0)),
+            (2, 0, 0, 0, (0, 0, 0, 0, 0, 0)),
+            (2, 1, 0, 0, (0, 0, 1, 0, 1, 0)),
+            (2, 1, 1, 0, (0, 0, 1, 0, 0, 0)),  # it was tagged before
+            (3, 1, 0, 0, (0, 0, 1, 0b010, 1, 1)),
+            (3, 0, 0, 2, (0, 0, 0, 0b010, 0, 0)),  # it was marked before
+            (3, 0, 0, 5, (0, 0, 0, 5, 0, 0)),  # of an OAM cell the bits mean something else
+            (4, 0, 0, 1, (1, REASONS.index("clp"), 0, 0b011, 0, 1)),
+            (6, 0, 0, 0, (1, REASONS.index("full"), 0, 0b010, 0, 1)),  # the first stage that objects gives the reason
         ):
+            ctx.set(part.clp, clp)
             ctx.set(part.length, length)
             ctx.set(part.state.odd, odd)
             ctx.set(part.pti, pti)
-            outputs = part.drop, part.reason, part.new_clp, part.new_pti, part.new_state.odd
+            outputs = (
+                part.drop, part.reason, part.new_clp, part.new_pti, part.tagged, part.marked, part.new_state.odd
+            )  # fmt: skip
             found = await ticks.tick(lambda outputs=outputs: tuple(ctx.get(output) for output in outputs))
-            drop, reason, clp, new_pti = expected
-            assert found[:1] + found[2:] == (drop, clp, new_pti, 1 - odd)
+            drop, reason, *rest = expected
+            assert found[:1] + found[2:] == (drop, *rest, 1 - odd)
             assert not drop or found[1] == reason
 
     run(width, lambda slot: Admission(slot, vcs=4, count_bits=4, state=state, stages=stages), test)
@@ -211,3 +216,22 @@ def test_drops_are_counted_by_vc_and_reason(width):
         assert found == [(0, 1), (2, 0)]
 
     run(width, lambda slot: Counters(slot, vcs=4, ports=2), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_cells_tagged_and_marked_are_counted_by_vc_if_they_are_queued(width):
+    async def test(ctx, part, ticks):
+        for vc, queued, tagged, marked in ((1, 1, 1, 0), (1, 1, 1, 1), (3, 0, 1, 1), (1, 1, 0, 0), (2, 1, 0, 1)):
+            ctx.set(part.vc, vc)
+            ctx.set(part.tagged, tagged)
+            ctx.set(part.marked, marked)
+            await ticks.tick(queued=queued)
+        found = []
+        for vc in range(4):
+            ctx.set(part.tagged_vc, vc)
+            ctx.set(part.marked_vc, vc)
+            await ctx.tick()
+            found.append((ctx.get(part.tags), ctx.get(part.marks)))
+        assert found == [(0, 0), (2, 1), (0, 1), (0, 0)]
+
+    run(width, lambda slot: Changes(slot, vcs=4), test)
