@@ -70,6 +70,10 @@ class Draws:
         """A whole number from low to high, both included, each as likely."""
         return low + int(self._random.random() * (high - low + 1))
 
+    def share(self) -> float:
+        """From 0 to 1, without 1."""
+        return self._random.random()
+
     def exponential(self, mean: int) -> int:
         """Exponentially distributed with this mean, rounded up: 1 at least."""
         return 1 - int(mean * math.log(1.0 - self._random.random()))

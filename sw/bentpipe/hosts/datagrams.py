@@ -11,7 +11,16 @@ from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Timer
 from bentpipe.hosts.sockets import Driver, count_bad
 from bentpipe.ip.codec import CHECKSUM_START
-from bentpipe.ip.udp import STAMP, STAMP_OCTETS, UDP_CHECKSUM_AT, UDP_PAYLOAD_AT, Datagram, UdpPath
+from bentpipe.ip.udp import (
+    CELL_STAMP,
+    CELL_STAMP_OCTETS,
+    STAMP,
+    STAMP_OCTETS,
+    UDP_CHECKSUM_AT,
+    UDP_PAYLOAD_AT,
+    Datagram,
+    UdpPath,
+)
 from bentpipe.tcp.segment import Segment
 from bentpipe_sim.interface import PduEvent
 
@@ -78,7 +87,8 @@ class UdpSocket(Socket):
     """The sending side of a port. A write is one ``sendto`` after another, each of which costs the processor its time;
     it is complete when the last is done.
 
-    A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp.
+    A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp. One
+    of a single cell has a stamp without times: when it was written is kept in ``times`` until it comes.
 
     Parameters
     ----------
@@ -94,6 +104,8 @@ class UdpSocket(Socket):
         self.vc = vc
         self.key = key
         self.datagram = datagram
+        self.least: int = CELL_STAMP_OCTETS if datagram == CELL_STAMP_OCTETS else STAMP_OCTETS
+        self.times: dict[int, int] = {}
         self.owner: DatagramOwner | None = None
         self.driver: Driver | None = None if program is None else Driver(host.scheduler, program, self)
         self.got: tuple[int, int, int] = (0, 0, 0)
@@ -165,10 +177,10 @@ class UdpSocket(Socket):
         size = self.unit if self.pouring else self.datagram
         if size >= self.pending:
             size = self.pending
-        elif self.pending - size < STAMP_OCTETS:
-            size -= STAMP_OCTETS  # so that the last one has room for its stamp
-        if size < STAMP_OCTETS:
-            size = STAMP_OCTETS
+        elif self.pending - size < self.least:
+            size -= self.least  # so that the last one has room for its stamp
+        if size < self.least:
+            size = self.least
         if not host.interface.admit():
             self.refused += 1
             if self.pouring:
@@ -178,7 +190,7 @@ class UdpSocket(Socket):
         else:
             self._send((self.number, self.offset, self.wrote_ps), size)
             self.number += 1
-            self.offset += size - STAMP_OCTETS
+            self.offset += size - self.least
         self.pending -= size if size < self.pending else self.pending
         if self.pending:
             if self.pouring:
@@ -207,8 +219,13 @@ class UdpSocket(Socket):
 
     def _send(self, stamp: tuple[int, int, int], octets: int) -> None:
         interface = self.host.interface
-        head = self.path.encode(octets, interface.identification()) + STAMP.pack(*stamp)
-        length = octets - STAMP_OCTETS
+        if self.least == STAMP_OCTETS:
+            mark = STAMP.pack(*stamp)
+        else:
+            mark = CELL_STAMP.pack(stamp[0] & 0xFFFFFFFF)
+            self.times[stamp[0]] = stamp[2]
+        head = self.path.encode(octets, interface.identification()) + mark
+        length = octets - self.least
         interface.network.send(
             interface.nic, self.vc, head, self.key, stamp[1], length, CHECKSUM_START, UDP_CHECKSUM_AT
         )
@@ -226,14 +243,19 @@ class DatagramEnd(End):
     owner : DatagramOwner
     socket : UdpSocket or None
         The same port's sending side, whose program is told of what comes.
+    sender : UdpSocket
+        The other port's: it knows when datagrams of one cell were written.
     """
 
-    def __init__(self, host: Machine, key: int, owner: DatagramOwner, socket: UdpSocket | None) -> None:
+    def __init__(
+        self, host: Machine, key: int, owner: DatagramOwner, socket: UdpSocket | None, sender: UdpSocket
+    ) -> None:
         super().__init__()
         self.host = host
         self.key = key
         self.owner = owner
         self.socket = socket
+        self.sender = sender
         self.arrivals: deque[tuple[int, int, int, int]] = deque()  # stamp and octets of those that wait
         self.next: int = 0
         self.missing: set[int] = set()
@@ -260,7 +282,17 @@ class DatagramEnd(End):
             if not self.host.network.check(event.handle, _HEAD, self.key, offset, length):
                 sdu = self.host.network.sdu(event.handle)
                 self.bad_octets += count_bad(sdu, _HEAD, self.key, offset, length)
+        elif size == CELL_STAMP_OCTETS == self.sender.least:
+            number = self._whole(CELL_STAMP.unpack_from(event.head, UDP_PAYLOAD_AT)[0])
+            wrote = self.sender.times.pop(number, -1)
+            if wrote < 0:  # not sent, or twice
+                number = -1
         self.arrivals.append((number, offset, wrote, size))
+
+    def _whole(self, number: int) -> int:
+        """The number that is this modulo 2**32, the nearest to the one that is expected."""
+        ahead = (number - self.next + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
+        return self.next + ahead
 
     def take(self, segment: Segment | None, now: int) -> None:
         number, offset, wrote, size = self.arrivals.popleft()

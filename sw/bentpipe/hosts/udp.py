@@ -124,9 +124,9 @@ class UdpEnds(DatagramOwner):
         if far_program is not None:
             way = UdpPath(b.address, a.address, far_port, port)
             echo = UdpSocket(b, way, far.vc, key, self.datagram, far_program)
-            back = DatagramEnd(a, key, self, socket)
+            back = DatagramEnd(a, key, self, socket, echo)
             a.datagram_ends[(b.address, far_port << 16 | port)] = back
-        sink = DatagramEnd(b, key, self, echo)
+        sink = DatagramEnd(b, key, self, echo, socket)
         b.datagram_ends[(a.address, port << 16 | far_port)] = sink
         flow.made = UdpPair(flow, socket, sink, back)
         return flow.made

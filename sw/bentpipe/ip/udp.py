@@ -12,6 +12,8 @@ from typing import Final, final
 from bentpipe.ip.codec import LLC_SNAP, SNAP_IPV4, TTL
 
 __all__ = [
+    "CELL_STAMP",
+    "CELL_STAMP_OCTETS",
     "PROTOCOL_UDP",
     "STAMP",
     "STAMP_OCTETS",
@@ -37,6 +39,9 @@ STAMP: Final = Struct(">QQQ")
 """What the payload of every datagram of ours begins with: its number (from 0), the stream offset of the pattern after
 it, and the time at which the program wrote it (ps)."""
 STAMP_OCTETS: Final = 24
+CELL_STAMP: Final = Struct(">I")
+"""All that fits beside the headers into one cell: the number, modulo 2**32. A datagram of so few octets has no more."""
+CELL_STAMP_OCTETS: Final = 4
 
 _HEADER: Final = Struct(">IIIIIIIIHH")
 """LLC, OUI | OUI, type | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum |
@@ -147,6 +152,9 @@ def datagram_octets(wanted: int, mtu: int) -> int:
             f"a datagram of {octets} octets does not fit the MTU of {mtu}: at most {largest} "
             "(there is no IP fragmentation)"
         )
-    if octets < 2 * STAMP_OCTETS:
-        raise ValueError(f"a datagram has {2 * STAMP_OCTETS} octets and more, not {octets}: it carries a stamp")
+    if octets < 2 * STAMP_OCTETS and octets != CELL_STAMP_OCTETS:
+        raise ValueError(
+            f"a datagram has {2 * STAMP_OCTETS} octets and more, not {octets}: it carries a stamp "
+            f"(or {CELL_STAMP_OCTETS}: one cell, with nothing but its number)"
+        )
     return octets

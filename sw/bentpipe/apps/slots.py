@@ -1,0 +1,134 @@
+"""Single cells in slots: at random, or every so many slots. The sources of queueing theory."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, final
+
+from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
+from bentpipe.apps.draws import Draws
+from bentpipe.apps.settings import REQUIRED, TIMES, Given, Kind, Problem, Setting
+from bentpipe.ip.udp import CELL_STAMP_OCTETS
+from bentpipe_hdl.settings import RATE, SHARE
+
+__all__ = ["APPLICATION", "Slots"]
+
+_BITS_A_CELL_PS: Final = 424 * 10**12
+_HALF_TICK_PS: Final = 88_475
+
+
+@final
+class Slots(BlockSource):
+    """A datagram of one cell in some of the slots of a line, which are numbered from the beginning of time.
+
+    Parameters
+    ----------
+    rate_bps : int
+        Of the line: a slot is a cell's time.
+    load : float
+        The probability that a slot has a cell, whatever others have (geometric gaps); 0: there is a period.
+    period : int
+        Slots from one cell to the next, the first being one of the first ``period`` slots, each as likely.
+    rounds : int
+        After so many periods nothing is sent for one, and there is a new phase; 0: the phase stays. Sources of the same
+        period do so in the same slots.
+    """
+
+    def __init__(
+        self,
+        rate_bps: int,
+        load: float,
+        period: int,
+        rounds: int,
+        draws: Draws,
+        size_octets: int | None = None,
+        duration_ps: int = 0,
+    ) -> None:
+        super().__init__("slots", size_octets, duration_ps, False)
+        if rate_bps < 1:
+            raise ValueError(f"rate_bps must be at least 1, not {rate_bps!r}")
+        if not (0.0 < load <= 1.0 and period == 0 or load == 0.0 and period >= 1):
+            raise ValueError("give a load above 0 and up to 1, or a period of a slot and more")
+        self.rate_bps = rate_bps
+        self.period = period
+        self.rounds = rounds
+        self.draws = draws
+        self.empty = math.log1p(-load) if 0.0 < load < 1.0 else 0.0  # the logarithm of the probability of an empty slot
+        self.slot = 0
+        self.base = 0  # the slot with which the present phase began
+        self.sent = 0  # cells with it
+
+    def _slot_ps(self) -> int:
+        """When the slot begins: in the middle of its first tick, so that no rounding makes another of it."""
+        return -(-self.slot * _BITS_A_CELL_PS // self.rate_bps) + _HALF_TICK_PS
+
+    def _gap(self) -> int:
+        if self.empty == 0.0:
+            return 1
+        return 1 + int(math.log(1.0 - self.draws.share()) / self.empty)
+
+    def begin(self, now_ps: int) -> int:
+        first = -(-now_ps * self.rate_bps // _BITS_A_CELL_PS)
+        if self.period:
+            self.base = -(-first // self.period) * self.period
+            self.slot = self.base + self.draws.uniform(0, self.period - 1)
+            self.sent = 1
+        else:
+            self.slot = first - 1 + self._gap()
+        return self._slot_ps()
+
+    def after(self, due_ps: int) -> int:
+        if not self.period:
+            self.slot += self._gap()
+        elif self.rounds and self.sent == self.rounds:
+            self.base += (self.rounds + 1) * self.period
+            self.slot = self.base + self.draws.uniform(0, self.period - 1)
+            self.sent = 1
+        else:
+            self.slot += self.period
+            self.sent += 1
+        return self._slot_ps()
+
+    def draw(self) -> int:
+        return CELL_STAMP_OCTETS
+
+
+def _check(given: Given) -> Problem:
+    load, period, rounds = (given.values[name] for name in ("load", "period", "rounds"))
+    if given.datagram != CELL_STAMP_OCTETS:
+        return "datagram", f"slots has datagrams of one cell: give datagram = {CELL_STAMP_OCTETS}"
+    if load is None and period is None:
+        return "", "slots needs 'load' or 'period'"
+    if load is not None and period is not None:
+        return "load", "give either 'load' or 'period'"
+    if load == 0:
+        return "load", "with a load of 0 nothing is ever sent"
+    if rounds is not None and period is None:
+        return "rounds", "goes with 'period'"
+    return None
+
+
+def _make(given: Given) -> Slots:
+    v = given.values
+    draws = Draws(given.seed, given.number)
+    return Slots(
+        v["rate"], v["load"] or 0.0, v["period"] or 0, v["rounds"] or 0, draws, given.size, given.duration_ps
+    )
+
+
+APPLICATION: Final = Kind(
+    "slots",
+    "datagrams of one cell in slots of a line: at random, or every so many slots",
+    (
+        Setting("rate", RATE, REQUIRED, "of the line whose cell times are the slots"),
+        Setting("load", SHARE, None, "the probability that a slot has a cell; this or the period"),
+        Setting("period", TIMES, None, "slots from one cell to the next; which slots, is drawn"),
+        Setting(
+            "rounds", TIMES, None, "after so many periods one is left out, and which slots is drawn again; else never"
+        ),
+    ),
+    _make,
+    _check,
+    protocols=("udp",),
+    report=LATE_BLOCKS,
+)
