@@ -99,7 +99,7 @@ class Expected:
 
     def tick(self, clocks, tick, arrival):
         model = self.model
-        waiting = [bool(ring) for ring in model.rings]
+        waiting = [model.scheduler.first(port) is not None for port in range(len(model.port_drops))]
         port = clocks.chosen(tick, waiting)
         vc_joins = None
         if arrival:

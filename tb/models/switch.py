@@ -1,4 +1,4 @@
-"""A shared-buffer cell switch at the level of cells: look-up, per-VC queues, drop policy, round robin.
+"""A shared-buffer cell switch at the level of cells: look-up, per-VC queues, drop policy, schedulers of ports.
 
 It knows no time: :meth:`Switch.arrive` and :meth:`Switch.depart` are called in the order in which things happen.
 Policies after Romanow and Floyd (JSAC, May 1995) and TM 4.0 (af-tm-0056); headers after I.361.
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from models.cell import Header, Interface
 from models.red import RedPort, xorshift64
+from models.scheduling import Member, Scheduler
 
 __all__ = ["Drop", "Frame", "Switch", "Vc"]
 
@@ -63,6 +64,8 @@ class Vc:
     ppd: bool = False
     epd: bool = False
     epd_threshold: int | None = None
+    weight: int = 1
+    priority: int = 0
     frame: Frame = Frame.FIRST
     refused_for: Drop = Drop.EPD
     queue: deque[tuple[Header, object]] = field(default_factory=deque)
@@ -97,6 +100,8 @@ class Switch:
     ----------
     now : int
         The tick, for random early detection.
+    fifo : set of int
+        Ports that send cells in the order in which they came; the others go round their VCs, by weight and priority.
     """
 
     def __init__(
@@ -111,6 +116,7 @@ class Switch:
         nni: frozenset[int] = frozenset(),
         limits: dict[int, int] | None = None,
         red: dict[int, tuple[RedPort, int]] | None = None,
+        fifo: frozenset[int] = frozenset(),
     ) -> None:
         self.vcs = vcs
         self.capacity = capacity
@@ -122,7 +128,7 @@ class Switch:
         self.occupancy = 0
         self.high_water = 0
         self.port_drops = [Counter[Drop]() for _ in range(ports)]
-        self.rings: list[deque[int]] = [deque() for _ in range(ports)]
+        self.scheduler = Scheduler([Member(vc.out_port) for vc in vcs], ports=ports, fifo=fifo)
         self._routes: dict[tuple[int, int, int], int] = {}
         for index, vc in enumerate(vcs):
             key = (vc.in_port, vc.in_vpi, vc.in_vci)
@@ -150,24 +156,29 @@ class Switch:
         if reason is not None:
             vc.drops[reason] += 1
             return False, reason
-        if not vc.queue:
-            self.rings[vc.out_port].append(index)
+        self._member(index)
+        self.scheduler.arrive(index)
         vc.queue.append((header.to(vc.out_vpi, vc.out_vci, self.interface(vc.out_port)), cell))
         vc.accepted += 1
         self.occupancy += 1
         self.high_water = max(self.high_water, self.occupancy)
         return True, None
 
-    def depart(self, port: int) -> tuple[Header, int, object] | None:
-        """The next cell of an output port: header, index of its VC, and what came with it; None if it has none."""
-        ring = self.rings[port]
-        if not ring:
+    def _member(self, index: int) -> None:
+        """What the scheduler knows of a VC is as it is now."""
+        vc, member = self.vcs[index], self.scheduler.members[index]
+        member.port, member.weight, member.priority = vc.out_port, vc.weight, vc.priority
+
+    def depart(self, port: int, priority: int | None = None) -> tuple[Header, int, object] | None:
+        """The next cell of an output port: header, index of its VC, and what came with it; None if it has none. With a
+        ``priority``: that which the port had to offer (``scheduler.level``) before a cell came in the same tick."""
+        for index in range(len(self.vcs)):
+            self._member(index)
+        if self.scheduler.first(port) is None:
             return None
-        index = ring.popleft()
+        index = self.scheduler.depart(port, priority)
         vc = self.vcs[index]
         header, cell = vc.queue.popleft()
-        if vc.queue:
-            self.rings[vc.out_port].append(index)
         vc.sent += 1
         self.occupancy -= 1
         if vc.out_port in self.red and not self._queued(vc.out_port):
@@ -179,10 +190,8 @@ class Switch:
         for vc in self.vcs:
             assert vc.accepted == vc.sent + len(vc.queue)
         assert self.occupancy == sum(len(vc.queue) for vc in self.vcs)
-        for port, ring in enumerate(self.rings):
-            assert all(self.vcs[i].queue for i in ring), f"a VC without cells in the round of port {port}"
-        waiting = [i for i, vc in enumerate(self.vcs) if vc.queue]
-        assert sorted(i for ring in self.rings for i in ring) == waiting
+        assert [len(vc.queue) for vc in self.vcs] == [member.cells for member in self.scheduler.members]
+        self.scheduler.check()
 
     def _no_room(self, vc: Vc, header: Header) -> Drop | None:
         """Why there is no place for the cell."""

@@ -12,10 +12,11 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
-from bentpipe_hdl.settings import CELLS, IN_RUN, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
+from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
 from bentpipe_hdl.ticks import cell_period, round_ticks
 
 __all__ = [
@@ -87,6 +88,10 @@ class SwitchSettings(Settings):
     vc_limit: Annotated[int, CELLS] = Field(
         default=0, description="cells that one VC may have queued; 0: no limit", json_schema_extra=IN_RUN
     )
+    scheduler: Scheduler = Field(
+        default="round-robin",
+        description="what a port sends next: a cell of each VC in turn, as many as its weight, or as cells came (`fifo`)",
+    )
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"
     )
@@ -118,6 +123,7 @@ class PortSettings(Settings):
         default=None, description="packets queued for it from which on it takes no other; no limit unless given"
     )
     red: RedSettings | None = Field(default=None, description="random early detection, on packets")
+    scheduler: Scheduler | None = Field(default=None, description="instead of the switch's")
 
 
 class VcSettings(Settings):
@@ -133,6 +139,12 @@ class VcSettings(Settings):
         default=None,
         description="EPD by the VC's own queue from here on; by the switch's buffer unless given",
         json_schema_extra=IN_RUN,
+    )
+    weight: Annotated[int, COUNT.within(1, MOST_WEIGHT)] = Field(
+        default=1, description="cells that it sends in a turn where ports are `weighted`"
+    )
+    priority: Annotated[int, COUNT.within(0, PRIORITIES - 1)] = Field(
+        default=0, description="at each port VCs of a higher priority go first"
     )
 
 
@@ -248,6 +260,14 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
                 "dropped", 0x50000, f"dropped, a VC: {', '.join(REASONS)}", "ro", count=vcs << REASON_BITS, unit="cells"
             ),
             *(
+                (
+                    Register("tagged", 0xA2000, "queued with CLP newly set, a VC", "ro", count=vcs, unit="cells"),
+                    Register("marked", 0xA3000, "queued with EFCI newly set, a VC", "ro", count=vcs, unit="cells"),
+                )
+                if any(option.changes_cells for option in options_of(options))
+                else ()
+            ),
+            *(
                 register
                 for option in options_of(options)
                 for register in option.registers(vcs=vcs, cells=cells, ports=ports)
@@ -317,6 +337,11 @@ class SwitchDriver(Driver):
                 f"drop_{reason}": csr.dropped[k : count << REASON_BITS : 1 << REASON_BITS]
                 for k, reason in enumerate(REASONS)
             },
+            **(
+                {"tagged": csr.tagged[:count], "marked": csr.marked[:count]}
+                if any(option.changes_cells for option in self.options)
+                else {}
+            ),
             **{name: value for option in self.options for name, value in option.counters(csr, self._setup).items()},
         }
 

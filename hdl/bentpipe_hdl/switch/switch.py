@@ -13,14 +13,16 @@ from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, 
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, switch_registers
-from .counters import Counters
+from .counters import Changes, Counters
 from .egress import Egress
 from .options import options_of
+from .options.scheduling import PRIORITIES
 from .port_clock import COMMIT, PortClock
 from .port_queues import PortQueues
 from .rate_controller import RateController
 from .red import EarlyDetection, RandomEarlyDetection
 from .scheduler import RoundRobin
+from .turns import Turns
 
 __all__ = ["Switch"]
 
@@ -135,7 +137,9 @@ class Switch(wiring.Component):
         buffer = m.submodules.buffer = CellBuffer(
             slot, cells=cells, vcs=vcs, at=DEPARTURE + 2, ports=ports if counts_ports else 0
         )
+        scheduler = m.submodules.scheduler = self._scheduler(slot, has)
         fields = (
+            *([VcField("kept", scheduler.Kept, "arrival")] if "fifo" in has else []),
             VcField("tail", buffer.place_bits, "arrival", starts_as_index=True),
             VcField("accepted", 32, "arrival"),
             VcField("head", buffer.place_bits, "departure", starts_as_index=True),
@@ -152,7 +156,6 @@ class Switch(wiring.Component):
             stages=stages,
             port_queues=counts_ports,
         )
-        scheduler = m.submodules.scheduler = RoundRobin(slot, vcs=vcs, ports=ports, at=DEPARTURE - 2)
         port_clock = m.submodules.port_clock = PortClock(slot, ports=ports, reactive="reactive" in has)
         egress = m.submodules.egress = Egress(slot, width=width, ports=ports, places=cells + vcs)
 
@@ -180,9 +183,10 @@ class Switch(wiring.Component):
             with m.Else():
                 m.d.comb += stray.eq(1)
         empty, length = Signal(), Signal(buffer.count_bits)
+        no_cell = context.a_arrival.tail == context.a_departure.head
         with slot.only(take):
             m.d.comb += [
-                empty.eq(slot.settle(context.a_arrival.tail == context.a_departure.head, "empty_held")),
+                empty.eq(slot.settle(no_cell, "empty_held")),
                 length.eq(context.a_arrival.accepted - context.a_departure.departed),
             ]
         m.d.comb += [
@@ -265,7 +269,7 @@ class Switch(wiring.Component):
             port_clock.delay.eq(processing_delay),
             port_clock.busy.eq(scheduler.busy),
             port_clock.flushes.eq(gone),
-            port_clock.join_port.eq(policy.port),
+            port_clock.join_port.eq(scheduler.joins_at if "fifo" in has else policy.port),
             port_clock.rejoin_port.eq(goes_on_at),
             port_clock.changes.eq(scheduler.changes),
             port_clock.begins.eq(scheduler.begins),
@@ -280,6 +284,37 @@ class Switch(wiring.Component):
         ]
         wiring.connect(m, wiring.flipped(self.i), egress.i)
         wiring.connect(m, wiring.flipped(self.o), egress.o)
+
+        # What schedulers need besides
+        if "fifo" in has:
+            with slot.only(take):
+                m.d.comb += scheduler.empty.eq(no_cell)
+            m.d.comb += [
+                scheduler.fifo.eq(csr.setting("fifo")),
+                scheduler.queued.eq(enqueue),
+                scheduler.cell.eq(context.a_arrival.tail),
+                scheduler.kept.eq(context.a_arrival.kept),
+                context.arrival.kept.eq(scheduler.new_kept),
+            ]
+        if "shares" in has:
+            index, share, written = csr.table("share")
+            m.d.comb += [
+                scheduler.share_vc.eq(index),
+                Value.cast(scheduler.share).eq(share),
+                scheduler.share_en.eq(written),
+            ]
+        if any(option.changes_cells for option in self.options):
+            changes = m.submodules.changes = Changes(slot, vcs=vcs)
+            m.d.comb += [
+                changes.clearing.eq(context.clearing),
+                changes.clear.eq(context.clear),
+                changes.queued.eq(enqueue),
+                changes.vc.eq(vc),
+                changes.tagged.eq(admission.tagged),
+                changes.marked.eq(admission.marked),
+            ]
+            csr.counts("tagged", changes.tagged_vc, changes.tags)
+            csr.counts("marked", changes.marked_vc, changes.marks)
 
         # The ports' queues and rates
         periods = csr.settings("period")
@@ -367,3 +402,14 @@ class Switch(wiring.Component):
             ),
         ]
         return slot.checked(m)
+
+    def _scheduler(self, slot, has):
+        """Whose turn is next at a port."""
+        at, vcs, ports = DEPARTURE - 2, self.vcs, self.ports
+        if not has & {"fifo", "shares"}:
+            return RoundRobin(slot, vcs=vcs, ports=ports, at=at)
+        places = self.cells + vcs if "fifo" in has else 0
+        shares = "shares" in has
+        return Turns(
+            slot, vcs=vcs, ports=ports, at=at, places=places, weighted=shares, priorities=PRIORITIES if shares else 1
+        )

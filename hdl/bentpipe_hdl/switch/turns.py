@@ -48,7 +48,7 @@ class Turns(wiring.Component):
         A bit a port: it is a FIFO port. This and the following only with ``places``.
     queued, empty, cell : In
         A cell of ``join_vc`` is queued now; it had none (``join`` is both); its place in the buffer. Narrow: ``empty`` is
-        there from clock 10 on.
+        there from clock 9 on.
     kept, new_kept : In, Out
         What is kept of that VC (a :class:`~.context.VcField` of the row that is written when a cell is queued).
     joins_at : Out

@@ -20,8 +20,8 @@ REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Dr
 NONE = 0xFFFF
 
 
-def small(width, cells=12, ports=3, vcs=8):
-    return Switch(width=width, vcs=vcs, cells=cells, ports=ports)
+def small(width, cells=12, ports=3, vcs=8, options=0):
+    return Switch(width=width, vcs=vcs, cells=cells, ports=ports, options=options)
 
 
 async def configure(bench, model, periods, delay=1):
@@ -113,6 +113,10 @@ class Judge:
                 for name, value in policy.items():
                     setattr(vc, name, value)
             self.model.now = tick
+            departures = [d for d in self.bench.came_out[self.left :] if d.tick == tick]
+            assert len(departures) <= 1
+            # A cell leaves in the tick after it came at the earliest: it is not among those of which one is chosen now
+            levels = [self.model.scheduler.level(departure.port) for departure in departures]
             if arrival:
                 cell = arrival.cell
                 before = [dict(vc.drops) for vc in self.model.vcs]
@@ -121,11 +125,9 @@ class Judge:
                     for k, reason in enumerate(REASONS):
                         if vc.drops[reason] != before[index].get(reason, 0):
                             self.dropped.append((index, k, vc.accepted))
-            departures = [d for d in self.bench.came_out[self.left :] if d.tick == tick]
-            assert len(departures) <= 1
-            for departure in departures:
+            for departure, level in zip(departures, levels, strict=True):
                 self.left += 1
-                expected = self.model.depart(departure.port)
+                expected = self.model.depart(departure.port, level)
                 assert expected, f"tick {tick}: a cell came out of port {departure.port}, whose queues are empty"
                 header, index, cell = expected
                 interface = self.model.interface(departure.port)

@@ -8,11 +8,12 @@ from typing import Final
 from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
+from bentpipe_hdl.switch.options.scheduling import Fifo, Shares
 from bentpipe_hdl.words import nearest
 
 __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
-OPTIONS: Final[tuple[Option, ...]] = (Reactive(), QueueLimit(), Red())
+OPTIONS: Final[tuple[Option, ...]] = (Reactive(), QueueLimit(), Red(), Fifo(), Shares())
 """All there are; an option's place is its bit in a switch's shape."""
 
 

@@ -38,12 +38,15 @@ class Option:
     name : str
     needs_port_queues : bool
         The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.port_queues`).
+    changes_cells : bool
+        Its stages tag cells or set their EFCI bits: the switch counts these by VC (``tagged``, ``marked``).
     series : dict
         Names of what :meth:`sample` gives, and what each is.
     """
 
     name: ClassVar[str]
     needs_port_queues: ClassVar[bool] = False
+    changes_cells: ClassVar[bool] = False
     series: ClassVar[dict[str, str]] = {}
 
     def wanted(self, setup: Setup) -> bool:
