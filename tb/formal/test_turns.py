@@ -1,9 +1,9 @@
-"""Turns at the ports, with their ports as the border: what any scheduler promises, of FIFO, weights and priorities. On the
-wide datapath, in tiny shapes, by induction with one step.
+"""Turns at the ports, with their ports as the border: what any scheduler promises, of FIFO, weights and priorities. On
+the wide datapath, in tiny shapes, by induction with one step.
 """
 
 import pytest
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
@@ -26,8 +26,8 @@ def _union(masks):
 
 
 def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
-    """Which turns are in a list, and in which, as joining and being served tells. A VC's turn has the number of the VC, a
-    cell's that of its place after those."""
+    """Which turns are in a list, and in which, as joining and being served tells. A VC's turn has the number of the VC,
+    a cell's that of its place after those."""
     time = TimeSignature().create()
     node = Turns(
         Slot(Module(), time, WIDE), vcs=vcs, ports=ports, at=4, places=places, weighted=weighted, priorities=priorities
@@ -41,13 +41,12 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
     there = Array(spec.ghost(1, f"there{t}") for t in range(count))
     where = Array(spec.ghost(list_bits, f"where{t}") for t in range(count))
     whose = Array([*(Const(v, 4) for v in range(vcs)), *(spec.ghost(4, f"whose{t}") for t in range(places))])
-    kept = Array(spec.ghost(node.Kept, f"kept{v}") for v in range(vcs))
-    order = Array(spec.ghost(4, f"order{t}") for t in range(count))  # of a VC's cells
+    kept = Array(spec.ghost(node.Kept, f"kept{v}").as_value() for v in range(vcs))
     come, gone = (Array(spec.ghost(4, f"{name}{v}") for v in range(vcs)) for name in ("come", "gone"))
     shares = [node.shares.read(Const(v, (vcs - 1).bit_length())) for v in range(vcs)] if priorities > 1 else []
 
     def list_of(port, level):
-        return Cat(Value[:level_bits] if (Value := level) is not None else (), port)
+        return Cat(level[:level_bits], port)
 
     def priority(vc):
         return Array(share.priority for share in shares)[vc] if shares else Const(0, 2)
@@ -55,7 +54,7 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
     now = probe["elaborate.now"]
     of_vc = spec.value(now < vcs, "of_vc")
     again = spec.value(node.serve & node.rejoin & of_vc, "served_again")
-    held = spec.value(kept[node.join_vc].as_value() if hasattr(kept[node.join_vc], "as_value") else kept[node.join_vc], "held")
+    held = spec.value(kept[node.join_vc], "held")
     by_cell = spec.value(
         Mux(node.empty, node.fifo.bit_select(node.join_port, 1), node.kept.by_cell) if places else 0, "by_cell"
     )
@@ -74,12 +73,12 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
         with m.If(again):
             m.d.sync += where[now].eq(list_of(node.rejoin_port, priority(node.vc)))
     with m.If(joins):
-        m.d.sync += [there[joining].eq(1), where[joining].eq(join_list), order[joining].eq(come[node.join_vc])]
+        m.d.sync += [there[joining].eq(1), where[joining].eq(join_list)]
         for t in range(places):
             with m.If(joining == vcs + t):
                 m.d.sync += whose[vcs + t].eq(node.join_vc)
     with m.If(node.queued):
-        m.d.sync += [kept[node.join_vc].eq(node.new_kept), come[node.join_vc].eq(come[node.join_vc] + 1)]
+        m.d.sync += [kept[node.join_vc].eq(node.new_kept.as_value()), come[node.join_vc].eq(come[node.join_vc] + 1)]
 
     queued = Array(spec.value((come[v] - gone[v])[:4], f"queued{v}") for v in range(vcs))
     spec.condition(
@@ -92,11 +91,8 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
         ~node.queued | (node.kept.as_value() == held),
         ~node.queued | (_total(queued) < (places or 14)),
         # of the place of a VC's next cell: no cell is there
-        *(
-            ~node.queued | (node.cell != t) | ~there[vcs + t]
-            for t in range(places)
-        ),
-        node.cell < max(places, 2) if not places else node.cell < places,
+        *(~node.queued | (node.cell != t) | ~there[vcs + t] for t in range(places)),
+        node.cell < max(places, 2),
         ~node.rejoin | node.serve,
         ~node.serve | (node.rejoin == ((queued[node.vc] + (node.queued & (node.join_vc == node.vc)))[:4] > 1)),
         *(port < ports for port in (node.port, node.join_port, node.rejoin_port)),
@@ -133,7 +129,7 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
         cells = [there[vcs + t] & (whose[vcs + t] == v) for t in range(places)]
         mine = spec.value(_total(cells), f"cells_of{v}")
         if places:
-            own = kept[v].by_cell
+            own = kept[v][0]  # by_cell
             owned += [
                 mine == Mux(own, queued[v], 0),
                 there[v] == (~own & (queued[v] != 0)),
@@ -157,9 +153,7 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
     begins = []
     for p in range(ports):
         back = again & (node.rejoin_port == p)
-        stays = [
-            there[t] & ((where[t] >> level_bits) == p) & ~(node.serve & (now == t) & ~back) for t in range(count)
-        ]
+        stays = [there[t] & ((where[t] >> level_bits) == p) & ~(node.serve & (now == t) & ~back) for t in range(count)]
         comes = (joins & ((join_list >> level_bits) == p)) | (back & (node.port != p))
         begins.append(node.begins[p] == (comes & ~Cat(stays).any()))
     spec.condition("begins", *begins)

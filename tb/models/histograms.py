@@ -10,8 +10,8 @@ BINS = 64
 
 
 def bin_of(value: int, *, width: int, logarithmic: bool) -> int:
-    """The bin, 0 to 63, in which a value falls. Up to four widths bins are one width wide; logarithmic ones have then the
-    lower bounds 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 … widths."""
+    """The bin, 0 to 63, in which a value falls. Up to four widths bins are one width wide; logarithmic ones have then
+    the lower bounds 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 … widths."""
     units = value // width
     if logarithmic and units >= 4:
         octave = int(math.log2(units) + 1e-12)

@@ -1,8 +1,8 @@
 """In which order a port's cells leave: FIFO, round robin by weights, strict priority.
 
 Round robin by weights is deficit round robin (Shreedhar and Varghese, IEEE/ACM ToN, June 1996) with a quantum of whole
-cells, all of which are of one size: what is left of a quantum when the queue becomes empty is lost, and otherwise nothing
-is ever left. Strict priority is the head of the line's (Kleinrock, vol. 2, 3.2).
+cells, all of which are of one size: what is left of a quantum when the queue becomes empty is lost, and otherwise
+nothing is ever left. Strict priority is the head of the line's (Kleinrock, vol. 2, 3.2).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["Member", "Scheduler"]
 class Member:
     """A VC of the scheduler: its port, its weight in cells, its priority (more is served first).
 
-    ``single`` says that its cells take turns each for itself (FIFO). That is settled when its queue begins, and so is then
-    the list that they are in, ``place``: port and priority.
+    ``single`` says that its cells take turns each for itself (FIFO). That is settled when its queue begins, and so is
+    then the list that they are in, ``place``: port and priority.
     """
 
     port: int
@@ -71,8 +71,8 @@ class Scheduler:
         return None if priority is None else self.turns[port][priority][0].vc
 
     def depart(self, port: int, priority: int | None = None) -> int:
-        """The port serves a VC: which. With a ``priority``: that of the time when the VC was chosen (:meth:`level`), if a
-        cell came since."""
+        """The port serves a VC: which. With a ``priority``: that of the time when the VC was chosen (:meth:`level`), if
+        a cell came since."""
         if priority is None:
             priority = self.level(port)
         assert priority is not None

@@ -95,13 +95,13 @@ class Switch:
         Ports with NNI headers.
     limits, red : dict
         By output port: most frames queued for it; random early detection on them, with the state of its generator.
+    fifo : set of int
+        Ports that send cells in the order in which they came; the others go round their VCs, by weight and priority.
 
     Attributes
     ----------
     now : int
         The tick, for random early detection.
-    fifo : set of int
-        Ports that send cells in the order in which they came; the others go round their VCs, by weight and priority.
     """
 
     def __init__(

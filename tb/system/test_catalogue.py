@@ -65,3 +65,13 @@ def test_the_rate_follows_the_window_up_to_the_line():
         # the ACK waits for a second segment: 192 cells on the line, sent and received in 250 us each
         round_trip = result.flows[0]["rtt_min_ps"] / PS + 192 * 424 / 149.76e6 + 2 * 250e-6
         assert rate == pytest.approx(min(segments * 9140 * 8 / round_trip, 134.513e6), rel=0.03)
+
+
+def test_a_saturated_port_goes_by_weights():
+    """Each flow gets its share to within the frame that it may have begun."""
+    result = run_experiment(load("theory-weighted", ("experiment.duration=100 ms",)))
+    frame = 9152
+    for row in result.summary["published"]:
+        flow = next(f for f in result.flows if row["metric"] == f"{f['name']}.goodput")
+        octets = row["predicted"] * 1e6 / 8 * 0.1
+        assert abs(flow["octets_delivered"] - octets) < 3 * frame, row["quantity"]

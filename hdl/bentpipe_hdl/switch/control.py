@@ -90,7 +90,7 @@ class SwitchSettings(Settings):
     )
     scheduler: Scheduler = Field(
         default="round-robin",
-        description="what a port sends next: a cell of each VC in turn, as many as its weight, or as cells came (`fifo`)",
+        description="what a port sends next: a cell of each VC in turn, as many as its weight, or in order of arrival",
     )
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"

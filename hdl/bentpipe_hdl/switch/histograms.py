@@ -18,12 +18,12 @@ READ, WRITE = 4, 7
 
 
 class Histograms(wiring.Component):
-    """Counts what the cells of a switch find and how long they stay: the queue of its VC and that of its port when a cell
-    of a known VC comes, whether it is then queued or dropped and itself not counted; and the ticks from a cell's coming to
-    its going, when it goes.
+    """Counts what the cells of a switch find and how long they stay: the queue of its VC and that of its port when a
+    cell of a known VC comes, whether it is then queued or dropped and itself not counted; and the ticks from a cell's
+    coming to its going, when it goes.
 
-    A value without its lowest ``shift`` bits is the number of the bin. Or, ``logarithmic``, the bins below 4 are so, and
-    from there on each doubling has four bins of equal width. The last bin has all that is beyond.
+    A value without its lowest ``shift`` bits is the number of the bin. Or, ``logarithmic``, the bins below 4 are so,
+    and from there on each doubling has four bins of equal width. The last bin has all that is beyond.
 
     Members
     -------

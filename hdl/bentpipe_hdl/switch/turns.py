@@ -15,15 +15,16 @@ Share = data.StructLayout({"weight": WEIGHT_BITS, "priority": (PRIORITIES - 1).b
 
 
 class Turns(wiring.Component):
-    """A list of turns for each port and priority. The first turn of the highest priority that has any is the port's next.
+    """A list of turns for each port and priority. The first turn of the highest priority that has any is the port's
+    next.
 
-    A VC has one turn while it has cells, and after ``weight`` of them goes behind the others of its list (weighted round
-    robin; as cells are all of one size, deficit round robin with a quantum of so many cells is the same). At a FIFO port
-    each of its cells has a turn of its own, in the order in which they were queued; that begins and ends with the VC's
-    queue, which stays in one list meanwhile.
+    A VC has one turn while it has cells, and after ``weight`` of them goes behind the others of its list (weighted
+    round robin; as cells are all of one size, deficit round robin with a quantum of so many cells is the same). At a
+    FIFO port each of its cells has a turn of its own, in the order in which they were queued; that begins and ends with
+    the VC's queue, which stays in one list meanwhile.
 
-    What joins goes before a VC that joins again in the same tick. A new weight holds at once, a new port or priority from
-    the VC's next turn on; where its cells have turns of their own, from when it has none queued.
+    What joins goes before a VC that joins again in the same tick. A new weight holds at once, a new port or priority
+    from the VC's next turn on; where its cells have turns of their own, from when it has none queued.
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ class Turns(wiring.Component):
     fifo : In
         A bit a port: it is a FIFO port. This and the following only with ``places``.
     queued, empty, cell : In
-        A cell of ``join_vc`` is queued now; it had none (``join`` is both); its place in the buffer. Narrow: ``empty`` is
-        there from clock 9 on.
+        A cell of ``join_vc`` is queued now; it had none (``join`` is both); its place in the buffer. Narrow: ``empty``
+        is there from clock 9 on.
     kept, new_kept : In, Out
         What is kept of that VC (a :class:`~.context.VcField` of the row that is written when a cell is queued).
     joins_at : Out
@@ -166,7 +167,8 @@ class Turns(wiring.Component):
         join_to = slot.settle(list_of(self.joins_at, to_level), "join_to")
         again_to = slot.settle(list_of(self.rejoin_port, again_level), "again_to")
 
-        # A VC that has sent less than its weight keeps its turn; else the turn is over, and if it has cells it gets another
+        # A VC that has sent less than its weight keeps its turn; else the turn is over, and if it has cells it gets
+        # another
         again, keeps, over, moves = Signal(), Signal(), Signal(), Signal()
         alone = slot.settle(now == last[here], "alone")
         with m.If(self.serve):

@@ -47,7 +47,7 @@ class Slots(BlockSource):
         super().__init__("slots", size_octets, duration_ps, False)
         if rate_bps < 1:
             raise ValueError(f"rate_bps must be at least 1, not {rate_bps!r}")
-        if not (0.0 < load <= 1.0 and period == 0 or load == 0.0 and period >= 1):
+        if not 0.0 <= load <= 1.0 or (load == 0.0) == (period == 0) or period < 0:
             raise ValueError("give a load above 0 and up to 1, or a period of a slot and more")
         self.rate_bps = rate_bps
         self.period = period
@@ -111,9 +111,7 @@ def _check(given: Given) -> Problem:
 def _make(given: Given) -> Slots:
     v = given.values
     draws = Draws(given.seed, given.number)
-    return Slots(
-        v["rate"], v["load"] or 0.0, v["period"] or 0, v["rounds"] or 0, draws, given.size, given.duration_ps
-    )
+    return Slots(v["rate"], v["load"] or 0.0, v["period"] or 0, v["rounds"] or 0, draws, given.size, given.duration_ps)
 
 
 APPLICATION: Final = Kind(

@@ -87,8 +87,8 @@ class UdpSocket(Socket):
     """The sending side of a port. A write is one ``sendto`` after another, each of which costs the processor its time;
     it is complete when the last is done.
 
-    A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp. One
-    of a single cell has a stamp without times: when it was written is kept in ``times`` until it comes.
+    A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp.
+    One of a single cell has a stamp without times: when it was written is kept in ``times`` until it comes.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ class Host(Machine):
                 self.pdu_errors[status] += 1
             return
         head = event.head
-        if len(head) < _HEADER_OCTETS:
-            self._bad_header(event)
+        if len(head) < _HEADER_OCTETS:  # too short for TCP
+            self._datagram(event)
             return
         (llc, snap, first, fragment, protocol, source, destination, ports, seq, ack, control, _, _) = _unpack(head)
         total = first & 0xFFFF

@@ -58,9 +58,8 @@ def test_random_traffic_leaves_in_the_models_order(width, names):
             if not frames[k]:
                 vc = model.vcs[k]
                 frames[k] = segment(Header(vc.in_vpi, vc.in_vci), rng.randbytes(rng.choice([1, 60, 150])))
-            busy = step // 80 % 2 == 0
-            arrival = Arrival(frames[k].pop(0), model.vcs[k].in_port) if rng.random() < (0.95 if busy else 0.5) else None
-            await judge.tick(arrival)
+            comes = rng.random() < (0.95 if step // 80 % 2 == 0 else 0.5)
+            await judge.tick(Arrival(frames[k].pop(0), model.vcs[k].in_port) if comes else None)
         for _ in range(120):
             await judge.tick()
         await judge.finish()
@@ -72,8 +71,8 @@ def test_random_traffic_leaves_in_the_models_order(width, names):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_saturated_port_shares_its_rate_by_weight_below_strict_priority(width):
-    """Three VCs of weights 1, 2 and 4 have 10, 20 and 40 cells when the port begins: ten rounds of 1, 2 and 4. A VC of a
-    higher priority goes first at once, and the turn that it interrupts goes on behind it."""
+    """Three VCs of weights 1, 2 and 4 have 10, 20 and 40 cells when the port begins: ten rounds of 1, 2 and 4. A VC of
+    a higher priority goes first at once, and the turn that it interrupts goes on behind it."""
     model = Model(
         [Vc(0, 0, 32 + k, 1, 0, 64 + k, weight=(1, 2, 4, 1)[k], priority=int(k == 3)) for k in range(4)],
         ports=3, capacity=80,

@@ -75,14 +75,13 @@ class Cells:
             if commits and comes is not None:
                 kept = ctx.get(node.new_kept)
                 self.kept[comes] = {name: kept[name] for name in ("by_cell", "port", "priority")}
-            found = [ctx.get(node.begins) >> p & 1 for p in range(PORTS)] if commits else found if clock else None
-            still = ctx.get(node.still_busy) if commits and ctx.get(node.changes) else None
+            if commits:
+                found = [ctx.get(node.begins) >> p & 1 for p in range(PORTS)]
+                told = found, ctx.get(node.still_busy) if ctx.get(node.changes) else None
             await ctx.tick()
             ctx.set(node.time.tick, 0)
             for name in strobes:
                 ctx.set(getattr(node, name), 0)
-            if commits:
-                told = found, still
         # The model: first the cell that comes, but it isn't yet among those of which one is served
         level = None if serves is None else model.level(serves)
         if comes is not None:

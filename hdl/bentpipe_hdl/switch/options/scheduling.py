@@ -39,7 +39,7 @@ class Fifo(Option):
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del vcs, cells
-        return (Register("fifo", 0xA0000, "a bit a port: its cells leave in the order in which they came", width=ports),)
+        return (Register("fifo", 0xA0000, "a bit a port: cells leave as they came", width=ports),)
 
     def configure(self, csr: Registers, setup: Setup) -> None:
         csr.fifo = sum((scheduler_of(setup, port) == "fifo") << port for port in range(len(setup.ports)))
