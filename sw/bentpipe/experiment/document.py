@@ -149,6 +149,18 @@ class SwitchTable(SwitchSettings):
     ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
 
 
+def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """One table over another, and so the tables in them."""
+    both = {
+        key: _over(below[key], above[key]) for key in below.keys() & above.keys() if _tables(below[key], above[key])
+    }
+    return below | above | both
+
+
+def _tables(*given: Any) -> bool:
+    return all(isinstance(one, dict) for one in given)
+
+
 class LineTable(LinkSettings, PortSettings):
     """A line between two switches, both ways: of its own, and of the ports that send into it."""
 
@@ -180,15 +192,22 @@ class LineTable(LinkSettings, PortSettings):
         description="of a SONET line: its payload is so much slower at the first end, faster at the second",
     )
 
-    back: PortSettings | None = Field(
-        default=None, description="what the port at the second end has instead of these, as `back = { … }`"
+    back: Annotated[PortSettings, WithJsonSchema({"type": "object"})] | None = Field(
+        default=None,
+        description="what is otherwise at the port of the second end; what isn't given is as at the first, key by key",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _back_as_out(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("back"), dict):
+            keys = map(key_of, PortSettings.model_fields)
+            return given | {"back": _over({key: given[key] for key in keys if key in given}, given["back"])}
+        return given
 
     def port(self, end: int) -> PortSettings:
         """What the port at its first end (0) or second one (1) has."""
-        own = self.back if end and self.back is not None else None
-        given = {} if own is None else {name: getattr(own, name) for name in own.model_fields_set}
-        return PortSettings(**(PortSettings.part_of(self) | given))
+        return self.back if end and self.back is not None else PortSettings(**PortSettings.part_of(self))
 
     @property
     def errors(self) -> tuple[float, float]:
@@ -266,6 +285,9 @@ class FlowTable(Settings):
     """A flow: an application that sends from one host to another."""
 
     name: str | None = Field(default=None, description="`flow1` and so on unless given")
+    copies: Annotated[int, COUNT.within(1, 1000)] = Field(
+        default=1, description="so many flows like this one, `NAME-1` and so on"
+    )
     source: str = Field(description="the host that sends")
     sink: str = Field(description="the host that receives")
     path: tuple[str, ...] | None = Field(

@@ -32,7 +32,9 @@ def read_flows(
     reader = _Reader(common, channels)
     for index, table in enumerate(tables):
         with problems.gathered():
-            reader.read(f"flow.{index}", table, f"flow{index + 1}")
+            name = f"flow{index + 1}" if table.name is None else table.name
+            for copy in range(1, table.copies + 1):
+                reader.read(f"flow.{index}", table, f"{name}-{copy}" if table.copies > 1 else name)
     problems.check()
     return reader.flows
 
@@ -45,8 +47,7 @@ class _Reader:
         self._hosts = {h.name: h for h in channels.network.hosts}
         self._users: dict[int, str] = {}
 
-    def read(self, place: str, table: FlowTable, unnamed: str) -> None:
-        name = unnamed if table.name is None else table.name
+    def read(self, place: str, table: FlowTable, name: str) -> None:
         if name in [f.name for f in self.flows]:
             raise Wrong(f"{place}.name", f"there is a flow {name!r} already")
         path = self._path(place, table)

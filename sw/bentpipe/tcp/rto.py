@@ -44,7 +44,7 @@ class RetransmissionTimeout:
 
     __slots__ = ("current", "failures", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt", "standard")
 
-    def __init__(self, ideal: bool, minimum: int, maximum: int, standard: bool = False) -> None:
+    def __init__(self, ideal: bool, minimum: int, maximum: int, standard: bool = False, initial: int = 0) -> None:
         self.ideal = ideal
         self.standard = standard
         self.minimum = minimum
@@ -53,7 +53,8 @@ class RetransmissionTimeout:
         self.shift: int = 0
         self.failures: int = 0
         if ideal:
-            self.rttvar: int = PS_PER_S // 4 if standard else 3 * PS_PER_S // 4
+            usual = PS_PER_S if standard else 3 * PS_PER_S
+            self.rttvar: int = (initial if initial else usual) // 4
             self.current: int = self._clamp(4 * self.rttvar) if standard else 4 * self.rttvar
         else:
             self.rttvar = 24
@@ -64,7 +65,8 @@ class RetransmissionTimeout:
         """As the settings say."""
         if config.timers == "bsd":
             return RetransmissionTimeout(False, config.rto_min_ticks, _TICKS_MAX)
-        return RetransmissionTimeout(True, config.rto_min_ps, config.rto_max_ps, config.timers == "rfc6298")
+        standard = config.timers == "rfc6298"
+        return RetransmissionTimeout(True, config.rto_min_ps, config.rto_max_ps, standard, config.rto_initial_ps)
 
     def established(self) -> None:
         """The handshake is over: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""

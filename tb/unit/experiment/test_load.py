@@ -23,7 +23,7 @@ def test_the_catalogue_loads(name):
     e = load(name)
     assert e.id == name
     assert e.title and e.description and e.quick_ps
-    assert e.published or not e.figure
+    assert e.published or not e.figure or e.paper == "LRL"  # which has curves without numbers
 
 
 @pytest.mark.parametrize("name", NAMES)

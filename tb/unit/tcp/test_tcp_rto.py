@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.rto import RetransmissionTimeout
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "bsd_rto.json").read_text())
@@ -69,3 +70,10 @@ def test_ideal() -> None:
         rto.sample(100 * 10**9)
     assert 101 * 10**9 <= rto.current <= 101 * 10**9 + 10**8  # srtt and the granularity of 1 ms
     assert rto.back_off() and rto.current >= 202 * 10**9
+
+
+@pytest.mark.parametrize(("timers", "usual"), [("ideal", 3), ("rfc6298", 1)])
+def test_the_first_rto_can_be_set(timers, usual):
+    s = 10**12
+    assert RetransmissionTimeout.of(TcpConfig(timers=timers)).current == usual * s
+    assert RetransmissionTimeout.of(TcpConfig(timers=timers, rto_initial_ps=6 * s)).current == 6 * s
