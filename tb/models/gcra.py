@@ -21,6 +21,10 @@ class VirtualScheduling:
     limit: Time
     tat: Time | None = None
 
+    def admits(self, time: Time) -> bool:
+        """Whether a cell at ``time`` would conform."""
+        return self.tat is None or time >= self.tat - self.limit
+
     def conforms(self, time: Time) -> bool:
         """Whether a cell at ``time`` conforms; a cell that does not leaves the state alone."""
         tat = time if self.tat is None else self.tat
@@ -38,6 +42,10 @@ class LeakyBucket:
     limit: Time
     content: Time = 0
     last: Time | None = None
+
+    def admits(self, time: Time) -> bool:
+        """Whether a cell at ``time`` would conform."""
+        return self.last is None or self.content - (time - self.last) <= self.limit
 
     def conforms(self, time: Time) -> bool:
         """Whether a cell at ``time`` conforms; a cell that does not leaves the state alone."""

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from ..slot import Slot
 from .context import Policy, VcField
 from .control import REASON_BITS, REASONS
+from .frames import FRAME, follow_frame
 
 __all__ = [
     "Admission",
@@ -26,8 +27,8 @@ __all__ = [
 
 FULL, PPD = REASONS.index("full"), REASONS.index("ppd")
 
-FRAME = VcField("frame", data.StructLayout({"inside": 1, "refused": 1, "cut": 1, "why": REASON_BITS}), "state")
-"""Where a VC is in its frame: inside of one, of which all is refused (and why), or the rest is cut."""
+FRAME_FIELD = VcField("frame", data.StructLayout({**FRAME, "why": REASON_BITS}), "state")
+"""Where a VC is in its frame, and why all of it is refused."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ class Admission(wiring.Component):
     @staticmethod
     def fields(stages: Sequence[Stage]) -> tuple[VcField, ...]:
         """What these stages and the frames keep of each VC."""
-        return (FRAME, *(field for stage in stages for field in stage.fields))
+        return (FRAME_FIELD, *(field for stage in stages for field in stage.fields))
 
     def elaborate(self, platform):
         m = Module()
@@ -272,19 +273,12 @@ class Admission(wiring.Component):
             with m.Elif(objects):
                 m.d.comb += [self.drop.eq(1), self.reason.eq(objector)]
 
-            with m.If(user & (~framed | starts)):
-                m.d.comb += [new_frame.inside.eq(~last), new_frame.refused.eq(0), new_frame.cut.eq(0)]
-                with m.If(starts & objects):
-                    m.d.comb += [
-                        new_frame.refused.eq(~last & (policy.ppd | (objector != FULL))),
-                        new_frame.why.eq(Mux(objector == FULL, PPD, objector)),
-                    ]
-            with m.Elif(framed & last):
-                # A frame's last cell goes through if there is room; if not, what follows is still this frame
-                lost = ~frame.refused & objects & policy.ppd
-                m.d.comb += [new_frame.inside.eq(lost), new_frame.refused.eq(0), new_frame.cut.eq(lost)]
-            with m.Elif(framed & ~frame.refused & objects):
-                m.d.comb += new_frame.cut.eq(frame.cut | policy.ppd)
+            follow_frame(
+                m, frame, new_frame, user=user, last=last, framed=framed,
+                refuses=objects & (policy.ppd | (objector != FULL)), cuts=objects & policy.ppd,
+            )  # fmt: skip
+            with m.If(starts & objects):
+                m.d.comb += new_frame.why.eq(Mux(objector == FULL, PPD, objector))
         return m
 
     def _cell(self, user, last, starts, decides):
