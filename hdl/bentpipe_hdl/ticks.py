@@ -13,6 +13,7 @@ __all__ = [
     "TICKS_A_SECOND",
     "TICK_PS",
     "cell_period",
+    "duration",
     "first_tick",
     "ps_to_ticks",
     "round_ticks",
@@ -47,6 +48,11 @@ def ticks_to_ps(tick: int) -> int:
 def round_ticks(ps: int) -> int:
     """A duration as the nearest number of ticks."""
     return ps_to_ticks(ps + 88475)
+
+
+def duration(ps: int) -> int:
+    """A duration in units of 2**-16 ticks, the nearest."""
+    return (ps * _TICKS * 65536 + _PS // 2) // _PS
 
 
 def cell_period(rate_bps: float, clock_ppm: float = 0.0) -> int:

@@ -217,8 +217,12 @@ class Network:
         index = next(k for k in itertools.count() if k not in source.sends and k not in sink.receives)
         for nic in (source, sink):
             size_of(nic.name, index + 1)
-        for switch, in_port, out_port in hops:
-            switch.vcs.append(SwitchVc(in_port, vpi, vci, out_port, vpi, vci, given))
+        for switch in given.named_switches():
+            if switch not in [hop.name for hop, _, _ in hops]:
+                raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
+        for k, (switch, in_port, out_port) in enumerate(hops):
+            own = given.of_switch(switch.name, first=k == 0)
+            switch.vcs.append(SwitchVc(in_port, vpi, vci, out_port, vpi, vci, own))
         self._hops.append(self._ledger_hops(path, faces, index, vpi << 16 | vci))
         source.sends[index] = NicSend(vpi, vci, period)
         sink.receives[index] = NicReceive(vpi, vci, max_sdu)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["LeakyBucket", "Pacer", "VirtualScheduling", "back_to_back"]
+__all__ = ["LeakyBucket", "Pacer", "Time", "VirtualScheduling", "back_to_back"]
 
 Time = int | Fraction
 

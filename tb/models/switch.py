@@ -1,6 +1,7 @@
 """A shared-buffer cell switch at the level of cells: look-up, per-VC queues, drop policy, schedulers of ports.
 
-It knows no time: :meth:`Switch.arrive` and :meth:`Switch.depart` are called in the order in which things happen.
+It knows no time, but for its VCs' policers: :meth:`Switch.arrive` and :meth:`Switch.depart` are called in the order in
+which things happen.
 Policies after Romanow and Floyd (JSAC, May 1995) and TM 4.0 (af-tm-0056); headers after I.361.
 """
 
@@ -8,9 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from models.cell import Header, Interface
+from models.policer import Policer
 from models.red import RedPort, xorshift64
 from models.scheduling import Member, Scheduler
 
@@ -29,6 +31,7 @@ class Drop(enum.Enum):
     RESERVE = "reserve"
     LIMIT = "limit"
     RED = "red"
+    UPC = "upc"
 
 
 class Frame(enum.Enum):
@@ -51,7 +54,7 @@ class Vc:
     """A VC through the switch: where it comes in and goes out, and what of the buffer it may take.
 
     ``limit`` is the most cells it may have queued. ``epd_threshold`` is its own one; None uses the switch's
-    threshold on the shared buffer.
+    threshold on the shared buffer. Its cells pass the ``policer``, if there is one, before the buffer sees them.
     """
 
     in_port: int
@@ -66,6 +69,7 @@ class Vc:
     epd_threshold: int | None = None
     weight: int = 1
     priority: int = 0
+    policer: Policer | None = None
     frame: Frame = Frame.FIRST
     refused_for: Drop = Drop.EPD
     queue: deque[tuple[Header, object]] = field(default_factory=deque)
@@ -101,7 +105,7 @@ class Switch:
     Attributes
     ----------
     now : int
-        The tick, for random early detection.
+        The tick, for random early detection and policers.
     """
 
     def __init__(
@@ -152,6 +156,12 @@ class Switch:
             self.port_drops[port][Drop.UNKNOWN] += 1
             return False, Drop.UNKNOWN
         vc = self.vcs[index]
+        if vc.policer:
+            fate, clp = vc.policer.cell(self.now, header.clp, header.user, header.last)
+            if fate == "discarded":
+                vc.drops[Drop.UPC] += 1
+                return False, Drop.UPC
+            header = replace(header, clp=clp)
         reason = self._policy(vc, header)
         if reason is not None:
             vc.drops[reason] += 1

@@ -14,6 +14,7 @@ from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
+from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
 from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
@@ -42,6 +43,7 @@ REASON_TITLES = {
     "reserve": "reserve",
     "limit": "limit",
     "red": "RED",
+    "upc": "UPC",
 }
 """Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
 
@@ -146,6 +148,17 @@ class VcSettings(Settings):
     priority: Annotated[int, COUNT.within(0, PRIORITIES - 1)] = Field(
         default=0, description="at each port VCs of a higher priority go first"
     )
+    police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
+
+    def named_switches(self) -> list[str]:
+        """The switches that settings name, which the VC's path has to pass."""
+        return [each.at for each in (self.police,) if each is not None and each.at is not None]
+
+    def of_switch(self, name: str, *, first: bool) -> VcSettings:
+        """What of it is a switch's with this name, the first or another one of the VC's path."""
+        police = self.police
+        here = police is None or (first if police.at is None else police.at == name)
+        return self if here else self.model_copy(update={"police": None})
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The shared-buffer switch: its parts, and what passes between them in a tick."""
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,11 +12,12 @@ from ..slot import Slot
 from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve, QueueLimit
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
-from .control import REASON_BITS, switch_registers
+from .control import REASON_BITS, REASONS, switch_registers
 from .counters import Changes, Counters
 from .egress import Egress
 from .options import options_of
 from .options.scheduling import PRIORITIES
+from .policer import POLICED, Policer
 from .port_clock import COMMIT, PortClock
 from .port_queues import PortQueues
 from .rate_controller import RateController
@@ -145,6 +146,7 @@ class Switch(wiring.Component):
             VcField("head", buffer.place_bits, "departure", starts_as_index=True),
             VcField("departed", 32, "departure"),
             *Admission.fields(stages),
+            *((POLICED,) if "police" in has else ()),
         )
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
         context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=counters.clears, fields=fields)
@@ -172,7 +174,34 @@ class Switch(wiring.Component):
                 vc.eq(slot.settle(found_vc, "found_vc")),
                 known.eq(found & ~arrival.hec_error & policy.enabled),
             ]
-        drop = slot.settle(admission.drop, "drop_held")
+        arrives, clp, comes = take, header.clp, seen  # as the buffer sees it
+        drop, reason, state = slot.settle(admission.drop, "drop_held"), admission.reason, admission.new_state
+        if "police" in has:
+            policer = m.submodules.policer = Policer(slot, vcs=vcs)
+            index, contract, written = csr.table("police_rate")
+            m.d.comb += [
+                policer.index.eq(index),
+                policer.contract.as_value().eq(Cat(contract, csr.setting("police_limit"))),
+                policer.contract_en.eq(written),
+                policer.now.eq(self.time.now),
+                policer.arrives.eq(take),
+                policer.vc.eq(vc),
+                policer.clp.eq(header.clp),
+                policer.user.eq(~header.pti[2]),
+                policer.last.eq(header.pti[0]),
+                policer.state.eq(context.a_state.policed),
+                policer.seen.eq(seen),
+                policer.clearing.eq(context.clearing),
+                policer.clear.eq(context.clear),
+            ]
+            csr.counts("upc_tagged", policer.tagged_index, policer.tagged)
+            discarded = slot.settle(policer.discard, "discard_held")
+            arrives, clp, comes, drop = take & ~policer.discard, policer.new_clp, seen & ~discarded, drop | discarded
+            reason, state = Signal(REASON_BITS), Signal(context.rows["state"])
+            m.d.comb += [reason.eq(admission.reason), state.eq(admission.new_state)]
+            with m.If(policer.discard):
+                m.d.comb += [reason.eq(REASONS.index("upc")), state.eq(context.a_state)]
+            m.d.comb += state.policed.eq(policer.new_state)
         with m.If(take):
             with m.If(known):
                 m.d.comb += seen.eq(1)
@@ -195,11 +224,11 @@ class Switch(wiring.Component):
             context.arrival.tail.eq(buffer.place),
             context.arrival.accepted.eq(context.a_arrival.accepted + 1),
             context.arrival_en.eq(enqueue),
-            context.state.eq(admission.new_state),
+            context.state.eq(state),
             context.state_en.eq(seen),
-            admission.arrives.eq(take),
+            admission.arrives.eq(arrives),
             admission.vc.eq(vc),
-            admission.clp.eq(header.clp),
+            admission.clp.eq(clp),
             admission.pti.eq(header.pti),
             admission.policy.eq(policy),
             admission.length.eq(length),
@@ -211,7 +240,7 @@ class Switch(wiring.Component):
             buffer.pti.eq(admission.new_pti),
             counters.lost.eq(lost),
             counters.vc.eq(vc),
-            counters.reason.eq(admission.reason),
+            counters.reason.eq(reason),
             counters.stray.eq(stray),
             counters.port.eq(arrival.port),
             counters.hec_error.eq(arrival.hec_error),
@@ -220,7 +249,7 @@ class Switch(wiring.Component):
         with m.If(lost):
             m.d.sync += [
                 self.drop_vc.eq(vc),
-                self.drop_reason.eq(admission.reason),
+                self.drop_reason.eq(reason),
                 self.drop_accepted.eq(context.a_arrival.accepted),
             ]
 
@@ -341,7 +370,7 @@ class Switch(wiring.Component):
                 *(one.eq(count) for one, count in zip(red.cells, queues.cells, strict=True)),
                 *(one.eq(count) for one, count in zip(red.frames, queues.frames, strict=True)),
                 red.port.eq(policy.port),
-                red.comes.eq(seen),
+                red.comes.eq(comes),
                 red.enqueue.eq(enqueue),
                 red.dequeue.eq(dequeue),
                 red.out_port.eq(buffer.next_port),

@@ -12,6 +12,7 @@ from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.ticks import MOST_VCS
+from bentpipe_hdl.units import format_rate
 from bentpipe_hdl.words import nearest
 
 __all__ = ["FIRST_VCI", "Channels", "directed_lines", "given_path", "shortest_path"]
@@ -134,6 +135,7 @@ class Channels:
                 host_named(f"{key}.{k}", n, self.network) for k, n in zip(("from", "to"), ends, strict=True)
             )
             path = path_between(key, self.network, source, sink)
+        self._check_contract(key, table, path)
         vc = VcSpec(
             name=table.name,
             path=path,
@@ -158,6 +160,18 @@ class Channels:
                 what = f"VPI/VCI {vc.vpi}/{vc.vci} is used twice from {a} to {b}: by {other.name!r} and {vc.name!r}"
                 raise Wrong(f"{key}.vci", what)
         self.vcs.append(vc)
+
+    def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...]) -> None:
+        """A contract's switch is on the path, and its rates are not above the line that the VC begins on."""
+        line = next(host.rate_bps for host in self.network.hosts if host.name == path[0])
+        for name, contract in (("police", table.police),):
+            if contract is None:
+                continue
+            if contract.at is not None and contract.at not in path[1:-1]:
+                raise Wrong(f"{key}.{name}.at", f"the VC passes {', '.join(path[1:-1])}, and no switch {contract.at!r}")
+            if contract.pcr_bps > line:
+                what = f"{format_rate(contract.pcr_bps)} is more than the {format_rate(line)} of {path[0]}'s line"
+                raise Wrong(f"{key}.{name}.pcr", what)
 
     def add(self, name: str, path: tuple[str, ...], cell_rate_bps: int | None) -> int:
         """A channel with the lowest VCI that no VC has with VPI 0, anywhere: a number names one VC in a trace."""

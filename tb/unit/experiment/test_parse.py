@@ -361,6 +361,10 @@ def vcs(*rows):
     return put("vc", [{"name": f"v{i}", **row} for i, row in enumerate(rows)])
 
 
+def policed(**police):
+    return [{"from": "anna", "to": "bert", "vci": 50, "police": {"pcr": "1 Mb/s", "cdvt": "1 ms"} | police}]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -375,6 +379,13 @@ def vcs(*rows):
         ([{"path": ["anna", "east", "bert"], "vci": 50}], "no line joins 'anna' and 'east'"),
         ([{"path": ["anna", "west"], "vci": 50}], "a path leads from a host over switches to another host"),
         ([{"path": ["anna", "wst", "bert"], "vci": 50}], "there is no node 'wst'; did you mean 'west'?"),
+        (policed(pcr="-1 Mb/s"), "vc.0.police.pcr: impossible rate '-1 Mb/s': it must be more than 0"),
+        (policed(pcr="1 Gb/s"), "vc.0.police.pcr: 1000 Mb/s is more than the 149.76 Mb/s of anna's line"),
+        (policed(scr=0, mbs=5), "vc.0.police.scr: impossible rate 0: it must be more than 0"),
+        (policed(scr="1 Mb/s", mbs=0), "vc.0.police.mbs: 0 is out of range 1..2147483647"),
+        (policed(scr="2 Mb/s", mbs=5), "vc.0.police.scr: 2 Mb/s is above the peak rate of 1 Mb/s"),
+        (policed(mbs=5), "vc.0.police.mbs: a burst goes with a sustained rate: give 'scr', too"),
+        (policed(at="south"), "vc.0.police.at: the VC passes west, east, and no switch 'south'"),
     ],
 )
 def test_wrong_vcs(rows, message):

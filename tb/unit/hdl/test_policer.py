@@ -87,8 +87,8 @@ def test_random_arrivals(width, form):
         for vc in range(VCS):
             packets, buckets = rng.getrandbits(1), []
             for k, (clp0, tag) in enumerate(((vc & 1, vc & 2), (vc & 4, vc & 8))):
-                increment = Fraction(rng.randrange(20 << 16, 90 << 16), 65536)
-                limit = rng.choice([0, Fraction(rng.randrange(400 << 16), 65536), rng.randrange(400)])
+                increment = Fraction(rng.randrange(60 << 16, 400 << 16), 65536)
+                limit = rng.choice([0, Fraction(rng.randrange(600 << 16), 65536), rng.randrange(600)])
                 if vc or k:  # VC 0 has the second bucket alone
                     buckets.append(Bucket(form(increment, limit), clp0=bool(clp0), action="tag" if tag else "discard"))
                     flags = {"clp0": int(bool(clp0)), "tag": int(bool(tag)), "packets": packets}
@@ -110,7 +110,7 @@ def test_random_arrivals(width, form):
 
     police(width, test)
     total = {fate: sum(model.counts[fate] for model in models) for fate in ("passed", "tagged", "discarded")}
-    assert min(total.values()) > 50
+    assert min(total.values()) > 150
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from fractions import Fraction
 from itertools import pairwise
 
 import pytest
@@ -9,14 +10,17 @@ import pytest
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.switch.control import REASON_BITS
+from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
+from models.gcra import VirtualScheduling
+from models.policer import Bucket, Policer
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
 from unit.hdl.bench import WIDTHS, Arrival, run
 
-REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED)
+REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED, Drop.UPC)
 NONE = 0xFFFF
 
 
@@ -149,41 +153,37 @@ def random_vcs(rng):
     return vcs
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_random_traffic(width, seed):
-    """Frames of eight VCs with all policies into a small buffer, OAM cells, unknown VCs and bad HECs between
-    them: the same cells leave in the same order, every drop is told with its place, and every counter agrees."""
-    rng = random.Random(seed)
-    model = Model(
-        random_vcs(rng), ports=3, capacity=rng.choice([9, 12]), user_capacity=(30, 8)[seed], epd_threshold=6,
-        clp_threshold=(8, 6)[seed], nni=frozenset({2}),
-    )  # fmt: skip
+def random_cell(rng, model, frames):
+    """A cell of the model's VCs, of no VC, or with a bad HEC; of user cells the next one of the VC's frame."""
+    draw = rng.random()
+    if draw < 0.04:
+        return Arrival(Cell(Header(9, 99, 1), bytes(48)), rng.randrange(3))
+    k = rng.randrange(8)
+    vc = model.vcs[k]
+    interface = model.interface(vc.in_port)
+    if draw < 0.12:
+        header = Header(vc.in_vpi, vc.in_vci, rng.randrange(4, 8), rng.getrandbits(1), interface=interface)
+        return Arrival(Cell(header, rng.randbytes(48)), vc.in_port)
+    if not frames[k]:
+        header = Header(vc.in_vpi, vc.in_vci, rng.choice([0, 2]), int(rng.random() < 0.2), interface=interface)
+        frames[k] = segment(header, rng.randbytes(rng.choice([1, 40, 41, 100, 300])))
+    return Arrival(frames[k].pop(0), vc.in_port, rng.random() < 0.03)
 
-    def next_cell(frames):
-        draw = rng.random()
-        if draw < 0.04:
-            return Arrival(Cell(Header(9, 99, 1), bytes(48)), rng.randrange(3))
-        k = rng.randrange(8)
-        vc = model.vcs[k]
-        interface = model.interface(vc.in_port)
-        if draw < 0.12:
-            header = Header(vc.in_vpi, vc.in_vci, rng.randrange(4, 8), rng.getrandbits(1), interface=interface)
-            return Arrival(Cell(header, rng.randbytes(48)), vc.in_port)
-        if not frames[k]:
-            header = Header(vc.in_vpi, vc.in_vci, rng.choice([0, 2]), int(rng.random() < 0.2), interface=interface)
-            frames[k] = segment(header, rng.randbytes(rng.choice([1, 40, 41, 100, 300])))
-        return Arrival(frames[k].pop(0), vc.in_port, rng.random() < 0.03)
+
+def random_traffic(width, seed, model, rng, *, options=0, prepare=None):
+    """Random cells into a switch and the model, which agree on all that leaves, drops and counters."""
 
     async def test(bench):
         await configure(bench, model, [2.5, 4, 3.25])
+        if prepare:
+            await prepare(bench)
         judge = Judge(bench, model)
         frames = [[] for _ in range(8)]
         busy = True
         for step in range(600 if width == WIDE else 250):
             if step % 100 == 99:
                 busy = not busy
-            await judge.tick(next_cell(frames) if rng.random() < (0.95 if busy else 0.4) else None)
+            await judge.tick(random_cell(rng, model, frames) if rng.random() < (0.95 if busy else 0.4) else None)
         await judge.finish()
         if bench.wide:  # on the narrow datapath a cell may be on its way out
             await compare_counters(bench, model, judge.high_water)
@@ -194,10 +194,55 @@ def test_random_traffic(width, seed):
         await compare_counters(bench, model, judge.high_water)
         assert judge.told == judge.dropped
 
-    run(small(width), test, seed)
-    seen = sum((vc.drops for vc in model.vcs), start=type(model.vcs[0].drops)())
+    run(small(width, options=options), test, seed)
+    return sum((vc.drops for vc in model.vcs), start=type(model.vcs[0].drops)())
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_random_traffic(width, seed):
+    """Frames of eight VCs with all policies into a small buffer, OAM cells, unknown VCs and bad HECs between
+    them: the same cells leave in the same order, every drop is told with its place, and every counter agrees."""
+    rng = random.Random(seed)
+    model = Model(
+        random_vcs(rng), ports=3, capacity=rng.choice([9, 12]), user_capacity=(30, 8)[seed], epd_threshold=6,
+        clp_threshold=(8, 6)[seed], nni=frozenset({2}),
+    )  # fmt: skip
+    seen = random_traffic(width, seed, model, rng)
     expected = set(REASONS[:5]) - ({Drop.RESERVE} if model.user_capacity > model.capacity else set())
     assert set(seen) >= expected, "the traffic did not provoke every reason"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_random_traffic_of_policed_vcs(width):
+    """The same with contracts for all VCs but one: policing comes before all else, and what it discards neither the
+    buffer nor its frames see; what it tags has CLP=1 for the buffer as well."""
+    rng = random.Random(f"policed {width}")
+    vcs = random_vcs(rng)
+    for k, vc in enumerate(vcs[1:]):
+        sizes = [(Fraction(rng.randrange(5 << 16, 12 << 16), 65536), rng.randrange(60)) for _ in range(1 + k % 2)]
+        buckets = [
+            Bucket(VirtualScheduling(*size), clp0=rng.random() < 0.3, action=rng.choice(["discard", "tag"]))
+            for size in sizes
+        ]
+        vc.policer = Policer(buckets, packets=k % 4 < 2)
+    model = Model(vcs, ports=3, capacity=9, epd_threshold=6, clp_threshold=5, nni=frozenset({2}))
+
+    async def prepare(bench):
+        for index, vc in enumerate(vcs[1:], 1):
+            for k, bucket in enumerate(vc.policer.buckets):
+                await bench.set("police_limit", int(bucket.gcra.limit * 65536))
+                flags = {
+                    "tag": int(bucket.action == "tag"),
+                    "clp0": int(bucket.clp0),
+                    "packets": int(vc.policer.packets),
+                }
+                entry = {"increment": int(bucket.gcra.increment * 65536), "enabled": 1, **flags}
+                await bench.set("police_rate", entry, 2 * index + k)
+
+    seen = random_traffic(width, 1, model, rng, options=options_word(["police"]), prepare=prepare)
+    assert set(seen) >= {Drop.UPC, Drop.CLP}
+    assert sum(vc.policer.counts["tagged"] for vc in vcs[1:]) > 5
 
 
 def through(width, test, *, period=4.0, delay=1, capacity=12):

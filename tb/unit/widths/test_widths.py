@@ -18,6 +18,7 @@ from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.switch.control import REASON_BITS, REASONS, switch_registers
+from bentpipe_hdl.switch.options import options_word
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
 from models.registers import addresses, written
@@ -60,7 +61,8 @@ def times(rng, end):
 # The switch
 
 
-def switch_script(rng, end):
+def switch_script(rng, end, registers=SWITCH, more=lambda csr: None):
+    """``more`` writes settings besides, every now and then."""
     script = Script(end=end + 2000)
     vcs = []
 
@@ -82,13 +84,14 @@ def switch_script(rng, end):
             port, enabled = rng.randrange(PORTS + (rng.random() < 0.05)), rng.random() < 0.95
             csr.vc_policy[k] = word | port << 32 | enabled << 39
             csr.vc_header[k] = rng.getrandbits(28)
+        more(csr)
 
     def interfaces(csr):
         csr.nni = rng.getrandbits(3)
 
-    script.writes[1] = written(SWITCH, start)
+    script.writes[1] = written(registers, start)
     for tick in (2, *sorted(rng.sample(range(3, end), 30))):
-        script.writes[tick] = written(SWITCH, policies, *([interfaces] if tick > 2 else []))
+        script.writes[tick] = written(registers, policies, *([interfaces] if tick > 2 else []))
     frames = [[] for _ in range(VCS)]
     for tick in times(rng, end):
         draw = rng.random()
@@ -106,9 +109,15 @@ def switch_script(rng, end):
             cell = frames[k].pop(0)
             script.cells[tick] = Cell(int(cell.header), cell.payload, port, int(rng.random() < 0.03))
     script.reads = addresses(
-        SWITCH, "occupancy", "high_water", "flushed", "unknown", "hec", "accepted", "departed", "dropped"
+        registers, "occupancy", "high_water", "flushed", "unknown", "hec", "accepted", "departed", "dropped"
     )
     return script
+
+
+def dropped(record, reason):
+    """Cells dropped for it, by VC."""
+    first = SWITCH["dropped"].addr + REASONS.index(reason)
+    return [record.counters[first + (vc << REASON_BITS)] for vc in range(VCS)]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -117,10 +126,34 @@ def test_switch(seed):
     script = switch_script(rng, 9000)
     record = compare(lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS), script, seed)
     assert len(record.came_out) > 500
-    for reason in map(REASONS.index, ("full", "epd", "ppd", "clp", "reserve")):
-        assert sum(record.counters[SWITCH["dropped"].addr + (vc << REASON_BITS) + reason] for vc in range(VCS)) > 10
+    for reason in ("full", "epd", "ppd", "clp", "reserve"):
+        assert sum(dropped(record, reason)) > 10
     assert record.counters[SWITCH["occupancy"].addr] == 0, "the switch is empty in the end"
     assert record.counters[SWITCH["flushed"].addr] > 0, "something was flushed"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_switch_that_polices(seed):
+    rng = random.Random(f"police {seed}")
+    options = options_word(["police"])
+    registers = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS, options=options)
+
+    def contracts(csr):
+        for index in range(2 * VCS):
+            csr.police_limit = rng.choice([0, rng.randrange(200 << 16), rng.randrange(4000 << 16)])
+            flags = {name: rng.getrandbits(1) for name in ("tag", "clp0", "packets")}
+            csr.police_rate[index] = {"increment": rng.randrange(1 << 16, 40 << 16), **flags} | {
+                "enabled": int(rng.random() < 0.8)
+            }
+
+    script = switch_script(rng, 9000, registers, contracts)
+    script.reads += addresses(registers, "upc_tagged")
+    record = compare(
+        lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options), script, seed
+    )
+    assert len(record.came_out) > 500
+    assert sum(dropped(record, "upc")) > 100
+    assert sum(record.counters[addr] for addr in addresses(registers, "upc_tagged")) > 50
 
 
 # The NIC

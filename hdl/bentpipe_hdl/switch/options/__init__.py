@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.police import Police
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
 from bentpipe_hdl.switch.options.scheduling import Fifo, Shares
@@ -13,7 +14,7 @@ from bentpipe_hdl.words import nearest
 
 __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
-OPTIONS: Final[tuple[Option, ...]] = (Reactive(), QueueLimit(), Red(), Fifo(), Shares())
+OPTIONS: Final[tuple[Option, ...]] = (Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police())
 """All there are; an option's place is its bit in a switch's shape."""
 
 

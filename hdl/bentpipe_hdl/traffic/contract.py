@@ -1,0 +1,78 @@
+"""Traffic contracts as software sees them: peak and sustained cell rate, burst, tolerance (I.371; TM 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from bentpipe_hdl.settings import COUNT, Rate, Settings, wrong
+from bentpipe_hdl.ticks import cell_period, duration
+from bentpipe_hdl.units import format_rate
+
+__all__ = ["MOST_LIMIT", "BucketSize", "ContractSettings", "bucket_sizes"]
+
+MOST_LIMIT: Final = (1 << 48) - 1
+"""Of a bucket, in units of 2**-16 ticks: 760 s."""
+
+
+@dataclass(frozen=True)
+class BucketSize:
+    """A bucket GCRA(I, L): both in units of 2**-16 ticks."""
+
+    increment: int
+    limit: int
+
+
+def bucket_sizes(
+    pcr_bps: float, scr_bps: float | None = None, mbs: int | None = None, *, cdvt_ps: int = 0, clock_ppm: float = 0.0
+) -> tuple[BucketSize, ...]:
+    """The buckets of a contract: of the peak cell rate, and of the sustained one, if it has one.
+
+    Their increments are 1/PCR and 1/SCR, their limits the tolerance and the burst tolerance (MBS - 1) (1/SCR - 1/PCR)
+    with that : a burst of MBS cells at the peak cell rate conforms.
+
+    Raises
+    ------
+    ValueError
+        There is no such rate, or a limit is 760 s or more.
+    """
+    peak, tolerance = cell_period(pcr_bps, clock_ppm), duration(cdvt_ps)
+    found = [BucketSize(peak, tolerance)]
+    if scr_bps is not None:
+        sustained = cell_period(scr_bps, clock_ppm)
+        found.append(BucketSize(sustained, ((mbs or 1) - 1) * (sustained - peak) + tolerance))
+    if found[-1].limit > MOST_LIMIT:
+        raise ValueError(f"a burst of {mbs} cells at these rates lasts longer than the 760 s that can be told apart")
+    return tuple(found)
+
+
+class ContractSettings(Settings):
+    """What a VC may send: cells at the peak rate, and no more than a burst above the sustained one."""
+
+    pcr_bps: Rate = Field(description="peak cell rate, bits of cells a second")
+    scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`")
+    mbs: Annotated[int, COUNT.within(1, 2**31 - 1).counting("cells")] | None = Field(
+        default=None, description="most cells that may come at the peak rate in a row (maximum burst size)"
+    )
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.scr_bps is None and self.mbs is not None:
+            raise wrong("a burst goes with a sustained rate: give 'scr', too", "mbs")
+        if self.scr_bps is not None:
+            if self.mbs is None:
+                raise wrong("a sustained rate goes with a burst: give 'mbs', too", "scr")
+            if self.scr_bps > self.pcr_bps:
+                what = f"{format_rate(self.scr_bps)} is above the peak rate of {format_rate(self.pcr_bps)}"
+                raise wrong(what, "scr")
+        try:
+            self.buckets()
+        except ValueError as error:
+            raise wrong(str(error), "pcr" if self.scr_bps is None else "scr") from None
+        return self
+
+    def buckets(self) -> tuple[BucketSize, ...]:
+        """As the hardware has them."""
+        return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs)
