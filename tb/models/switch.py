@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from models.cell import Header, Interface
 from models.policer import Policer
@@ -32,6 +33,7 @@ class Drop(enum.Enum):
     LIMIT = "limit"
     RED = "red"
     UPC = "upc"
+    FAIR = "fair"
 
 
 class Frame(enum.Enum):
@@ -55,6 +57,8 @@ class Vc:
 
     ``limit`` is the most cells it may have queued. ``epd_threshold`` is its own one; None uses the switch's
     threshold on the shared buffer. Its cells pass the ``policer``, if there is one, before the buffer sees them.
+    ``fair`` is "selective" (drop) or "fba" (fair buffer allocation), instead of EPD. ``minimum`` are the cells that it
+    may always have, ``efci_threshold`` marks by its own queue.
     """
 
     in_port: int
@@ -70,9 +74,14 @@ class Vc:
     weight: int = 1
     priority: int = 0
     policer: Policer | None = None
+    fair: str = ""
+    minimum: int = 0
+    efci_threshold: int | None = None
     frame: Frame = Frame.FIRST
     refused_for: Drop = Drop.EPD
-    queue: deque[tuple[Header, object]] = field(default_factory=deque)
+    queue: deque[tuple[Header, object, bool]] = field(default_factory=deque)
+    """Header, what came with the cell, whether its place is one of the VC's own."""
+    marked: int = 0
     accepted: int = 0
     sent: int = 0
     drops: Counter[Drop] = field(default_factory=Counter)
@@ -97,6 +106,12 @@ class Switch:
         begins so, as a whole.
     nni : set of int
         Ports with NNI headers.
+    share : Fraction
+        Z of selective drop and fair buffer allocation.
+    port_epd, efci_ports : dict
+        By output port: cells queued for it from which on EPD refuses frames, and from which on cells are marked.
+    efci_threshold : int, optional
+        Cells in the buffer from which on they are.
     limits, red : dict
         By output port: most frames queued for it; random early detection on them, with the state of its generator.
     fifo : set of int
@@ -118,6 +133,10 @@ class Switch:
         epd_threshold: int = 1 << 30,
         clp_threshold: int = 1 << 30,
         nni: frozenset[int] = frozenset(),
+        share: Fraction = Fraction(4, 5),
+        port_epd: dict[int, int] | None = None,
+        efci_threshold: int | None = None,
+        efci_ports: dict[int, int] | None = None,
         limits: dict[int, int] | None = None,
         red: dict[int, tuple[RedPort, int]] | None = None,
         fifo: frozenset[int] = frozenset(),
@@ -128,6 +147,8 @@ class Switch:
         self.epd_threshold = epd_threshold
         self.clp_threshold = clp_threshold
         self.nni = nni
+        self.share, self.port_epd = share, port_epd or {}
+        self.efci_threshold, self.efci_ports = efci_threshold, efci_ports or {}
         self.limits, self.red, self.now = limits or {}, red or {}, 0
         self.occupancy = 0
         self.high_water = 0
@@ -168,7 +189,11 @@ class Switch:
             return False, reason
         self._member(index)
         self.scheduler.arrive(index)
-        vc.queue.append((header.to(vc.out_vpi, vc.out_vci, self.interface(vc.out_port)), cell))
+        if self._congested(vc) and header.user:
+            vc.marked += not header.pti & 2
+            header = replace(header, pti=header.pti | 2)
+        own = self._own(vc) < vc.minimum
+        vc.queue.append((header.to(vc.out_vpi, vc.out_vci, self.interface(vc.out_port)), cell, own))
         vc.accepted += 1
         self.occupancy += 1
         self.high_water = max(self.high_water, self.occupancy)
@@ -188,7 +213,7 @@ class Switch:
             return None
         index = self.scheduler.depart(port, priority)
         vc = self.vcs[index]
-        header, cell = vc.queue.popleft()
+        header, cell, _ = vc.queue.popleft()
         vc.sent += 1
         self.occupancy -= 1
         if vc.out_port in self.red and not self._queued(vc.out_port):
@@ -203,25 +228,59 @@ class Switch:
         assert [len(vc.queue) for vc in self.vcs] == [member.cells for member in self.scheduler.members]
         self.scheduler.check()
 
+    @staticmethod
+    def _own(vc: Vc) -> int:
+        """Own places of the VC that are taken."""
+        return sum(own for _, _, own in vc.queue)
+
+    def _congested(self, vc: Vc) -> bool:
+        """Cells of the VC are marked."""
+        never = 1 << 30
+        return (
+            self.occupancy >= (never if self.efci_threshold is None else self.efci_threshold)
+            or len(self._queued(vc.out_port)) >= self.efci_ports.get(vc.out_port, never)
+            or len(vc.queue) >= (never if vc.efci_threshold is None else vc.efci_threshold)
+        )
+
     def _no_room(self, vc: Vc, header: Header) -> Drop | None:
         """Why there is no place for the cell."""
         if self.occupancy >= self.capacity or len(vc.queue) >= vc.limit:
             return Drop.FULL
+        if self._own(vc) < vc.minimum:
+            return None
+        shared = self.occupancy - sum(map(self._own, self.vcs))
+        places = (min(self.user_capacity, self.capacity) if header.user else self.capacity) - sum(
+            each.minimum for each in self.vcs
+        )
+        if any(each.minimum for each in self.vcs) and shared >= places:
+            return Drop.FULL
         return Drop.RESERVE if header.user and self.occupancy >= self.user_capacity else None
 
-    def _over_clp(self, header: Header) -> bool:
-        return bool(header.clp) and self.occupancy >= self.clp_threshold
+    def _over_clp(self, vc: Vc, header: Header) -> bool:
+        return bool(header.clp) and self.occupancy >= self.clp_threshold and self._own(vc) >= vc.minimum
+
+    def _over_share(self, vc: Vc) -> bool:
+        """With the buffer above its threshold the VC has more than its share of it."""
+        queued, threshold = self.occupancy, self.epd_threshold
+        active = sum(bool(each.queue) for each in self.vcs)
+        if not vc.fair or queued < threshold or not queued:
+            return False
+        part = Fraction(len(vc.queue) * active, queued)
+        if vc.fair == "selective":
+            return part > self.share
+        return queued > threshold and part > self.share * (1 + Fraction(self.capacity - queued, queued - threshold))
 
     def _over_epd(self, vc: Vc) -> bool:
         if not vc.epd:
             return False
         if vc.epd_threshold is None:
-            return self.occupancy >= self.epd_threshold
+            port = len(self._queued(vc.out_port)) >= self.port_epd.get(vc.out_port, 1 << 30)
+            return self._own(vc) >= vc.minimum and (port or self.occupancy >= self.epd_threshold)
         return len(vc.queue) >= vc.epd_threshold
 
     def _queued(self, port: int) -> list[Header]:
         """The headers of the cells queued for a port."""
-        return [header for vc in self.vcs if vc.out_port == port for header, _ in vc.queue]
+        return [header for vc in self.vcs if vc.out_port == port for header, _, _ in vc.queue]
 
     def _port_refuses(self, port: int) -> Drop | None:
         """Why the port's queue takes no other frame."""
@@ -239,12 +298,12 @@ class Switch:
 
     def _policy(self, vc: Vc, header: Header) -> Drop | None:
         """The reason to drop a cell of a known VC, or None; frame state moves on."""
-        if not header.user or not (vc.ppd or vc.epd):
+        if not header.user or not (vc.ppd or vc.epd or vc.fair):
             # OAM and RM cells touch no frame state. Without PPD and EPD no cell's fate depends on its frame, but
             # where frames begin is known, so that either can be switched on in the middle of one.
             if header.user:
                 vc.frame = Frame.FIRST if header.last else Frame.PASSING
-            return self._no_room(vc, header) or (Drop.CLP if self._over_clp(header) else None)
+            return self._no_room(vc, header) or (Drop.CLP if self._over_clp(vc, header) else None)
         if vc.frame is Frame.FIRST:
             return self._first(vc, header)
         if vc.frame is Frame.PASSING:
@@ -253,7 +312,7 @@ class Switch:
                 if header.last:
                     vc.frame = Frame.FIRST
                 return None
-            if vc.ppd:
+            if vc.ppd or vc.fair:
                 vc.frame = Frame.CORPSE if header.last else Frame.CUT
             elif header.last:
                 vc.frame = Frame.FIRST
@@ -272,17 +331,20 @@ class Switch:
     def _first(self, vc: Vc, header: Header) -> Drop | None:
         """The first cell of a frame decides on the whole frame; the port's queue and early packet discard are asked
         first."""
-        if why := self._port_refuses(vc.out_port):
+        spared = self._own(vc) < vc.minimum
+        if (why := self._port_refuses(vc.out_port)) and not spared:
             reason, rest = why, why
         elif self._over_epd(vc):
             reason, rest = Drop.EPD, Drop.EPD
+        elif self._over_share(vc) and not spared:
+            reason, rest = Drop.FAIR, Drop.FAIR
         elif why := self._no_room(vc, header):
             reason, rest = why, Drop.PPD if why is Drop.FULL else why
-        elif self._over_clp(header):
+        elif self._over_clp(vc, header):
             reason, rest = Drop.CLP, Drop.CLP
         else:
             reason, rest = None, Drop.PPD
-        if reason is Drop.FULL and not vc.ppd:
+        if reason is Drop.FULL and not (vc.ppd or vc.fair):
             # EPD alone: a full buffer costs this cell only.
             vc.frame = Frame.FIRST if header.last else Frame.PASSING
         elif header.last:

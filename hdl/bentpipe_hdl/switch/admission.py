@@ -21,6 +21,7 @@ __all__ = [
     "FullBuffer",
     "Judgement",
     "OamReserve",
+    "PortEpd",
     "QueueLimit",
     "Stage",
 ]
@@ -55,6 +56,8 @@ class Arriving:
     port_cells, port_frames : Value | None
         Cells queued for the VC's port, before it, and last cells of frames among them; None: the switch doesn't count
         them.
+    guaranteed : Value | None
+        The cell is within its VC's minimum; None: there are no minima.
     """
 
     vc: Value
@@ -71,6 +74,7 @@ class Arriving:
     new_state: Any
     port_cells: Value | None = None
     port_frames: Value | None = None
+    guaranteed: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -92,10 +96,16 @@ class Stage:
         Why it drops, of :data:`~.control.REASONS`.
     fields : tuple of VcField
         What it keeps for each VC, written as "state".
+    spares : bool
+        It doesn't drop what is within the VC's minimum.
     """
 
     reason: str
     fields: tuple[VcField, ...] = ()
+    spares: bool = True
+
+    def prepare(self, slot: Slot) -> None:
+        """Build what doesn't wait for cells: tables that software writes."""
 
     def judge(self, m: Module, slot: Slot, cell: Arriving) -> Judgement:
         """Build the stage. What it looks up besides, it reads from stores of its own: ``slot.store(…).read(cell.vc,
@@ -107,6 +117,7 @@ class EarlyPacketDiscard(Stage):
     """Refuses a frame when the queue is at its threshold or above; the queue is the VC's or the whole buffer."""
 
     reason = "epd"
+    spares = False  # of the VC's own queue
 
     def __init__(self, threshold: Value):
         self._threshold = threshold
@@ -119,21 +130,40 @@ class EarlyPacketDiscard(Stage):
             limit.eq(Mux(policy.epd_own, policy.epd_threshold, self._threshold)),
             above.eq(slot.settle(queue >= limit, "epd_held")),
         ]
-        return Judgement(cell.starts & policy.epd & above)
+        drop = cell.starts & policy.epd & above
+        return Judgement(drop if cell.guaranteed is None else drop & (policy.epd_own | ~cell.guaranteed))
+
+
+class PortEpd(Stage):
+    """Refuses a frame when its port's queue is at a threshold or above, of VCs whose EPD doesn't go by their own."""
+
+    reason = "epd"
+
+    def __init__(self, thresholds: Sequence[Value]):
+        self._thresholds = thresholds
+
+    def judge(self, m, slot, cell):
+        threshold = Signal(16, name="port_epd_threshold")
+        m.d.comb += threshold.eq(slot.settle(Array(self._thresholds)[cell.policy.port], "its_port_epd_threshold"))
+        above = (threshold != 0) & (cell.port_cells >= threshold)
+        return Judgement(cell.starts & cell.policy.epd & ~cell.policy.epd_own & above)
 
 
 class FullBuffer(Stage):
-    """Drops what has no place in the buffer, or in its VC's share of it."""
+    """Drops what has no place in the buffer, or in its VC's share of it; with ``minima``: or neither an own nor a
+    shared one."""
 
     reason = "full"
+    spares = False
 
-    def __init__(self, capacity: Value):
-        self._capacity = capacity
+    def __init__(self, capacity: Value, minima: Any = None):
+        self._capacity, self._minima = capacity, minima
 
     def judge(self, m, slot, cell):
-        return Judgement(
-            slot.settle((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
-        )
+        full = slot.settle((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
+        if self._minima is not None:
+            full = full | (~cell.guaranteed & Mux(cell.user, self._minima.user_full, self._minima.full))
+        return Judgement(full)
 
 
 class OamReserve(Stage):
@@ -192,6 +222,8 @@ class Admission(wiring.Component):
         The cell, its VC's policy and state. While ``arrives`` is low, all outputs are 0 on the wide datapath.
     port_cells, port_frames : In
         With ``port_queues``: what is queued for the VC's port.
+    guaranteed : In
+        With ``minima``: the cell is within its VC's minimum.
     drop, reason : Out
     new_state : Out
     new_clp, new_pti : Out
@@ -209,8 +241,9 @@ class Admission(wiring.Component):
         state: data.StructLayout,
         stages: Sequence[Stage],
         port_queues: bool = False,
+        minima: bool = False,
     ):
-        self._slot, self._stages, self._port_queues = slot, tuple(stages), port_queues
+        self._slot, self._stages, self._port_queues, self._minima = slot, tuple(stages), port_queues, minima
         super().__init__(
             {
                 "arrives": In(1),
@@ -229,6 +262,7 @@ class Admission(wiring.Component):
                 "tagged": Out(1),
                 "marked": Out(1),
                 **({"port_cells": In(count_bits), "port_frames": In(count_bits)} if port_queues else {}),
+                **({"guaranteed": In(1)} if minima else {}),
             }
         )
 
@@ -243,6 +277,8 @@ class Admission(wiring.Component):
         policy, frame, new_frame = self.policy, self.state.frame, self.new_state.frame
         user, last, framed, starts = (Signal(name=name) for name in ("user", "last", "framed", "starts"))
         objects, objector = Signal(), Signal(REASON_BITS)
+        for stage in self._stages:
+            stage.prepare(slot)
         with slot.only(self.arrives):
             m.d.comb += [
                 user.eq(~self.pti[2]),
@@ -257,7 +293,8 @@ class Admission(wiring.Component):
             for stage in self._stages:
                 judgement = stage.judge(m, slot, self._cell(user, last, starts, ~framed | starts))
                 if judgement.drop is not None:
-                    drops.append((judgement.drop, REASONS.index(stage.reason)))
+                    drop = judgement.drop & ~self.guaranteed if self._minima and stage.spares else judgement.drop
+                    drops.append((drop, REASONS.index(stage.reason)))
                 if judgement.tag is not None:
                     with m.If(judgement.tag):
                         m.d.comb += [self.new_clp.eq(1), self.tagged.eq(~self.clp)]
@@ -284,5 +321,6 @@ class Admission(wiring.Component):
     def _cell(self, user, last, starts, decides):
         return Arriving(
             self.vc, self.clp, self.pti, user, last, starts, decides, self.policy, self.length, self.occupancy,
-            self.state, self.new_state, *((self.port_cells, self.port_frames) if self._port_queues else ()),
+            self.state, self.new_state, *((self.port_cells, self.port_frames) if self._port_queues else (None, None)),
+            self.guaranteed if self._minima else None,
         )  # fmt: skip

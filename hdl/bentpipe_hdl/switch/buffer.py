@@ -18,7 +18,8 @@ class CellBuffer(wiring.Component):
     have never been used. One cell may come and one leave in a tick: the place of that which leaves is then reserved for
     the VC of that which comes.
 
-    What is kept of a cell beside its payload is its CLP and PTI, and with ``ports`` the port that it is for.
+    What is kept of a cell beside its payload is its CLP and PTI, and with ``ports`` the port that it is for, with
+    ``shares`` whether its place is a shared one.
 
     Members
     -------
@@ -41,6 +42,8 @@ class CellBuffer(wiring.Component):
         ``high_water`` begins anew.
     port : In, next_port : Out
         With ``ports``: kept of the cell that comes, and of that which leaves.
+    shared : In, next_shared : Out
+        With ``shares``, likewise.
 
     Parameters
     ----------
@@ -50,13 +53,14 @@ class CellBuffer(wiring.Component):
         Narrow: the clock in which ``head`` is taken.
     ports : int
         0: the port isn't kept.
+    shares : bool
     """
 
-    def __init__(self, slot: Slot, *, cells: int, vcs: int, at: int, ports: int = 0):
+    def __init__(self, slot: Slot, *, cells: int, vcs: int, at: int, ports: int = 0, shares: bool = False):
         self._slot, self._cells, self._vcs, self._at = slot, cells, vcs, at
         self.place_bits = (cells + vcs - 1).bit_length()
         self.count_bits = (cells + 1).bit_length()
-        self._port = {"port": range(max(ports, 2))} if ports else {}
+        self._more = ({"port": range(max(ports, 2))} if ports else {}) | ({"shared": 1} if shares else {})
         super().__init__(
             {
                 "enqueue": In(1),
@@ -73,11 +77,8 @@ class CellBuffer(wiring.Component):
                 "occupancy": Out(self.count_bits),
                 "high_water": Out(self.count_bits),
                 "restart": In(1),
-                **{
-                    name: way(shape)
-                    for shape in self._port.values()
-                    for name, way in (("port", In), ("next_port", Out))
-                },
+                **{name: In(shape) for name, shape in self._more.items()},
+                **{f"next_{name}": Out(shape) for name, shape in self._more.items()},
             }
         )
 
@@ -86,7 +87,7 @@ class CellBuffer(wiring.Component):
         slot = self._slot.within(m)
         slot.with_commit(self.enqueue, self.dequeue)
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
-        layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1, **self._port})
+        layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1, **self._more})
         self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True)
         self.free_head, self.free_count = free_head, free_count = Signal(self.place_bits), Signal(self.count_bits)
         self.fresh = fresh = Signal(self.place_bits, init=self._vcs)  # and all above it have never been used
@@ -106,8 +107,8 @@ class CellBuffer(wiring.Component):
             new_link.pti.eq(self.pti),
             new_link.clp.eq(self.clp),
         ]
-        if self._port:
-            m.d.comb += [new_link.port.eq(self.port), self.next_port.eq(link.port)]
+        for name in self._more:
+            m.d.comb += [new_link[name].eq(getattr(self, name)), getattr(self, f"next_{name}").eq(link[name])]
         links.write(Mux(enqueue, self.tail, self.head), new_link, enqueue | dequeue)
         with m.If(enqueue), m.If(~dequeue):
             m.d.sync += occupancy.eq(occupancy + 1)

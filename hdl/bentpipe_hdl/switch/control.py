@@ -12,7 +12,7 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
-from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
@@ -44,6 +44,7 @@ REASON_TITLES = {
     "limit": "limit",
     "red": "RED",
     "upc": "UPC",
+    "fair": "share",
 }
 """Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
 
@@ -51,9 +52,11 @@ REASONS = tuple(REASON_TITLES)
 
 REASON_BITS = (len(REASONS) - 1).bit_length()
 
-Policy = Literal["tail", "ppd", "epd"]
+Policy = Literal["tail", "ppd", "epd", "selective", "fba"]
 
-POLICIES: Final[dict[str, dict[str, int]]] = {"tail": {}, "ppd": {"ppd": 1}, "epd": {"ppd": 1, "epd": 1}}
+POLICIES: Final[dict[str, dict[str, int]]] = {
+    "tail": {}, "ppd": {"ppd": 1}, "epd": {"ppd": 1, "epd": 1}, "selective": {"ppd": 1}, "fba": {"ppd": 1},
+}  # fmt: skip
 """The bits of a VC's policy word by the name of its policy."""
 
 
@@ -68,7 +71,8 @@ class SwitchSettings(Settings):
     buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(default=8192, description="the shared buffer")
     policy: Policy = Field(
         default="epd",
-        description="tail drop, partial or early packet discard, for each VC through it",
+        description="tail drop, partial or early packet discard, selective drop or fair buffer allocation, for each VC "
+        "through it",
         json_schema_extra=IN_RUN,
     )
     epd_threshold: Annotated[
@@ -94,6 +98,19 @@ class SwitchSettings(Settings):
         default="round-robin",
         description="what a port sends next: a cell of each VC in turn, as many as its weight, or in order of arrival",
     )
+    fair_share: Annotated[float, NUMBER.within(0.01, 8.0, name="factor")] = Field(
+        default=0.8,
+        description="policies `selective` and `fba`: Z, by which a VC's equal share of what is queued is multiplied",
+        json_schema_extra=IN_RUN,
+    )
+    vc_minimum: Annotated[int, CELLS] = Field(
+        default=0, description="cells that each VC may always have queued, whatever the others have"
+    )
+    efci_threshold: Annotated[int, CELLS] = Field(
+        default=0,
+        description="cells of the buffer from which on user cells are marked by EFCI; 0: never",
+        json_schema_extra=IN_RUN,
+    )
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"
     )
@@ -105,7 +122,7 @@ class SwitchSettings(Settings):
             raise wrong(f"{what}; give a share of it, as 0.9, or fewer cells", "epd_threshold")
         if self.oam_reserve == self.buffer_cells:
             raise wrong(f"{self.oam_reserve} are all cells of the buffer; leave one for user cells", "oam_reserve")
-        for key in ("clp_threshold", "oam_reserve", "vc_limit"):
+        for key in ("clp_threshold", "oam_reserve", "vc_limit", "vc_minimum", "efci_threshold"):
             if getattr(self, key) > self.buffer_cells:
                 raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
         return self
@@ -126,6 +143,13 @@ class PortSettings(Settings):
     )
     red: RedSettings | None = Field(default=None, description="random early detection, on packets")
     scheduler: Scheduler | None = Field(default=None, description="instead of the switch's")
+    epd_threshold: Annotated[int, CELLS.within(1, 32768)] | None = Field(
+        default=None,
+        description="cells queued for it from which on EPD refuses frames to it, as by the switch's buffer",
+    )
+    efci_threshold: Annotated[int, CELLS.within(1, 32768)] | None = Field(
+        default=None, description="cells queued for it from which on user cells to it are marked by EFCI"
+    )
 
 
 class VcSettings(Settings):
@@ -147,6 +171,12 @@ class VcSettings(Settings):
     )
     priority: Annotated[int, COUNT.within(0, PRIORITIES - 1)] = Field(
         default=0, description="at each port VCs of a higher priority go first"
+    )
+    minimum: Annotated[int, CELLS.within(0, 32768)] | None = Field(
+        default=None, description="cells that it may always have queued; the switches' `vc_minimum` unless given"
+    )
+    efci_threshold: Annotated[int, CELLS.within(1, 65535)] | None = Field(
+        default=None, description="cells of its queue from which on it is marked by EFCI", json_schema_extra=IN_RUN
     )
     police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
 

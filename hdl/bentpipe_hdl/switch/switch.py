@@ -9,12 +9,15 @@ from ..cell import WIDE, CellHeader, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
-from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve, QueueLimit
+from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve, PortEpd, QueueLimit
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, REASONS, switch_registers
 from .counters import Changes, Counters
+from .efci import CongestionIndication
 from .egress import Egress
+from .fair import ActiveVcs, FairShare
+from .minimum import GuaranteedCells
 from .options import options_of
 from .options.scheduling import PRIORITIES
 from .policer import POLICED, Policer
@@ -119,15 +122,28 @@ class Switch(wiring.Component):
         capacity, epd_threshold, clp_threshold, processing_delay, nni = (
             csr.setting(name) for name in ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni")
         )
+        count_bits = (cells + 1).bit_length()
+        minima = None
+        if "minimum" in has:
+            minima = m.submodules.minima = GuaranteedCells(slot, vcs=vcs, count_bits=count_bits)
         stages = [
             EarlyPacketDiscard(epd_threshold),
-            FullBuffer(capacity),
+            FullBuffer(capacity, minima),
             OamReserve(csr.setting("user_capacity")),
             ClpThreshold(clp_threshold),
         ]
+        if "fair" in has:
+            active = m.submodules.active = ActiveVcs(slot, vcs=vcs)
+            settings = csr.setting("fair_share"), csr.setting("fair_span")
+            stages.insert(1, FairShare(epd_threshold, *settings, active.count, vcs=vcs, table=csr.table("vc_fair")))
+        if "port_epd" in has:
+            stages.insert(1, PortEpd(csr.settings("port_epd_threshold")))
+        if "efci" in has:
+            thresholds = csr.setting("efci_threshold"), csr.settings("port_efci_threshold")
+            stages.append(CongestionIndication(*thresholds, vcs=vcs, table=csr.table("vc_efci_threshold")))
         limit = QueueLimit(csr.settings("queue_limit")) if "queue_limit" in has else None
         if "red" in has:
-            red = m.submodules.red = RandomEarlyDetection(slot, ports=ports, count_bits=(cells + 1).bit_length())
+            red = m.submodules.red = RandomEarlyDetection(slot, ports=ports, count_bits=count_bits)
             stages.insert(0, EarlyDetection(red, limit))
         if limit:
             stages.insert(0, limit)
@@ -136,7 +152,12 @@ class Switch(wiring.Component):
         arrival = Arrival(m, slot, self.i)
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
         buffer = m.submodules.buffer = CellBuffer(
-            slot, cells=cells, vcs=vcs, at=DEPARTURE + 2, ports=ports if counts_ports else 0
+            slot,
+            cells=cells,
+            vcs=vcs,
+            at=DEPARTURE + 2,
+            ports=ports if counts_ports else 0,
+            shares=minima is not None,
         )
         scheduler = m.submodules.scheduler = self._scheduler(slot, has)
         fields = (
@@ -147,6 +168,7 @@ class Switch(wiring.Component):
             VcField("departed", 32, "departure"),
             *Admission.fields(stages),
             *((POLICED,) if "police" in has else ()),
+            *(minima.fields if minima is not None else ()),
         )
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
         context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=counters.clears, fields=fields)
@@ -157,6 +179,7 @@ class Switch(wiring.Component):
             state=context.rows["state"],
             stages=stages,
             port_queues=counts_ports,
+            minima=minima is not None,
         )
         port_clock = m.submodules.port_clock = PortClock(slot, ports=ports, reactive="reactive" in has)
         egress = m.submodules.egress = Egress(slot, width=width, ports=ports, places=cells + vcs)
@@ -363,6 +386,28 @@ class Switch(wiring.Component):
                     admission.port_cells.eq(slot.settle(Array(queues.cells)[policy.port], "its_port_cells")),
                     admission.port_frames.eq(slot.settle(Array(queues.frames)[policy.port], "its_port_frames")),
                 ]
+        if "fair" in has:
+            m.d.comb += [active.begins.eq(begins), active.ends.eq(dequeue & ~more)]
+            csr.status("active_vcs", active.count)
+        if minima is not None:
+            m.d.comb += [
+                Cat(minima.minimum_vc, minima.minimum, minima.minimum_en).eq(Cat(csr.table("vc_minimum"))),
+                minima.capacity.eq(csr.setting("shared_capacity")),
+                minima.user_capacity.eq(csr.setting("shared_user_capacity")),
+                minima.vc.eq(vc),
+                minima.came.eq(context.a_arrival.own_came),
+                minima.left.eq(context.a_departure.own_left),
+                minima.enqueue.eq(enqueue),
+                minima.dequeue.eq(dequeue),
+                minima.was_shared.eq(buffer.next_shared),
+                minima.clearing.eq(context.clearing),
+                minima.clear.eq(context.clear),
+                admission.guaranteed.eq(minima.guaranteed),
+                buffer.shared.eq(~minima.guaranteed),
+                context.arrival.own_came.eq(context.a_arrival.own_came + minima.guaranteed),
+                context.departure.own_left.eq(context.d_departure.own_left + ~buffer.next_shared),
+            ]
+            csr.status("shared", minima.shared)
         if "red" in has:
             red.connect(m, csr)
             m.d.comb += [

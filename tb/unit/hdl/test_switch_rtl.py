@@ -20,7 +20,7 @@ from models.switch import Drop, Vc
 from models.switch import Switch as Model
 from unit.hdl.bench import WIDTHS, Arrival, run
 
-REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED, Drop.UPC)
+REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED, Drop.UPC, Drop.FAIR)
 NONE = 0xFFFF
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
 from bentpipe_hdl.switch.options.police import Police
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
@@ -14,7 +15,9 @@ from bentpipe_hdl.words import nearest
 
 __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
-OPTIONS: Final[tuple[Option, ...]] = (Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police())
+OPTIONS: Final[tuple[Option, ...]] = (
+    Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
+)  # fmt: skip
 """All there are; an option's place is its bit in a switch's shape."""
 
 

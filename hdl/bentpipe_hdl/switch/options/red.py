@@ -126,8 +126,8 @@ class QueueLimit(Option):
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:
-        for k in self._ports(setup):
-            csr.queue_limit[k] = setup.ports[k].settings.queue_limit
+        for k, port in enumerate(setup.ports):
+            csr.queue_limit[k] = port.settings.queue_limit or 0
 
 
 class Red(Option):
