@@ -247,9 +247,9 @@ class Network:
         given = made(what, VcSettings, settings)
         assert isinstance(source, Nic)
         source.change_send(index, cell_rate_bps)
-        for node, _, place, *_ in hops:
-            if isinstance(node, Switch):
-                node.change_vc(place, given)
+        switches = [(node, place) for node, _, place, *_ in hops if isinstance(node, Switch)]
+        for k, (node, place) in enumerate(switches):
+            node.change_vc(place, given.of_switch(node.name, first=k == 0))
 
     @staticmethod
     def _ledger_hops(

@@ -28,22 +28,22 @@ def _proof():
         m.d.sync += [state.eq(node.new_state), last.eq(now)]
     spec.condition("given", ~node.seen | node.arrives, ~comes | (node.state.as_value() == state.as_value()))
     spec.condition("time", now >= last, now < 1 << AGE_BITS)
-    spec.condition("kept_contract", ~node.contract_en, ~node.clearing)
+    spec.condition("kept_contract", ~node.rate_en, ~node.limit_en, ~node.clearing)
     spec.condition("comes", comes)
     known, exact, alone = [], [], []
     for k in range(BUCKETS):
-        contract = node.stores[k].read(Const(0, 1))
+        contract, limit = node.rates[k].read(Const(0, 1)), node.limits[k].read(Const(0, 1))
         earliest = node.times[k].read(Const(0, 1))
         tat = spec.ghost(AGE_BITS + SIZES.fraction + 4, f"tat{k}")
         asked = contract.enabled & ~(contract.clp0 & node.clp)
-        early = spec.value(state.started[k] & (instant + contract.limit < tat), f"early{k}")
+        early = spec.value(state.started[k] & (instant + limit < tat), f"early{k}")
         uses = comes & asked & ~early & ~node.discard & ~(contract.clp0 & node.new_clp)
         with m.If(uses):
             m.d.sync += tat.eq(Mux(state.started[k] & (tat > instant), tat, instant) + contract.increment)
         age = Cat(Const(0, SIZES.fraction), last)
         known += [
-            ~state.started[k] | (earliest == (tat - contract.limit)[: len(earliest)]),
-            ~state.started[k] | (tat <= age + contract.limit + contract.increment),
+            ~state.started[k] | (earliest == (tat - limit)[: len(earliest)]),
+            ~state.started[k] | (tat <= age + limit + contract.increment),
         ]
         exact.append(~comes | (probe["elaborate.objects"][k] == (asked & early)))
         alone.append(~comes | ~node.discard | (node.new_state.started[k] <= state.started[k]))

@@ -9,7 +9,7 @@ from ..traffic.gcra import Sizes, gcra
 from .context import ARRIVAL, VcField
 from .frames import Frame, follow_frame
 
-__all__ = ["BUCKETS", "CONTRACT", "POLICED", "Policer", "contract_layout"]
+__all__ = ["BUCKETS", "CONTRACT", "POLICED", "Policer", "rate_layout"]
 
 BUCKETS = 2
 """Of a VC."""
@@ -21,10 +21,9 @@ COUNT = 10
 """Narrow: the clock in which the count of tagged cells is read, to be written in the one after the commit."""
 
 
-def contract_layout(sizes):
-    """A bucket's contract: I, what it is for and does, L."""
-    flags = {"enabled": 1, "tag": 1, "clp0": 1, "packets": 1}
-    return data.StructLayout({"increment": sizes.increment, **flags, "limit": sizes.limit})
+def rate_layout(sizes):
+    """Of a bucket's contract: I, what it is for and does."""
+    return data.StructLayout({"increment": sizes.increment, "enabled": 1, "tag": 1, "clp0": 1, "packets": 1})
 
 
 POLICED = VcField("policed", data.StructLayout({"started": BUCKETS, "frame": Frame}), "state")
@@ -43,8 +42,8 @@ class Policer(wiring.Component):
     With ``packets`` the discipline of frames (:mod:`~.frames`) is around that: once a user cell of an AAL5 frame is
     discarded, the rest of it is, whatever the buckets would say, and uses nothing of them.
 
-    A contract may be written at any time, and holds from the next tick on: the time at which the next cell conforms
-    stays, at most an ``I`` of the new contract away. A bucket that is not ``enabled`` has no state.
+    A contract may be written at any time, I and L apart, and holds from the next tick on: the time at which the next
+    cell conforms stays, at most an ``I`` of the new contract away. A bucket that is not ``enabled`` has no state.
 
     Parameters
     ----------
@@ -54,8 +53,8 @@ class Policer(wiring.Component):
 
     Members
     -------
-    index, contract, contract_en : In
-        Writes the contract of bucket ``index % 2`` of VC ``index // 2``.
+    rate_index, rate, rate_en, limit_index, limit, limit_en : In
+        Writes I and flags, or L, of bucket ``index % 2`` of VC ``index // 2``.
     now : In
     arrives, vc, clp, user, last, state : In
         A cell, its VC's state. While ``arrives`` is low, all outputs are 0 on the wide datapath.
@@ -76,13 +75,16 @@ class Policer(wiring.Component):
 
     def __init__(self, slot: Slot, *, vcs: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
         self._slot, self._vcs, self._sizes = slot, vcs, sizes
-        self._contract = contract_layout(sizes)
+        self._rate = rate_layout(sizes)
         vc, entry = range(vcs), range(BUCKETS * vcs)
         super().__init__(
             {
-                "index": In(entry),
-                "contract": In(self._contract),
-                "contract_en": In(1),
+                "rate_index": In(entry),
+                "rate": In(self._rate),
+                "rate_en": In(1),
+                "limit_index": In(entry),
+                "limit": In(sizes.limit),
+                "limit_en": In(1),
                 "now": In(sizes.ticks),
                 "arrives": In(1),
                 "vc": In(vc),
@@ -105,27 +107,32 @@ class Policer(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.seen)
-        self.times = times = [slot.store(f"bucket{k}", self._sizes.time, self._vcs, block=True) for k in range(BUCKETS)]
-        self.stores = stores = [
-            slot.store(f"contracts{k}", self._contract, self._vcs, block=True) for k in range(BUCKETS)
+        self.rates, self.limits, self.times = rates, limits, times = [
+            [slot.store(f"{name}{k}", shape, self._vcs, block=True) for k in range(BUCKETS)]
+            for name, shape in (
+                ("police_rates", self._rate),
+                ("police_limits", self._sizes.limit),
+                ("bucket_times", self._sizes.time),
+            )
         ]
-        for k, store in enumerate(stores):
-            mine = self.contract_en & (self.index[0] == k)
-            store.write(self.index[1:], self.contract, mine, clear=(self.clearing, self.clear, 0))
+        for k in range(BUCKETS):
+            mine = self.rate_en & (self.rate_index[0] == k)
+            rates[k].write(self.rate_index[1:], self.rate, mine, clear=(self.clearing, self.clear, 0))
+            limits[k].write(self.limit_index[1:], self.limit, self.limit_en & (self.limit_index[0] == k))
         state, new_state = self.state, self.new_state
         asked, objects, counts = Signal(BUCKETS), Signal(BUCKETS), Signal(BUCKETS)
         hard, tags = Signal(BUCKETS), Signal()  # that object and don't tag; the cell is tagged
         framed, dropped, rest, goes_on = Signal(), Signal(), Signal(), Signal()
         dues = []
-        self.contracts = contracts = [Signal(self._contract, name=f"contract{k}") for k in range(BUCKETS)]
+        contracts = [Signal(self._rate, name=f"contract{k}") for k in range(BUCKETS)]
         with slot.only(self.arrives):
             for k, contract in enumerate(contracts):
-                m.d.comb += contract.eq(stores[k].read(self.vc, at=CONTRACT, to=f"contract_held{k}"))
+                m.d.comb += contract.eq(rates[k].read(self.vc, at=CONTRACT, to=f"rate_held{k}"))
                 with slot.only(contract.enabled):
                     due = gcra(
                         m, slot, f"bucket{k}", self._sizes, now=self.now, started=state.started[k],
                         earliest=times[k].read(self.vc, at=CONTRACT, to=f"bucket_held{k}"),
-                        increment=contract.increment, limit=contract.limit,
+                        limit=limits[k].read(self.vc, at=CONTRACT, to=f"limit_held{k}"), increment=contract.increment,
                     )  # fmt: skip
                     dues.append(due)
                     m.d.comb += [

@@ -201,11 +201,9 @@ class Switch(wiring.Component):
         drop, reason, state = slot.settle(admission.drop, "drop_held"), admission.reason, admission.new_state
         if "police" in has:
             policer = m.submodules.policer = Policer(slot, vcs=vcs)
-            index, contract, written = csr.table("police_rate")
             m.d.comb += [
-                policer.index.eq(index),
-                policer.contract.as_value().eq(Cat(contract, csr.setting("police_limit"))),
-                policer.contract_en.eq(written),
+                Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.table("police_rate"))),
+                Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.table("police_limit"))),
                 policer.now.eq(self.time.now),
                 policer.arrives.eq(take),
                 policer.vc.eq(vc),

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from bentpipe_hdl.settings import COUNT, Rate, Settings, wrong
+from bentpipe_hdl.settings import COUNT, IN_RUN, Rate, Settings, wrong
 from bentpipe_hdl.ticks import cell_period, duration
 from bentpipe_hdl.units import format_rate
 
@@ -51,10 +51,12 @@ def bucket_sizes(
 class ContractSettings(Settings):
     """What a VC may send: cells at the peak rate, and no more than a burst above the sustained one."""
 
-    pcr_bps: Rate = Field(description="peak cell rate, bits of cells a second")
-    scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`")
+    pcr_bps: Rate = Field(description="peak cell rate, bits of cells a second", json_schema_extra=IN_RUN)
+    scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`", json_schema_extra=IN_RUN)
     mbs: Annotated[int, COUNT.within(1, 2**31 - 1).counting("cells")] | None = Field(
-        default=None, description="most cells that may come at the peak rate in a row (maximum burst size)"
+        default=None,
+        description="most cells that may come at the peak rate in a row (maximum burst size)",
+        json_schema_extra=IN_RUN,
     )
 
     @model_validator(mode="after")

@@ -28,12 +28,14 @@ class Rig:
 
     async def contract(self, vc, bucket, increment, limit, **flags):
         ctx, part = self.ctx, self.part
-        entry = {"increment": int(increment * 65536), "limit": int(limit * 65536), "enabled": 1, **flags}
-        ctx.set(part.index, 2 * vc + bucket)
-        ctx.set(part.contract, entry)
-        ctx.set(part.contract_en, 1)
+        entry = {"increment": int(increment * 65536), "enabled": 1, **flags}
+        for name, value in (("rate", entry), ("limit", int(limit * 65536))):
+            ctx.set(getattr(part, f"{name}_index"), 2 * vc + bucket)
+            ctx.set(getattr(part, name), value)
+            ctx.set(getattr(part, f"{name}_en"), 1)
         await ctx.tick()
-        ctx.set(part.contract_en, 0)
+        ctx.set(part.rate_en, 0)
+        ctx.set(part.limit_en, 0)
 
     async def cell(self, time, vc=0, clp=0, user=1, last=0):
         """``(discard, CLP)`` of a cell in tick ``time``."""

@@ -231,7 +231,7 @@ def test_random_traffic_of_policed_vcs(width):
     async def prepare(bench):
         for index, vc in enumerate(vcs[1:], 1):
             for k, bucket in enumerate(vc.policer.buckets):
-                await bench.set("police_limit", int(bucket.gcra.limit * 65536))
+                await bench.set("police_limit", int(bucket.gcra.limit * 65536), 2 * index + k)
                 flags = {
                     "tag": int(bucket.action == "tag"),
                     "clp0": int(bucket.clp0),

@@ -93,6 +93,22 @@ def test_a_burst_of_mbs_cells_passes_and_no_cell_more():
         assert network.counters()["west"]["drop_upc"][0] == lost
 
 
+def test_a_contract_changes_in_a_run():
+    """Twice the burst, once the first has been used up."""
+    police = {"pcr_bps": 149_760_000, "cdvt_ps": 0, "scr_bps": 1_000_000, "mbs": 20}
+    network, nics, vcs = chain(cell_rate_bps=None, police=police)
+    lost = []
+    for mbs in (20, 40):
+        network.change_vc(0, police={**police, "mbs": mbs})
+        network.send(nics[0].index, vcs[0], b"burst", key=1, offset=0, length=4000)
+        until = network.now_ps + 30 * MS
+        while network.now_ps < until:
+            network.run(until)
+        lost.append(network.counters()["west"]["drop_upc"][0])
+    network.check_conservation()
+    assert lost == [64, 64 + 44]
+
+
 @pytest.mark.parametrize(
     ("police", "what"),
     [

@@ -140,7 +140,7 @@ def test_switch_that_polices(seed):
 
     def contracts(csr):
         for index in range(2 * VCS):
-            csr.police_limit = rng.choice([0, rng.randrange(200 << 16), rng.randrange(4000 << 16)])
+            csr.police_limit[index] = rng.choice([0, rng.randrange(200 << 16), rng.randrange(4000 << 16)])
             flags = {name: rng.getrandbits(1) for name in ("tag", "clp0", "packets")}
             csr.police_rate[index] = {"increment": rng.randrange(1 << 16, 40 << 16), **flags} | {
                 "enabled": int(rng.random() < 0.8)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.settings import TIME, wrong
+from bentpipe_hdl.settings import IN_RUN, TIME, wrong
 from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.traffic.contract import BucketSize, ContractSettings, bucket_sizes
 
@@ -23,18 +23,25 @@ class PoliceSettings(ContractSettings):
     """The contract that a VC is held to, where it comes into a switch."""
 
     cdvt_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
-        description="cell delay variation tolerance: by so much a cell may be early"
+        description="cell delay variation tolerance: by so much a cell may be early", json_schema_extra=IN_RUN
     )
     pcr_action: Action = Field(
         default="discard",
         description="of cells above the peak rate: discarded, or tagged with CLP = 1 if they have CLP = 0",
+        json_schema_extra=IN_RUN,
     )
     scr_cells: Literal["clp0+1", "clp0"] = Field(
-        default="clp0+1", description="which cells the sustained rate is of: all, or those that come with CLP = 0"
+        default="clp0+1",
+        description="which cells the sustained rate is of: all, or those that come with CLP = 0",
+        json_schema_extra=IN_RUN,
     )
-    scr_action: Action = Field(default="discard", description="of cells above the sustained rate and its burst")
+    scr_action: Action = Field(
+        default="discard", description="of cells above the sustained rate and its burst", json_schema_extra=IN_RUN
+    )
     packets: bool = Field(
-        default=False, description="once a cell of an AAL5 frame is discarded, the rest of the frame is, too"
+        default=False,
+        description="once a cell of an AAL5 frame is discarded, the rest of the frame is, too",
+        json_schema_extra=IN_RUN,
     )
     at: str | None = Field(default=None, description="the switch that polices; the first on the VC's path unless given")
 
@@ -47,6 +54,14 @@ class PoliceSettings(ContractSettings):
 
     def buckets(self) -> tuple[BucketSize, ...]:
         return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs, cdvt_ps=self.cdvt_ps)
+
+    def flags(self) -> tuple[dict[str, int], dict[str, int]]:
+        """What each bucket is for and does."""
+        both = {"packets": int(self.packets)}
+        return (
+            {"tag": int(self.pcr_action == "tag"), **both},
+            {"tag": int(self.scr_action == "tag"), "clp0": int(self.scr_cells == "clp0"), **both},
+        )
 
 
 class Police(Option):
@@ -61,12 +76,11 @@ class Police(Option):
         del cells, ports
         return (
             Register(
-                "police_limit", 0x70000, "L of the bucket that POLICE_RATE is written for next", "wo", 48,
-                unit="ticks / 2**16",
+                "police_limit", 0x70000, "L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
+                "ticks / 2**16",
             ),
             Register(
-                "police_rate", 0x74000, "contract of bucket ``index % 2`` of VC ``index // 2``, with POLICE_LIMIT",
-                "wo", 44, 2 * vcs,
+                "police_rate", 0x74000, "contract of bucket ``index % 2`` of VC ``index // 2``", "wo", 44, 2 * vcs,
                 fields=(
                     reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
                     reg.Field("enabled", 40, text="the bucket is there"),
@@ -80,20 +94,16 @@ class Police(Option):
 
     def configure(self, csr: Registers, setup: Setup) -> None:
         for index, vc in enumerate(setup.vcs):
-            if vc.settings.police is not None:
-                self.set_up(csr, index, vc.settings.police)
-
-    @staticmethod
-    def set_up(csr: Registers, index: int, given: PoliceSettings) -> None:
-        """Write a VC's contract."""
-        flags: list[dict[str, int]] = [
-            {"tag": int(given.pcr_action == "tag")},
-            {"tag": int(given.scr_action == "tag"), "clp0": int(given.scr_cells == "clp0")},
-        ]
-        for k, bucket in enumerate(given.buckets()):
-            csr.police_limit = bucket.limit
-            entry = {"increment": bucket.increment, "enabled": 1, "packets": int(given.packets), **flags[k]}
-            csr.police_rate[2 * index + k] = entry
+            given = vc.settings.police
+            entries = [] if given is None else [*zip(given.buckets(), given.flags(), strict=False)]
+            for k in range(2):
+                place = 2 * index + k
+                if k >= len(entries):
+                    csr.police_rate[place] = 0
+                    continue
+                size, flags = entries[k]
+                csr.police_limit[place] = size.limit
+                csr.police_rate[place] = {"increment": size.increment, "enabled": 1, **flags}
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
         return {"upc_tagged": csr.upc_tagged[: len(setup.vcs)]}
