@@ -189,14 +189,15 @@ class RateController(wiring.Component):
             ]
 
         # A cell leaves: what the division left over goes on with its port
-        carries = Signal()
+        carries, counts = Signal(), Signal()
         with slot.only(self.serve):
+            m.d.comb += counts.eq(slot.settle(self.reactive.bit_select(self.port, 1), "counts_held"))
             total = slot.settle(carried[self.port] + rests[self.port], "carried_now")
             its = slot.settle(capacities[self.port], "served_capacity")
-            m.d.comb += carries.eq(slot.settle((total >= its) & self.reactive.bit_select(self.port, 1), "carries_held"))
+            m.d.comb += carries.eq(slot.settle((total >= its) & counts, "carries_held"))
         m.d.comb += self.carry.eq(carries)
         left = slot.settle(Mux(carries, total - its, total)[:CAPACITY_BITS], "carried_on")
-        with m.If(self.serve), m.If(~applies | (its_port != self.port)):
+        with m.If(self.serve & counts), m.If(~applies | (its_port != self.port)):
             m.d.sync += carried[self.port].eq(left)
 
         # What the ports are
