@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self, TypeVar, get_args
 
@@ -69,6 +69,7 @@ __all__ = [
     "Size",
     "Time",
     "Words",
+    "fixed_changes",
     "from_document",
     "in_run",
     "key_of",
@@ -409,6 +410,18 @@ class Settings(BaseModel):
             case kind if kind in _EXPECTED:
                 what = f"expected {_EXPECTED[kind]}, not {kind_of(given)}"
         return InitErrorDetails(type=wrong(what), loc=place, input=given)
+
+
+def fixed_changes(before: Settings, after: Settings) -> Iterator[str]:
+    """The keys in which two models of one kind differ and that may not be changed in a run."""
+    for name, field in type(before).model_fields.items():
+        old, new = getattr(before, name), getattr(after, name)
+        if old == new or in_run(field):
+            continue
+        if isinstance(old, Settings) and type(old) is type(new):
+            yield from (f"{key_of(name)}.{key}" for key in fixed_changes(old, new))
+        else:
+            yield key_of(name)
 
 
 def from_document(model: type[S], document: Mapping[str, Any]) -> S:

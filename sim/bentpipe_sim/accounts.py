@@ -22,6 +22,8 @@ _WHY = {
     4: "header error (unnoticed)",
     5: "another VC's cell",
     6: "cells lost on the line",
+    7: "outage",
+    8: "lost in a burst",
     16 + PduStatus.CRC: "joined (CRC)",
     16 + PduStatus.LENGTH: "joined (length)",
     16 + PduStatus.LOST_LAST: "joined (lost last)",

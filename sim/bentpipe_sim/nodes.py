@@ -22,7 +22,7 @@ from bentpipe_hdl.driver import Driver
 from bentpipe_hdl.link.control import ENTRIES, VCS, LinkDriver, LinkSettings, Losses
 from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, NicSettings
 from bentpipe_hdl.registers import Registers
-from bentpipe_hdl.settings import Settings, in_run, key_of
+from bentpipe_hdl.settings import Settings, fixed_changes
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
 from bentpipe_hdl.switch.control import (
     PortSettings,
@@ -132,9 +132,8 @@ class Node:
         model, what = type(self.settings), f"{self.kind} {self.name}"
         new = made(what, model, model.part_of(self.settings) | settings)
         if self.loop.is_open:
-            for name, field in model.model_fields.items():
-                if getattr(new, name) != getattr(self.settings, name) and not in_run(field):
-                    raise NetworkError(f"{what}: {key_of(name)} can't be changed in a running network")
+            for key in fixed_changes(self.settings, new):
+                raise NetworkError(f"{what}: {key} can't be changed in a running network")
         with self._changing():
             self.settings = new
 
@@ -357,6 +356,7 @@ class Link(Node):
         super().__init__(loop, index, name)
         self.settings, self.seed = settings, seed
         self.losses: dict[tuple[int, int], Losses] = {}
+        self._becomes_faulty = False  # in a run
 
     @property
     def delay(self) -> int:
@@ -364,11 +364,22 @@ class Link(Node):
         return self.settings.ticks
 
     def shape(self) -> Shape:
-        return Shape.of("link")
+        return Shape.of("link", **self._shape)
+
+    @cached_property
+    def _shape(self) -> dict[str, int]:
+        return {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
+
+    def note(self) -> None:
+        self._becomes_faulty |= self.settings.faults
+
+    def _check_built(self) -> None:
+        if self.settings.faults and not self._shape:
+            raise NetworkError(f"link {self.name} is built without outages and bursts")
 
     @cached_property
     def driver(self) -> LinkDriver:
-        return LinkDriver(self)
+        return LinkDriver(self, **self._shape)
 
     def spacing(self, port: int) -> int:
         if not self.inputs:

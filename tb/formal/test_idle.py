@@ -8,6 +8,7 @@ one clock: they fall, and stay low.
 
 from unittest.mock import patch
 
+import pytest
 from amaranth.hdl import Const, Mux, Signal
 
 from bentpipe_hdl.aal5.crc32 import CrcTables
@@ -118,8 +119,8 @@ def _nic_with(crcs):
     return Proof("idle_nic", spec), pulses
 
 
-def _link(delay_cells):
-    node = Link(delay_cells=delay_cells)
+def _link(delay_cells, faults=0):
+    node = Link(delay_cells=delay_cells, faults=faults)
     probe = Probe(node)
     spec = Spec(probe)
     _quiet(spec, probe)
@@ -128,7 +129,7 @@ def _link(delay_cells):
     spec.condition("early", (due == NEVER) | (node.time.now - due)[TIME_BITS - 2 :][:2].all())
     spec.condition("invariant", 1)
     pulses = _pulses(spec, node.o.valid, node.error)
-    return Proof(f"idle_link_{delay_cells}", spec), pulses
+    return Proof(f"idle_link_{delay_cells}_{faults}", spec), pulses
 
 
 def _check(proof, pulses, *environment):
@@ -163,6 +164,15 @@ def test_link_without_delay():
     proof, pulses = _link(0)
     _check(proof, pulses)
     assert proof.changes_nothing("idle", "early", "invariant", but=pulses) is not None
+
+
+@pytest.mark.parametrize("delay_cells", [0, 4])
+def test_link_with_faults(delay_cells):
+    proof, pulses = _link(delay_cells, 1)
+    _check(proof, pulses)
+    for missing in ("quiet", "early"):
+        given = {"quiet", "idle", "early", "invariant"} - {missing}
+        assert proof.changes_nothing(*given, but=pulses) is not None, missing
 
 
 def test_link_with_delay():

@@ -72,3 +72,39 @@ def test_the_rate_of_a_line_changes(run):
     assert rate(20, 100) == pytest.approx(20 * user, rel=0.01)
     assert rate(110, 200) == pytest.approx(40 * user, rel=0.01)
     assert rate(210, 300) == pytest.approx(5 * user, rel=0.02)
+
+
+def test_an_outage_loses_what_comes_into_the_line_meanwhile(run):
+    """A cell every 21.2 us for 50 ms, and the frames that were under way as it began or ended."""
+    result, rate = run(
+        ('"100 ms"', '"network.lines.wan.outage" = [true, false]'), ('"150 ms"', '"network.lines.wan.outage" = false')
+    )
+    link = result.summary["counters"]["wan.out"]
+    assert link["drop_outage"] in (2358, 2359)  # 50 ms / 21.2 us
+    assert "drop_outage" not in result.summary["counters"]["wan.back"]  # it is built without
+    (vc, _) = result.summary["ledger"]
+    assert {"where": "wan.out", "why": "outage", "pdus": pytest.approx(2358 / 22, abs=2)} in vc["lost"]
+    assert rate(110, 150) == 0 and rate(160, 300) == pytest.approx(rate(20, 100), rel=0.01)
+
+
+def test_a_sonet_line_finds_its_frames_again_after_an_outage(run):
+    result, rate = run(
+        ('"100 ms"', '"network.lines.wan.outage" = true'),
+        ('"150 ms"', '"network.lines.wan.outage" = false'),
+        settings=("network.lines.wan.line=sonet", "network.lines.wan.rate=OC-3c"),
+    )
+    assert rate(110, 150) == 0
+    assert rate(170, 300) == pytest.approx(rate(20, 100), rel=0.01)
+    counters = result.summary["counters"]["wan.line"]
+    assert counters["drop_line"][0] > 10_000 and counters["hit_words"][0] == pytest.approx(0.05 * 8000 * 270, abs=2)
+
+
+def test_bursts_change_in_a_run(run):
+    result, _ = run(
+        ('"150 ms"', '"network.lines.wan.bursts.loss" = 0.0'),
+        settings=("network.lines.wan.bursts={ good_cells = 10, bad_cells = 5, loss = 1.0 }",),
+    )
+    link = result.summary["counters"]["wan.out"]
+    half = link["cells"] / 2
+    assert link["drop_burst"] == pytest.approx(half / 3, rel=0.1)
+    assert link["bad_cells"] == pytest.approx(2 * half / 3, rel=0.1)

@@ -1,5 +1,7 @@
 """The link: propagation delay and bit errors on a line, and the header check behind them."""
 
+from contextlib import nullcontext
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,7 +12,8 @@ from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width
 from ..csr import CsrMap, CsrSignature
 from ..hec import UNCORRECTABLE, HecReceiver, error_syndrome
 from ..slot import Slot
-from .control import link_registers
+from .control import GONE, link_registers
+from .faults import Faults
 from .gap import Gap, inject, xorshift
 from .losses import Losses
 
@@ -51,6 +54,9 @@ class Link(wiring.Component):
     ``hec_error``, until a good header. An error pattern that is a code word goes unnoticed, and one that
     looks like a single error is miscorrected: as on a real line.
 
+    **Faults.** Outages, and a Gilbert-Elliott process with a good and a bad state (:class:`~.faults.Faults`); its bad
+    state has bit errors of its own. A link is built with them or without.
+
     **Listed losses.** Named cells or PDUs of a VC are taken out (:class:`~.losses.Losses`), before the errors, which
     hit the same places of the other cells with and without.
 
@@ -64,6 +70,8 @@ class Link(wiring.Component):
         Datapath, 416 or 32 bits.
     delay_cells : int
         Cells that the link can hold on their way, a power of two to 65536; 0 for none.
+    faults : int
+        1: with outages and bursts of errors.
 
     Members
     -------
@@ -72,6 +80,8 @@ class Link(wiring.Component):
     error : Out(1)
         For one clock, at 416 bits together with ``o`` (without delay memory): the cell that came with the tick has bit
         errors.
+    gone_why : Out
+        With faults: why the cell that came with the tick is gone, if it is, the place in ``control.GONE``; registered.
 
     Notes
     -----
@@ -79,24 +89,32 @@ class Link(wiring.Component):
     16 clocks after reset; errors are to be switched on after that.
     """
 
-    def __init__(self, *, width=WIDE, delay_cells=0):
+    def __init__(self, *, width=WIDE, delay_cells=0, faults=0):
         check_width(width)
-        self.width, self.delay_cells = width, delay_cells
-        self.registers = link_registers(delay_cells=delay_cells)
-        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1)})
+        self.width, self.delay_cells, self.with_faults = width, delay_cells, bool(faults)
+        self.registers = link_registers(delay_cells=delay_cells, faults=faults)
+        why = {"gone_why": Out(range(len(GONE)))} if faults else {}
+        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1), **why})
 
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width, commit=12)
         csr = CsrMap(m, self.csr, self.registers)
-        s = _Settings()
         losses = Losses(m, slot, csr)
+        faults = self._faults = Faults(m, slot, csr, self.time) if self.with_faults else None
+        s = _Settings(None if faults is None else faults.bad)
         taken, header, hec_error, marks = (self._wide_errors if slot.wide else self._narrow_errors)(m, slot, s)
         s.registers(m, csr, slot.wide)  # behind what uses them: a write goes before what the same clock's cell does
         if slot.wide:
             gone = losses.decide(CellHeader(self.i.header), self.i.hec_error, taken)
         else:
             gone = losses.decide(self._held, self._held_hec_error, taken)
+        self._fault_works = Const(0, 1)
+        if faults is not None:
+            gone, why = faults.decide(taken, gone)
+            self._fault_works = faults.works
+            with m.If(gone):
+                m.d.sync += self.gone_why.eq(why)
 
         cells, errored, corrected, rejected = (
             Signal(32, name=n) for n in ("cells", "errored", "corrected", "rejected")
@@ -130,26 +148,31 @@ class Link(wiring.Component):
         with m.If(slot.commit), m.If(self.i.valid):
             m.d.comb += taken.eq(1)
         hit = Signal()
-        with m.If(taken), m.If(s.enable), m.If(~s.fresh), m.If(s.gap < CELL_BITS):
+        enable, gap, state, mantissa, shift = (s.now(m, slot, name, taken) for name in _PROCESS)
+        with m.If(taken), m.If(enable), m.If(~s.fresh), m.If(gap < CELL_BITS):
             m.d.comb += hit.eq(1)
         first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)  # bit 423 - k is bit k of the line's order
         with m.If(hit):  # the work of a cell with errors
-            flips, count, gap, state = inject(
-                m, CELL_BITS, ERRORS_A_CELL, gap=s.gap, state=s.state, mantissa=s.mantissa, shift=s.shift,
+            flips, count, gap_after, state_after = inject(
+                m, CELL_BITS, ERRORS_A_CELL, gap=gap, state=state, mantissa=mantissa, shift=shift,
                 one=lambda place: first_bit >> place, draws=hit, flips=Const(0, CELL_BITS), count=Const(0, 4),
             )  # fmt: skip
-        with m.If(taken), m.If(s.enable), m.If(~s.fresh):
+        with m.If(taken), m.If(enable), m.If(~s.fresh):
             with m.If(hit):
-                m.d.sync += [s.gap.eq(gap), s.state.eq(state), s.error_bits.eq(s.error_bits + count)]
-            with m.Else():
-                m.d.sync += s.gap.eq(s.gap - CELL_BITS)
-        m.submodules.first_gap = unit = Gap()
-        m.d.comb += [unit.mantissa.eq(s.mantissa), unit.shift.eq(s.shift)]
-        with m.If(s.fresh), m.If(taken):
-            m.d.sync += [s.fresh.eq(0), s.redraw.eq(0)]
-            with m.If(s.redraw):
-                m.d.comb += unit.state.eq(xorshift(s.state))
-                m.d.sync += [s.gap.eq(unit.gap), s.state.eq(unit.state)]
+                m.d.sync += s.error_bits.eq(s.error_bits + count)
+            for p in s.chosen(m):
+                with m.If(hit):
+                    m.d.sync += [p.gap.eq(gap_after), p.state.eq(state_after)]
+                with m.Else():
+                    m.d.sync += p.gap.eq(gap - CELL_BITS)
+        for p in s.processes:
+            m.submodules[f"first_{p.prefix}gap"] = unit = Gap()
+            m.d.comb += [unit.mantissa.eq(p.mantissa), unit.shift.eq(p.shift)]
+            with m.If(s.fresh), m.If(taken):
+                m.d.sync += [s.fresh.eq(0), p.redraw.eq(0)]
+                with m.If(p.redraw):
+                    m.d.comb += unit.state.eq(xorshift(p.state))
+                    m.d.sync += [p.gap.eq(unit.gap), p.state.eq(unit.state)]
 
         # Header and HEC come first on the line, with their upper bits first
         header_flips, hec_flips = flips[392:424], flips[384:392]
@@ -188,7 +211,7 @@ class Link(wiring.Component):
                 ]
                 with m.If(hit):
                     m.d.sync += self.o.payload.eq(damaged)
-            m.d.comb += [self.status.idle.eq(1), self.status.due.eq(NEVER)]
+            m.d.comb += [self.status.idle.eq(~self._fault_works), self.status.due.eq(self._due(NEVER))]
             return
         entry = data.StructLayout({"payload": 384, "header": 32, "hec_error": 1, "due": TIME_BITS})
         cells = slot.store("delayed", entry, self.delay_cells)
@@ -231,7 +254,15 @@ class Link(wiring.Component):
                 m.d.sync += due.eq(following)
             with m.Elif(puts):
                 m.d.sync += due.eq(put.due)
-        m.d.comb += [self.status.idle.eq(1), self.status.due.eq(_due_tick(used != 0, due))]
+        soonest = self._due(_due_tick(used != 0, due))
+        m.d.comb += [self.status.idle.eq(~self._fault_works), self.status.due.eq(soonest)]
+
+    def _due(self, due):
+        """The due tick of the node: that of its cells, or that of its faults."""
+        if self._faults is None:
+            return due
+        other = self._faults.due
+        return Mux((due == NEVER) | ((other != NEVER) & (other - due)[TIME_BITS - 1]), other, due)
 
     # The narrow datapath: a gap drawn a clock ahead of its use, a bit inverted a clock
 
@@ -242,33 +273,10 @@ class Link(wiring.Component):
         self._held_hec_error, taken = arrival.hec_error, Signal()
         m.d.comb += taken.eq(slot.commit & arrival.there)
 
-        # Gaps drawn ahead: state -> gap, some clocks later -> queue
-        depth = 16
-        queue = memory.Memory(shape=GAP_BITS, depth=depth, init=[])
-        m.submodules.gap_queue = queue
-        push, pull = queue.write_port(), queue.read_port(domain="comb")
-        head, tail = Signal(5), Signal(5)
-        used = Signal(5)
-        m.submodules.gap_unit = unit = Gap(pipelined=True)
-        stages = Gap.LATENCY
-        ahead = Signal(64)  # the state from which gaps are drawn; s.state is that of the gaps used
-        enable, mantissa, shift = Signal(), Signal.like(s.mantissa), Signal.like(s.shift)  # as of the tick's start
-        fresh, redraw = Signal(), Signal()
-        drawing = Signal(stages)
-        draw = Signal()
-        m.d.comb += [
-            used.eq(tail - head),
-            draw.eq(used < depth - stages - 1),
-            unit.state.eq(ahead),
-            unit.mantissa.eq(mantissa),
-            unit.shift.eq(shift),
-        ]
-        with m.If(draw):
-            m.d.sync += ahead.eq(xorshift(ahead))
-        m.d.sync += drawing.eq(Cat(draw, drawing[:-1]))
-        m.d.comb += [push.addr.eq(tail[:4]), push.data.eq(unit.gap), push.en.eq(drawing[-1]), pull.addr.eq(head[:4])]
-        with m.If(drawing[-1]):
-            m.d.sync += tail.eq(tail + 1)
+        ahead = [_Ahead(m, s, p) for p in s.processes]
+        enable, gap, following_gap, used = (
+            _pick(s.bad, [getattr(each, name) for each in ahead]) for name in ("enable", "gap", "next", "used")
+        )
 
         # Marks: a row of 32 bits for each of the 12 words of payload; header and HEC in registers. There are two
         # banks: while one takes marks, the other goes out with its cell and is wiped, row by row.
@@ -281,10 +289,10 @@ class Link(wiring.Component):
         with m.If(soc):
             m.d.sync += [active.eq(1), left.eq(ERRORS_A_CELL), hit.eq(0), header_flips.eq(0), hec_flips.eq(0)]
         place = Signal(9)
-        inside = Signal()
+        inside, fresh = Signal(), Signal()
         m.d.comb += [
-            place.eq(s.gap),
-            inside.eq(active & enable & ~fresh & (s.gap < CELL_BITS) & (left != 0) & (used != 0)),
+            place.eq(gap),
+            inside.eq(active & enable & ~fresh & (gap < CELL_BITS) & (left != 0) & (used != 0)),
         ]
         body = Signal(9)
         m.d.comb += body.eq(place - 40)
@@ -299,16 +307,11 @@ class Link(wiring.Component):
             marks.one.eq(one),
         ]
         following = Signal(GAP_BITS + 1)
-        m.d.comb += following.eq(s.gap + 1 + pull.data)
+        m.d.comb += following.eq(gap + 1 + following_gap)
         with m.If(inside):
-            m.d.sync += [
-                hit.eq(1),
-                left.eq(left - 1),
-                head.eq(head + 1),
-                s.state.eq(xorshift(s.state)),
-                s.gap.eq(Mux(following[GAP_BITS], Const(-1, GAP_BITS), following)),
-                s.error_bits.eq(s.error_bits + 1),
-            ]
+            m.d.sync += [hit.eq(1), left.eq(left - 1), s.error_bits.eq(s.error_bits + 1)]
+            for p in s.chosen(m):
+                p.ahead.use(Mux(following[GAP_BITS], Const(-1, GAP_BITS), following))
             with m.If(place < 32):
                 m.d.sync += header_flips.eq(header_flips ^ (1 << (31 - place)[:5]))
             with m.Elif(place < 40):
@@ -318,25 +321,24 @@ class Link(wiring.Component):
         with m.If(taken):
             m.d.sync += [active.eq(0), bank.eq(~bank)]
             with m.If(fresh):
-                m.d.sync += [fresh.eq(0), redraw.eq(0)]
-                with m.If(redraw):  # the first of the new gaps: drawn since the tick's start at the latest
-                    m.d.sync += [s.gap.eq(pull.data), head.eq(head + 1), s.state.eq(xorshift(s.state))]
+                m.d.sync += fresh.eq(0)
+                for each in ahead:
+                    m.d.sync += each.redraw.eq(0)
+                    with m.If(each.redraw):  # the first of the new gaps: drawn since the tick's start at the latest
+                        each.use(each.next)
             with m.Elif(enable):
-                m.d.sync += s.gap.eq(Mux(s.gap < CELL_BITS, 0, s.gap - CELL_BITS))
+                for p in s.chosen(m):
+                    m.d.sync += p.gap.eq(Mux(gap < CELL_BITS, 0, gap - CELL_BITS))
         # What was written since the last tick's start holds from this one's on.
-        state = Signal(64, name="state_now")
-        m.d.comb += state.eq(Mux(s.state_written, s.new_state, s.state))
         with m.If(self.time.tick):
-            m.d.sync += [s.fresh.eq(0), s.redraw.eq(0), s.gap_written.eq(0), s.state_written.eq(0), s.state.eq(state)]
-            m.d.sync += redraw.eq(s.redraw | (redraw & ~s.gap_written))
-            with m.If(s.gap_written):
-                m.d.sync += s.gap.eq(s.new_gap)
+            m.d.sync += s.fresh.eq(0)
             with m.If(s.fresh):
-                m.d.sync += [fresh.eq(1), enable.eq(s.enable), mantissa.eq(s.mantissa), shift.eq(s.shift)]
-                m.d.sync += [ahead.eq(xorshift(state)), head.eq(0), tail.eq(0), drawing.eq(0)]
+                m.d.sync += fresh.eq(1)
+            for each in ahead:
+                each.begin()
         checked = Signal(CellHeader)
         fixed, bad = self._check(m, taken, hit, header_flips, hec_flips, held, checked)
-        self._filling = (used < depth - stages - 1) | drawing.any()
+        self._filling = Cat(each.fills for each in ahead).any()
         return taken, checked, (fixed, bad, hit), (marks, bank)
 
     def _narrow_out(self, m, slot, s, taken, gone, header, bad, marks, lost):
@@ -388,7 +390,7 @@ class Link(wiring.Component):
             m.d.sync += [count.eq(count - 1), step.eq(step + 1)]
         word = Signal(32)
         m.d.comb += word.eq(get.data ^ marks.wiped)
-        working = self._filling | ready | (count != 0) | self.i.valid | marks.clearing
+        working = self._filling | self._fault_works | ready | (count != 0) | self.i.valid | marks.clearing
         if not self.delay_cells:
             silent = Signal()  # the cell whose words go out now is gone
             with m.If(starts):
@@ -396,7 +398,7 @@ class Link(wiring.Component):
             carried = Mux(starts, ~out_gone, (count != 0) & ~silent)
             m.d.sync += [self.o.valid.eq(carried), self.o.soc.eq(starts & ~out_gone), self.o.hec_error.eq(out_bad)]
             m.d.sync += self.o.word.eq(Mux(starts, out_header, word))
-            m.d.comb += [self.status.idle.eq(~working), self.status.due.eq(NEVER)]
+            m.d.comb += [self.status.idle.eq(~working), self.status.due.eq(self._due(NEVER))]
             return
         self._narrow_delay(m, slot, s, taken, gone, starts, count, step, out_header, out_bad, word, working, lost)
 
@@ -465,7 +467,7 @@ class Link(wiring.Component):
             ]  # fmt: skip
         waits = known.all() & ~chosen & (out_count == 0)
         m.d.comb += [
-            self.status.due.eq(_due_tick(used != 0, get_head.data.due)),
+            self.status.due.eq(self._due(_due_tick(used != 0, get_head.data.due))),
             self.status.idle.eq(~working & ((used == 0) | waits) & ~chosen & (out_count == 0)),
         ]
 
@@ -513,44 +515,154 @@ class _Marks:
                 m.d.comb += self.wiped.eq(read.data)
 
 
-class _Settings:
-    """The registers of a link, and the state that software may write.
+_PROCESS = ("enable", "gap", "state", "mantissa", "shift")
+"""What a process of bit errors has."""
+
+
+def _pick(bad, pair):
+    """The value of the state: of the only one, or of two."""
+    return pair[0] if bad is None else Mux(bad, pair[1], pair[0])
+
+
+class _Process:
+    """A process of bit errors: the registers, and the state that software may write.
 
     Attributes
     ----------
-    fresh : Signal
-        The errors' settings were written: the next cell is to pass unhurt.
     redraw : Signal
-        And the rate was, after the gap.
+        The rate was written, after the gap.
     new_gap, gap_written, new_state, state_written : Signal
         On the narrow datapath, what was written: while a cell is being hit, ``gap`` and ``state`` are its own.
     """
 
-    def __init__(self):
-        self.delay = Signal(32, init=1)
-        self.enable = Signal()
-        self.mantissa, self.shift = Signal(24), Signal(6)
-        self.gap, self.state = Signal(GAP_BITS), Signal(64, init=1)
-        self.fresh, self.redraw = Signal(), Signal()
-        self.new_gap, self.new_state = Signal(GAP_BITS), Signal(64)
-        self.gap_written, self.state_written = Signal(), Signal()
-        self.error_bits = Signal(32)
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self.enable, self.redraw = Signal(name=f"{prefix}enable"), Signal(name=f"{prefix}redraw")
+        self.mantissa, self.shift = Signal(24, name=f"{prefix}mantissa"), Signal(6, name=f"{prefix}shift")
+        self.gap, self.state = Signal(GAP_BITS, name=f"{prefix}gap"), Signal(64, init=1, name=f"{prefix}state")
+        self.new_gap, self.new_state = Signal(GAP_BITS, name=f"new_{prefix}gap"), Signal(64, name=f"new_{prefix}state")
+        self.gap_written, self.state_written = Signal(name=f"{prefix}gap_new"), Signal(name=f"{prefix}state_new")
+
+    def registers(self, m, csr, wide, fresh):
+        rates = {f"{self.prefix}error_{name}": getattr(self, name) for name in ("enable", "mantissa", "shift")}
+        gap, state = (self.gap, self.state) if wide else (self.new_gap, self.new_state)
+        for name, signal in (*rates.items(), (f"{self.prefix}gap", gap), (f"{self.prefix}seed", state)):
+            csr.setting(name, signal)
+        enable, *scale = rates
+        for name in (enable, *scale, f"{self.prefix}seed"):
+            with csr.written(name):
+                m.d.sync += fresh.eq(1)
+        for name in scale:
+            with csr.written(name):
+                m.d.sync += self.redraw.eq(1)
+        with csr.written(f"{self.prefix}gap"):
+            m.d.sync += [self.redraw.eq(0), self.gap_written.eq(0 if wide else 1)]
+        with csr.written(f"{self.prefix}seed"):
+            m.d.sync += self.state_written.eq(0 if wide else 1)
+
+
+class _Ahead:
+    """Narrow: a process's gaps drawn ahead, as its settings were at the tick's start: state -> gap, some clocks later
+    -> queue.
+
+    Attributes
+    ----------
+    enable, redraw : Signal
+    gap, next, used : Signal
+        Good bits before the next error; behind it, the first in the queue; gaps there.
+    fills : Value
+        The queue is being filled.
+    """
+
+    DEPTH = 16
+
+    def __init__(self, m, s, p):
+        self._m, self._s, self._p = m, s, p
+        p.ahead = self
+        queue = memory.Memory(shape=GAP_BITS, depth=self.DEPTH, init=[])
+        m.submodules[f"{p.prefix}gap_queue"] = queue
+        push, pull = queue.write_port(), queue.read_port(domain="comb")
+        self._head, self._tail = Signal(5, name=f"{p.prefix}head"), Signal(5, name=f"{p.prefix}tail")
+        self.used = Signal(5, name=f"{p.prefix}used")
+        m.submodules[f"{p.prefix}gap_unit"] = unit = Gap(pipelined=True)
+        self._ahead = Signal(64, name=f"{p.prefix}ahead")  # from which gaps are drawn; p.state is that of those used
+        self.enable, self.redraw = Signal(name=f"{p.prefix}enable_now"), Signal(name=f"{p.prefix}redraw_now")
+        self._mantissa = Signal.like(p.mantissa, name=f"{p.prefix}mantissa_now")
+        self._shift = Signal.like(p.shift, name=f"{p.prefix}shift_now")
+        self._drawing = Signal(Gap.LATENCY, name=f"{p.prefix}drawing")
+        draw = Signal(name=f"{p.prefix}draw")
+        m.d.comb += [
+            self.used.eq(self._tail - self._head),
+            draw.eq(self.used < self.DEPTH - Gap.LATENCY - 1),
+            unit.state.eq(self._ahead),
+            unit.mantissa.eq(self._mantissa),
+            unit.shift.eq(self._shift),
+        ]
+        with m.If(draw):
+            m.d.sync += self._ahead.eq(xorshift(self._ahead))
+        m.d.sync += self._drawing.eq(Cat(draw, self._drawing[:-1]))
+        drawn = self._drawing[-1]
+        m.d.comb += [push.addr.eq(self._tail[:4]), push.data.eq(unit.gap), push.en.eq(drawn)]
+        m.d.comb += pull.addr.eq(self._head[:4])
+        with m.If(drawn):
+            m.d.sync += self._tail.eq(self._tail + 1)
+        self.gap, self.next = p.gap, pull.data
+        self.fills = draw | self._drawing.any()
+
+    def use(self, gap):
+        """Take the first gap of the queue; that before the next error is ``gap``."""
+        p = self._p
+        self._m.d.sync += [p.gap.eq(gap), self._head.eq(self._head + 1), p.state.eq(xorshift(p.state))]
+
+    def begin(self):
+        """What was written since the last tick's start holds from this one's on."""
+        m, p = self._m, self._p
+        state = Signal(64, name=f"{p.prefix}state_from_now")
+        m.d.comb += state.eq(Mux(p.state_written, p.new_state, p.state))
+        m.d.sync += [p.redraw.eq(0), p.gap_written.eq(0), p.state_written.eq(0), p.state.eq(state)]
+        m.d.sync += self.redraw.eq(p.redraw | (self.redraw & ~p.gap_written))
+        with m.If(p.gap_written):
+            m.d.sync += p.gap.eq(p.new_gap)
+        with m.If(self._s.fresh):
+            m.d.sync += [self.enable.eq(p.enable), self._mantissa.eq(p.mantissa), self._shift.eq(p.shift)]
+            m.d.sync += [self._ahead.eq(xorshift(state)), self._head.eq(0), self._tail.eq(0), self._drawing.eq(0)]
+
+
+class _Settings:
+    """The registers of a link.
+
+    Attributes
+    ----------
+    processes : list of _Process
+        Of bit errors: one, or one a state.
+    bad : Signal or None
+        Which of two goes on.
+    fresh : Signal
+        The errors' settings were written: the next cell is to pass unhurt.
+    """
+
+    def __init__(self, bad):
+        self.bad = bad
+        self.processes = [_Process(prefix) for prefix in ("", "bad_")[: 1 if bad is None else 2]]
+        self.delay, self.error_bits, self.fresh = Signal(32, init=1), Signal(32), Signal()
+
+    def now(self, m, slot, name, taken):
+        """A member of the process that goes on, while a cell is ``taken``."""
+        values = [getattr(p, name) for p in self.processes]
+        if self.bad is None:
+            return values[0]
+        chosen = Signal.like(values[0], name=f"{name}_chosen")
+        with slot.only(taken):
+            m.d.comb += chosen.eq(_pick(self.bad, values))
+        return chosen
+
+    def chosen(self, m):
+        """Each process, in a context that holds while it goes on."""
+        for k, p in enumerate(self.processes):
+            with nullcontext() if self.bad is None else m.If(self.bad == k):
+                yield p
 
     def registers(self, m, csr, wide):
         csr.setting("delay", self.delay)
-        csr.setting("error_enable", self.enable)
-        csr.setting("error_mantissa", self.mantissa)
-        csr.setting("error_shift", self.shift)
-        gap, state = (self.gap, self.state) if wide else (self.new_gap, self.new_state)
-        csr.setting("gap", gap)
-        csr.setting("seed", state)
-        for name in ("error_enable", "error_mantissa", "error_shift", "seed"):
-            with csr.written(name):
-                m.d.sync += self.fresh.eq(1)
-        for name in ("error_mantissa", "error_shift"):
-            with csr.written(name):
-                m.d.sync += self.redraw.eq(1)
-        with csr.written("gap"):
-            m.d.sync += [self.redraw.eq(0), self.gap_written.eq(0 if wide else 1)]
-        with csr.written("seed"):
-            m.d.sync += self.state_written.eq(0 if wide else 1)
+        for p in self.processes:
+            p.registers(m, csr, wide, self.fresh)

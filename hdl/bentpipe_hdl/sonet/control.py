@@ -27,6 +27,9 @@ __all__ = [
 WAITING = 16
 """Cells that wait at an end of a line, at most."""
 
+FOREVER = (1 << 32) - 1
+"""Of the registers ``loss``."""
+
 WAITING_MOVES = 16
 """Pointer movements that wait for their time."""
 
@@ -46,6 +49,9 @@ class SonetSettings(Settings):
     sts: Literal[3, 12] = Field(default=3, description="STS-3c or STS-12c")
     ber: tuple[Annotated[float, BER], Annotated[float, BER]] = Field(
         default=(0.0, 0.0), description="bit error ratio from end 0 to end 1, and back", json_schema_extra=IN_RUN
+    )
+    outage: tuple[bool, bool] = Field(
+        default=(False, False), description="zeros on the line from end 0 to end 1, and back", json_schema_extra=IN_RUN
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
         default=0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
@@ -167,7 +173,10 @@ def sonet_registers(*, sts: int = 3) -> RegisterMap:
                 f"flip_{to}", base + 0x09, "inverts a bit of the frame when it passes",
                 fields=(reg.Field("bit", 0, 16, "0 the first of the word on the line"), reg.Field("word", 16, 16)),
             ),
-            Register(f"loss_{to}", base + 0x0A, "zeros for so many: loss of signal", unit="words"),
+            Register(
+                f"loss_{to}", base + 0x0A, "zeros for so many: loss of signal; all ones: until it is written again",
+                unit="words",
+            ),
             Register(
                 f"slip_{to}", base + 0x0B, "late by so many, less than a word", width=(word_bits - 1).bit_length(),
                 unit="bits",
@@ -228,6 +237,7 @@ class SonetDriver(Driver):
                 for name, value in zip(("mantissa", "shift"), scale_of(ratio), strict=True):
                     self._put(name, way, value)
             self._put("random", way, int(ratio > 0))
+            self._put("loss", way, FOREVER if settings.outage[way] else 0)
 
     def _put(self, name: str, way: int, value: int) -> None:
         setattr(self.csr, f"{name}_{way}{1 - way}", value)

@@ -135,7 +135,9 @@ class LineErrors(wiring.Component):
                 with m.If(burst != 0):
                     m.d.sync += [line.eq(~self.i), burst.eq(burst - 1)]
                 with m.If(loss != 0):
-                    m.d.sync += [line.eq(0), loss.eq(loss - 1)]
+                    m.d.sync += line.eq(0)
+                    with m.If(~loss.all()):
+                        m.d.sync += loss.eq(loss - 1)
         m.d.comb += self.o.eq(line)
         with m.If(self.slip != 0):
             two = Cat(_in_order(before), _in_order(line))

@@ -95,12 +95,12 @@ void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accept
 }
 
 void Ledger::changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
-                     const uint32_t* after, bool gone) {
+                     const uint32_t* after, Why gone) {
     if (was_bad) return;  // lost where its header became bad
     const Passing at = find(node, 0, was);
     if (at.vc < 0 && (gone || is_bad || find(node, 0, is).vc < 0)) return;
     const uint64_t ordinal = at.vc < 0 ? 0 : came(vcs_[size_t(at.vc)], at.stage) - 1;
-    if (gone) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, WHY_LISTED);
+    if (gone) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, gone);
     else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
 }
 

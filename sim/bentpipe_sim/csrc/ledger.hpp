@@ -25,11 +25,15 @@ enum Why : uint8_t {
     WHY_ASTRAY,        // a header error that went unnoticed, or was miscorrected
     WHY_FOREIGN,       // another VC's cell, astray, came between its own
     WHY_LINE,          // cells that a SONET line did not bring to its end
+    WHY_OUTAGE,        // a link: an outage
+    WHY_BURST,         // a link: a loss of its good or bad state
     WHY_VERDICT = 16,  // + status: all its cells came, but not as a PDU of its own
     WHY_UNEXPLAINED = 32,
     WHY_UNDER_WAY,     // not lost: at the end of the run
     WHY_DROPPED = 64,  // + reason: a switch dropped a cell of it
 };
+
+constexpr Why WHY_GONE[] = {WHY_LISTED, WHY_OUTAGE, WHY_BURST};  // of the places in a link's GONE
 
 // What the ledger asks of the network, at a loss.
 struct CellCounts {
@@ -69,9 +73,9 @@ class Ledger {
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
     void dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header);
-    // A link changed the cell that it took last, or took it out (`gone`).
+    // A link changed the cell that it took last, or took it out (`gone`, unless WHY_NONE).
     void changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
-                 const uint32_t* after, bool gone);
+                 const uint32_t* after, Why gone);
     // A SONET line takes a cell in at a port, and gives one at its other end.
     void line_in(int node, int port, uint64_t tick, uint32_t header, const uint32_t* payload, bool bad) {
         if (bad) return;

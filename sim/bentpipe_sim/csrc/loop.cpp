@@ -209,7 +209,7 @@ void Loop::tell(Node& node, int index, bool gone) {
     ledger.seen(index, gone);
     if (gone || *node.o_valid) {  // one that has errors and is gone comes here twice
         ledger.changed(index, header, *node.i_hec_error, node.i_payload, *node.o_header, *node.o_hec_error,
-                       node.o_payload, gone);
+                       node.o_payload, gone ? WHY_GONE[*node.gone_why] : WHY_NONE);
     }
 }
 

@@ -49,6 +49,7 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
     told = &NOTHING;
     link = ports.has("error");
     if (link) told = ports.at<uint8_t>("error");
+    gone_why = ports.has("gone_why") ? ports.at<uint8_t>("gone_why") : &NOTHING;
     if (ports.has("drop")) {
         told = ports.at<uint8_t>("drop");
         drop_vc = ports.number("drop_vc");

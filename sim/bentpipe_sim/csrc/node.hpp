@@ -59,6 +59,7 @@ struct Node {
     const uint8_t* told;
     Number drop_vc, drop_reason;
     const uint32_t* drop_accepted = nullptr;
+    const uint8_t* gone_why;  // why a link's cell is gone
     bool link = false, line = false;
 
     uint64_t last = NEVER;  // tick of the last evaluation

@@ -273,11 +273,12 @@ def _ways(line: LineSpec) -> tuple[str, ...]:
 
 def _link_settings(line: LineSpec, end: int) -> dict[str, Any]:
     """Of the way from an end, by name."""
-    return LinkSettings.part_of(line) | {"ber": 0.0 if line.sonet else line.ber[end]}
+    here = {"ber": 0.0, "outage": False} if line.sonet else {"ber": line.ber[end], "outage": line.outage[end]}
+    return LinkSettings.part_of(line) | here
 
 
 def _sonet_settings(line: LineSpec) -> dict[str, Any]:
-    return {"sts": SONET_RATES[line.rate_bps], "ber": line.ber, "ppm": line.ppm}
+    return {"sts": SONET_RATES[line.rate_bps], "ber": line.ber, "outage": line.outage, "ppm": line.ppm}
 
 
 class _Changer:

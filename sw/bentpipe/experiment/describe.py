@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.experiment.document import CaseTable
-from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec
+from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.results.tables import change_text, figure_text
 from bentpipe_hdl.link.control import LinkSettings
@@ -57,6 +57,12 @@ def _also(spec: Settings, model: type[Settings], shown_already: Sequence[str] = 
             inner = f"({_also(value, type(value))})" if isinstance(value, Settings) else shown(field, value)
             parts.append(f"{key_of(name)} {inner}")
     return ", ".join(parts)
+
+
+def _also_line(line: LineSpec) -> str:
+    ways = [way for way, down in zip(("out", "back"), line.outage, strict=True) if down]
+    outage = f"outage {', '.join(ways[:1] if line.looped else ways)}" if ways else ""
+    return ", ".join(filter(None, (outage, _also(line, LinkSettings, ("delay_ps", "ber", "outage")))))
 
 
 def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable] = ()) -> None:
@@ -126,7 +132,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             )
             for line in e.network.lines
         ],
-        [_also(line, LinkSettings, ("delay_ps", "ber")) for line in e.network.lines],
+        [_also_line(line) for line in e.network.lines],
     )
     table(
         "Hosts",

@@ -183,6 +183,19 @@ class LineTable(LinkSettings, PortSettings):
         description="bit error ratio: one, or one from the first end to the second and one back",
         json_schema_extra=IN_RUN,
     )
+    outage: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
+        Annotated[bool, Tag("|one")]
+        | Annotated[
+            tuple[bool, ...],
+            Length(2, 2, "give one value, or two: from the first end to the second, and back"),
+            Tag("|list"),
+        ],
+        Discriminator(one_or_list),
+    ] = Field(
+        default=False,
+        description="nothing passes: one, or one from the first end to the second and one back",
+        json_schema_extra=IN_RUN,
+    )
     line: _LINES | None = Field(default=None, description="as in `[network]`, for this line")
     clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
         default=None, description="as in `[network]`, for this line"
@@ -213,6 +226,12 @@ class LineTable(LinkSettings, PortSettings):
     def errors(self) -> tuple[float, float]:
         """Bit error ratio out and back."""
         out, back = self.ber if isinstance(self.ber, tuple) else (self.ber, self.ber)
+        return out, back
+
+    @property
+    def outages(self) -> tuple[bool, bool]:
+        """Whether there is an outage, out and back."""
+        out, back = self.outage if isinstance(self.outage, tuple) else (self.outage, self.outage)
         return out, back
 
 

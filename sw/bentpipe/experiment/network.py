@@ -135,11 +135,15 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
         raise Wrong(f"{place}.ppm", 'a clock offset needs line = "sonet"')
     if len(faces) == 1 and line.errors[0] != line.errors[1]:
         raise Wrong(f"{place}.ber", "a line in loop-back has one direction, so one error ratio")
+    if len(faces) == 1 and line.outages[0] != line.outages[1]:
+        raise Wrong(f"{place}.outage", "a line in loop-back has one direction: true or false")
+    if line.bursts is not None and kind == "sonet":
+        raise Wrong(f"{place}.bursts", 'bursts of errors go with line = "cell"; a SONET line has ber and outage')
     for face, far, own in zip(faces, reversed(faces), sending, strict=True):
         ports.rates[face] = round(own * (1 - abs(line.ppm) * 1e-6))  # so that a slower payload takes all cells
         ports.coming[far.switch] += own
     clocks = _clocks(line.clock_tolerance_ppm, network, seed, name)
-    settings: dict[str, Any] = LinkSettings.part_of(line) | {"ber": line.errors}
+    settings: dict[str, Any] = LinkSettings.part_of(line) | {"ber": line.errors, "outage": line.outages}
     return LineSpec(
         **settings,
         name=name,

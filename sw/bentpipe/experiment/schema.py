@@ -54,6 +54,9 @@ class LineSpec(LinkSettings):
     ber: tuple[float, float] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
         description="bit error ratio from the first end to the second, and back"
     )
+    outage: tuple[bool, bool] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        description="whether nothing passes from the first end to the second, and back"
+    )
     line: str = Field(description="`cell`, with SONET overhead in the rate, or `sonet`: every byte of the frames")
     ppm: float = Field(
         description="of a SONET line: its payload is so much slower at the first end, faster at the second"

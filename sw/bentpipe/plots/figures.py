@@ -31,6 +31,8 @@ _REASONS: Final = {
     "hec": "header error",
     "lost": "delay memory full",
     "listed": "listed losses",
+    "outage": "outage",
+    "burst": "bursts of losses",
     "line": "lost on the line",
     "unknown": "unknown VC",
 }

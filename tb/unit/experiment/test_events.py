@@ -5,7 +5,7 @@ import pytest
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
-from bentpipe_hdl.ticks import ps_to_ticks
+from bentpipe_hdl.ticks import TICK_PS, ps_to_ticks
 from unit.experiment.fake import fake_build
 from unit.experiment.test_parse import TEXT
 
@@ -102,3 +102,43 @@ def test_a_run_stops_just_before_an_event_and_tells_of_it(read):
     ]
     assert "The event at 9 s did not come: the run ended at 1 s." in result.summary["remarks"]
     assert list(result.trace.series["flow1.delivered"][0]) == [i * PS // 10 for i in range(11)]
+
+
+def test_outages_and_bursts_of_a_line(read):
+    e = read(
+        settings=(
+            "network.lines.wan.outage=[false, true]",
+            'network.lines.wan.bursts={ good = "2 s", bad = "5 ms", ber = 1e-4 }',
+        )
+    )
+    (line,) = e.network.lines
+    assert line.outage == (False, True)
+    assert (line.bursts.good_ps, line.bursts.bad_ps, line.bursts.ber, line.bursts.loss) == (2 * PS, PS // 200, 1e-4, 0)
+    assert line.bursts.lengths == pytest.approx((2e12 / TICK_PS, 5e9 / TICK_PS))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("bursts={ good = 2, ber = 1e-4 }", "bursts: give both mean lengths, 'good' and 'bad' as times, or "),
+        ("bursts={ good = 2, bad_cells = 4 }", "bursts: give both mean lengths, 'good' and 'bad' as times, or "),
+        ("bursts={ good_cells = 2, bad_cells = 0.5 }", "bursts.bad_cells: 0.5 is out of range 1 to 1e+12"),
+        ("bursts={ good = 2, bad = 1, loss = 1.5 }", "bursts.loss: 1.5 is out of range 0 to 1"),
+        ("outage=[true]", "outage: give one value, or two: from the first end to the second, and back"),
+        ("outage=1", "outage: expected true or false, not 1"),
+    ],
+)
+def test_outages_and_bursts_that_are_none(read, settings, said):
+    with pytest.raises(ConfigError) as caught:
+        read(settings=(f"network.lines.wan.{settings}",))
+    assert f"network.lines.wan.{said}" in str(caught.value)
+
+
+def test_bursts_of_a_sonet_line(read):
+    with pytest.raises(ConfigError, match='bursts: bursts of errors go with line = "cell"'):
+        read(
+            settings=(
+                'network.switches.east.ports=["OC-3c", "OC-3c"]', "network.lines.wan.line=sonet",
+                "network.lines.wan.bursts={ good = 2, bad = 1, loss = 1.0 }",
+            )
+        )  # fmt: skip

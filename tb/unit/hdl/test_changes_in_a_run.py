@@ -2,7 +2,7 @@
 
 import pytest
 
-from bentpipe_hdl.link.control import LinkDriver, LinkSettings
+from bentpipe_hdl.link.control import BurstSettings, LinkDriver, LinkSettings
 from bentpipe_hdl.registers import Recorder
 from bentpipe_hdl.settings import in_run
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
@@ -51,6 +51,7 @@ def test_what_takes_two_words_is_written_whole():
 
 OTHERS = {
     "ber": 1e-6,
+    "outage": True,
     "policy": "tail",
     "epd_threshold": 70,
     "clp_threshold": 50,
@@ -58,6 +59,9 @@ OTHERS = {
     "vc_limit": 20,
     "limit": 30,
 }
+
+
+BURSTS = {"good_cells": 5.0, "bad_cells": 6.0, "ber": 1e-5, "loss": 0.5, "good_loss": 0.5}
 
 
 @pytest.mark.parametrize("name", [name for name, field in SwitchSettings.model_fields.items() if in_run(field)])
@@ -76,9 +80,17 @@ def test_all_of_a_vc_that_may_change_is_written(name):
 
 @pytest.mark.parametrize("name", [name for name, field in LinkSettings.model_fields.items() if in_run(field)])
 def test_all_of_a_link_that_may_change_is_written(name):
-    driver = LinkDriver(Recorder())
+    driver = LinkDriver(Recorder(), faults=1)
     before, after = LinkSettings(), LinkSettings(**{name: OTHERS[name]})
     assert written(driver, lambda d: d.apply(before), lambda d: d.apply(after))
+
+
+@pytest.mark.parametrize("name", ["good_cells", "bad_cells", "ber", "loss", "good_loss"])
+def test_all_of_bursts_that_may_change_is_written(name):
+    driver, bursts = LinkDriver(Recorder(), faults=1), {"good_cells": 9.0, "bad_cells": 8.0}
+    before, after = (LinkSettings(bursts=BurstSettings(**given)) for given in (bursts, bursts | {name: BURSTS[name]}))
+    names = {name for name, _ in written(driver, lambda d: d.apply(before), lambda d: d.apply(after))}
+    assert names and not {"length", "length_seed", "loss_seed", "bad_seed", "burst_enable"} & names
 
 
 def test_the_seed_of_a_link_stays_when_its_ratio_changes():

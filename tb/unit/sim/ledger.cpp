@@ -87,7 +87,7 @@ int main(int, char** argv) {
         ahead[cell.own][node].erase(cell.number);
         uint32_t before[12] = {}, after[12] = {};
         auto tell = [&](bool bad, bool out) {
-            ledger.changed(node, header(was), false, before, header(cell), bad, after, out);
+            ledger.changed(node, header(was), false, before, header(cell), bad, after, out ? WHY_LISTED : WHY_NONE);
         };
         if (w.chance(often)) {  // a listed loss, or dropped for its header by the next node
             const bool listed = w.chance(0.5);
