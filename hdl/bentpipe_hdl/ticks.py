@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "MOST_CELLS",
     "MOST_VCS",
     "TICKS_A_SECOND",
     "TICK_PS",
@@ -25,6 +26,9 @@ _TICKS: Final = 299_520_000
 
 TICKS_A_SECOND: Final = _TICKS / 53
 TICK_PS: Final = _PS / _TICKS
+
+MOST_CELLS: Final = 65535
+"""Cells of a switch's buffer, at most."""
 
 MOST_VCS: Final = 4096
 """VCs of a node, at most: of a switch, or of a NIC in both directions together."""

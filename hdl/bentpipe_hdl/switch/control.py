@@ -18,7 +18,7 @@ from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
 from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
-from bentpipe_hdl.ticks import cell_period, round_ticks
+from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 
 __all__ = [
     "POLICIES",
@@ -68,7 +68,7 @@ _SHARE: Final = SHARE.within(
 class SwitchSettings(Settings):
     """One network module with a shared cell buffer."""
 
-    buffer_cells: Annotated[int, CELLS.within(1, 32768)] = Field(default=8192, description="the shared buffer")
+    buffer_cells: Annotated[int, CELLS.within(1, MOST_CELLS)] = Field(default=8192, description="the shared buffer")
     policy: Policy = Field(
         default="epd",
         description="tail drop, partial or early packet discard, selective drop or fair buffer allocation, for each VC "
@@ -237,11 +237,11 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
     Raises
     ------
     ValueError
-        No switch is built so: VCs are a power of two from 2 to 4096, cells 1 to 32768, ports 1 to 16.
+        No switch is built so: VCs are a power of two from 2 to 4096, cells 1 to 65535, ports 1 to 16.
     """
     check_vcs(vcs)
-    if not 1 <= cells <= 32768:
-        raise ValueError(f"cells must be from 1 to 32768, not {cells!r}")
+    if not 1 <= cells <= MOST_CELLS:
+        raise ValueError(f"cells must be from 1 to {MOST_CELLS}, not {cells!r}")
     if not 1 <= ports <= 16:
         raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
     count = (cells + 1).bit_length()

@@ -71,7 +71,7 @@ class Switch(wiring.Component):
     vcs : int
         Number of VCs, a power of two, 2 to 4096.
     cells : int
-        Size of the buffer in cells, 1 to 32768. (``vcs`` more are built: each VC has its next cell's place reserved.)
+        Size of the buffer in cells, 1 to 65535. (``vcs`` more are built: each VC has its next cell's place reserved.)
     ports : int
         Ports in and out, 1 to 16.
     options : int

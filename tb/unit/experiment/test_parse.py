@@ -293,7 +293,7 @@ WRONG = [
     ("netwerk", {}, "netwerk: unknown key; did you mean 'network'?"),
     ("network.switches.west.polcy", "epd", "network.switches.west.polcy: unknown key; did you mean 'policy'?"),
     ("network.switches.west.policy", "red", "network.switches.west.policy: unknown value 'red'"),
-    ("network.switches.west.buffer_cells", 0, "buffer_cells: 0 is out of range 1..32768"),
+    ("network.switches.west.buffer_cells", 0, "buffer_cells: 0 is out of range 1..65535"),
     ("network.switches.west.epd_threshold", 9000, "epd_threshold: 9000 cells are more than the buffer's 8192"),
     ("network.switches.west.ports", 0, "ports: 0 is out of range 1..16"),
     ("network.switches.west.ports", [], "ports: a switch has 1 to 16 ports, not 0"),

@@ -228,7 +228,7 @@ def test_errors_of_the_builder():
         ),
         (lambda: network.add_nic("still", 0), "NIC still: a rate must be positive"),
         (lambda: network.add_switch("s", port_rates_bps=[]), "from 1 to 16 ports"),
-        (lambda: network.add_switch("s", buffer_cells=0), r"^switch s: buffer_cells: 0 is out of range 1..32768$"),
+        (lambda: network.add_switch("s", buffer_cells=0), r"^switch s: buffer_cells: 0 is out of range 1..65535$"),
         (
             lambda: network.add_switch("s", epd_threshold=9000),
             "epd_threshold: 9000 cells are more than",

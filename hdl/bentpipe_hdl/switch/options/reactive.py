@@ -14,7 +14,7 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import COUNT, RATE, SHARE, SIZE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options.base import Option, Setup
-from bentpipe_hdl.ticks import cell_period, round_ticks
+from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 from bentpipe_hdl.units import MAX_RATE_BPS, format_rate, parse_rate
 
 __all__ = ["CAPACITY_BITS", "LEVEL_FRACTION", "OCTETS_A_CELL", "UNIT_BPS", "Reactive", "ReactiveSettings"]
@@ -33,7 +33,7 @@ LEVEL_FRACTION: Final = 8
 """Fraction bits of thresholds."""
 
 _RATE: Final = RATE.within(UNIT_BPS, MAX_RATE_BPS, or_zero=True, read=partial(parse_rate, zero=True))
-_LEVEL: Final = COUNT.within(0, 32768 * OCTETS_A_CELL)
+_LEVEL: Final = COUNT.within(0, MOST_CELLS * OCTETS_A_CELL)
 
 Counted = Literal["octets", "cells", "packets"]
 
