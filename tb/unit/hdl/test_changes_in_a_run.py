@@ -7,8 +7,8 @@ from bentpipe_hdl.registers import Recorder
 from bentpipe_hdl.settings import in_run
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
 from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, VcSettings
+from bentpipe_hdl.switch.options import OPTIONS
 
-VC = (0, 1, 40, 1, 1, 40)
 ALIKE = VcSettings()
 
 
@@ -32,7 +32,7 @@ def switch(settings, vcs=(ALIKE,), rate=149_760_000):
 
 
 def test_a_threshold_is_written_alone():
-    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=ALL)
     size = {"buffer_cells": 100}
     assert written(driver, switch(size), switch(size | {"clp_threshold": 50})) == [("clp_threshold", 50)]
     assert written(driver, switch(size), switch(size)) == []
@@ -49,6 +49,7 @@ def test_what_takes_two_words_is_written_whole():
     assert driver.csr.vc_policy[1].limit == 100
 
 
+ALL = (1 << len(OPTIONS)) - 1
 OTHERS = {
     "ber": 1e-6,
     "outage": True,
@@ -58,6 +59,8 @@ OTHERS = {
     "oam_reserve": 3,
     "vc_limit": 20,
     "limit": 30,
+    "fair_share": 1.5,
+    "efci_threshold": 5,
 }
 
 
@@ -66,14 +69,14 @@ BURSTS = {"good_cells": 5.0, "bad_cells": 6.0, "ber": 1e-5, "loss": 0.5, "good_l
 
 @pytest.mark.parametrize("name", [name for name, field in SwitchSettings.model_fields.items() if in_run(field)])
 def test_all_of_a_switch_that_may_change_is_written(name):
-    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=ALL)
     size = {"buffer_cells": 100}
     assert written(driver, switch(size), switch(size | {name: OTHERS[name]}))
 
 
 @pytest.mark.parametrize("name", [name for name, field in VcSettings.model_fields.items() if in_run(field)])
 def test_all_of_a_vc_that_may_change_is_written(name):
-    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=ALL)
     size = {"buffer_cells": 100}
     assert written(driver, switch(size), switch(size, [VcSettings(**{name: OTHERS[name]})]))
 
