@@ -15,6 +15,7 @@ from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.police import PoliceSettings
+from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
 from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
@@ -113,6 +114,10 @@ class SwitchSettings(Settings):
     )
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"
+    )
+
+    histograms: HistogramSettings | None = Field(
+        default=None, description="of queues and delays, by port and by VC; `{}`: as they are by default"
     )
 
     @model_validator(mode="after")

@@ -17,10 +17,15 @@ READ, WRITE = 4, 7
 """Narrow: the clocks of the tick after in which a count is read, and written."""
 
 
+SUM_BITS = 64
+
+
 class Histograms(wiring.Component):
     """Counts what the cells of a switch find and how long they stay: the queue of its VC and that of its port when a
     cell of a known VC comes, whether it is then queued or dropped and itself not counted; and the ticks from a cell's
     coming to its going, when it goes.
+
+    Beside the bins there are, by port, the sums of all values that were counted, from which means are exact.
 
     A value without its lowest ``shift`` bits is the number of the bin. Or, ``logarithmic``, the bins below 4 are so,
     and from there on each doubling has four bins of equal width. The last bin has all that is beyond.
@@ -40,10 +45,12 @@ class Histograms(wiring.Component):
         A cell goes now: its VC, and the port.
     head : In
         Its place. Narrow: there from clock ``at`` on.
-    index : In
+    vc_index, port_index : In
         Software reads: by ``vc << BIN_BITS | bin``, or by port.
     vc_queues, port_queues, vc_delays, port_delays : Out
-        The counts at ``index``, which wrap at 2**32; a clock later on the narrow datapath.
+        The counts there, which wrap at 2**32; a clock later on the narrow datapath.
+    queue_sums, delay_sums : Out
+        By port, in cells and in ticks. They wrap at 2**64.
     pending : Out
         Narrow: something is still to be counted.
     """
@@ -76,6 +83,8 @@ class Histograms(wiring.Component):
                 "port_queues": Out(32),
                 "vc_delays": Out(32),
                 "port_delays": Out(32),
+                "queue_sums": Out(SUM_BITS).array(ports),
+                "delay_sums": Out(SUM_BITS).array(ports),
                 "pending": Out(1),
             }
         )
@@ -103,7 +112,15 @@ class Histograms(wiring.Component):
         self._count(m, slot, "port_queues", self._ports, comes, a_port, port_bin, self.port_index)
         self._count(m, slot, "vc_delays", self._vcs, goes, d_vc, delay_bin, self.vc_index)
         self._count(m, slot, "port_delays", self._ports, goes, d_port, delay_bin, self.port_index)
+        self._sum(m, slot, self.queue_sums, comes, a_port, port_cells)
+        self._sum(m, slot, self.delay_sums, goes, d_port, delay)
         return m
+
+    def _sum(self, m, slot, sums, strobe, which, value):
+        now = strobe if slot.wide else strobe & slot.clock(WRITE)
+        for k, total in enumerate(sums):
+            with m.If(now), m.If(which == k):
+                m.d.sync += total.eq(total + value)
 
     def _taken(self, m, slot, strobe, *values):
         if slot.wide:

@@ -18,6 +18,7 @@ from .efci import CongestionIndication
 from .egress import Egress
 from .fair import ActiveVcs, FairShare
 from .minimum import GuaranteedCells
+from .histograms import Histograms
 from .options import options_of
 from .options.scheduling import PRIORITIES
 from .policer import POLICED, Policer
@@ -171,7 +172,13 @@ class Switch(wiring.Component):
             *(minima.fields if minima is not None else ()),
         )
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
-        context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=counters.clears, fields=fields)
+        clears = counters.clears
+        if "histograms" in has:
+            histograms = m.submodules.histograms = Histograms(
+                slot, vcs=vcs, ports=ports, places=cells + vcs, at=DEPARTURE + 2
+            )
+            clears = max(clears, histograms.clears)
+        context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=clears, fields=fields)
         admission = m.submodules.admission = Admission(
             slot,
             vcs=vcs,
@@ -406,6 +413,33 @@ class Switch(wiring.Component):
                 context.departure.own_left.eq(context.d_departure.own_left + ~buffer.next_shared),
             ]
             csr.status("shared", minima.shared)
+        if "histograms" in has:
+            queue_scale, delay_scale = csr.setting("queue_scale"), csr.setting("delay_scale")
+            m.d.comb += [
+                histograms.clearing.eq(context.clearing),
+                histograms.clear.eq(context.clear),
+                Value.cast(histograms.queue_scale).eq(queue_scale),
+                Value.cast(histograms.delay_scale).eq(delay_scale),
+                histograms.now.eq(self.time.now),
+                histograms.comes.eq(seen),
+                histograms.a_vc.eq(vc),
+                histograms.a_port.eq(policy.port),
+                histograms.vc_cells.eq(length),
+                histograms.port_cells.eq(admission.port_cells),
+                histograms.queued.eq(enqueue),
+                histograms.tail.eq(context.a_arrival.tail),
+                histograms.goes.eq(sends),
+                histograms.d_vc.eq(d_vc),
+                histograms.d_port.eq(port),
+                histograms.head.eq(context.d_departure.head),
+            ]
+            for what in ("queue", "delay"):
+                of_vc, of_port = (getattr(histograms, f"{of}_{what}s") for of in ("vc", "port"))
+                csr.counters(f"vc_{what}_bins", lambda at, word=of_vc: _found(m, histograms.vc_index, at, word))
+                csr.counters(f"port_{what}_bins", lambda at, word=of_port: _found(m, histograms.port_index, at, word))
+                sums = getattr(histograms, f"{what}_sums")
+                csr.status(f"{what}_sum_low", *(total[:32] for total in sums))
+                csr.status(f"{what}_sum_high", *(total[32:] for total in sums))
         if "red" in has:
             red.connect(m, csr)
             m.d.comb += [
@@ -465,12 +499,13 @@ class Switch(wiring.Component):
         csr.counts("hec", counters.hec_port, counters.hec)
         csr.finish()
 
+        counts = histograms.pending if "histograms" in has else 0
         m.d.comb += [
             counters.clearing.eq(context.clearing),
             counters.clear.eq(context.clear),
             self.status.due.eq(earlier(rates.due, port_clock.due) if "reactive" in has else port_clock.due),
             self.status.idle.eq(
-                ~context.clearing if slot.wide else ~(context.clearing | egress.streams | self.i.valid)
+                ~context.clearing if slot.wide else ~(context.clearing | egress.streams | self.i.valid | counts)
             ),
         ]
         return slot.checked(m)
@@ -485,3 +520,9 @@ class Switch(wiring.Component):
         return Turns(
             slot, vcs=vcs, ports=ports, at=at, places=places, weighted=shares, priorities=PRIORITIES if shares else 1
         )
+
+
+def _found(m, index, at, word):
+    """The word that a part finds at an index, which tables share."""
+    m.d.comb += index.eq(at)
+    return word

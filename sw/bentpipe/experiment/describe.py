@@ -206,6 +206,21 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
                 for case in cases
             ],
         )
+    if e.theory:
+        table(
+            "Theory",
+            ("quantity", "unit", "predicted", "ours", "source"),
+            [
+                (
+                    t.quantity,
+                    t.unit,
+                    f"{t.predicted:.4g}",
+                    f"{t.growth} / {t.per}" + (f" x {t.scale:.4g}" if t.scale != 1 else ""),
+                    t.source,
+                )
+                for t in e.theory
+            ],
+        )
     if e.published:
         table(
             "Published",

@@ -44,6 +44,7 @@ from bentpipe_hdl.settings import (
     Length,
     Number,
     Pattern,
+    Quantity,
     Rate,
     Settings,
     Words,
@@ -60,8 +61,8 @@ from bentpipe_hdl.words import kind_of, nearest
 __all__ = [
     "METRICS", "SERIES", "AxisTable", "CaseTable", "Cases", "Document", "EventTable", "Face", "FlowTable", "HostTable",
     "HostsTable",
-    "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TrafficTable", "VcTable",
-    "defaults", "json_schema",
+    "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TheoryTable",
+    "TrafficTable", "VcTable", "defaults", "json_schema",
 ]  # fmt: skip
 
 SERIES: Final = {
@@ -403,7 +404,8 @@ def _type(setting: Setting) -> Any:
         return Annotated[str, Words(lambda: dict.fromkeys(setting.choices, ""))]
     if setting.form == DRAWN:
         return _drawn(setting)
-    one = Annotated[int, setting.of]
+    kind = float if isinstance(setting.of, Quantity) and isinstance(setting.of.low, float) else int
+    one = Annotated[kind, setting.of]
     return _bounds(one) if setting.form == BOUNDS else one
 
 
@@ -507,6 +509,19 @@ class PublishedTable(Settings):
     )
 
 
+class TheoryTable(Settings):
+    """A figure that theory predicts, to print beside ours with its 99 % confidence interval: the growth of one series
+    over that of another, each record interval but the first being a batch."""
+
+    quantity: str = Field(description="what it is of")
+    predicted: Number = Field(description="the figure as predicted")
+    unit: str = Field(default="", description="of both")
+    source: str = Field(default="", description="the formula")
+    growth: str = Field(description="a series that only grows, as `lan:3.delays`")
+    per: str = Field(description="another, as `lan:3.sent`")
+    scale: Number = Field(default=1.0, description="ours is multiplied by this")
+
+
 class CaseTable(Settings):
     """A run of its own with some values changed."""
 
@@ -577,6 +592,7 @@ class Document(Cases, extra="forbid"):
     event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
     record: RecordTable = Field(default=RecordTable(), description="what is written down")
     published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
+    theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")
 
 
 def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,15 @@ from typing import Any, Final
 
 from bentpipe.apps.registry import reported
 from bentpipe.experiment.captures import parse_capture
-from bentpipe.experiment.document import METRICS, Document, LossTable, PublishedTable, RecordTable, defaults
+from bentpipe.experiment.document import (
+    METRICS,
+    Document,
+    LossTable,
+    PublishedTable,
+    RecordTable,
+    TheoryTable,
+    defaults,
+)
 from bentpipe.experiment.events import read_events
 from bentpipe.experiment.flows import read_flows, read_traffic
 from bentpipe.experiment.layout import Channels, directed_lines
@@ -84,6 +92,7 @@ def parse_experiment(
     losses = _losses(tables.loss, channels, problems)
     record = _record(tables.record, run_ps, network, problems)
     published = _published(tables, flows, problems)
+    theory = _theory(tables, network, flows, problems)
     problems.check()
     made = Experiment(
         id=head.id,
@@ -103,6 +112,7 @@ def parse_experiment(
         losses=losses,
         record=record,
         published=published,
+        theory=theory,
         file=source.name,
         document=document,
         axis=head.axis,
@@ -151,6 +161,25 @@ def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Pro
         except ValueError as error:
             problems.found.append(Wrong("record.pcap", str(error)))
     return RecordSpec(table.interval_ps, table.what, tuple(dict.fromkeys(captures)))
+
+
+def _theory(
+    tables: Document, network: NetworkSpec, flows: list[FlowSpec], problems: Problems
+) -> tuple[TheoryTable, ...]:
+    """Predicted figures, each of two series that can be there."""
+    owners = [flow.name for flow in flows]
+    for switch in network.switches:
+        owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.port_rates_bps)))]
+    for number, table in enumerate(tables.theory):
+        for key in ("growth", "per"):
+            owner, _, series = getattr(table, key).partition(".")
+            if owner not in owners:
+                what = f"no flow, switch or port is called {owner!r}{nearest(owner, owners)}"
+                problems.found.append(Wrong(f"theory.{number}.{key}", what))
+            elif not series:
+                what = f"{owner!r} alone is no series: give one of it, as {owner}.drops.full"
+                problems.found.append(Wrong(f"theory.{number}.{key}", what))
+    return tables.theory
 
 
 def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:

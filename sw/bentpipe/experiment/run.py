@@ -21,6 +21,7 @@ from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.metrics import compare, metrics
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+from bentpipe.results.theory import beside_theory
 from bentpipe.signals import Interrupted, deferred
 from bentpipe_hdl.units import format_time
 from bentpipe_sim.errors import SimulationError
@@ -85,7 +86,10 @@ def run_experiment(
         end_captures = built.capture(capture_folder) if capture_folder and captures else None
 
         def sum_up(wall_s: float, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
-            return _sum_up(experiment, built, settings, started, wall_s, stopped, over) | {"captures": captures}
+            summary = _sum_up(experiment, built, settings, started, wall_s, stopped, over)
+            series = {name: (s.times, s.values) for name, s in recorder.series.items()}
+            theory = beside_theory(map(plain, experiment.theory), series)
+            return summary | {"captures": captures, "theory": theory}
 
         def keep() -> None:
             if folder is not None:
@@ -376,7 +380,7 @@ def _flow(report: Any) -> dict[str, Any]:
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=()))
-    del data["events"], data["document"], data["published"], data["description"], data["changes"]
+    del data["events"], data["document"], data["published"], data["theory"], data["description"], data["changes"]
     return data
 
 

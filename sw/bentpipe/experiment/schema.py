@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from bentpipe.experiment.document import Face, PublishedTable
+from bentpipe.experiment.document import Face, PublishedTable, TheoryTable
 from bentpipe.hosts.config import HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
@@ -238,6 +238,7 @@ class Experiment:
     file: str
     document: dict[str, Any]
     axis: str = ""
+    theory: tuple[TheoryTable, ...] = ()
     case: str = ""
     at: float | None = None
     curve: str = ""

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.plots.histograms import histogram_figure
 from bentpipe.plots.layout import WIDTHS, Panel, draw_panels, note, save
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
@@ -67,6 +68,10 @@ def figures(result: RunResult) -> Iterable[tuple[str, str, Any]]:
         for form, width in WIDTHS.items():
             if panels and (not form or name in _IN_REPORT):
                 yield name, form, draw_panels(panels, end_s, width, marks)
+    for form, width in WIDTHS.items():
+        figure = histogram_figure(result, width)
+        if figure is not None:
+            yield "histograms", form, figure
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:

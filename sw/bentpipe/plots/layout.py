@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bentpipe.plots.style import DARK
 
-__all__ = ["NARROW", "WIDTHS", "Panel", "draw_panels", "fit", "lay_out", "note", "save"]
+__all__ = ["NARROW", "PANEL_IN", "WIDTHS", "Panel", "draw_panels", "fit", "lay_out", "note", "save"]
 
 Panel = Callable[[Any], None]
 """Draws into an axis; sets title, units and labels, but no legend."""
@@ -20,7 +20,9 @@ NARROW: Final = "-narrow"
 WIDTHS: Final = {"": 8.4, NARROW: 3.8}
 """Widths of a figure's forms in inches. Texts have the same size in all."""
 
-_PANEL: Final = 2.15
+PANEL_IN: Final = 2.15
+"""Height of a panel in inches."""
+
 _GAP: Final = 4.0
 _NOTE: Final = "note"
 _POINTS: Final = 72.0
@@ -31,7 +33,7 @@ def draw_panels(panels: Sequence[Panel], end_s: float, width: float, marks: Sequ
     from matplotlib.figure import Figure
 
     alone = 1.0 if len(panels) == 1 and width > WIDTHS[NARROW] else 0.0
-    figure = Figure(figsize=(width, _PANEL * len(panels) + 0.5 + alone), layout="constrained")
+    figure = Figure(figsize=(width, PANEL_IN * len(panels) + 0.5 + alone), layout="constrained")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         panel(axis)

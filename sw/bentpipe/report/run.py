@@ -17,6 +17,7 @@ from bentpipe.results.tables import (
     LOSS_COLUMNS,
     PUBLISHED_COLUMNS,
     TEXTS,
+    THEORY_COLUMNS,
     broken_text,
     drop_rows,
     event_rows,
@@ -26,6 +27,7 @@ from bentpipe.results.tables import (
     loss_text,
     note_texts,
     published_rows,
+    theory_rows,
     time_text,
     together_text,
 )
@@ -56,6 +58,7 @@ _NARROW_PX: Final = 560
 _PLOTS: Final = (
     ("Segments over time", "sequence", "Segments sent and acknowledged over time"),
     ("Over time", "overview", "Throughput, congestion windows, queued cells and dropped cells over time"),
+    ("Queues and delays", "histograms", "Shares of cells by the queue that they found and by their delay"),
 )
 
 
@@ -118,6 +121,9 @@ def report_html(result: RunResult, pictures: Mapping[str, bytes]) -> str:
     if s["published"]:
         parts.append("<h2>Published figures and ours</h2>")
         parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
+    if s.get("theory"):
+        parts.append("<h2>Theory and ours</h2>")
+        parts.append(html_table(THEORY_COLUMNS, theory_rows(s["theory"]), 2, "ours"))
     for title, name, alt in _PLOTS:
         if name in pictures:
             parts += [f"<h2>{title}</h2>", html_picture(alt, name, pictures)]

@@ -17,6 +17,7 @@ __all__ = [
     "LOSS_COLUMNS",
     "PUBLISHED_COLUMNS",
     "TEXTS",
+    "THEORY_COLUMNS",
     "broken_text",
     "change_text",
     "drop_rows",
@@ -30,6 +31,7 @@ __all__ = [
     "print_run",
     "print_table",
     "published_rows",
+    "theory_rows",
     "time_text",
     "together_text",
 ]
@@ -134,6 +136,27 @@ def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
         figures = [figure_text(row[key]) for key in ("measured", "predicted", "ours")]
         table.append([row["quantity"], row["case"], row["unit"], *figures, ratio, row["source"]])
     return table
+
+
+THEORY_COLUMNS = ("quantity", "unit", "theory", "ours", "99 % interval", "holds", "source")
+
+
+def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Predicted figures beside ours."""
+    table = []
+    for row in rows:
+        interval, holds = "-", "too few samples"
+        if row["ours"] is not None:
+            interval = f"± {_fine(row['half'])}, {row['batches']} batches"
+            holds = "yes" if row["holds"] else "no"
+        figures = [_fine(row[key]) for key in ("predicted", "ours")]
+        table.append([row["quantity"], row["unit"], *figures, interval, holds, row["source"]])
+    return table
+
+
+def _fine(value: float | None) -> str:
+    """A figure that may be small, as the probability of a loss is."""
+    return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 DROP_COLUMNS = ("node", "reason", "cells")
@@ -289,6 +312,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     text = loss_text(summary)
     if text:
         console.print(text, highlight=False)
+    if summary.get("theory"):
+        console.print()
+        print_table(console, "Theory and ours", THEORY_COLUMNS, theory_rows(summary["theory"]), 2)
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)

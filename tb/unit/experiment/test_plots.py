@@ -356,3 +356,23 @@ def test_a_folder_of_cases_none_of_which_has_run_has_no_plot():
     cases = load_cases("magic-mismatch")
     none = sum_up_cases(cases_head(cases, (), {}), [])
     assert list(case_figures(none)) == [] and "<img" not in cases_html(none, {})
+
+
+def test_histograms_are_a_figure_of_their_own_with_the_share_of_cells_at_and_beyond_each_bin():
+    result = made_up("lan-1flow")
+    assert not [name for name, _, _ in figures(result) if name == "histograms"]
+    result.summary["counters"] = {
+        "lan": {
+            "queue_by_port": [[], [[0, 60], [1, 30], [4, 10]]],
+            "delay_by_port": [[], [[1, 50], [16, 50]]],
+        },
+        "nic": {"tx_cells": [1]},
+    }
+    with styled():
+        drawn = {form: figure for name, form, figure in figures(result) if name == "histograms"}
+    assert set(drawn) == {"", NARROW}
+    queues, delays = drawn[""].axes
+    (line,) = queues.get_lines()
+    assert (line.get_label(), list(line.get_xdata()), list(line.get_ydata())) == ("lan:1", [0, 1, 4], [1, 0.4, 0.1])
+    (line,) = delays.get_lines()
+    assert list(line.get_xdata()) == pytest.approx([0.17695, 2.8312], rel=1e-4)

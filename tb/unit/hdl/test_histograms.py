@@ -20,6 +20,7 @@ def test_what_comes_and_goes_is_counted_in_the_models_bins(width, scale):
     shift, logarithmic = scale
     rng = random.Random(3)
     expected = {name: Counter() for name in ("vc_queues", "port_queues", "vc_delays", "port_delays")}
+    sums = {"queue_sums": [0] * 3, "delay_sums": [0] * 3}
     into = {"width": 1 << shift, "logarithmic": bool(logarithmic)}
 
     async def test(ctx, part, ticks):
@@ -41,12 +42,15 @@ def test_what_comes_and_goes_is_counted_in_the_models_bins(width, scale):
             if comes:
                 expected["vc_queues"][vc, bin_of(cells[0], **into)] += 1
                 expected["port_queues"][port, bin_of(cells[1], **into)] += 1
+                sums["queue_sums"][port] += cells[1]
             if goes:
                 head = rng.choice(list(places))
                 d_vc, d_port = rng.randrange(4), rng.randrange(3)
                 for name, value in (("head", head), ("d_vc", d_vc), ("d_port", d_port)):
                     ctx.set(getattr(part, name), value)
-                into_bin = bin_of((now - places.pop(head)) % (1 << 48), **into)
+                delay = (now - places.pop(head)) % (1 << 48)
+                sums["delay_sums"][d_port] += delay
+                into_bin = bin_of(delay, **into)
                 expected["vc_delays"][d_vc, into_bin] += 1
                 expected["port_delays"][d_port, into_bin] += 1
             if queued:
@@ -57,6 +61,8 @@ def test_what_comes_and_goes_is_counted_in_the_models_bins(width, scale):
         ctx.set(part.time.tick, 0)
         await ticks.tick(comes=0, queued=0, goes=0)
         assert not ctx.get(part.pending)
+        for name, totals in sums.items():
+            assert [ctx.get(total) for total in getattr(part, name)] == totals
         for name, counts in expected.items():
             found = Counter()
             for index in range((4 if name.startswith("vc") else 3) << BIN_BITS):

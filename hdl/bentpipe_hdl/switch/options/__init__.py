@@ -8,6 +8,7 @@ from typing import Final
 from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
 from bentpipe_hdl.switch.options.police import Police
+from bentpipe_hdl.switch.options.histograms import Histograms
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
 from bentpipe_hdl.switch.options.scheduling import Fifo, Shares
@@ -17,6 +18,7 @@ __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
+    Histograms(),
 )  # fmt: skip
 """All there are; an option's place is its bit in a switch's shape."""
 

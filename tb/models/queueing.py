@@ -1,0 +1,120 @@
+"""Queues in discrete time: what theory says of waits and losses.
+
+A slot is the unit of time. Servers take cells one by one, in order of arrival, each for a fixed number of slots.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import numpy as np
+
+__all__ = [
+    "geo_d_1_k_found",
+    "geo_d_1_k_loss",
+    "geo_d_1_k_wait",
+    "geo_d_1_wait",
+    "nd_d_1_wait",
+    "nd_d_1_wait_by_enumeration",
+]
+
+
+def geo_d_1_wait(load: float, service: int) -> float:
+    """Mean wait of Geo/D/1: a cell in each slot with probability ``load``, whatever others have (Takagi, Queueing
+    Analysis, vol. 3, 1.2; Bruneel and Kim, 1.1): the mean of S (S - 1) over 2 (1 - rho), times the rate."""
+    rho = load * service
+    assert rho < 1
+    return load * service * (service - 1) / (2 * (1 - rho))
+
+
+def _waits(load: float, service: int, places: int) -> np.ndarray:
+    """The stationary distribution of the wait that a cell would have, at arrivals of a Geo/D/1 queue with ``places``
+    beside that in service: a Markov chain. A cell is lost that finds all places taken, which is when it would wait
+    ``places`` services or more."""
+    top = service * (places + 1)
+    chain = np.zeros((top, top))
+    for wait in range(top):
+        after = wait + (service if wait < service * places else 0)
+        for gap in range(1, after):
+            chain[wait, after - gap] += load * (1 - load) ** (gap - 1)
+        chain[wait, 0] += 1 - chain[wait].sum()
+    states = np.vstack([chain.T - np.eye(top), np.ones(top)])
+    found, *_ = np.linalg.lstsq(states, np.append(np.zeros(top), 1.0), rcond=None)
+    return found
+
+
+def geo_d_1_k_loss(load: float, service: int, places: int) -> float:
+    """The probability that a cell is lost in Geo/D/1/K, where K counts the places beside that in service."""
+    return float(_waits(load, service, places)[service * places :].sum())
+
+
+def geo_d_1_k_wait(load: float, service: int, places: int) -> float:
+    """The mean wait of those that are not lost."""
+    there = _waits(load, service, places)[: service * places]
+    return float(there @ np.arange(len(there)) / there.sum())
+
+
+def geo_d_1_k_found(load: float, service: int, places: int) -> float:
+    """The mean number of cells that a cell finds waiting, of all that come: each of them stands for a service that it
+    would wait, beside what is left of the one that goes on."""
+    waits = _waits(load, service, places)
+    return float(waits @ (np.arange(len(waits)) // service))
+
+
+def nd_d_1_wait(sources: int, period: int, service: int, rounds: int = 0) -> float:
+    """Mean wait of N*D/D/1: each source has a cell every ``period`` slots, in a slot that is any of them as likely.
+
+    A cell waits for the most that the others, in any stretch of time that ends with its arrival, bring above what is
+    served in it. Going back in time slot by slot, the number of the others' cells so far is a Markov chain: of those
+    that are left, each is in the next slot with the same probability.
+
+    Parameters
+    ----------
+    rounds : int
+        The mean over so many periods from an empty queue on; 0: over all of a queue that has always been there. Only
+        the first period differs: it has nothing to look back to beyond its beginning.
+    """
+    others, forever, first = sources - 1, 0.0, 0.0
+    assert sources * service <= period
+    for level in range(others * service):
+        # The probability that no stretch so far brought more than the level, with so many cells in it; beside those
+        # there are some in the cell's own slot that come behind it
+        below = {behind: np.zeros(others + 1) for behind in range(others + 1)}
+        for together in range(others + 1):
+            share = _binomial(others, together, 1 / period) / (together + 1)
+            for ahead in range(together + 1):
+                if service * ahead <= level:
+                    below[together - ahead][ahead] += share
+        for slot in range(period):
+            if slot:
+                for behind, had in below.items():
+                    after = np.zeros(others + 1)
+                    for have in range(others + 1 - behind):
+                        for new in range(others + 1 - behind - have):
+                            if service * (have + new) - slot <= level:
+                                after[have + new] += had[have] * _binomial(
+                                    others - behind - have, new, 1 / (period - slot)
+                                )
+                    below[behind] = after
+            first += (1 - sum(had.sum() for had in below.values())) / period
+        forever += 1 - sum(had.sum() for had in below.values())
+    return float(forever if not rounds else (first + (rounds - 1) * forever) / rounds)
+
+
+def _binomial(count: int, hits: int, share: float) -> float:
+    return comb(count, hits) * share**hits * (1 - share) ** (count - hits) if hits <= count else 0.0
+
+
+def nd_d_1_wait_by_enumeration(sources: int, period: int, service: int, rounds: int) -> Fraction:
+    """The same from every choice of slots, by serving the cells."""
+    total, cells = Fraction(0), 0
+    for phases in product(range(period), repeat=sources):
+        free = 0
+        for arrival in sorted(phase + period * r for phase in phases for r in range(rounds)):
+            start = max(free, arrival)
+            total += start - arrival
+            free = start + service
+            cells += 1
+    return total / cells

@@ -1,0 +1,53 @@
+"""The formulas against cells that are served one by one, and against each other."""
+
+import random
+
+import pytest
+
+from models.queueing import (
+    geo_d_1_k_found,
+    geo_d_1_k_loss,
+    geo_d_1_k_wait,
+    geo_d_1_wait,
+    nd_d_1_wait,
+    nd_d_1_wait_by_enumeration,
+)
+
+
+def test_geo_d_1_with_many_places_is_that_with_all():
+    assert geo_d_1_k_wait(0.2, 4, 60) == pytest.approx(geo_d_1_wait(0.2, 4), rel=1e-6)
+    assert geo_d_1_k_loss(0.2, 4, 60) < 1e-9
+
+
+@pytest.mark.parametrize(("load", "places"), [(0.225, 3), (0.4, 2), (0.1, 1)])
+def test_geo_d_1_k_by_serving_cells(load, places):
+    rng, ends, wait, lost, cells, found = random.Random(1), [], 0, 0, 0, 0
+    for slot in range(400_000):
+        if rng.random() < load:
+            cells += 1
+            ends = [end for end in ends if end > slot]
+            waits = max(0, ends[-1] - slot) if ends else 0
+            waiting = len([end for end in ends if end - 4 >= slot])  # not begun before this slot
+            found += waiting
+            if waiting >= places:
+                lost += 1
+            else:
+                ends.append(slot + waits + 4)
+                wait += waits
+    assert lost / cells == pytest.approx(geo_d_1_k_loss(load, 4, places), rel=0.05)
+    assert found / cells == pytest.approx(geo_d_1_k_found(load, 4, places), rel=0.05)
+    assert wait / (cells - lost) == pytest.approx(geo_d_1_k_wait(load, 4, places), rel=0.03)
+
+
+@pytest.mark.parametrize(("sources", "period", "service"), [(2, 5, 2), (3, 7, 2), (4, 6, 1), (3, 9, 3)])
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_nd_d_1_by_all_choices_of_slots(sources, period, service, rounds):
+    by_all = nd_d_1_wait_by_enumeration(sources, period, service, rounds)
+    assert nd_d_1_wait(sources, period, service, rounds) == pytest.approx(float(by_all), abs=1e-9)
+
+
+def test_many_sources_are_nearly_a_poisson_process():
+    """N*D/D/1 of many sources comes near M/D/1 from below."""
+    md1 = 0.5 * 4 / (2 * 0.5)
+    few, many = nd_d_1_wait(4, 32, 4), nd_d_1_wait(12, 96, 4)
+    assert few < many < md1
