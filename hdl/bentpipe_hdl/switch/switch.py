@@ -17,8 +17,8 @@ from .counters import Changes, Counters
 from .efci import CongestionIndication
 from .egress import Egress
 from .fair import ActiveVcs, FairShare
-from .minimum import GuaranteedCells
 from .histograms import Histograms
+from .minimum import GuaranteedCells
 from .options import options_of
 from .options.scheduling import PRIORITIES
 from .policer import POLICED, Policer

@@ -7,8 +7,8 @@ from typing import Final
 
 from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
-from bentpipe_hdl.switch.options.police import Police
 from bentpipe_hdl.switch.options.histograms import Histograms
+from bentpipe_hdl.switch.options.police import Police
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
 from bentpipe_hdl.switch.options.scheduling import Fifo, Shares
