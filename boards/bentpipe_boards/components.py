@@ -30,6 +30,7 @@ from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
+from bentpipe_hdl.switch.options import OPTIONS, options_word
 from bentpipe_hdl.traffic.pacer import Pacer
 from bentpipe_hdl.traffic.tournament import Tournament
 
@@ -143,6 +144,21 @@ COMPONENTS = (
             node=True,
         )
         for cells in (2048, 4096, 7680, 8192)
+    ),
+    *(
+        Entry(
+            f"switch-2048+{option.name}",
+            lambda name=option.name: Switch(width=NARROW, vcs=64, cells=2048, ports=4, options=options_word([name])),
+            f"switch-2048 with option {option.name}",
+            node=True,
+        )
+        for option in OPTIONS
+    ),
+    Entry(
+        "switch-2048+all",
+        lambda: Switch(width=NARROW, vcs=64, cells=2048, ports=4, options=(1 << len(OPTIONS)) - 1),
+        "switch-2048 with all options",
+        node=True,
     ),
     Entry("link", lambda: Link(width=NARROW), "no delay memory", node=True),
     Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),
