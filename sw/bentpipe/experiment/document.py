@@ -85,6 +85,7 @@ METRICS: Final = {
     "aggregate_goodput": "the sum of the flows' goodputs",
     "fairness": "Jain's fairness index of the flows' goodputs",
     "share": "the aggregate goodput's share of the best TCP rate over OC-3c, 134.513 Mb/s",
+    "efficiency": "the aggregate goodput's share of the most that the lines can deliver to these flows",
     "sigma": "standard deviation of the flows' goodputs",
     "none": "no figure of ours",
 }

@@ -19,7 +19,7 @@ from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.progress import Progress, waiting
-from bentpipe.results.metrics import compare, metrics
+from bentpipe.results.metrics import compare, metrics, most_deliverable
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.theory import beside_theory
 from bentpipe.signals import Interrupted, deferred
@@ -314,7 +314,8 @@ def _sum_up(
         status = "failed" if reason else "done" if stopped is None else "interrupted"
     if status == "interrupted":
         reason = signal.Signals(stopped or 0).name
-    found = metrics(flows)
+    resolved = _resolved(experiment)
+    found = metrics(flows, most_deliverable(resolved, [spec.name for spec in experiment.flows]))
     rows = [plain(row) for row in experiment.published]
     shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
     states = {
@@ -361,7 +362,7 @@ def _sum_up(
         "counters": built.counters(),
         "published": compare(rows, found, remarks),
         "configuration": experiment.document,
-        "resolved": _resolved(experiment),
+        "resolved": resolved,
     }
 
 

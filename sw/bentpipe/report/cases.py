@@ -34,6 +34,7 @@ __all__ = [
 _COLUMNS: Final = (
     "case",
     "Mb/s",
+    "efficiency",
     "fairness",
     "retransmitted",
     "time-outs",
@@ -121,6 +122,7 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
         [
             case["name"],
             figure_text(case["metrics"]["aggregate_goodput"] / 1e6),
+            figure_text(case["metrics"]["efficiency"]),
             figure_text(case["metrics"]["fairness"]),
             f"{case['retransmits']:,}",
             f"{case['timeouts']:,}",

@@ -34,14 +34,15 @@ def fairness(rates: Sequence[float]) -> float | None:
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
-def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def metrics(flows: Sequence[Mapping[str, Any]], most: float | None = None) -> dict[str, float | None]:
     """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread.
 
     A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it. The
     aggregate is their sum and the fairness index is of them, as the papers have both (DaSilva et al. 1997, "Throughput
     versus offered load"; Charalambous et al. 1999, "Evaluation and fairness"). Where flows end at different times the
     sum counts rates that were not all there at once; ``overall_goodput`` doesn't: all octets over the time from the
-    first flow's start to the last one's end. What applications report stands beside them, as ``FLOW.FIGURE``.
+    first flow's start to the last one's end. What applications report stands beside them, as ``FLOW.FIGURE``. The
+    efficiency is the aggregate's share of ``most``, that which the lines can deliver (:func:`most_deliverable`).
     """
     rates = [float(flow["goodput_bps"]) for flow in flows]
     mean = sum(rates) / len(rates)
@@ -52,6 +53,7 @@ def metrics(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         "goodput": mean,
         "fairness": fairness(rates),
         "share": sum(rates) / BEST_TCP_BPS,
+        "efficiency": sum(rates) / most if most else None,
         "sigma": spread,
     }
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(flows, rates, strict=True)}
