@@ -54,6 +54,8 @@ class PduEvent:
         The first octets of the SDU, at most 128; empty unless ``status`` is ``OK``.
     handle : int
         Names the received SDU for :meth:`PduNetwork.check` and :meth:`PduNetwork.sdu` until the next ``run``.
+    congested : bool
+        The PDU's last cell had EFCI: it met congestion.
     """
 
     time_ps: int
@@ -63,6 +65,7 @@ class PduEvent:
     length: int
     head: bytes
     handle: int
+    congested: bool = False
 
 
 class PduNetwork(Protocol):

@@ -29,7 +29,7 @@ N = TypeVar("N", bound=Node)
 CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 """Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
 
-_EVENT = struct.Struct("<QIIIIII128s")
+_EVENT = struct.Struct("<QIIHHIII128s")
 
 INGRESS = 8
 """Cells that an input of a node holds while the node takes those of other inputs (``csrc/wire.hpp``)."""
@@ -412,9 +412,9 @@ class Network:
         buffer = self.loop.ffi.buffer(self.loop.events(), count * _EVENT.size)
         events = []
         time_ps = self._now_ps
-        for tick, nic, vc, status, length, handle, head_length, head in _EVENT.iter_unpack(buffer):
+        for tick, nic, vc, status, congested, length, handle, head_length, head in _EVENT.iter_unpack(buffer):
             time_ps = ticks_to_ps(tick)
-            events.append(PduEvent(time_ps, nic, vc, status, length, head[:head_length], handle))
+            events.append(PduEvent(time_ps, nic, vc, status, length, head[:head_length], handle, bool(congested)))
         self._now_ps = time_ps
         return events
 

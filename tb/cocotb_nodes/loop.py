@@ -207,8 +207,9 @@ class RtlNetwork:
             good = status == PduStatus.OK
             octets = bytes(node.rx.get(vc, b""))[:length] if good else b""
             event = PduEvent(
-                ticks_to_ps(tick), node.spec.index, vc, status, len(octets), octets[:128], len(self.received)
-            )
+                ticks_to_ps(tick), node.spec.index, vc, status, len(octets), octets[:128], len(self.received),
+                bool(node.get("rx_efci")),
+            )  # fmt: skip
             self.events.append(event)
             if good:
                 self.received.append(octets)

@@ -53,3 +53,14 @@ def test_a_full_interface_queue_is_a_place_of_losses():
     rows = {(row["where"], row["why"]): row["pdus"] for row in forth["lost"]}
     assert rows[flow["source"], "interface queue"] == flow["quenches"] > 0
     assert forth["sent"] == flow["segments_sent"]
+
+
+def test_pdus_that_met_congestion_are_told():
+    """A switch that marks cells which find two others queued for their port: long packets' last ones, no ACKs'."""
+    result = run_experiment(load("lan-1flow", ["flow.0.size=200 kB", "network.lines.lan.efci_threshold=2"]))
+    forth, back = result.summary["ledger"]
+    assert 0 < forth["congested"] <= forth["delivered"]
+    assert back["congested"] == 0 < back["delivered"]
+    assert sum(result.summary["counters"]["west"]["marked"]) > forth["congested"]
+    for text in shown(result):
+        assert "of delivered" in text

@@ -46,6 +46,7 @@ class PduSignature(wiring.Signature):
                 "length": Out(16),
                 "uu": Out(8),
                 "cpi": Out(8),
+                "efci": Out(1),
             }
         )
 
@@ -167,7 +168,7 @@ class Reassembler(wiring.Component):
         # The end of a cell: on the wide datapath in the same clock
         now = _Cell(
             vc=vc, crc=state.crc, cells=state.cells, begun=_is_open(state), open=_is_open(kept), last=last, over=over,
-            current=current, number=number, tick=self.time.now,
+            current=current, number=number, tick=self.time.now, efci=self.header.pti[1],
         )  # fmt: skip
         datapath = self._wide if slot.wide else self._narrow
         finish, f, crc, trailer, spare, gone = datapath(m, slot, ours, takes, now, timer)
@@ -239,11 +240,12 @@ class Reassembler(wiring.Component):
         if slot.wide:
             m.d.sync += [o.valid.eq(0), o.last.eq(0)]
         with m.If(gone):
-            m.d.sync += [o.status.eq(Verdict.TIMEOUT), o.length.eq(0), o.uu.eq(0), o.cpi.eq(0)]
+            m.d.sync += [o.status.eq(Verdict.TIMEOUT), o.length.eq(0), o.uu.eq(0), o.cpi.eq(0), o.efci.eq(0)]
             if slot.wide:
                 m.d.sync += [o.last.eq(1), o.vc.eq(timer.visited)]
         with m.If(ends):
             m.d.sync += [o.status.eq(verdict), o.length.eq(length), o.uu.eq(trailer[:8]), o.cpi.eq(trailer[8:16])]
+            m.d.sync += o.efci.eq(f.efci)
             if slot.wide:
                 m.d.sync += o.last.eq(1)
         if slot.wide:

@@ -70,7 +70,7 @@ class Nic(wiring.Component):
     rx_valid, rx_vc, rx_index : Out
         48 octets (416 bits), or one word of 12 (32 bits), of cell ``rx_index`` of a PDU of VC ``rx_vc``.
     rx_payload : Out(384), or rx_word : Out(32)
-    rx_last, rx_status, rx_length, rx_uu, rx_cpi : Out
+    rx_last, rx_status, rx_length, rx_uu, rx_cpi, rx_efci : Out
         With the PDU's last cell (its last word), or alone where that was dropped or the PDU given up: verdict, length
         field, UU, CPI.
 
@@ -103,6 +103,7 @@ class Nic(wiring.Component):
             "rx_length": Out(16),
             "rx_uu": Out(8),
             "rx_cpi": Out(8),
+            "rx_efci": Out(1),
         }
         if width == WIDE:
             host |= {"block": In(384), "rx_payload": Out(384)}

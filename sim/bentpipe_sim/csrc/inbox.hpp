@@ -23,8 +23,8 @@ class Inbox {
         sdus_.clear();
     }
 
-    void tell(uint64_t tick, int nic, uint32_t vc, uint32_t status, uint32_t length) {
-        events_.push_back({tick, uint32_t(nic), vc, status, length, uint32_t(sdus_.size()), 0, {}});
+    void tell(uint64_t tick, int nic, uint32_t vc, uint16_t status, uint32_t length, bool congested = false) {
+        events_.push_back({tick, uint32_t(nic), vc, status, congested, length, uint32_t(sdus_.size()), 0, {}});
     }
 
     // The last event is about this SDU; `octets` gets others of its size in its stead.

@@ -12,8 +12,9 @@ typedef struct bp_net bp_net;
 
 typedef struct {
     uint64_t tick;
-    uint32_t nic, vc, status, length;
-    uint32_t handle, head_length;
+    uint32_t nic, vc;
+    uint16_t status, congested; /* congested: the PDU's last cell had EFCI */
+    uint32_t length, handle, head_length;
     uint8_t head[128];
 } bp_event;
 

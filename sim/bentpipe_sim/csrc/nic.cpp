@@ -24,6 +24,7 @@ Nic::Nic(const Ports& ports, int node, Inbox& inbox, Ledger& ledger) : node_(nod
     rx_payload_ = ports.at<uint32_t>("rx_payload");
     rx_last_ = ports.at<uint8_t>("rx_last");
     rx_status_ = ports.at<uint8_t>("rx_status");
+    rx_efci_ = ports.at<uint8_t>("rx_efci");
     rx_length_ = ports.at<uint16_t>("rx_length");
     *ports.at<uint8_t>("post_cpi") = 0;
     tx_.resize(size_t(1) << post_vc_.width());
@@ -106,14 +107,14 @@ void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_leng
 
 void Nic::grow(Octets& octets, size_t least) { octets.resize(std::max(least, 4 * 48 + octets.size() * 2)); }
 
-void Nic::received(uint64_t tick, uint32_t vc, uint32_t status, uint32_t length) {
+void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested) {
     RxVc& rx = rx_[vc];
     if (rx.place >= 0) ledger_.ended(rx.place, status, length);
     if (rx.sink) {
         check(rx, status, length);
         return;
     }
-    inbox_.tell(tick, node_, vc, status, status ? 0 : length);
+    inbox_.tell(tick, node_, vc, status, status ? 0 : length, congested);
     if (status) return;
     for (Capture* capture : captures) capture->sdu(tick, rx.octets.data(), length);
     inbox_.hand_over(rx.octets);

@@ -80,11 +80,11 @@ class Nic {
             if (octets.size() < at + 48) grow(octets, at + 48);
             std::memcpy(octets.data() + at, rx_payload_, 48);
         }
-        if (*rx_last_) received(tick, rx_vc_.get(), *rx_status_, *rx_length_);
+        if (*rx_last_) received(tick, rx_vc_.get(), *rx_status_, *rx_length_, *rx_efci_);
     }
 
   private:
-    static constexpr uint32_t SENT = 15;  // an event's status
+    static constexpr uint16_t SENT = 15;  // an event's status
 
     struct Pdu {
         Octets octets;  // whole cells; the NIC pads
@@ -115,7 +115,7 @@ class Nic {
     void send_next(uint32_t vc);
     void sent(uint64_t tick, uint32_t vc);
     static void grow(Octets& octets, size_t least);
-    void received(uint64_t tick, uint32_t vc, uint32_t status, uint32_t length);
+    void received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested);
     void check(RxVc& rx, uint32_t status, uint32_t length);
 
     int node_;
@@ -124,7 +124,7 @@ class Nic {
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
     std::deque<uint32_t> to_post_;  // VCs whose first PDU the NIC has not begun
-    uint8_t *post_valid_, *post_uu_, *post_taken_, *fetch_, *done_, *rx_valid_, *rx_last_, *rx_status_;
+    uint8_t *post_valid_, *post_uu_, *post_taken_, *fetch_, *done_, *rx_valid_, *rx_last_, *rx_status_, *rx_efci_;
     uint16_t *post_length_, *rx_index_, *rx_length_;
     uint32_t *block_, *rx_payload_;
     Number post_vc_, fetch_vc_, done_vc_, rx_vc_;

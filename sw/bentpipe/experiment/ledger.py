@@ -20,6 +20,7 @@ def make_ledger(experiment: Experiment, accounts: Sequence[Account], hosts: Mapp
 
     A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
     as whole, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
+    ``congested`` are those of whose cells the last came with EFCI.
     """
     ledger = []
     for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):
@@ -41,6 +42,7 @@ def make_ledger(experiment: Experiment, accounts: Sequence[Account], hosts: Mapp
                 "flows": [f.name for f in experiment.flows if index in (f.vc, f.return_vc)],
                 "sent": sent,
                 "delivered": delivered,
+                "congested": hosts[account.sink].congested.get(account.vc, 0),
                 "lost": [{"where": where, "why": why, "pdus": pdus} for (where, why), pdus in sorted(lost.items())],
             }
         )

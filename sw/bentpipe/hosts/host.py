@@ -36,6 +36,8 @@ class Host(Machine):
             else:
                 self.pdu_errors[status] += 1
             return
+        if event.congested:
+            self.congested[event.vc] = self.congested.get(event.vc, 0) + 1
         head = event.head
         if len(head) < _HEADER_OCTETS:  # too short for TCP
             self._datagram(event)

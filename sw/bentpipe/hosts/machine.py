@@ -37,6 +37,8 @@ class Machine:
         PDUs dropped as IP or TCP found them damaged although AAL5 did not.
     damaged : dict of int to int
         Those, by VC.
+    congested : dict of int to int
+        Whole PDUs that met congestion (EFCI in their last cells), by VC.
     no_connection : int
         Segments for no connection, answered by a RST, and datagrams for no port.
     """
@@ -74,6 +76,7 @@ class Machine:
         self.header_errors: int = 0
         self.checksum_errors: int = 0
         self.damaged: dict[int, int] = {}
+        self.congested: dict[int, int] = {}
         self.no_connection: int = 0
         self._next_port: int = _FIRST_PORT
         self._ends: int = 0

@@ -12,6 +12,7 @@ from typing import Any, Final
 from bentpipe.plots.layout import NARROW
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
+    CONGESTED_COLUMNS,
     DROP_COLUMNS,
     EVENT_COLUMNS,
     LOSS_COLUMNS,
@@ -19,6 +20,7 @@ from bentpipe.results.tables import (
     TEXTS,
     THEORY_COLUMNS,
     broken_text,
+    congested_rows,
     drop_rows,
     event_rows,
     flow_tables,
@@ -147,6 +149,8 @@ def report_html(result: RunResult, pictures: Mapping[str, bytes]) -> str:
     parts.append("<h2>PDUs lost, cells dropped</h2>")
     parts += [html_table(LOSS_COLUMNS, lost, 3)] if lost else []
     parts += [html_table(DROP_COLUMNS, drops, 2)] if drops else []
+    congested = congested_rows(s["ledger"])
+    parts += [html_table(CONGESTED_COLUMNS, congested, 1)] if congested else []
     parts += [f"<p>{html.escape(loss_text(s))}</p>"] if loss_text(s) else []
     for title, key in (("Counters of the nodes", "counters"), ("Configuration", "resolved"), ("Versions", "versions")):
         text = html.escape(json.dumps(s[key], indent=1, ensure_ascii=False))

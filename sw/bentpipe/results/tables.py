@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "CONGESTED_COLUMNS",
     "DROP_COLUMNS",
     "LOSS_COLUMNS",
     "PUBLISHED_COLUMNS",
@@ -20,6 +21,7 @@ __all__ = [
     "THEORY_COLUMNS",
     "broken_text",
     "change_text",
+    "congested_rows",
     "drop_rows",
     "figure_text",
     "flow_tables",
@@ -199,6 +201,18 @@ def loss_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
+CONGESTED_COLUMNS = ("VC", "PDUs", "of delivered")
+
+
+def congested_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """The PDUs that came with EFCI, a row for each VC that has any."""
+    return [
+        [f"{vc['vc']} ({vc['source']} to {vc['sink']})", f"{vc['congested']:,}", f"{vc['delivered']:,}"]
+        for vc in ledger
+        if vc.get("congested")
+    ]
+
+
 def loss_text(summary: dict[str, Any]) -> str:
     """What there is to say below the tables of PDUs lost and cells dropped."""
     texts = []
@@ -309,6 +323,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         print_table(console, "PDUs lost", LOSS_COLUMNS, lost, 3)
     if drops:
         print_table(console, "Cells dropped", DROP_COLUMNS, drops, 2)
+    congested = congested_rows(summary["ledger"])
+    if congested:
+        print_table(console, "PDUs that met congestion (EFCI)", CONGESTED_COLUMNS, congested, 1)
     text = loss_text(summary)
     if text:
         console.print(text, highlight=False)

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,7 @@ class Host:
         self.chunks = defaultdict(list)  # VC -> (index, octets) of the PDU that comes in
         self.words = []
         self.received = []  # (VC, status, length, UU, CPI, octets by index)
+        self.congested = []  # of each of those, whether its last cell had EFCI
         self.supply = []  # narrow: words of the block that goes out
         self.next_word = False
         bench.after_clock = self.after_clock
@@ -99,6 +101,7 @@ class Host:
             assert [index for index, _ in chunks] == list(range(len(chunks)))
             status = PduStatus(get(nic.rx_status.as_value() if hasattr(nic.rx_status, "as_value") else nic.rx_status))
             fields = (get(nic.rx_length), get(nic.rx_uu), get(nic.rx_cpi))
+            self.congested.append(bool(get(nic.rx_efci)))
             self.received.append((vc, status, *fields, b"".join(octets for _, octets in chunks)))
 
     def _keep(self, vc, octets):
@@ -146,7 +149,7 @@ def damaged(cells, rng):
 @pytest.mark.parametrize(("width", "seed"), [(WIDE, 0), (WIDE, 1), (NARROW, 0)])
 def test_reassembly(width, seed):
     """Interleaved PDUs of four VCs with every kind of damage, OAM cells, unknown VCs and bad HECs between them:
-    the same verdicts in the same order as the model's, and the octets of every good PDU."""
+    the same verdicts in the same order as the model's, the octets of every good PDU, the EFCI of each last cell."""
     rng = random.Random(seed)
     numbers = {vpi_vci(vc): vc for vc in range(VCS)}
 
@@ -154,7 +157,7 @@ def test_reassembly(width, seed):
         await configure(bench)
         host = Host(bench)
         model = Reassembler({vpi_vci(vc): MAX_SDU for vc in range(VCS)})
-        expected = []
+        expected, congested = [], []
         waiting = {vc: [] for vc in range(VCS)}
         strays = {"unknown": 0, "hec": 0, "oam": 0}
         for _ in range(500 if bench.wide else 260):
@@ -183,13 +186,16 @@ def test_reassembly(width, seed):
                     if not waiting[vc]:
                         continue
                 cell = waiting[vc].pop(0)
+                cell = Cell(replace(cell.header, pti=cell.header.pti ^ rng.choice([0, 2])), cell.payload)
                 ended = model.receive(cell)
                 if ended:
                     expected.append((numbers[ended[0]], ended[1]))
+                    congested.append(bool(cell.header.pti & 2))
             await bench.tick(Arrival(cell, hec_error=bad))
         await bench.ticks(4)
         got = host.received
         assert [(vc, status) for vc, status, *_ in got] == [(vc, r.status) for vc, r in expected]
+        assert host.congested == congested
         for (_, status, length, uu, cpi, octets), (_, result) in zip(got, expected, strict=True):
             if status is PduStatus.OK:
                 assert (length, uu, cpi, octets[:length]) == (len(result.sdu), result.uu, result.cpi, result.sdu)
