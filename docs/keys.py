@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
 from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.results.knees import FIGURES
 from bentpipe.tcp.config import SETTINGS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
@@ -150,4 +151,5 @@ def series() -> str:
 
 def metrics() -> str:
     """What a published figure can be compared with."""
-    return table(("metric", "is"), [(f"`{name}`", text) for name, text in METRICS.items()])
+    rows = [*METRICS.items(), *((f"FLOW.{name}", text) for name, text in FIGURES.items())]
+    return table(("metric", "is"), [(f"`{name}`", text) for name, text in rows])

@@ -124,9 +124,9 @@ def _link(delay_cells, faults=0):
     probe = Probe(node)
     spec = Spec(probe)
     _quiet(spec, probe)
-    due = node.status.due
-    # Times are compared modulo half their range; the next cell is due in less than a quarter of it
-    spec.condition("early", (due == NEVER) | (node.time.now - due)[TIME_BITS - 2 :][:2].all())
+    # Times are compared modulo half their range; the next cell is due, and the next state, in less than a quarter of it
+    times = [node.status.due, *([probe["elaborate.faults"].due] if faults else [])]
+    spec.condition("early", *((due == NEVER) | (node.time.now - due)[TIME_BITS - 2 :][:2].all() for due in times))
     spec.condition("invariant", 1)
     pulses = _pulses(spec, node.o.valid, node.error)
     return Proof(f"idle_link_{delay_cells}_{faults}", spec), pulses

@@ -500,7 +500,10 @@ class PublishedTable(Settings):
     """A published figure to print beside ours."""
 
     quantity: str = Field(description="what it is of")
-    case: str = Field(default="", description="the `[[case]]` that it is of, if there are any, else a text")
+    case: str = Field(
+        default="",
+        description="the case that it is of, if there are any, else a text; none for a figure of all cases together",
+    )
     measured: Number | None = Field(default=None, description="the figure as measured")
     predicted: Number | None = Field(default=None, description="the figure as predicted")
     unit: str = Field(default="Mb/s", description="of both")

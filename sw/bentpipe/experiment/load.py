@@ -21,6 +21,7 @@ from bentpipe.experiment.document import Cases, CaseTable
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.source import Source, Wrong
+from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
 
@@ -109,8 +110,8 @@ class _File:
         ]
         if len({case.at is None for case in self.cases}) > 1:
             found.append(Wrong("case", "either all cases have a place on the axis ('at') or none"))
-        rows = self.document.get("published") if names else None
-        found += _unknown_cases([row.get("case", "") for row in rows or () if isinstance(row, dict)], names)
+        rows = [row for row in (self.document.get("published") if names else None) or () if isinstance(row, dict)]
+        found += _unknown_cases([(row.get("case", ""), row.get("metric", "")) for row in rows], names)
         if found:
             raise self.source.error(*found)
 
@@ -125,12 +126,20 @@ class _File:
             said = ConfigError(f"case {case.name!r}: {error}")
             said.more = tuple(f"case {case.name!r}: {line}" for line in error.more)
             raise said from None
-        found = [*_unknown_cases([row.case for row in made.published], [case.name for case in self.cases])]
+        given = [(row.case, row.metric or "") for row in made.published]
+        found = [*_unknown_cases(given, [case.name for case in self.cases])]
         if found:
             raise dataclasses.replace(source, overrides=frozenset(wrong.key for wrong in found)).error(*found)
         rows = tuple(row for row in made.published if row.case == case.name)
+        over = tuple(row for row in made.published if not row.case)
         return dataclasses.replace(
-            made, case=case.name, at=case.at, curve=case.curve, axis=self.axis or made.axis, published=rows
+            made,
+            case=case.name,
+            at=case.at,
+            curve=case.curve,
+            axis=self.axis or made.axis,
+            published=rows,
+            over_cases=over,
         )
 
     def changed(
@@ -155,10 +164,10 @@ class _File:
         return dataclasses.replace(made, full_ps=plain.duration_ps, changes=tuple(changes))
 
 
-def _unknown_cases(given: Iterable[str], names: Sequence[str]) -> Iterator[Wrong]:
-    """Published figures of cases that aren't there."""
-    for number, name in enumerate(given):
-        if name not in names:
+def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[Wrong]:
+    """Published figures, by case and metric, of cases that aren't there; those of all cases together have none."""
+    for number, (name, metric) in enumerate(given):
+        if name not in names and (name or metric.rpartition(".")[2] not in FIGURES):
             yield Wrong(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
 
 

@@ -27,6 +27,7 @@ from bentpipe.experiment.layout import Channels, directed_lines
 from bentpipe.experiment.network import read_network
 from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
+from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.words import nearest
 
 __all__ = ["parse_experiment"]
@@ -184,7 +185,7 @@ def _theory(
 
 def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:
     rows = []
-    known = [*METRICS, *(f"{f.name}.{figure}" for f in flows for figure in ("goodput", *reported(f.app)))]
+    known = [*METRICS, *(f"{f.name}.{figure}" for f in flows for figure in ("goodput", *reported(f.app), *FIGURES))]
     for number, table in enumerate(tables.published):
         metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
         if metric not in known:

@@ -423,5 +423,6 @@ def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versi
         "versions": versions,
         "planned": [experiment.case for experiment in experiments],
         "cases": [],
+        "over_cases": [plain(row) for row in first.over_cases],
         "published": [],
     }

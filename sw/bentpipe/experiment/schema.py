@@ -214,7 +214,8 @@ class Experiment:
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
     ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
-    there. ``events`` are in the order of their times. The ``metric`` of a published
+    there. ``over_cases`` are
+    published figures of all cases together. ``events`` are in the order of their times. The ``metric`` of a published
     figure is the figure of ours beside it, ``""``: none.
     """
 
@@ -243,6 +244,7 @@ class Experiment:
     at: float | None = None
     curve: str = ""
     changes: tuple[Change, ...] = ()
+    over_cases: tuple[PublishedTable, ...] = ()
     events: tuple[EventSpec, ...] = ()
 
     @property

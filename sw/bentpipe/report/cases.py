@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.report.run import STYLE, html_notes, html_picture, html_table
+from bentpipe.results.knees import over_cases
+from bentpipe.results.metrics import compare
 from bentpipe.results.tables import (
     PUBLISHED_COLUMNS,
     change_text,
@@ -95,8 +97,17 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
             }
             for n, s in enumerate(summaries)
         ],
-        "published": [row for s in summaries for row in s["published"]],
+        "published": [row for s in summaries for row in s["published"]] + _over_cases(head, summaries, status),
     }
+
+
+def _over_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]], status: str) -> list[dict[str, Any]]:
+    """The published figures of all cases together, beside ours."""
+    if not head["over_cases"]:
+        return []
+    states = {"failed": status == "failed", "unfinished": status == "interrupted"}
+    states |= {"shortened": any(s["shortened"] for s in summaries), "changed": any(s["changes"] for s in summaries)}
+    return compare(head["over_cases"], over_cases(summaries), [state for state, holds in states.items() if holds])
 
 
 def _outcome(summary: dict[str, Any]) -> list[Any]:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
 
-__all__ = ["BEST_TCP_BPS", "NOT_COMPARED", "compare", "fairness", "metrics", "most_deliverable"]
+__all__ = [
+    "BEST_TCP_BPS",
+    "NOT_COMPARED",
+    "cells_of",
+    "compare",
+    "fairness",
+    "hop_rates",
+    "metrics",
+    "most_deliverable",
+]
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
@@ -22,7 +31,8 @@ _HEADERS: Final = {"tcp": 40, "udp": 28}
 
 _RATES: Final = {"Mb/s": 1e6}
 _TIMES: Final = {"s": 1e12, "ms": 1e9, "us": 1e6}
-"""What our figures, of b/s and ps, are divided by for the unit of a published one."""
+_SIZES: Final = {"kB": 1e3, "MB": 1e6}
+"""What our figures, of b/s, ps and octets, are divided by for the unit of a published one."""
 
 NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 """What makes a run's figures none to compare with published ones."""
@@ -58,6 +68,9 @@ def metrics(flows: Sequence[Mapping[str, Any]], most: float | None = None) -> di
     }
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(flows, rates, strict=True)}
     for flow in flows:
+        came, lost = flow.get("datagrams_received", 0), flow.get("datagrams_lost", 0)
+        if came + lost:
+            found[f"{flow['name']}.carried"] = came / (came + lost)
         found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found
 
@@ -71,19 +84,8 @@ def _overall(flows: Sequence[Mapping[str, Any]]) -> float:
     return sum(flow["octets_delivered"] for flow in started) * 8e12 / time_ps if time_ps > 0 else 0.0
 
 
-def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float:
-    """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
-
-    No hop carries more than its rate, and what does not pass it is bounded by its own hops. Data fill the packets,
-    and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an MTU of 9180.
-
-    Parameters
-    ----------
-    resolved : Mapping
-        The experiment with every value in base units (``result.json``).
-    names : Sequence[str]
-        Of the flows; at least one.
-    """
+def hop_rates(resolved: Mapping[str, Any]) -> Callable[[str, str], float]:
+    """The rate of cells from one node to the next on a path, in b/s, by their names."""
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
     joined: dict[tuple[str, str], int] = {}
@@ -100,6 +102,29 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
             return ports[a][hosts[b]["port"]["port"]]
         return joined[a, b]
 
+    return rate
+
+
+def cells_of(packet: int) -> int:
+    """Cells of an IP packet of so many octets."""
+    return -(-(packet + _ENCAPSULATION) // 48)
+
+
+def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float:
+    """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
+
+    No hop carries more than its rate, and what does not pass it is bounded by its own hops. Data fill the packets,
+    and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an MTU of 9180.
+
+    Parameters
+    ----------
+    resolved : Mapping
+        The experiment with every value in base units (``result.json``).
+    names : Sequence[str]
+        Of the flows; at least one.
+    """
+    hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
+    rate = hop_rates(resolved)
     passing: dict[tuple[str, str], set[str]] = {}
     own: dict[str, float] = {}
     share: dict[str, float] = {}
@@ -108,7 +133,7 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
             continue
         vc = resolved["vcs"][flow["vc"]]
         mtu = min(hosts[flow["source"]]["mtu"], hosts[flow["sink"]]["mtu"])
-        cells = -(-(mtu + _ENCAPSULATION) // 48)
+        cells = cells_of(mtu)
         share[flow["name"]] = 8 * (mtu - _HEADERS[flow["protocol"]]) / (424 * cells)
         hops = list(itertools.pairwise(vc["path"]))
         slowest = min(rate(*hop) for hop in hops)
@@ -136,7 +161,8 @@ def compare(
     for row in rows:
         ours = found.get(row["metric"]) if row["metric"] else None
         if ours is not None:
-            ours /= _TIMES.get(row["unit"], 1) if row["metric"].endswith("_ps") else _RATES.get(row["unit"], 1)
+            units = _TIMES if row["metric"].endswith("_ps") else _RATES | _SIZES
+            ours /= units.get(row["unit"], 1)
         reference = row["measured"] if row["measured"] is not None else row["predicted"]
         ratio = ours / reference if compared and ours is not None and reference else None
         table.append({**row, "ours": ours, "ratio": ratio, "remarks": list(remarks)})

@@ -15,7 +15,8 @@ def test_the_catalogue_builds(name):
     assert sorted(nics) == sorted(h.name for h in e.network.hosts)
     assert len(vcs) == len(e.vcs)
     kinds = [shape.kind for shape in network.shapes()]
-    assert len(set(kinds)) == len(kinds) <= 3  # nic, switch, link: one model each
+    sizes = {switch.buffer_cells for switch in e.network.switches}
+    assert len(set(kinds)) <= 3 and len(kinds) == len(set(kinds)) + len(sizes) - 1  # one model each, and size of buffer
 
 
 def test_nodes_and_wires_are_as_the_experiment_says():
