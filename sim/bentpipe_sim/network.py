@@ -152,6 +152,8 @@ class Network:
         vci: int,
         *,
         cell_rate_bps: float | None = None,
+        sustained_rate_bps: float | None = None,
+        burst: int | None = None,
         max_sdu: int = 65535,
         **settings: Any,
     ) -> int:
@@ -163,6 +165,8 @@ class Network:
             The same on every line (0..255, with NNI lines 0..4095; 32..65535).
         cell_rate_bps : float, optional
             The source paces the VC at this rate of cells; None: the rate of its line.
+        sustained_rate_bps, burst : float, int, optional
+            In the long run at this one, with so many cells at most in a row at the first.
         max_sdu : int
             Octets of the largest SDU that the sink takes.
         settings
@@ -189,7 +193,7 @@ class Network:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI), VCI from 32 to 65535")
         if not 1 <= max_sdu <= 65535:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
-        period = checked(what, lambda: source.line.period(cell_rate_bps))
+        pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
         hops: list[tuple[Switch, int, int]] = []
         arrives: int = 0
         faces = [-1]  # the port at which the VC comes into each node of the path
@@ -224,11 +228,19 @@ class Network:
             own = given.of_switch(switch.name, first=k == 0)
             switch.vcs.append(SwitchVc(in_port, vpi, vci, out_port, vpi, vci, own))
         self._hops.append(self._ledger_hops(path, faces, index, vpi << 16 | vci))
-        source.sends[index] = NicSend(vpi, vci, period)
+        source.sends[index] = NicSend(vpi, vci, *pacing)
         sink.receives[index] = NicReceive(vpi, vci, max_sdu)
         return index
 
-    def change_vc(self, number: int, *, cell_rate_bps: float | None = None, **settings: Any) -> None:
+    def change_vc(
+        self,
+        number: int,
+        *,
+        cell_rate_bps: float | None = None,
+        sustained_rate_bps: float | None = None,
+        burst: int | None = None,
+        **settings: Any,
+    ) -> None:
         """From its next cell at each node on a VC has these settings, as of :meth:`add_vc`, instead of all that it had.
 
         Parameters
@@ -246,7 +258,7 @@ class Network:
         what = f"VC {key >> 16}/{key & 0xFFFF} from {source.name} to {hops[-1][0].name}"
         given = made(what, VcSettings, settings)
         assert isinstance(source, Nic)
-        source.change_send(index, cell_rate_bps)
+        source.change_send(index, cell_rate_bps, sustained_rate_bps, burst)
         switches = [(node, place) for node, _, place, *_ in hops if isinstance(node, Switch)]
         for k, (node, place) in enumerate(switches):
             node.change_vc(place, given.of_switch(node.name, first=k == 0))

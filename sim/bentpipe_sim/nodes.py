@@ -200,9 +200,19 @@ class Nic(Node):
         self.period = checked(f"NIC {name}", line.period)
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
+        self._will_sustain = False  # a VC will have a sustained rate in a run
 
     def shape(self) -> Shape:
-        return Shape.of("nic", vcs=self.size)
+        return Shape.of("nic", **self._shape)
+
+    @property
+    def _sustains(self) -> bool:
+        """A VC has a sustained rate."""
+        return any(send.sustained for send in self.sends.values())
+
+    @cached_property
+    def _shape(self) -> dict[str, int]:
+        return {"vcs": self.size} | ({"sustained": 1} if self._sustains or self._will_sustain else {})
 
     @property
     def size(self) -> int:
@@ -211,7 +221,7 @@ class Nic(Node):
 
     @cached_property
     def driver(self) -> NicDriver:
-        return NicDriver(self, vcs=self.size)
+        return NicDriver(self, **self._shape)
 
     def spacing(self, port: int) -> int:
         return self.period
@@ -222,12 +232,23 @@ class Nic(Node):
     def _apply(self, driver: Any) -> None:
         driver.configure(self.settings, self.line, self.sends, self.receives)
 
-    def change_send(self, index: int, cell_rate_bps: float | None) -> None:
-        """From the next cell on the interface paces this VC at another rate of cells; None: that of its line."""
+    def note(self) -> None:
+        self._will_sustain |= self._sustains
+
+    def _check_built(self) -> None:
+        if self._sustains and not self._shape.get("sustained"):
+            raise NetworkError(f"NIC {self.name} is built without sustained rates")
+
+    def change_send(
+        self, index: int, cell_rate_bps: float | None, sustained_rate_bps: float | None = None, burst: int | None = None
+    ) -> None:
+        """From the next cell on the interface paces this VC at other rates of cells; None: that of its line, and no
+        sustained rate."""
         send = self.sends[index]
-        period = checked(f"NIC {self.name}, VC {send.vpi}/{send.vci}", lambda: self.line.period(cell_rate_bps))
+        what = f"NIC {self.name}, VC {send.vpi}/{send.vci}"
+        made_of = checked(what, lambda: self.line.paced(cell_rate_bps, sustained_rate_bps, burst))
         with self._changing():
-            self.sends = self.sends | {index: replace(send, period=period)}
+            self.sends = self.sends | {index: NicSend(send.vpi, send.vci, *made_of)}
 
     def check(self, cells_in: int, cells_out: int) -> None:
         super().check(cells_in, cells_out)

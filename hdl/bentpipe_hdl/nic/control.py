@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
-from bentpipe_hdl.settings import TIME, Settings
+from bentpipe_hdl.settings import IN_RUN, TIME, Rate, Settings, wrong
 from bentpipe_hdl.ticks import cell_period, round_ticks
+from bentpipe_hdl.traffic.contract import BucketSize, Burst, bucket_sizes, burst_problem
 
-__all__ = ["VERDICTS", "NicDriver", "NicLine", "NicReceive", "NicSend", "NicSettings", "nic_registers"]
+__all__ = [
+    "PACING_KEYS",
+    "VERDICTS",
+    "NicDriver",
+    "NicLine",
+    "NicReceive",
+    "NicSend",
+    "NicSettings",
+    "PacingSettings",
+    "nic_registers",
+]
 
 VERDICTS = ("ok", "crc", "length", "lost_last", "overlength", "abort", "timeout")
 """How the reassembly of a PDU ended, in the order of the counters."""
@@ -27,6 +38,31 @@ class NicSettings(Settings):
     reassembly_timeout_ps: Annotated[int, TIME.within(0, "380 s")] = Field(
         default=0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
     )
+
+
+PACING_KEYS: Final = ("cell_rate", "sustained_rate", "burst")
+
+
+class PacingSettings(Settings):
+    """How an interface paces a VC."""
+
+    cell_rate_bps: Rate | None = Field(
+        default=None, description="pacing at the source; the line's rate unless given", json_schema_extra=IN_RUN
+    )
+    sustained_rate_bps: Rate | None = Field(
+        default=None,
+        description="pacing in the long run, with `burst`; then `cell_rate` is that of a burst",
+        json_schema_extra=IN_RUN,
+    )
+    burst: Burst | None = Field(
+        default=None, description="cells that may go at `cell_rate` in a row", json_schema_extra=IN_RUN
+    )
+
+    @model_validator(mode="after")
+    def _paced(self) -> Self:
+        if problem := burst_problem(self.cell_rate_bps, self.sustained_rate_bps, self.burst, PACING_KEYS):
+            raise wrong(problem[1], problem[0])
+        return self
 
 
 @dataclass(frozen=True)
@@ -42,14 +78,32 @@ class NicLine:
         no such rate."""
         return cell_period(self.rate_bps if rate_bps is None else rate_bps, self.clock_ppm)
 
+    def paced(
+        self, rate_bps: float | None = None, sustained_bps: float | None = None, burst: int | None = None
+    ) -> tuple[int, BucketSize | None]:
+        """The period of a VC, and the bucket of its sustained rate, if it has one, by the same clock.
+
+        Raises
+        ------
+        ValueError
+            There is no such rate, or rates and burst don't go together.
+        """
+        peak = self.rate_bps if rate_bps is None else rate_bps
+        if problem := burst_problem(peak, sustained_bps, burst, PACING_KEYS):
+            raise ValueError(problem[1])
+        first, *more = bucket_sizes(peak, sustained_bps, burst, clock_ppm=self.clock_ppm)
+        return first.increment, more[0] if more else None
+
 
 @dataclass(frozen=True)
 class NicSend:
-    """A VC on which an interface sends: VPI, VCI, ticks a cell in units of 2**-16."""
+    """A VC on which an interface sends: VPI, VCI, ticks a cell in units of 2**-16; a sustained rate's bucket, if it has
+    one."""
 
     vpi: int
     vci: int
     period: int
+    sustained: BucketSize | None = None
 
 
 @dataclass(frozen=True)
@@ -66,14 +120,22 @@ class NicReceive:
         return (self.max_sdu + 8 + 47) // 48
 
 
-def nic_registers(*, vcs: int = 64) -> RegisterMap:
-    """The registers of a NIC with so many VCs each way; ValueError unless that is a power of two from 2 to 4096."""
+def nic_registers(*, vcs: int = 64, sustained: int = 0) -> RegisterMap:
+    """The registers of a NIC with so many VCs each way, and with sustained rates of them (1) or without (0).
+
+    Raises
+    ------
+    ValueError
+        VCs are no power of two from 2 to 4096; ``sustained`` is neither 0 nor 1.
+    """
     check_vcs(vcs)
+    if sustained not in (0, 1):
+        raise ValueError(f"sustained must be 0 or 1, not {sustained!r}")
     return RegisterMap(
         "nic",
         "BPNC",
-        2,
-        {"vcs": vcs},
+        3,
+        {"vcs": vcs, "sustained": sustained},
         (
             Register("nni", 0x0005, "the line has NNI headers", width=1),
             Register("line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16),
@@ -94,17 +156,32 @@ def nic_registers(*, vcs: int = 64) -> RegisterMap:
             Register("rx_limit", 0x40000, "most of a VC's PDU; sets the VC up", "wo", 11, vcs, "cells"),
             Register("rx_cells", 0x50000, "taken to a PDU, a VC", "ro", count=vcs, unit="cells"),
             Register("rx_pdus", 0x60000, f"PDUs of a VC: {', '.join(VERDICTS)}", "ro", count=8 * vcs),
+            *(
+                (
+                    Register(
+                        "tx_sustained", 0x70000, "a cell of a VC takes in the long run (SCR)", "wo", 41, vcs,
+                        fields=(
+                            reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
+                            reg.Field("enabled", 40, text="it has a sustained rate"),
+                        ),
+                    ),
+                    Register("tx_burst", 0x74000, "burst tolerance of a VC", "wo", 48, vcs, "ticks / 2**16"),
+                )
+                if sustained
+                else ()
+            ),
         ),
     )  # fmt: skip
 
 
 class NicDriver(Driver):
-    """The software side of a NIC with so many VCs each way."""
+    """The software side of a NIC with so many VCs each way, and with sustained rates (1) or without (0)."""
 
     kind = "nic"
 
-    def __init__(self, bus: Bus, *, vcs: int):
-        super().__init__(bus, nic_registers(vcs=vcs))
+    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0):
+        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained))
+        self._sustained = sustained
         self._sends: Mapping[int, NicSend] = {}
         self._receives: Mapping[int, NicReceive] = {}
 
@@ -121,6 +198,10 @@ class NicDriver(Driver):
         for index, send in sends.items():
             csr.tx_header[index] = {"vpi": send.vpi & 0xFF, "gfc": send.vpi >> 8, "vci": send.vci}
             csr.tx_period[index] = send.period
+            if self._sustained:
+                size = send.sustained
+                csr.tx_burst[index] = size.limit if size else 0
+                csr.tx_sustained[index] = {"increment": size.increment, "enabled": 1} if size else 0
         for index, receive in receives.items():
             csr.rx_limit[index] = receive.cells
         entries = {(0, receive.vpi, receive.vci): index for index, receive in receives.items()}

@@ -24,7 +24,8 @@ class Nic(wiring.Component):
     **Transmit.** The host posts a PDU of 1 to 65535 octets for a VC; a VC has one PDU at a time, any number of VCs have
     theirs interleaved cell by cell. The VC whose cell is due first gets the line (:class:`~..traffic.tournament`);
     after each cell its due time moves on by its ``TX_PERIOD`` from ``max(due, now - TOLERANCE)``, the virtual
-    scheduling of GCRA (I.371). VCs without a rate of their own get the line's period and so share it in turn. The
+    scheduling of GCRA (I.371); with a sustained rate the cell waits until ``TX_SUSTAINED`` and ``TX_BURST`` let it go,
+    too. VCs without a rate of their own get the line's period and so share it in turn. The
     NIC fetches 48 octets when it has chosen the VC of its next cell, a tick or more ahead; it pads, and adds the
     trailer. A tick sends a cell or takes a post: a post waits for one cell at most, which costs the line a tick only
     if it has less than two ticks a cell.
@@ -49,6 +50,8 @@ class Nic(wiring.Component):
         Datapath, 416 or 32 bits.
     vcs : int
         Number of VCs each way, a power of two, 2 to 4096.
+    sustained : int
+        1: VCs may have a sustained rate beside the peak one, and a burst (dual leaky bucket, TM 4.1). 0: none has.
 
     Members
     -------
@@ -80,10 +83,10 @@ class Nic(wiring.Component):
     have to wait. Clauses: I.363.5, I.371, I.361.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64):
+    def __init__(self, *, width=WIDE, vcs=64, sustained=0):
         check_width(width)
-        self.width, self.vcs = width, vcs
-        self.registers = nic_registers(vcs=vcs)
+        self.width, self.vcs, self.sustained = width, vcs, sustained
+        self.registers = nic_registers(vcs=vcs, sustained=sustained)
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),
@@ -116,7 +119,7 @@ class Nic(wiring.Component):
         slot = Slot(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
         vcs, tables = self.vcs, CrcTables() if slot.wide else None
-        m.submodules.pacer = pacer = self.pacer = Pacer(slot, vcs=vcs)
+        m.submodules.pacer = pacer = self.pacer = Pacer(slot, vcs=vcs, sustained=bool(self.sustained))
         m.submodules.segmenter = tx = Segmenter(slot, width=self.width, vcs=vcs, tables=tables)
         m.submodules.reassembler = rx = self.reassembler = Reassembler(slot, width=self.width, vcs=vcs, tables=tables)
 
@@ -156,6 +159,11 @@ class Nic(wiring.Component):
             self.done.eq(tx.done),
             self.done_vc.eq(tx.done_vc),
         ]
+        if self.sustained:
+            m.d.comb += [
+                Cat(pacer.rate_index, pacer.rate, pacer.rate_en).eq(Cat(csr.table("tx_sustained"))),
+                Cat(pacer.burst_index, pacer.burst, pacer.burst_en).eq(Cat(csr.table("tx_burst"))),
+            ]
         m.d.sync += self.post_taken.eq(0)
         with m.If(slot.commit), m.If(pacer.posts):
             m.d.sync += self.post_taken.eq(1)

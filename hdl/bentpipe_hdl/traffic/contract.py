@@ -11,10 +11,14 @@ from bentpipe_hdl.settings import COUNT, IN_RUN, Rate, Settings, wrong
 from bentpipe_hdl.ticks import cell_period, duration
 from bentpipe_hdl.units import format_rate
 
-__all__ = ["MOST_LIMIT", "BucketSize", "ContractSettings", "bucket_sizes"]
+__all__ = ["MOST_LIMIT", "BucketSize", "Burst", "ContractSettings", "bucket_sizes", "burst_problem"]
 
 MOST_LIMIT: Final = (1 << 48) - 1
 """Of a bucket, in units of 2**-16 ticks: 760 s."""
+
+
+Burst = Annotated[int, COUNT.within(1, 2**31 - 1).counting("cells")]
+"""Cells of a burst."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,30 @@ def bucket_sizes(
     return tuple(found)
 
 
+def burst_problem(
+    peak_bps: float | None, sustained_bps: float | None, burst: int | None, keys: tuple[str, str, str]
+) -> tuple[str, str] | None:
+    """What is wrong with a contract's rates and burst together, as ``(key, what)``; None if nothing is.
+
+    ``keys`` are what they are called: peak rate, sustained rate, burst. A ``peak_bps`` of None is not known yet."""
+    _, sustained_key, burst_key = keys
+    if sustained_bps is None:
+        return (
+            None if burst is None else (burst_key, f"a burst goes with a sustained rate: give {sustained_key!r}, too")
+        )
+    if burst is None:
+        return sustained_key, f"a sustained rate goes with a burst: give {burst_key!r}, too"
+    if peak_bps is not None and sustained_bps > peak_bps:
+        return sustained_key, f"{format_rate(sustained_bps)} is above the peak rate of {format_rate(peak_bps)}"
+    return None
+
+
 class ContractSettings(Settings):
     """What a VC may send: cells at the peak rate, and no more than a burst above the sustained one."""
 
     pcr_bps: Rate = Field(description="peak cell rate, bits of cells a second", json_schema_extra=IN_RUN)
     scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`", json_schema_extra=IN_RUN)
-    mbs: Annotated[int, COUNT.within(1, 2**31 - 1).counting("cells")] | None = Field(
+    mbs: Burst | None = Field(
         default=None,
         description="most cells that may come at the peak rate in a row (maximum burst size)",
         json_schema_extra=IN_RUN,
@@ -61,14 +83,8 @@ class ContractSettings(Settings):
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        if self.scr_bps is None and self.mbs is not None:
-            raise wrong("a burst goes with a sustained rate: give 'scr', too", "mbs")
-        if self.scr_bps is not None:
-            if self.mbs is None:
-                raise wrong("a sustained rate goes with a burst: give 'mbs', too", "scr")
-            if self.scr_bps > self.pcr_bps:
-                what = f"{format_rate(self.scr_bps)} is above the peak rate of {format_rate(self.pcr_bps)}"
-                raise wrong(what, "scr")
+        if problem := burst_problem(self.pcr_bps, self.scr_bps, self.mbs, ("pcr", "scr", "mbs")):
+            raise wrong(problem[1], problem[0])
         try:
             self.buckets()
         except ValueError as error:

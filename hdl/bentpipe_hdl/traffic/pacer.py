@@ -1,20 +1,28 @@
 """Pacing: which VC gets the line, and when (I.371)."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import FRACTION_BITS, NEVER, TIME_BITS, TimeSignature, due_tick
 from ..setup import SetUps
+from .gcra import Sizes, gcra
 from .tournament import KEY_BITS, Tournament
 
-__all__ = ["PERIOD_BITS", "LineClock", "Pacer"]
+__all__ = ["PERIOD_BITS", "LineClock", "Pacer", "SustainedRate"]
 
 KEY_TICKS = KEY_BITS - FRACTION_BITS
 PERIOD_BITS = 40
 AHEAD_BITS = PERIOD_BITS - FRACTION_BITS
 """The line's next tick is less than ``2**AHEAD_BITS`` ticks behind the next one: that of a cell after the longest
 period."""
+
+_SIZES = Sizes()
+
+SustainedRate = data.StructLayout({"increment": _SIZES.increment, "enabled": 1})
+"""I of a VC's second bucket, and whether there is one."""
+
+_Bucket = data.StructLayout({"time": _SIZES.time, "valid": 1})
 
 
 class LineClock(wiring.Component):
@@ -89,11 +97,16 @@ class Pacer(wiring.Component):
     A VC that comes again keeps its due time, unless that is past, or further ahead than a period (left over from long
     ago), or the VC has been set up since.
 
+    With ``sustained`` a VC may have a second bucket, GCRA(1/SCR, BT): its cells are due when both let one go, and no
+    cell goes a fraction of a tick early, as without. The tournament's one key is enough for the first bucket: where the
+    second holds a cell up, it does so for longer than the first would have, as its increment is the longer one.
+
     Parameters
     ----------
     slot : Slot
         The node's.
     vcs : int
+    sustained : bool
 
     Members
     -------
@@ -102,6 +115,8 @@ class Pacer(wiring.Component):
         Ticks a cell of the line, 16 fraction bits; ticks that a VC may catch up.
     period_index, period, period_en : In
         Writes the table of the VCs' periods.
+    rate_index, rate, rate_en, burst_index, burst, burst_en : In
+        With ``sustained``: writes the tables of second buckets, I and whether it is there, and L.
     set_up_vc, set_up : In
         The VC is set up.
     post, post_vc, post_fits : In
@@ -120,8 +135,8 @@ class Pacer(wiring.Component):
         As of :class:`~.tournament.Tournament`.
     """
 
-    def __init__(self, slot, *, vcs):
-        self._slot, self.vcs = slot, vcs
+    def __init__(self, slot, *, vcs, sustained=False):
+        self._slot, self.vcs, self._sustained = slot, vcs, sustained
         self.tournament, self.line, self.fetched = Tournament(slot, vcs=vcs), LineClock(slot), Signal()
         bits = (vcs - 1).bit_length()
         super().__init__(
@@ -149,6 +164,18 @@ class Pacer(wiring.Component):
                 "clearing": In(1),
                 "clear": In(bits + 1),
             }
+            | (
+                {
+                    "rate_index": In(bits),
+                    "rate": In(SustainedRate),
+                    "rate_en": In(1),
+                    "burst_index": In(bits),
+                    "burst": In(_SIZES.limit),
+                    "burst_en": In(1),
+                }
+                if sustained
+                else {}
+            )
         )
 
     def elaborate(self, platform):
@@ -181,14 +208,25 @@ class Pacer(wiring.Component):
         earliest = slot.settle(Cat(Const(0, FRACTION_BITS), start), "earliest")
         lag = Signal(KEY_BITS)
         comes, keeps, accepts, key = Signal(), Signal(), Signal(), Signal(KEY_BITS)
+        after, longest = self._second(m, slot, fetched_vc, period, current) if self._sustained else (None, period)
         m.d.comb += [
             lag.eq(leaf.key - earliest),
-            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= period)),  # in a period at most
+            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= longest)),  # in a period at most
             keeps.eq(Mux(sends, ~lag[-1], current & comes)),
-            key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0)),
         ]
         with m.If(posts):
             m.d.comb += accepts.eq(~leaf.valid & self.post_fits)
+        if after is not None:
+            step = Mux(sends, period, 0)
+            kept, anew = (
+                slot.settle((base + step)[:KEY_BITS], name) for base, name in ((leaf.key, "kept"), (earliest, "anew"))
+            )
+            first = Signal(KEY_BITS)
+            m.d.comb += [first.eq(Mux(slot.settle(keeps, "keeps"), kept, anew)), key.eq(first)]
+            with m.If(sends & after.valid & ~(after.time[:KEY_BITS] - first)[KEY_BITS - 1]):
+                m.d.comb += key.eq(after.time)
+        else:
+            m.d.comb += key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
         m.d.comb += self.accepts.eq(accepts if slot.wide else slot.hold(accepts, slot.clock(3), "accepts", since=4))
         changes, changed = self.changes, Signal()
         m.d.comb += changes.eq(sends | self.accepts)
@@ -211,8 +249,11 @@ class Pacer(wiring.Component):
         eligible = Signal()
         with m.If(sends | ~fetched), m.If(sends | first.valid):
             m.d.comb += decides.eq(1)
+        whole = first.key[FRACTION_BITS:]
+        if self._sustained:  # no cell of a contract goes a fraction of a tick before it is due
+            whole = whole + first.key[:FRACTION_BITS].any()
         m.d.comb += [
-            gap.eq(line.soonest[:KEY_TICKS] - first.key[FRACTION_BITS:]),
+            gap.eq(line.soonest[:KEY_TICKS] - whole),
             eligible.eq(first.valid & ~gap[-1]),
         ]
         m.d.sync += self.fetch.eq(0)
@@ -233,3 +274,40 @@ class Pacer(wiring.Component):
             with m.If(~first.valid):
                 m.d.sync += self.due.eq(NEVER)
         return m
+
+    def _second(self, m, slot, sender, period, current):
+        """The second bucket of the VC that sends: from when on it lets the next cell go, and whether there is one; and
+        how far ahead the tick's VC may be due.
+
+        On the narrow datapath what it needs is read in the tick's first clock, when it is known who may send."""
+        rates = slot.store("sustained_rates", SustainedRate, self.vcs, block=True)
+        bursts = slot.store("sustained_bursts", _SIZES.limit, self.vcs, block=True)
+        buckets = slot.store("sustained_buckets", _Bucket, self.vcs, block=True)
+        clear = self.clearing, self.clear[: len(self.vc)], 0
+        rates.write(self.rate_index, self.rate, self.rate_en, clear=clear)
+        bursts.write(self.burst_index, self.burst, self.burst_en)
+        rate, bucket, after, posted = Signal(SustainedRate), Signal(_Bucket), Signal(_Bucket), Signal(SustainedRate)
+        if slot.wide:
+            with m.If(self.sends | self.posts):
+                m.d.comb += [rate.eq(rates.read(self.vc)), posted.eq(rate)]
+        else:
+            m.d.comb += [
+                rate.eq(rates.read(sender, at=0, to="sender_rate")),
+                posted.eq(rates.read(self.vc, at=1, to="posted_rate")),
+            ]
+        with slot.only(self.sends & rate.enabled):
+            m.d.comb += bucket.eq(buckets.read(sender, at=0, to="sender_bucket"))
+            due = gcra(
+                m, slot, "sustained", _SIZES, now=self.time.now, earliest=bucket.time, started=bucket.valid,
+                increment=rate.increment, limit=bursts.read(sender, at=0, to="sender_burst"),
+            )  # fmt: skip
+            m.d.comb += after.time.eq(due.after)
+        m.d.comb += after.valid.eq(rate.enabled)
+        kept, new = Signal(), Signal(_Bucket)
+        with m.If(slot.commit), m.If(self.sends):
+            m.d.comb += [kept.eq(1), new.eq(after)]
+        with m.Elif(slot.commit & self.accepts & ~current):
+            m.d.comb += kept.eq(1)  # the VC has been set up
+        slot.with_commit(kept)
+        buckets.write(self.vc, new, kept, clear=clear)
+        return after, Mux(posted.enabled, posted.increment, period)

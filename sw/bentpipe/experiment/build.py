@@ -13,7 +13,7 @@ from bentpipe.experiment.document import Face
 from bentpipe.experiment.ledger import make_ledger
 from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.units import LINE_RATES, SONET_RATES
 
@@ -312,7 +312,7 @@ class _Changer:
                     cast("Switch", self._nodes[new.name]).change_port(port, rate, settings)
         for number, (old, new) in enumerate(zip(vcs, event.vcs, strict=True)):
             if old != new:
-                self._network.change_vc(number, cell_rate_bps=new.cell_rate_bps, **VcSettings.part_of(new))
+                self._network.change_vc(number, **PacingSettings.part_of(new), **VcSettings.part_of(new))
 
     def _change(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old != new:
@@ -336,7 +336,7 @@ def _vc(
         path=path,
         vpi=vc.vpi,
         vci=vc.vci,
-        cell_rate_bps=vc.cell_rate_bps,
+        **PacingSettings.part_of(vc),
         max_sdu=mtu + 8,
         **VcSettings.part_of(vc),
     )

@@ -14,7 +14,7 @@ from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec
 from bentpipe.experiment.tcp_options import options_text
 from bentpipe.results.tables import change_text, figure_text
 from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import Settings, key_of, shown
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.units import format_rate, format_size, format_time
@@ -155,7 +155,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         "Virtual channels",
         ("VC", "VPI/VCI", "path"),
         [(vc.name, f"{vc.vpi}/{vc.vci}", " - ".join(vc.path)) for vc in e.vcs],
-        [_also(vc, VcSettings) for vc in e.vcs],
+        [", ".join(filter(None, (_also(vc, PacingSettings), _also(vc, VcSettings)))) for vc in e.vcs],
     )
     table(
         "Flows",

@@ -32,7 +32,7 @@ from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_
 from bentpipe.experiment.tcp_options import TcpTable
 from bentpipe.hosts.config import HostSettings
 from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import (
     BER,
     COUNT,
@@ -279,7 +279,7 @@ class NetworkTable(Settings):
     hosts: dict[Name, HostTable] = Field(default={}, description="by name")
 
 
-class VcTable(VcSettings):
+class VcTable(VcSettings, PacingSettings):
     """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
 
     name: str = Field(description="for `vc` and `return_vc` of a flow, and for `[[loss]]`")
@@ -288,9 +288,6 @@ class VcTable(VcSettings):
     to: str | None = Field(default=None, description="the host it leads to")
     vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="on every line it passes")
     vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="on every line it passes")
-    cell_rate_bps: Rate | None = Field(
-        default=None, description="pacing at the source; the line's rate unless given", json_schema_extra=IN_RUN
-    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -302,8 +299,8 @@ class VcTable(VcSettings):
         return self
 
 
-class FlowTable(Settings):
-    """A flow: an application that sends from one host to another."""
+class FlowTable(PacingSettings):
+    """A flow: an application that sends from one host to another, on a VC of its own unless one is named."""
 
     name: str | None = Field(default=None, description="`flow1` and so on unless given")
     copies: Annotated[int, COUNT.within(1, 1000)] = Field(
@@ -332,9 +329,6 @@ class FlowTable(Settings):
         default=None, description="octets of payload a datagram at most (UDP); as many as fit unless given"
     )
     start_ps: Annotated[int, TIME] = Field(default=0, description="when it begins")
-    cell_rate_bps: Rate | None = Field(
-        default=None, description="pacing at the source, of its own VC", json_schema_extra=IN_RUN
-    )
     vc: str | None = Field(default=None, description="the VC laid out by hand that it takes")
     return_vc: str | None = Field(default=None, description="the one back")
     tcp: TcpTable | None = Field(default=None, description="what differs from `[hosts.tcp]`")
@@ -451,11 +445,10 @@ else:
     Flow = Annotated[_ANY_FLOW, Discriminator(_app_of), BeforeValidator(_known_app)]
 
 
-class TrafficTable(Settings):
+class TrafficTable(PacingSettings):
     """The flows of a NetSpec script, beside or instead of `[[flow]]`."""
 
     netspec: str = Field(description="the script, or the name of its file")
-    cell_rate_bps: Rate | None = Field(default=None, description="pacing of the channels that are laid for it")
 
 
 class LossTable(Settings):

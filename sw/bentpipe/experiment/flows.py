@@ -14,6 +14,8 @@ from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.experiment.tcp_options import make_config
 from bentpipe.netspec.plan import Connection, Group, read_script
 from bentpipe.netspec.syntax import Script
+from bentpipe_hdl.nic.control import PacingSettings
+from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.words import nearest
 
 __all__ = ["read_flows", "read_traffic"]
@@ -52,8 +54,8 @@ class _Reader:
             raise Wrong(f"{place}.name", f"there is a flow {name!r} already")
         path = self._path(place, table)
         source, sink = (self._hosts[end] for end in (path[0], path[-1]))
-        vc = self._vc(f"{place}.vc", table.vc, path, table.cell_rate_bps, name)
-        back = self._vc(f"{place}.return_vc", table.return_vc, path[::-1], None, f"{name}.return")
+        vc = self._vc(f"{place}.vc", table.vc, path, table, name)
+        back = self._vc(f"{place}.return_vc", table.return_vc, path[::-1], PacingSettings(), f"{name}.return")
         settings = {key: getattr(table, key) for key in table.settings()}
         size = table.size if isinstance(table.size, int) else None
         mtu = min(source.mtu, sink.mtu)
@@ -96,18 +98,20 @@ class _Reader:
             raise Wrong(f"{place}.path", what)
         return path
 
-    def _vc(self, key: str, name: str | None, path: tuple[str, ...], rate: int | None, own: str) -> int:
+    def _vc(self, key: str, name: str | None, path: tuple[str, ...], pacing: PacingSettings, own: str) -> int:
         """The VC that is named, or a new one with the name ``own``."""
         if name is None:
-            return self._channels.add(own, path, rate)
+            self._channels.check_pacing(key.rpartition(".")[0], pacing, path)
+            return self._channels.add(own, path, pacing)
         names = self._channels.names
         if name not in names:
             raise Wrong(key, f"there is no VC {name!r}{nearest(name, names)}")
         index = names[name]
         vc = self._channels.vcs[index]
         flow = own.removesuffix(".return")
-        if rate is not None:
-            raise Wrong(f"{key.rpartition('.')[0]}.cell_rate", f"the VC {name!r} has its own cell rate")
+        for given in PacingSettings.model_fields:
+            if getattr(pacing, given) is not None:
+                raise Wrong(f"{key.rpartition('.')[0]}.{key_of(given)}", f"the VC {name!r} has its own pacing")
         if (vc.path[0], vc.path[-1]) != (path[0], path[-1]):
             raise Wrong(key, f"the VC {name!r} leads from {vc.path[0]!r} to {vc.path[-1]!r}")
         if index in self._users:
@@ -153,7 +157,7 @@ def read_traffic(
             path = shortest_path(network, a, b)
             if path is None:
                 raise script.error(connection.place, f"no lines lead from {a!r} to {b!r}")
-            pairs[a, b] = channels.add(f"{a}-{b}", path, table.cell_rate_bps)
+            pairs[a, b] = channels.add(f"{a}-{b}", path, table)
         return pairs[a, b]
 
     def flow(connection: Connection) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 from bentpipe.experiment.document import VcTable
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
+from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.units import format_rate
@@ -135,13 +136,14 @@ class Channels:
                 host_named(f"{key}.{k}", n, self.network) for k, n in zip(("from", "to"), ends, strict=True)
             )
             path = path_between(key, self.network, source, sink)
+        self.check_pacing(key, table, path)
         self._check_contract(key, table, path)
         vc = VcSpec(
             name=table.name,
             path=path,
             vpi=table.vpi,
             vci=table.vci,
-            cell_rate_bps=table.cell_rate_bps,
+            **PacingSettings.part_of(table),
             **VcSettings.part_of(table),
         )
         if vc.name in [other.name for other in self.vcs]:
@@ -161,9 +163,20 @@ class Channels:
                 raise Wrong(f"{key}.vci", what)
         self.vcs.append(vc)
 
+    def _line(self, path: tuple[str, ...]) -> int:
+        """The rate of the line that a VC begins on."""
+        return next(host.rate_bps for host in self.network.hosts if host.name == path[0])
+
+    def check_pacing(self, key: str, pacing: PacingSettings, path: tuple[str, ...]) -> None:
+        """A sustained rate is not above that of the line."""
+        line, rate = self._line(path), pacing.sustained_rate_bps
+        if rate is not None and rate > line:
+            what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
+            raise Wrong(f"{key}.sustained_rate", what)
+
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...]) -> None:
         """A contract's switch is on the path, and its rates are not above the line that the VC begins on."""
-        line = next(host.rate_bps for host in self.network.hosts if host.name == path[0])
+        line = self._line(path)
         for name, contract in (("police", table.police),):
             if contract is None:
                 continue
@@ -173,11 +186,11 @@ class Channels:
                 what = f"{format_rate(contract.pcr_bps)} is more than the {format_rate(line)} of {path[0]}'s line"
                 raise Wrong(f"{key}.{name}.pcr", what)
 
-    def add(self, name: str, path: tuple[str, ...], cell_rate_bps: int | None) -> int:
+    def add(self, name: str, path: tuple[str, ...], pacing: PacingSettings) -> int:
         """A channel with the lowest VCI that no VC has with VPI 0, anywhere: a number names one VC in a trace."""
         used = {vc.vci for vc in self.vcs if vc.vpi == 0}
         vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
-        self.vcs.append(VcSpec(name=name, path=path, vpi=0, vci=vci, cell_rate_bps=cell_rate_bps))
+        self.vcs.append(VcSpec(name=name, path=path, vpi=0, vci=vci, **PacingSettings.part_of(pacing)))
         return len(self.vcs) - 1
 
     def check(self, problems: Problems) -> None:

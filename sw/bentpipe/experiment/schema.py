@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from bentpipe.experiment.document import Face, PublishedTable, TheoryTable
 from bentpipe.hosts.config import HostConfig
 from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import Rate, Time
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.ticks import first_tick, ticks_to_ps
@@ -90,7 +90,7 @@ class HostSpec(HostConfig, NicSettings):
         return self.line == "sonet"
 
 
-class VcSpec(VcSettings):
+class VcSpec(VcSettings, PacingSettings):
     """One direction of a virtual channel with the nodes it passes."""
 
     name: str = Field(description="its name")
@@ -99,7 +99,6 @@ class VcSpec(VcSettings):
     )
     vpi: int = Field(description="on every line")
     vci: int = Field(description="on every line")
-    cell_rate_bps: Rate | None = Field(default=None, description="pacing at the source; None: as fast as the line")
 
 
 @dataclass(frozen=True, slots=True)

@@ -361,6 +361,10 @@ def vcs(*rows):
     return put("vc", [{"name": f"v{i}", **row} for i, row in enumerate(rows)])
 
 
+def paced(**pacing):
+    return [{"from": "anna", "to": "bert", "vci": 50} | pacing]
+
+
 def policed(**police):
     return [{"from": "anna", "to": "bert", "vci": 50, "police": {"pcr": "1 Mb/s", "cdvt": "1 ms"} | police}]
 
@@ -379,6 +383,18 @@ def policed(**police):
         ([{"path": ["anna", "east", "bert"], "vci": 50}], "no line joins 'anna' and 'east'"),
         ([{"path": ["anna", "west"], "vci": 50}], "a path leads from a host over switches to another host"),
         ([{"path": ["anna", "wst", "bert"], "vci": 50}], "there is no node 'wst'; did you mean 'west'?"),
+        (paced(burst=5), "vc.0.burst: a burst goes with a sustained rate: give 'sustained_rate', too"),
+        (paced(sustained_rate="1 Mb/s"), "vc.0.sustained_rate: a sustained rate goes with a burst: give 'burst', too"),
+        (paced(sustained_rate="1 Mb/s", burst=0), "vc.0.burst: 0 is out of range 1..2147483647"),
+        (paced(sustained_rate="-1 b/s", burst=2), "vc.0.sustained_rate: impossible rate '-1 b/s'"),
+        (
+            paced(sustained_rate="1 Mb/s", burst=2, cell_rate="0.9 Mb/s"),
+            "vc.0.sustained_rate: 1 Mb/s is above the peak rate of 900 kb/s",
+        ),
+        (
+            paced(sustained_rate="OC-12c", burst=2),
+            "vc.0.sustained_rate: 599.04 Mb/s is more than the 149.76 Mb/s of anna's line",
+        ),
         (policed(pcr="-1 Mb/s"), "vc.0.police.pcr: impossible rate '-1 Mb/s': it must be more than 0"),
         (policed(pcr="1 Gb/s"), "vc.0.police.pcr: 1000 Mb/s is more than the 149.76 Mb/s of anna's line"),
         (policed(scr=0, mbs=5), "vc.0.police.scr: impossible rate 0: it must be more than 0"),

@@ -93,6 +93,15 @@ def test_a_burst_of_mbs_cells_passes_and_no_cell_more():
         assert network.counters()["west"]["drop_upc"][0] == lost
 
 
+@pytest.mark.parametrize(("mbs", "lost"), [(30, False), (29, True)])
+def test_a_shaped_source_keeps_to_its_contract_and_to_no_smaller_one(mbs, lost):
+    pacing = {"cell_rate_bps": 20_000_000, "sustained_rate_bps": 2_000_000, "burst": 30}
+    police = {**CONTRACT, "scr_bps": 2_000_000, "mbs": mbs}
+    counters, received = run(*chain(**pacing, police=police), length=1000)
+    assert received[1] == 50
+    assert bool(counters["west"]["drop_upc"][0]) == lost
+
+
 def test_a_contract_changes_in_a_run():
     """Twice the burst, once the first has been used up."""
     police = {"pcr_bps": 149_760_000, "cdvt_ps": 0, "scr_bps": 1_000_000, "mbs": 20}

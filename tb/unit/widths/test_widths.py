@@ -163,7 +163,8 @@ def vpi_vci(vc):
     return 16 * (vc % 4), 32 + vc
 
 
-def nic_script(rng, end):
+def nic_script(rng, end, registers=NIC, more=lambda csr: None):
+    """``more`` writes settings besides, every now and then."""
     script = Script(end=end + 20000)
 
     def start(csr):
@@ -182,10 +183,11 @@ def nic_script(rng, end):
             csr.tx_header[vc] = int(Header(*vpi_vci(vc)))
         for vc in range(VCS):
             csr.tx_period[vc] = line if rng.random() < 0.5 else rng.randrange(line, 30 << 16)
+        more(csr)
 
-    script.writes[1] = written(NIC, start)
+    script.writes[1] = written(registers, start)
     for tick in (2, *sorted(rng.sample(range(3, end), 6))):
-        script.writes[tick] = written(NIC, rates)
+        script.writes[tick] = written(registers, rates)
     now = 3
     while now < end:
         now += rng.choice([0, 0, 1, 5, 10, 20, 60])
@@ -193,7 +195,7 @@ def nic_script(rng, end):
         script.posts.append((now, rng.randrange(VCS), length, rng.randrange(256), rng.randrange(256)))
     script.cells = dict(incoming(rng, end))
     script.reads = addresses(
-        NIC, "tx_refused", "rx_unknown", "rx_hec", "rx_oam", "rx_over", "tx_cells", "rx_cells", "rx_pdus"
+        registers, "tx_refused", "rx_unknown", "rx_hec", "rx_oam", "rx_over", "tx_cells", "rx_cells", "rx_pdus"
     )
     return script
 
@@ -237,6 +239,20 @@ def test_nic(seed):
     assert record.counters[NIC["tx_refused"].addr] > 5
     sent = sum(entry[1] == "done" for entry in record.log)
     assert sent == len(script.posts) - record.counters[NIC["tx_refused"].addr]
+
+
+def test_nic_with_sustained_rates():
+    rng = random.Random("sustained")
+    registers = nic_registers(vcs=VCS, sustained=1)
+
+    def sustain(csr):
+        for vc in range(VCS):
+            csr.tx_burst[vc] = rng.choice([0, rng.randrange(200 << 16)])
+            csr.tx_sustained[vc] = {"increment": rng.randrange(1 << 16, 60 << 16), "enabled": int(rng.random() < 0.8)}
+
+    script = nic_script(rng, 6000, registers, sustain)
+    record = compare(lambda width: Nic(width=width, vcs=VCS, sustained=1), script, 1)
+    assert len(record.came_out) > 1000
 
 
 def test_nic_with_a_pdu_of_every_length_of_its_last_cells():
