@@ -41,6 +41,7 @@ from bentpipe_hdl.units import (
     parse_rate,
     parse_size,
     parse_time,
+    rate_names,
 )
 from bentpipe_hdl.words import kind_of, nearest
 
@@ -288,7 +289,7 @@ RATE: Final = Quantity(
     format_rate,
     1,
     MAX_RATE_BPS,
-    texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|^[Oo][Cc][- ]?(3|12)[Cc]?$|^[Dd][Ss][- ]?3$|^[Tt][Aa][Xx][Ii]$",
+    texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|{rate_names()}",
 )
 """In bits of cells a second, to one cell a tick."""
 COUNT: Final = Quantity("whole number", _whole, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")

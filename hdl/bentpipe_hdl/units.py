@@ -22,6 +22,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_time",
+    "rate_names",
 ]
 
 TICK_PS: Final = Fraction(53 * 10**12, 299_520_000)
@@ -34,9 +35,19 @@ LINE_RATES: Final = {
     "OC-3c": 149_760_000,
     "OC-12c": 599_040_000,
     "DS-3": 40_704_000,
+    "DS-3 direct": 44_209_694,
+    "E3": 33_920_000,
     "TAXI": 98_148_000,
+    "TAXI-140": 137_407_407,
+    "E1": 1_920_000,
+    "T1": 1_536_000,
 }
-"""Bits of cells (53 octets each) a second that the named lines carry, line overhead taken off."""
+"""Bits of cells (53 octets each) a second that the named lines carry, line overhead taken off, to the b/s.
+
+DS-3 is with PLCP, 12 cells in 125 us; ``DS-3 direct`` is G.804's mapping by HEC, 84 of 85 bits of 44.736 Mb/s; E3 is
+G.832's frame, 530 octets in 125 us; TAXI is 53/54 of 100 or 140 Mb/s, an octet before each cell; E1 and T1 (DS1) are
+G.804's, 30 and 24 octets in 125 us.
+"""
 
 SONET_RATES: Final = {LINE_RATES["OC-3c"]: 3, LINE_RATES["OC-12c"]: 12}
 """The cell rates of SONET lines, and their STS-Nc."""
@@ -85,6 +96,15 @@ def _whole(value: Decimal) -> int:
     return int(value.to_integral_value())
 
 
+def rate_names() -> str:
+    """The pattern of the names of :data:`LINE_RATES` as :func:`parse_rate` takes them."""
+    forms = []
+    for name in LINE_RATES:
+        form = "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else "[- ]?" if c in "- " else c for c in name)
+        forms.append(f"^{form}?$" if name.endswith("c") else f"^{form}$")
+    return "|".join(forms)
+
+
 def parse_time(value: object) -> int:
     """Picoseconds of ``"125 ms"`` or of a number of seconds; ValueError says what is wrong."""
     number, unit = _split(value, "s, ms, us, ns, ps, min")
@@ -111,7 +131,7 @@ def parse_rate(value: object, zero: bool = False) -> int:
     if isinstance(value, str):
         plain = value.lower().replace("-", "").replace(" ", "")
         for name, rate in LINE_RATES.items():
-            short = name.lower().replace("-", "")
+            short = name.lower().replace("-", "").replace(" ", "")
             if plain in (short, short.removesuffix("c")):
                 return rate
     names = f"{', '.join(LINE_RATES)} or a number in b/s, kb/s, Mb/s, Gb/s"

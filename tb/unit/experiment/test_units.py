@@ -1,8 +1,13 @@
 """Quantities with units."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from bentpipe_hdl.units import (
+    LINE_RATES,
     MAX_RATE_BPS,
     TICK_PS,
     format_size,
@@ -10,7 +15,10 @@ from bentpipe_hdl.units import (
     parse_rate,
     parse_size,
     parse_time,
+    rate_names,
 )
+
+VECTORS = Path(__file__).parents[2] / "vectors"
 
 
 @pytest.mark.parametrize(
@@ -45,12 +53,40 @@ def test_sizes_know_decimal_and_binary_units(text, octets):
         ("OC-12c", 599_040_000),
         ("DS-3", 40_704_000),
         ("taxi", 98_148_000),
+        ("ds3 direct", 44_209_694),
+        ("E3", 33_920_000),
+        ("TAXI-140", 137_407_407),
+        ("e1", 1_920_000),
+        ("T1", 1_536_000),
         ("70 Mb/s", 70_000_000),
         (MAX_RATE_BPS, MAX_RATE_BPS),
     ],
 )
 def test_rates_have_names_and_units(text, bps):
     assert parse_rate(text) == bps
+
+
+@pytest.mark.parametrize(
+    ("name", "vector"), [("DS-3", "DS3 PLCP"), ("DS-3 direct", "DS3 direct"), ("OC-3c", "OC-3c MTU9180")]
+)
+def test_named_rates_are_those_of_the_vectors(name, vector):
+    row = json.loads((VECTORS / "rates.json").read_text())[vector]
+    assert LINE_RATES[name] == pytest.approx(424 * row["cells_per_s"], abs=1)
+
+
+@pytest.mark.parametrize("name", LINE_RATES)
+def test_an_editor_takes_the_names_as_a_file_does(name):
+    for text in (name, name.lower(), name.replace("-", "").replace(" ", "")):
+        assert parse_rate(text) == LINE_RATES[name]
+        assert re.search(rate_names(), text), text
+    assert not re.search(rate_names(), f"{name}x") and not re.search(rate_names(), f"x{name}")
+
+
+def test_frames_of_125_us_carry_whole_octets():
+    """G.832's E3 has 530 octets for cells, G.804's E1 30 and DS1 24; PLCP 12 cells."""
+    for name, octets in (("E3", 530), ("E1", 30), ("T1", 24), ("DS-3", 12 * 53)):
+        assert LINE_RATES[name] == octets * 8 * 8000
+    assert LINE_RATES["TAXI-140"] == round(140e6 * 53 / 54)
 
 
 def test_the_highest_rate_is_one_cell_a_tick():
