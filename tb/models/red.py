@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["RedPort", "xorshift64"]
+__all__ = ["RedPort", "balanced", "gaps", "xorshift64"]
 
 
 def xorshift64(state: int) -> int:
@@ -69,3 +69,31 @@ class RedPort:
         if self.wait:
             return 0.0 if share < 1 else p / (2 - share) if share < 2 else 1.0
         return min(p / (1 - share), 1.0) if share < 1 else 1.0
+
+
+def gaps(p: float, *, wait: bool) -> list[float]:
+    """The probability of each number of packets from a dropped one to the next, from 1 on, with ``p`` fixed: uniform,
+    but for what rounding 1/p to whole packets leaves to the last."""
+    found, left, count = [], 1.0, 0
+    while left > 1e-12:
+        count += 1
+        share = count * p
+        hazard = (0.0 if share < 1 else p / (2 - share)) if wait else p / (1 - share) if share < 1 else 1.0
+        hazard = min(hazard, 1.0) if share < (2 if wait else 1) else 1.0
+        found.append(left * hazard)
+        left *= 1 - hazard
+    return found
+
+
+def balanced(gap: float, *, wait: bool) -> float:
+    """The ``p`` with which a drop comes every ``gap`` packets in the mean, over a whole packet of 1/p."""
+
+    def mean(p: float) -> float:
+        parts = [gaps(1 / (1 / p - 0.5 + (k + 0.5) / 200), wait=wait) for k in range(200)]
+        return sum((n + 1) * chance for part in parts for n, chance in enumerate(part)) / len(parts)
+
+    low, high = 0.4 / gap, 2.0 / gap
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) > gap else (low, middle)
+    return low

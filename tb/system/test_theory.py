@@ -11,6 +11,7 @@ from bentpipe.experiment.run import run_experiment
     [
         ("theory-geo-d-1", ("experiment.duration=105 ms", "record.interval=5 ms")),
         ("theory-geo-d-1-k", ("experiment.duration=105 ms", "record.interval=5 ms")),
+        ("theory-red", ("experiment.duration=126 ms", "record.interval=6 ms")),
         ("theory-nd-d-1", ("experiment.duration=94 ms", "record.interval=4.4591346 ms")),
     ],
 )

@@ -8,7 +8,7 @@ from ..cell import TIME_BITS
 from ..link.gap import xorshift
 from ..slot import Slot
 from .admission import Judgement, QueueLimit, Stage
-from .options.red import DECAY_FRACTION, LEVEL_FRACTION, PROBABILITY_BITS, RATE_FRACTION
+from .options.red import DECAY_FRACTION, LEVEL_FRACTION, PROBABILITY_BITS, RATE_FRACTION, TOTAL_FRACTION
 
 __all__ = ["EarlyDetection", "RandomEarlyDetection"]
 
@@ -23,6 +23,9 @@ SINCE_BITS = 24
 
 IDLE_BITS = 32
 """Of the time for which a port was idle, in ticks: 12 minutes. More counts as this."""
+
+TOTAL_BITS = 48
+"""Of a sum of averages."""
 
 ONE = 1 << PROBABILITY_BITS
 
@@ -112,6 +115,9 @@ class RandomEarlyDetection(wiring.Component):
         A frame that begins with the cell is to be refused. Wide: only with ``comes`` and ``first``.
     average0, average1 … : Out
         With 20 fraction bits.
+    judged0, refused0, total0 … : Out
+        Frames that found a cell queued for the port, those of them that were refused, modulo 2**32; and the sum of the
+        averages with which they were judged, with 8 fraction bits, modulo 2**48.
     """
 
     def __init__(self, slot: Slot, *, ports: int, count_bits: int = COUNT_BITS):
@@ -145,6 +151,9 @@ class RandomEarlyDetection(wiring.Component):
                 "out_port": In(port),
                 "drop": Out(1),
                 "average": Out(AVERAGE_BITS).array(ports),
+                "judged": Out(32).array(ports),
+                "refused": Out(32).array(ports),
+                "total": Out(TOTAL_BITS).array(ports),
             }
         )
 
@@ -161,6 +170,10 @@ class RandomEarlyDetection(wiring.Component):
         index, word, written = csr.table("red_seed")
         m.d.comb += [self.seed_port.eq(index), self.seed.eq(word), self.seed_en.eq(written)]
         csr.status("red_average", *(average[AVERAGE_FRACTION - LEVEL_FRACTION :] for average in self.average))
+        csr.status("red_judged", *self.judged)
+        csr.status("red_refused", *self.refused)
+        csr.status("red_total", *(total[:32] for total in self.total))
+        csr.status("red_total_high", *(total[32:] for total in self.total))
 
     def elaborate(self, platform):
         m = Module()
@@ -189,7 +202,7 @@ class RandomEarlyDetection(wiring.Component):
 
     # What both datapaths do
 
-    def _judged(self, m, counts, *, above, over, hit, average, draw, keeps):
+    def _judged(self, m, counts, *, above, over, hit, average, draw, idle, keeps):
         """A frame begins: whether it is refused, and what becomes of count and average, unless that ``keeps``."""
         port, limited = self.port, self.limited
         inside = Signal()
@@ -216,6 +229,14 @@ class RandomEarlyDetection(wiring.Component):
                 m.d.sync += self._inside.eq(self._inside & ~here)
             with m.If(~keeps):
                 m.d.sync += self._averages[port].eq(average)
+            with m.If(~idle):
+                judged, total = Array(self.judged)[port], Array(self.total)[port]
+                m.d.sync += [
+                    judged.eq(judged + 1),
+                    total.eq(total + average[AVERAGE_FRACTION - TOTAL_FRACTION :]),
+                ]
+                with m.If(refused):
+                    m.d.sync += Array(self.refused)[port].eq(Array(self.refused)[port] + 1)
         self._draws.write(port, xorshift(draw), counts)
         self._draws.write(self.seed_port, self.seed, self.seed_en)
 
@@ -328,7 +349,7 @@ class RandomEarlyDetection(wiring.Component):
                         rest.eq(rest_),
                         hit.eq(sure | (may & (draw[-PROBABILITY_BITS:] * rest < p << PROBABILITY_BITS))),
                     ]
-        self._judged(m, counts, above=above, over=over, hit=hit, average=average, draw=draw, keeps=Const(0))
+        self._judged(m, counts, above=above, over=over, hit=hit, average=average, draw=draw, idle=idle, keeps=Const(0))
         self._idle_since(m, counts, idle)
 
     # The narrow datapath: in turns, for the port to which a cell came last and that from which one left last
@@ -406,6 +427,6 @@ class RandomEarlyDetection(wiring.Component):
         at_port = self.port
         self._judged(
             m, counts, above=above[at_port], over=over[at_port], hit=hit[at_port], average=averages[at_port], draw=draw,
-            keeps=idle,
+            idle=idle, keeps=idle,
         )  # fmt: skip
         self._idle_since(m, counts, idle)

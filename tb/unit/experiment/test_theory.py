@@ -12,6 +12,7 @@ from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.source import Source
 from bentpipe.results.theory import beside_theory, ratio, t_quantile
 from models.queueing import geo_d_1_k_found, geo_d_1_k_loss, geo_d_1_k_wait, geo_d_1_wait, nd_d_1_wait
+from models.red import balanced
 
 
 @pytest.mark.parametrize(("freedom", "value"), [(9, 3.2498), (19, 2.8609), (30, 2.7500), (120, 2.6174)])
@@ -49,9 +50,11 @@ def test_too_few_batches_make_no_figure() -> None:
 
 
 ROUNDS = 20
+RED = [5 + 10 * balanced(16, wait=wait) / 0.2 for wait in (True, False)]
 PREDICTED = {
     "theory-geo-d-1": [1 + 4 * geo_d_1_wait(0.2, 4), geo_d_1_k_found(0.2, 4, 60)],
     "theory-geo-d-1-k": [geo_d_1_k_loss(0.225, 4, 3), 1 + 4 * geo_d_1_k_wait(0.225, 4, 3)],
+    "theory-red": [*RED, 1 / 16, 1 / 16],
     "theory-nd-d-1": [1 + nd_d_1_wait(6, 120, 16, ROUNDS) - nd_d_1_wait(6, 120, 1, ROUNDS)],
 }
 

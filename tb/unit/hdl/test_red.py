@@ -14,7 +14,7 @@ from bentpipe_hdl.switch.red import AVERAGE_FRACTION, RandomEarlyDetection
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header
-from models.red import RedPort, xorshift64
+from models.red import RedPort, gaps, xorshift64
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
 from unit.hdl import bench
@@ -36,6 +36,7 @@ class Queues:
         self.draws = list(seeds)
         self.worst = 0.0
         self.refused, self.began = 0, 0
+        self.judged, self.totals = [0] * len(models), [0.0] * len(models)
 
     async def tick(self, port=None, limited=False, leaves=None):
         """A cell comes to ``port``, one leaves."""
@@ -55,7 +56,10 @@ class Queues:
                 )
                 draw = (self.draws[port] >> 40) / 2**24
                 self.draws[port] = xorshift64(self.draws[port])
-                if not queued:
+                if queued:
+                    self.judged[port] += 1
+                    self.totals[port] += model.average
+                else:
                     model.idle_since = now
                 self.began += 1
                 self.refused += verdict
@@ -138,6 +142,10 @@ def test_average_and_verdicts_are_those_of_ns2(width):
                 comes, limited=rng.random() < 0.02, leaves=rng.randrange(3) if rng.random() < 0.7 else None
             )
         assert queues.worst < 2e-5
+        assert [ctx.get(part.judged[p]) for p in range(3)] == queues.judged
+        assert sum(ctx.get(part.refused[p]) for p in range(3)) == queues.refused
+        for p, total in enumerate(queues.totals):  # each average cut to 8 fraction bits
+            assert 0 <= total - ctx.get(part.total[p]) / 256 < (queues.judged[p] + 1) / 256
         assert queues.refused > 30
         assert queues.began - queues.refused > 200
 
@@ -221,3 +229,37 @@ def test_a_port_that_refuses_frames_needs_vcs_whose_frames_are_known(settings):
     assert not list(option.check(Setup(SwitchSettings(), ports, vcs[:1])))
     (said,) = option.check(Setup(SwitchSettings(), ports, vcs))
     assert said.endswith("of port 1 refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'")
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_numbers_of_frames_between_refused_ones_are_uniform(wait):
+    """With the queue held at nine frames, as its average is too: from 1/p to 2/p or from 1 to 1/p, with p = 0.08."""
+    found = []
+
+    async def test(ctx, part, ticks):
+        settings = RedSettings(weight=1.0, max_probability=0.2, wait=wait)
+        await set_up(ctx, part, [settings], [64.0], [0x2545F4914F6CDD1D])
+        ctx.set(part.cells[0], 9)
+        ctx.set(part.frames[0], 9)
+        ctx.set(part.first, 1)
+        await ticks.tick(comes=1)  # passes, as the average was below
+        since = 1
+        for _ in range(4000):
+            since += 1
+            if await ticks.tick(lambda: ctx.get(part.drop), comes=1):
+                found.append(since)
+                since = 0
+
+    run(WIDE, lambda slot: RandomEarlyDetection(slot, ports=1), test)
+    found = found[1:]
+    expected = gaps(0.08, wait=wait)
+    mean = sum((n + 1) * chance for n, chance in enumerate(expected))
+    spread = sum((n + 1 - mean) ** 2 * chance for n, chance in enumerate(expected))
+    ours, half = sum(found) / len(found), 2.576 * (spread / len(found)) ** 0.5
+    print(f"wait {wait}: theory {mean:.3f}, ours {ours:.3f} +- {half:.3f}, {len(found)} gaps")
+    assert abs(ours - mean) < half
+    assert {n for n, chance in enumerate(expected, 1) if chance > 0} >= set(found)
+    chi = sum((found.count(n) - len(found) * chance) ** 2 / (len(found) * chance)
+              for n, chance in enumerate(expected, 1) if chance > 0.01)  # fmt: skip
+    freedom = sum(chance > 0.01 for chance in expected) - 1
+    assert chi < freedom + 2.326 * (2 * freedom) ** 0.5 + 4  # about 99 %

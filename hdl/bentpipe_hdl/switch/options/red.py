@@ -16,9 +16,8 @@ from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.ticks import TICK_PS
 
 __all__ = [
-    "DECAY_FRACTION", "LEVEL_FRACTION", "PROBABILITY_BITS", "RATE_FRACTION", "TYPICAL_OCTETS", "QueueLimit",
-    "QueueLimitSize", "Red", "RedSettings", "packet_ticks", "red_seed",
-    "red_words",
+    "DECAY_FRACTION", "LEVEL_FRACTION", "PROBABILITY_BITS", "RATE_FRACTION", "TOTAL_FRACTION", "TYPICAL_OCTETS",
+    "QueueLimit", "QueueLimitSize", "Red", "RedSettings", "packet_ticks", "red_seed", "red_words",
 ]  # fmt: skip
 
 QueueLimitSize = Annotated[int, COUNT.within(1, 32768).counting("packets")]
@@ -28,6 +27,9 @@ PROBABILITY_BITS: Final = 24
 RATE_FRACTION: Final = 32
 DECAY_FRACTION: Final = 24
 """Fraction bits of thresholds in frames, of shares and probabilities, of packets a tick, of halvings a packet."""
+
+TOTAL_FRACTION: Final = 8
+"""Fraction bits of sums of averages."""
 
 TYPICAL_OCTETS: Final = 500
 """Of a packet of typical size, as in ns-2 (``mean_pktsize_``)."""
@@ -135,7 +137,12 @@ class Red(Option):
 
     name = "red"
     needs_port_queues = True
-    series: ClassVar[dict[str, str]] = {"red_average": "RED's average of what is queued for such a port, 1/1000 packet"}
+    series: ClassVar[dict[str, str]] = {
+        "red_average": "RED's average of what is queued for such a port, 1/1000 packet",
+        "red_judged": "frames so far that found a cell queued for such a port",
+        "red_refused": "those of them that RED refused",
+        "red_total": "the sum of the averages with which they were judged, 1/256 packet",
+    }
 
     def wanted(self, setup: Setup) -> bool:
         return bool(self._ports(setup))
@@ -175,6 +182,13 @@ class Red(Option):
             ),
             Register("red_seed", 0x0180, "state of a port's generator, not 0", "wo", 64, ports),
             Register("red_average", 0x01A0, "of a port", "ro", 32, ports, "frames / 2**16"),
+            Register("red_judged", 0x01D0, "frames that found a cell queued for the port", "ro", 32, ports, "frames"),
+            Register("red_refused", 0x01E0, "those of them that were refused", "ro", 32, ports, "frames"),
+            Register(
+                "red_total", 0x01F0, "sum of the averages with which they were judged, low word", "ro", 32, ports,
+                "frames / 2**8",
+            ),
+            Register("red_total_high", 0xD4000, "high word of that", "ro", 16, ports, "frames * 2**24"),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:
@@ -191,7 +205,18 @@ class Red(Option):
         csr.red_enabled = enabled
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        return {"red_average": [word / (1 << LEVEL_FRACTION) for word in csr.red_average[: len(setup.ports)]]}
+        ports = len(setup.ports)
+        return {
+            "red_average": [word / (1 << LEVEL_FRACTION) for word in csr.red_average[:ports]],
+            "red_judged": csr.red_judged[:ports],
+            "red_refused": csr.red_refused[:ports],
+        }
 
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
-        return {"red_average": {k: csr.red_average[k] * 1000 >> LEVEL_FRACTION for k in self._ports(setup)}}
+        ports = self._ports(setup)
+        return {
+            "red_average": {k: csr.red_average[k] * 1000 >> LEVEL_FRACTION for k in ports},
+            "red_judged": {k: csr.red_judged[k] for k in ports},
+            "red_refused": {k: csr.red_refused[k] for k in ports},
+            "red_total": {k: csr.red_total[k] | csr.red_total_high[k] << 32 for k in ports},
+        }
