@@ -14,6 +14,11 @@ PRIORITIES: Final = 4
 
 WEIGHT_BITS: Final = 8
 
+PERIOD_BITS: Final = 40
+
+AHEAD_BITS: Final = 38
+"""A virtual clock is at most 2**38 ticks ahead, 13.5 hours."""
+
 MOST_WEIGHT: Final = (1 << WEIGHT_BITS) - 1
 
 Scheduler = Literal["round-robin", "weighted", "fifo"]

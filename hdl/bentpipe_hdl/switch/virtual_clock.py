@@ -1,0 +1,244 @@
+"""Whose turn is next at a port: the VC whose virtual clock is least."""
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..cell import FRACTION_BITS, TIME_BITS
+from ..slot import Slot
+from .context import ARRIVAL, DEPARTURE
+from .options.scheduling import AHEAD_BITS, PERIOD_BITS
+
+__all__ = ["VirtualClock"]
+
+KEY_BITS = TIME_BITS + FRACTION_BITS
+
+SERVED, JOINED = DEPARTURE + 1, ARRIVAL + 2
+"""Narrow: the clocks in which the nodes beside the ways of the VC that is served and of that which joins are read."""
+
+COMMITTED = 12
+"""Narrow: the clock after the commit."""
+
+
+class VirtualClock(wiring.Component):
+    """Serves the VC with the least virtual clock (Zhang, SIGCOMM 1990), stamped as cells come to the heads of queues.
+
+    Whenever a VC has a new first cell, its clock becomes ``max(clock, now) + period``: when it begins to have cells, and
+    when a cell leaves and there are more. A clock that is ``2**AHEAD_BITS`` ticks ahead gets no further ahead. Of equal
+    clocks that of the lower VC goes first. A VC stays at its port as long as it has cells. Times are compared modulo half
+    their range.
+
+    A binary tree for each port has the VCs' clocks, and the least of two nodes in the node above. A tick changes two
+    leaves at most: that of the VC that is served, then that of the VC that joins. On the narrow datapath two levels are
+    played a clock, for the one VC from the clock after the commit on, for the other one a clock behind it, which takes
+    what the first has changed beside its way from there; with 12 levels the roots are there in clock 6 of the next tick.
+
+    Members
+    -------
+    busy, port, vc, serve, join, join_vc, join_port, rejoin, changes, begins, still_busy
+        As of :class:`~.scheduler.RoundRobin`; the VC that is served stays at its port.
+    now : In
+    period_vc, period, period_en : In
+        Software writes the ticks a cell of a VC, with 16 fraction bits.
+    clearing, clear : In
+        After reset: entry ``clear`` of all tables is to be cleared.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+        self._slot, self._vcs, self._ports = slot, vcs, ports
+        self.levels = (vcs - 1).bit_length()
+        self._port_bits = (ports - 1).bit_length()
+        self.clears = vcs << self._port_bits
+        vc, port = range(vcs), range(max(ports, 2))
+        self.Entry = data.StructLayout({"key": KEY_BITS, "vc": self.levels, "valid": 1})
+        super().__init__(
+            {
+                "busy": Out(ports),
+                "port": In(port),
+                "vc": Out(vc),
+                "serve": In(1),
+                "join": In(1),
+                "join_vc": In(vc),
+                "join_port": In(port),
+                "rejoin": In(1),
+                "changes": Out(1),
+                "begins": Out(ports),
+                "still_busy": Out(ports),
+                "now": In(TIME_BITS),
+                "period_vc": In(vc),
+                "period": In(PERIOD_BITS),
+                "period_en": In(1),
+                "clearing": In(1),
+                "clear": In(range(self.clears)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot, ports, levels = self._slot.within(m), self._ports, self.levels
+        slot.with_commit(self.serve, self.join, self.rejoin)
+        self.roots = roots = Array(Signal(self.Entry, name=f"root{p}") for p in range(ports))
+        periods = slot.store("periods", PERIOD_BITS, self._vcs)
+        periods.write(self.period_vc, self.period, self.period_en)
+        clocks = slot.store("clocks", KEY_BITS, self._vcs, block=True)
+
+        served, joining = Signal(self.Entry), Signal(self.Entry)
+        root, kept = Signal(self.Entry), Signal(KEY_BITS)
+        with slot.only(self.serve):
+            m.d.comb += [root.eq(roots[self.port]), self.vc.eq(root.vc)]
+            period = periods.read(self.vc, at=DEPARTURE, to="served_period")
+            key = self._stamped(m, slot, "served", slot.settle(root.key, "served_clock"), period)
+            m.d.comb += [served.key.eq(key), served.vc.eq(self.vc), served.valid.eq(self.rejoin)]
+        with slot.only(self.join):
+            m.d.comb += kept.eq(clocks.read(self.join_vc, at=ARRIVAL, to="joining_clock"))
+            period = periods.read(self.join_vc, at=ARRIVAL, to="joining_period")
+            key = self._stamped(m, slot, "joining", kept, period)
+            m.d.comb += [joining.key.eq(key), joining.vc.eq(self.join_vc), joining.valid.eq(1)]
+        first = (self.clearing, self.clear[:levels], 0)
+        clocks.write(self.join_vc, joining.key, self.join, clear=first)
+        clocks.write(self.vc, served.key, self.rejoin)
+
+        # Level k has 2 ** k nodes; the root is above level 1
+        self.nodes = nodes = [
+            slot.store(f"level{k}", self.Entry, 1 << (k + self._port_bits), apart=True) for k in range(1, levels + 1)
+        ]
+        ways = (
+            ("served", self.serve, SERVED, self.vc, self.port, served),
+            ("joining", self.join, JOINED, self.join_vc, self.join_port, joining),
+        )
+        beside = []
+        for name, strobe, at, vc, port, _ in ways:
+            with slot.only(strobe):
+                beside.append([
+                    store.read(self._node(vc, port, k) ^ 1, at=at, to=f"{name}_beside{k}")
+                    for k, store in enumerate(nodes, 1)
+                ])  # fmt: skip
+        (self._wide if slot.wide else self._narrow)(m, slot, ways, beside)
+
+        # Which ports have VCs
+        counts = self.counts = [Signal(levels + 1, name=f"count{p}") for p in range(ports)]
+        leaves, joined, last = Signal(ports), Signal(ports), Signal(ports)
+        with m.If(self.serve), m.If(~self.rejoin):
+            m.d.comb += leaves.eq(1 << self.port)
+        with m.If(self.join):
+            m.d.comb += joined.eq(1 << self.join_port)
+        m.d.comb += self.changes.eq(self.serve | self.join)
+        with m.If(slot.commit), m.If(self.changes):
+            for p, count in enumerate(counts):
+                m.d.comb += last[p].eq(count == 1)
+                with m.If(joined[p] & ~leaves[p]):
+                    m.d.sync += count.eq(count + 1)
+                with m.Elif(leaves[p] & ~joined[p]):
+                    m.d.sync += count.eq(count - 1)
+            stays = self.busy & ~(leaves & last)
+            m.d.comb += [self.still_busy.eq(stays | joined), self.begins.eq(joined & ~stays)]
+            m.d.sync += self.busy.eq(self.still_busy)
+        return m
+
+    def _node(self, vc, port, level):
+        """The address of the node of a level on the way of a VC's leaf."""
+        return Cat(vc[self.levels - level :], port[: self._port_bits])
+
+    def _stamped(self, m, slot, name, clock, period):
+        """The clock after its VC has a new first cell."""
+        ahead, base = Signal(KEY_BITS, name=f"{name}_ahead"), Signal(KEY_BITS, name=f"{name}_base")
+        now = Cat(Const(0, FRACTION_BITS), self.now)
+        m.d.comb += [ahead.eq(clock - now), base.eq(clock)]
+        with m.If(ahead[-1]):
+            m.d.comb += base.eq(now)
+        with m.Elif(ahead[FRACTION_BITS + AHEAD_BITS :].any()):
+            m.d.comb += base.eq(now + (1 << (FRACTION_BITS + AHEAD_BITS)))
+        return slot.settle((slot.settle(base, f"{name}_from") + period)[:KEY_BITS], f"{name}_stamp")
+
+    def _winner(self, current, opponent, right):
+        """Of two nodes: the lesser clock, of equal ones the left one's. ``right``: the current one is to the right."""
+        less = Mux(right, (current.key - opponent.key)[-1], ~(opponent.key - current.key)[KEY_BITS - 1])
+        stays = current.valid & (~opponent.valid | less)
+        return Mux(stays, current.as_value(), opponent.as_value())
+
+    def _wide(self, m, slot, ways, beside):
+        changed = None  # the first way's nodes, as they are then
+        for (name, strobe, _, vc, port, entry), opponents in zip(ways, beside, strict=True):
+            current, mine = entry, []
+            for k in range(self.levels, 0, -1):
+                store, node = self.nodes[k - 1], self._node(vc, port, k)
+                clear = (self.clearing, self.clear[: len(node)], 0) if changed is None else None
+                store.write(node, current, strobe, clear=clear)
+                mine.insert(0, (node, current))
+                opponent, winner = (Signal(self.Entry, name=f"{name}_{n}{k}") for n in ("opponent", "winner"))
+                with m.If(strobe):
+                    m.d.comb += opponent.eq(opponents[k - 1])
+                    if changed is not None:
+                        there, then = changed[k - 1]
+                        with m.If(self.serve & (there == node ^ 1)):
+                            m.d.comb += opponent.eq(then)
+                    m.d.comb += winner.eq(self._winner(current, opponent, node[0]))
+                current = winner
+            with m.If(strobe):
+                m.d.sync += self.roots[port].eq(current)
+            changed = mine
+        with m.If(self.clearing):
+            m.d.sync += [root.eq(0) for root in self.roots]
+
+    def _narrow(self, m, slot, ways, beside):
+        levels = self.levels
+        steps = -(-levels // 2)
+        changed = None
+        nodes = [[] for _ in range(levels)]  # what each way writes to each level
+        for way, ((name, strobe, _, vc, port, entry), opponents) in enumerate(zip(ways, beside, strict=True)):
+            plays = [Signal(name=f"{name}_plays{step}") for step in range(steps)]  # two levels each
+            its_vc, its_port = Signal.like(vc, name=f"{name}_vc"), Signal.like(port, name=f"{name}_port")
+            current = Signal(self.Entry, name=f"{name}_current")
+            starts = strobe
+            if way:  # a clock behind
+                starts = Signal(name=f"{name}_starts")
+                m.d.sync += starts.eq(strobe)
+            for step, (before, now) in enumerate(zip([starts, *plays], plays, strict=False)):
+                m.d.sync += now.eq(before)
+                slot.clocks.strobe(now, COMMITTED + way + step)
+            with m.If(strobe):
+                m.d.sync += [its_vc.eq(vc), its_port.eq(port), current.eq(entry)]
+            mine = []
+            here = current
+            if not way:
+                served_here = Signal(name="served_here")
+                with m.If(slot.commit):
+                    m.d.sync += served_here.eq(strobe)
+            for step in range(steps):
+                level = levels - 2 * step
+                at = here = Signal(self.Entry, name=f"{name}_at{step}")
+                m.d.comb += at.eq(current)
+                for k in (level, level - 1):
+                    if k < 1:
+                        break
+                    node = self._node(its_vc, its_port, k)
+                    nodes[k - 1].append((node, here, plays[step]))
+                    then = Signal(self.Entry, name=f"{name}_then{k}")
+                    with m.If(plays[step]):
+                        m.d.sync += then.eq(here)
+                    mine.insert(0, (node, then))
+                    opponent, winner = (Signal(self.Entry, name=f"{name}_{n}{k}") for n in ("opponent", "winner"))
+                    m.d.comb += opponent.eq(opponents[k - 1])
+                    if changed is not None:
+                        there, was = changed[k - 1]
+                        with m.If(served_here & (there == node ^ 1)):
+                            m.d.comb += opponent.eq(was)
+                    m.d.comb += winner.eq(self._winner(here, opponent, node[0]))
+                    here = winner
+                    slot.clocks.holds(then, 0)
+                with m.If(plays[step]):
+                    m.d.sync += current.eq(here)
+                if step == steps - 1:
+                    with m.If(plays[step]):
+                        m.d.sync += self.roots[its_port].eq(here)
+            for register in (its_vc, its_port, current):
+                slot.clocks.holds(register, 0)
+            changed = mine
+        for k, writes in enumerate(nodes):
+            (node, value, en), *others = writes
+            clear = (self.clearing, self.clear[: len(node)], 0)
+            self.nodes[k].write(node, value, en, others=[(en, node, value) for node, value, en in others], clear=clear)
+        with m.If(self.clearing):
+            m.d.sync += [root.eq(0) for root in self.roots]
+        for root in self.roots:
+            slot.clocks.holds(root, steps)
