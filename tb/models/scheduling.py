@@ -121,8 +121,8 @@ class VirtualClocks:
     """Virtual clock (Zhang, SIGCOMM 1990) by the heads of queues: a VC's clock goes on by its period, from now if it is
     behind, whenever the VC has a new first cell; the VC with the least clock is served.
 
-    Times are in 2**-16 ticks. A VC stays at its port as long as it has cells. A clock more than ``most`` ahead goes on from
-    there.
+    Times are in 2**-16 ticks. A VC stays at its port as long as it has cells. A clock more than ``most`` ahead goes on
+    from there.
     """
 
     def __init__(self, members: list[Clocked], *, ports: int, most: int = 1 << 54) -> None:

@@ -4,8 +4,11 @@ from statistics import fmean
 
 import pytest
 
+from bentpipe.experiment.catalogue import find, read_document
 from bentpipe.experiment.load import load, load_cases
+from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.source import Source
 
 PS = 10**12
 
@@ -75,3 +78,35 @@ def test_a_saturated_port_goes_by_weights():
         flow = next(f for f in result.flows if row["metric"] == f"{f['name']}.goodput")
         octets = row["predicted"] * 1e6 / 8 * 0.1
         assert abs(flow["octets_delivered"] - octets) < 3 * frame, row["quantity"]
+
+
+def test_a_saturated_port_goes_by_virtual_clocks():
+    """Shares are as the rates are, though all have more to send; the port is full."""
+    rates = {"one": 10, "two": 20, "four": 40}
+    changes = [
+        f"vc.{k}.{key}" for k, rate in enumerate(rates.values()) for key in ("weight=1", f"service_rate={rate} Mb/s")
+    ]
+    result = run_experiment(
+        load(
+            "theory-weighted", ("experiment.duration=100 ms", "network.switches.lan.scheduler=virtual-clock", *changes)
+        )
+    )
+    for row in result.summary["published"]:
+        flow = next(f for f in result.flows if row["metric"] == f"{f['name']}.goodput")
+        assert abs(flow["octets_delivered"] - row["predicted"] * 1e6 / 8 * 0.1) < 3 * 9152, row["quantity"]
+
+
+def test_weights_may_change_in_a_run():
+    """Halfway all get the weight of the last: from then on they share alike."""
+    document, text = read_document(find("theory-weighted"))
+    document["experiment"]["duration"] = "200 ms"
+    document["event"] = [{"at": "100 ms", "set": {"vc.*.weight": 4}}]
+    document["record"] = {"interval": "10 ms"}
+    result = run_experiment(parse_experiment(document, Source("x.toml", text)))
+    grown = {}
+    for flow in result.flows:
+        times, values = result.trace.series[f"{flow['name']}.delivered"]
+        at = dict(zip(times, values, strict=True))
+        grown[flow["name"]] = [at[PS // 10] - at[PS // 50], at[PS // 5] - at[12 * PS // 100]]
+    assert grown["four"][0] == pytest.approx(4 * grown["one"][0], rel=0.05)
+    assert grown["four"][1] == pytest.approx(grown["one"][1], rel=0.05)

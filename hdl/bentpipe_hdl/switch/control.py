@@ -12,7 +12,7 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
-from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, SHARE, TIME, Settings, wrong
+from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.police import PoliceSettings
@@ -20,6 +20,7 @@ from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
 from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
 from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
+from bentpipe_hdl.units import MAX_RATE_BPS
 
 __all__ = [
     "POLICIES",
@@ -172,10 +173,15 @@ class VcSettings(Settings):
         json_schema_extra=IN_RUN,
     )
     weight: Annotated[int, COUNT.within(1, MOST_WEIGHT)] = Field(
-        default=1, description="cells that it sends in a turn where ports are `weighted`"
+        default=1, description="cells that it sends in a turn where ports are `weighted`", json_schema_extra=IN_RUN
     )
     priority: Annotated[int, COUNT.within(0, PRIORITIES - 1)] = Field(
-        default=0, description="at each port VCs of a higher priority go first"
+        default=0, description="at each port VCs of a higher priority go first", json_schema_extra=IN_RUN
+    )
+    service_rate_bps: Annotated[int, RATE.within(10_000, MAX_RATE_BPS)] | None = Field(
+        default=None,
+        description="of cells, that it has where ports go by `virtual-clock`; what others leave unless given",
+        json_schema_extra=IN_RUN,
     )
     minimum: Annotated[int, CELLS.within(0, 32768)] | None = Field(
         default=None, description="cells that it may always have queued; the switches' `vc_minimum` unless given"

@@ -28,6 +28,7 @@ from .rate_controller import RateController
 from .red import EarlyDetection, RandomEarlyDetection
 from .scheduler import RoundRobin
 from .turns import Turns
+from .virtual_clock import VirtualClock
 
 __all__ = ["Switch"]
 
@@ -161,8 +162,10 @@ class Switch(wiring.Component):
             shares=minima is not None,
         )
         scheduler = m.submodules.scheduler = self._scheduler(slot, has)
+        by_clock = "virtual-clock" in has  # and then no other, whatever options there are
+        by_cell = "fifo" in has and not by_clock
         fields = (
-            *([VcField("kept", scheduler.Kept, "arrival")] if "fifo" in has else []),
+            *([VcField("kept", scheduler.Kept, "arrival")] if by_cell else []),
             VcField("tail", buffer.place_bits, "arrival", starts_as_index=True),
             VcField("accepted", 32, "arrival"),
             VcField("head", buffer.place_bits, "departure", starts_as_index=True),
@@ -178,6 +181,8 @@ class Switch(wiring.Component):
                 slot, vcs=vcs, ports=ports, places=cells + vcs, at=DEPARTURE + 2
             )
             clears = max(clears, histograms.clears)
+        if by_clock:
+            clears = max(clears, scheduler.clears)
         context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=clears, fields=fields)
         admission = m.submodules.admission = Admission(
             slot,
@@ -288,7 +293,7 @@ class Switch(wiring.Component):
         with slot.only(dequeue):
             m.d.comb += [
                 gone.eq(~d_policy.enabled),
-                goes_on_at.eq(Mux(gone, port, d_policy.port)),
+                goes_on_at.eq(port if by_clock else Mux(gone, port, d_policy.port)),
             ]
         same = slot.settle(vc == d_vc, "same_vc")
         with m.If(dequeue):
@@ -321,12 +326,12 @@ class Switch(wiring.Component):
             scheduler.join_vc.eq(vc),
             scheduler.join_port.eq(policy.port),
             scheduler.rejoin.eq(more),
-            scheduler.rejoin_port.eq(goes_on_at),
+            *([] if by_clock else [scheduler.rejoin_port.eq(goes_on_at)]),
             port_clock.now.eq(self.time.now),
             port_clock.delay.eq(processing_delay),
             port_clock.busy.eq(scheduler.busy),
             port_clock.flushes.eq(gone),
-            port_clock.join_port.eq(scheduler.joins_at if "fifo" in has else policy.port),
+            port_clock.join_port.eq(scheduler.joins_at if by_cell else policy.port),
             port_clock.rejoin_port.eq(goes_on_at),
             port_clock.changes.eq(scheduler.changes),
             port_clock.begins.eq(scheduler.begins),
@@ -343,7 +348,17 @@ class Switch(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), egress.o)
 
         # What schedulers need besides
-        if "fifo" in has:
+        if by_clock:
+            index, period, written = csr.table("service_period")
+            m.d.comb += [
+                scheduler.now.eq(self.time.now),
+                scheduler.period_vc.eq(index),
+                scheduler.period.eq(period),
+                scheduler.period_en.eq(written),
+                scheduler.clearing.eq(context.clearing),
+                scheduler.clear.eq(context.clear),
+            ]
+        if by_cell:
             with slot.only(take):
                 m.d.comb += scheduler.empty.eq(no_cell)
             m.d.comb += [
@@ -353,7 +368,7 @@ class Switch(wiring.Component):
                 scheduler.kept.eq(context.a_arrival.kept),
                 context.arrival.kept.eq(scheduler.new_kept),
             ]
-        if "shares" in has:
+        if "shares" in has and not by_clock:
             index, share, written = csr.table("share")
             m.d.comb += [
                 scheduler.share_vc.eq(index),
@@ -513,6 +528,8 @@ class Switch(wiring.Component):
     def _scheduler(self, slot, has):
         """Whose turn is next at a port."""
         at, vcs, ports = DEPARTURE - 2, self.vcs, self.ports
+        if "virtual-clock" in has:
+            return VirtualClock(slot, vcs=vcs, ports=ports)
         if not has & {"fifo", "shares"}:
             return RoundRobin(slot, vcs=vcs, ports=ports, at=at)
         places = self.cells + vcs if "fifo" in has else 0

@@ -23,15 +23,16 @@ COMMITTED = 12
 class VirtualClock(wiring.Component):
     """Serves the VC with the least virtual clock (Zhang, SIGCOMM 1990), stamped as cells come to the heads of queues.
 
-    Whenever a VC has a new first cell, its clock becomes ``max(clock, now) + period``: when it begins to have cells, and
-    when a cell leaves and there are more. A clock that is ``2**AHEAD_BITS`` ticks ahead gets no further ahead. Of equal
-    clocks that of the lower VC goes first. A VC stays at its port as long as it has cells. Times are compared modulo half
-    their range.
+    Whenever a VC has a new first cell, its clock becomes ``max(clock, now) + period``: when it begins to have cells,
+    and when a cell leaves and there are more. A clock that is ``2**AHEAD_BITS`` ticks ahead gets no further ahead. Of
+    equal clocks that of the lower VC goes first. A VC stays at its port as long as it has cells. Times are compared
+    modulo half their range.
 
     A binary tree for each port has the VCs' clocks, and the least of two nodes in the node above. A tick changes two
     leaves at most: that of the VC that is served, then that of the VC that joins. On the narrow datapath two levels are
     played a clock, for the one VC from the clock after the commit on, for the other one a clock behind it, which takes
-    what the first has changed beside its way from there; with 12 levels the roots are there in clock 6 of the next tick.
+    what the first has changed beside its way from there; with 12 levels the roots are there in clock 6 of the next
+    tick.
 
     Members
     -------

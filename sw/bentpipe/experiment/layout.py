@@ -149,11 +149,14 @@ class Channels:
         if vc.name in [other.name for other in self.vcs]:
             raise Wrong(f"{key}.name", f"there is a VC {vc.name!r} already")
         passed = [switch for switch in self.network.switches if switch.name in path]
-        if vc.weight > 1 and not any(
-            "weighted" in {switch.scheduler, *(port.scheduler for port in switch.port_settings)} for switch in passed
+        schedulers = {s for switch in passed for s in (switch.scheduler, *(p.scheduler for p in switch.port_settings))}
+        for given, name, scheduler in (
+            (vc.weight > 1, "weight", "weighted"),
+            (vc.service_rate_bps, "service_rate", "virtual-clock"),
         ):
-            what = 'no switch on its way goes by weights: give one, or its line, scheduler = "weighted"'
-            raise Wrong(f"{key}.weight", what)
+            if given and scheduler not in schedulers:
+                what = f'no switch on its way goes by it: give one scheduler = "{scheduler}"'
+                raise Wrong(f"{key}.{name}", what)
         pieces = set(directed_lines(path))
         for other in self.vcs:
             twice = (vc.vpi, vc.vci) == (other.vpi, other.vci)

@@ -8,10 +8,11 @@ from bentpipe_hdl.cell import WIDE
 from bentpipe_hdl.switch.options import options_word
 from models.aal5 import segment
 from models.cell import Cell, Header
+from models.scheduling import Clocked, VirtualClocks
 from models.switch import Switch as Model
 from models.switch import Vc
 from unit.hdl.bench import WIDTHS, Arrival, run
-from unit.hdl.test_switch_rtl import Judge, compare_counters, configure, small
+from unit.hdl.test_switch_rtl import Judge, compare_counters, configure, small, write_policy
 
 OPTIONS = {"fifo": ("fifo",), "shares": ("shares",), "both": ("fifo", "shares")}
 
@@ -97,3 +98,71 @@ def test_a_saturated_port_shares_its_rate_by_weight_below_strict_priority(width)
         assert all(0 < tick - came <= 2 for came, tick in zip(urgent, gone, strict=True))
 
     run(small(width, cells=80, options=options_word(("shares",))), test)
+
+
+class Heads(VirtualClocks):
+    """Virtual clocks as the model of the switch asks a scheduler."""
+
+    switch: Model
+
+    def arrive(self, vc):
+        super().arrive(vc, self.switch.now)
+
+    def level(self, port):
+        return self.first(port)
+
+    def depart(self, port, level):
+        super().depart(level, self.switch.now)
+        return level
+
+    def check(self):
+        pass
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_random_traffic_leaves_by_virtual_clocks(width):
+    """VCs at rates of their own, some beyond them, for three ports; they get other ports meanwhile."""
+    rng = random.Random(7)
+    model = Model([Vc(k % 3, 0, 32 + k, k * 3 % 8 % 3, 0, 64 + k, limit=6) for k in range(8)], ports=3, capacity=16)
+    periods = [3 << 16, 3 << 16, 8 << 16, 20 << 16, 70_001, 5 << 16, 1 << 36, (1 << 40) - 1]
+    model.scheduler = Heads([Clocked(vc.out_port, periods[k]) for k, vc in enumerate(model.vcs)], ports=3)
+    model.scheduler.switch = model
+
+    async def test(bench):
+        await configure(bench, model, [2.5, 4, 3.25])
+        for index, period in enumerate(periods):
+            await bench.set("service_period", period, index)
+        judge = Judge(bench, model)
+        for step in range(500 if width == WIDE else 200):
+            if step % 40 == 20 and width == WIDE:
+                await judge.change(rng.randrange(8), out_port=rng.randrange(3))
+            k = rng.randrange(8)
+            comes = rng.random() < (0.95 if step // 80 % 2 == 0 else 0.5)
+            await judge.tick(Arrival(Cell(Header(0, 32 + k), bytes([k]) * 48), k % 3) if comes else None)
+        for _ in range(120):
+            await judge.tick()
+        await judge.finish()
+        assert model.occupancy == 0
+        await compare_counters(bench, model, judge.high_water)
+
+    run(small(width, cells=16, options=options_word(("virtual-clock",))), test)
+
+
+@pytest.mark.parametrize("names", [("fifo", "shares"), ("virtual-clock",)])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_vc_that_is_torn_down_leaves_the_buffer_in_its_turns_and_the_others_go_on(width, names):
+    model = Model([Vc(0, 0, 32 + k, 1, 0, 64 + k) for k in range(2)], ports=3, capacity=40)
+
+    async def test(bench):
+        await configure(bench, model, [4, 4, 4])
+        if "fifo" in names:
+            await bench.set("fifo", 0b010)
+        for k in range(20):
+            await bench.tick(Arrival(Cell(Header(0, 32 + k % 2), bytes(48))))
+        await write_policy(bench, 0, model.vcs[0], enabled=False)
+        await bench.ticks(60)
+        assert await bench.get("flushed") == 10 - sum(d.header >> 4 & 0xFFFF == 64 for d in bench.came_out)
+        assert sum(d.header >> 4 & 0xFFFF == 65 for d in bench.came_out) == 10
+        assert await bench.get("occupancy") == 0
+
+    run(small(width, cells=40, options=options_word(names)), test)

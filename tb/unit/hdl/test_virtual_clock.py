@@ -66,7 +66,8 @@ class Bench:
 @pytest.mark.parametrize("vcs", [2, 8, 16])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_vc_with_the_least_clock_is_served(width, vcs):
-    """Rates from equal ones, whose clocks tie, to some that are ahead of their clocks for long; VCs change their ports."""
+    """Rates from equal ones, whose clocks tie, to some that are ahead of their clocks for long; VCs change their
+    ports."""
     rng = random.Random(vcs)
     periods = [1 << 16, 3 << 16, 3 << 16, 5 << 16, 70_000, 0, 1 << 30, (1 << 40) - 1]
     members = [Clocked(k % PORTS, periods[k % len(periods)]) for k in range(vcs)]

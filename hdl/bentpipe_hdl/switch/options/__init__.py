@@ -11,14 +11,14 @@ from bentpipe_hdl.switch.options.histograms import Histograms
 from bentpipe_hdl.switch.options.police import Police
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
-from bentpipe_hdl.switch.options.scheduling import Fifo, Shares
+from bentpipe_hdl.switch.options.scheduling import Fifo, Shares, VirtualClocks
 from bentpipe_hdl.words import nearest
 
 __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
-    Histograms(),
+    Histograms(), VirtualClocks(),
 )  # fmt: skip
 """All there are; an option's place is its bit in a switch's shape."""
 

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.ticks import cell_period
+from bentpipe_hdl.units import format_rate
 
-__all__ = ["MOST_WEIGHT", "PRIORITIES", "WEIGHT_BITS", "Fifo", "Scheduler", "Shares", "scheduler_of"]
+__all__ = [
+    "AHEAD_BITS",
+    "MOST_WEIGHT",
+    "PERIOD_BITS",
+    "PRIORITIES",
+    "WEIGHT_BITS",
+    "Fifo",
+    "Scheduler",
+    "Shares",
+    "VirtualClocks",
+    "scheduler_of",
+]
 
 PRIORITIES: Final = 4
 
@@ -21,7 +35,7 @@ AHEAD_BITS: Final = 38
 
 MOST_WEIGHT: Final = (1 << WEIGHT_BITS) - 1
 
-Scheduler = Literal["round-robin", "weighted", "fifo"]
+Scheduler = Literal["round-robin", "weighted", "fifo", "virtual-clock"]
 
 
 def scheduler_of(setup: Setup, port: int) -> str:
@@ -73,3 +87,37 @@ class Shares(Option):
     def configure(self, csr: Registers, setup: Setup) -> None:
         for index, vc in enumerate(setup.vcs):
             csr.share[index] = {"weight": _weight(setup, vc), "priority": vc.settings.priority}
+
+
+class VirtualClocks(Option):
+    """Ports that serve the VC whose virtual clock is least: all of a switch."""
+
+    name = "virtual-clock"
+
+    def wanted(self, setup: Setup) -> bool:
+        return any(scheduler_of(setup, port) == self.name for port in range(len(setup.ports)))
+
+    def check(self, setup: Setup) -> Iterator[str]:
+        if any(scheduler_of(setup, port) != self.name for port in range(len(setup.ports))):
+            yield "virtual-clock is for all ports of a switch: give it to the switch, and no port another scheduler"
+        if any(vc.settings.priority for vc in setup.vcs):
+            yield "virtual-clock knows no priorities, and a VC through it has one"
+        for number, port in enumerate(setup.ports):
+            rates = [vc.settings.service_rate_bps or 0 for vc in setup.vcs if vc.out_port == number]
+            if sum(rates) > port.rate_bps:
+                what = f"port {number} of {format_rate(port.rate_bps)} has VCs with service rates of"
+                yield f"{what} {format_rate(sum(rates))} together"
+
+    def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
+        del cells, ports
+        return (
+            Register(
+                "service_period", 0xA4000, "by which a VC's virtual clock goes on with each cell", "wo", PERIOD_BITS,
+                vcs, "ticks / 2**16",
+            ),
+        )  # fmt: skip
+
+    def configure(self, csr: Registers, setup: Setup) -> None:
+        for index, vc in enumerate(setup.vcs):
+            rate, port = vc.settings.service_rate_bps, setup.ports[vc.out_port]
+            csr.service_period[index] = cell_period(rate, port.clock_ppm) if rate else (1 << PERIOD_BITS) - 1
