@@ -340,7 +340,7 @@ def test_the_examples_of_the_manual_run(capsys, arguments):
 
 def test_registers_are_listed_in_three_forms(capsys):
     assert main(["registers", "switch", "--shape", "vcs=256,cells=100"]) == 0
-    assert "switch, version 2: vcs = 256, cells = 100, ports = 4\n" in capsys.readouterr().out
+    assert "switch, version 3: vcs = 256, cells = 100, ports = 4, options = 0\n" in capsys.readouterr().out
     assert main(["registers", "switch", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["magic"] == "BPSW"
     assert main(["registers", "--csv"]) == 0

@@ -16,7 +16,7 @@ _CATALOGUE: Final = Path(__file__).resolve().parent.parent / "catalogue"
 
 def catalogue() -> dict[str, Path]:
     """The experiments that come with bentpipe, by name."""
-    return {path.stem: path for path in sorted(_CATALOGUE.glob("*.toml"))}
+    return {path.stem: path for path in sorted(_CATALOGUE.glob("*.toml"), key=lambda path: path.stem)}
 
 
 def find(name: str) -> Path:

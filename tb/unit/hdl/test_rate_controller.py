@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from bentpipe_hdl.cell import NEVER
+from bentpipe_hdl.cell import NEVER, WIDE
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.rate_controller import TAKES, RateController
 from bentpipe_hdl.ticks import cell_period
@@ -156,6 +156,29 @@ def test_a_port_that_is_no_longer_reactive_has_its_own_rate_again_and_doesnt_sta
         assert await serve(ctx, node, ticks, 0) == 777
 
     run(width, controller(1), test)
+
+
+def test_its_due_tick_is_that_of_what_it_does_next():
+    """Of a look, of its end although another port is changed meanwhile, of the next look."""
+
+    async def test(ctx, node, ticks):
+        for port in range(2):
+            set_up(ctx, node, port, ceiling=5, initial=3, interval=50)
+        await begin(ctx, node, ticks, 0)
+        assert ctx.get(node.due) <= ticks.now
+        await ticks.tick()
+        look = ticks.now - 1
+        assert ctx.get(node.due) == look + TAKES
+        ctx.set(node.control_port, 1)
+        ctx.set(node.control, 0)
+        await ticks.tick(control_en=1)
+        await ticks.tick()
+        assert ctx.get(node.due) == look + TAKES
+        while ticks.now <= look + TAKES:
+            await ticks.tick()
+        assert (ctx.get(node.capacity[0]), ctx.get(node.due)) == (3, look + 50)
+
+    run(WIDE, controller(2), test)
 
 
 @pytest.mark.parametrize(

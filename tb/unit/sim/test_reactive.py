@@ -89,6 +89,35 @@ def test_a_stalled_port_opens_when_its_queue_is_above_high_and_stalls_again_when
     made.check_conservation()
 
 
+def test_a_stalled_port_that_opens_sends_at_once():
+    """At the look that finds its queue above high, and the four ticks that this takes."""
+    made, _, source, vc = network(
+        floor_bps=0, ceiling_bps=OC12, low=1, high=2, counted="cells", up_bps=10**8, interval_ps=S // 10
+    )
+    made.send(source.index, vc, b"", key=1, length=40)
+    made.run(S // 2 + 10**9)
+    for _ in range(2):
+        made.send(source.index, vc, b"", key=1, length=40)
+    (event,) = made.run(S)
+    looks = S * 6 // 10
+    assert looks < event.time_ps < looks + 20 * 10**6
+
+
+def test_a_cell_on_its_way_takes_its_old_time_also_if_the_port_is_idle_when_its_capacity_grows():
+    """42.4 ms at 10 kb/s. After 10 ms the port has 100 Mb/s, after 15 ms there is another cell for it."""
+    made, switch, source, vc = network(floor_bps=10_000, ceiling_bps=10_000, **FIXED)
+    made.run(10**9)
+    made.send(source.index, vc, b"", key=1, length=40)
+    (first,) = made.run(10**10)
+    switch.csr.rate_ceiling[1] = switch.csr.rate_initial[1] = switch.csr.rate_floor[1] = 100_000
+    switch.csr.rate_control[1] = {"enabled": 1}
+    made.run(15 * 10**9)
+    assert switch.csr.rate_capacity[1] == 100_000
+    made.send(source.index, vc, b"", key=1, length=40)
+    (second,) = made.run(S)
+    assert second.time_ps - first.time_ps == pytest.approx(424 * S / 10_000, abs=2 * 176_950)
+
+
 def test_a_clock_that_is_off_is_so_for_a_reactive_port():
     """100 ppm fast: as much more than its capacity."""
     made, _, source, vc = network(clock_ppm=100, floor_bps=10**7, ceiling_bps=10**7, **FIXED)
