@@ -101,6 +101,7 @@ def test_a_stalled_port_that_opens_sends_at_once():
     (event,) = made.run(S)
     looks = S * 6 // 10
     assert looks < event.time_ps < looks + 20 * 10**6
+    assert made.stats()["s"]["evaluations"] < 50  # while it is stalled it is left alone but for looks
 
 
 def test_a_cell_on_its_way_takes_its_old_time_also_if_the_port_is_idle_when_its_capacity_grows():
