@@ -17,6 +17,7 @@ from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
 from .build import Shape, build_all, build_model
+from .channels import Channel, Channels
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
 from .loop import Loop
@@ -60,7 +61,7 @@ class Network:
         self._reporting: set[int] = set()
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
-        self._hops: list[list[tuple[Node, int, int, int, int]]] = []  # of each VC: node, port, number, key, mask
+        self._channels = Channels()
 
     # Building
 
@@ -194,7 +195,7 @@ class Network:
         if not 1 <= max_sdu <= 65535:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
         pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
-        hops: list[tuple[Switch, int, int]] = []
+        hops: list[tuple[Switch, int, int, int]] = []
         arrives: int = 0
         faces = [-1]  # the port at which the VC comes into each node of the path
         for k, node in enumerate(path[:-1]):
@@ -204,12 +205,12 @@ class Network:
                 raise NetworkError(f"{what}: {node.name} is not connected to {after.name}")
             port, (_, next_port) = ways[0]
             if isinstance(node, Switch):
-                hops.append((node, arrives, port))
+                hops.append((node, arrives, port, len(node.vcs) + sum(each is node for each, *_ in hops)))
             elif k and isinstance(node, Nic):
                 raise NetworkError(f"{what}: {node.name} is a NIC and cannot carry a VC on")
             arrives = next_port
             faces.append(arrives)
-        for switch, in_port, out_port in hops:
+        for switch, in_port, out_port, _ in hops:
             for port in (in_port, out_port):
                 if vpi > 255 and not switch.lines[port].nni:
                     raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
@@ -222,14 +223,14 @@ class Network:
         for nic in (source, sink):
             size_of(nic.name, index + 1)
         for switch in given.named_switches():
-            if switch not in [hop.name for hop, _, _ in hops]:
+            if switch not in [hop.name for hop, *_ in hops]:
                 raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
-        for k, (switch, in_port, out_port) in enumerate(hops):
+        for k, (switch, in_port, out_port, _) in enumerate(hops):
             own = given.of_switch(switch.name, first=k == 0)
             switch.vcs.append(SwitchVc(in_port, vpi, vci, out_port, vpi, vci, own))
-        self._hops.append(self._ledger_hops(path, faces, index, vpi << 16 | vci))
         source.sends[index] = NicSend(vpi, vci, *pacing)
         sink.receives[index] = NicReceive(vpi, vci, max_sdu)
+        self._channels.lay(Channel(path, faces, index, hops, vpi << 16 | vci, given))
         return index
 
     def change_vc(
@@ -253,33 +254,13 @@ class Network:
         NetworkError
             A setting or the rate is not one.
         """
-        hops = self._hops[number]
-        (source, _, index, key, _), *_ = hops
-        what = f"VC {key >> 16}/{key & 0xFFFF} from {source.name} to {hops[-1][0].name}"
-        given = made(what, VcSettings, settings)
+        channel = self._channels[number]
+        given = made(channel.what, VcSettings, settings)
+        source = channel.path[0]
         assert isinstance(source, Nic)
-        source.change_send(index, cell_rate_bps, sustained_rate_bps, burst)
-        switches = [(node, place) for node, _, place, *_ in hops if isinstance(node, Switch)]
-        for k, (node, place) in enumerate(switches):
-            node.change_vc(place, given.of_switch(node.name, first=k == 0))
-
-    @staticmethod
-    def _ledger_hops(
-        path: Sequence[Node], faces: Sequence[int], index: int, key: int
-    ) -> list[tuple[Node, int, int, int, int]]:
-        """A VC that was just added to its switches, as the ledger wants it: a line's headers are read as its next
-        switch or NIC reads them."""
-        hops = []
-        nni = False
-        for k in reversed(range(len(path))):
-            node, port, number = path[k], faces[k], index
-            if isinstance(node, Nic):
-                nni = node.line.nni
-            elif isinstance(node, Switch):
-                nni = node.lines[port].nni
-                number = len(node.vcs) - sum(each is node for each in path[k:])
-            hops.append((node, port, number, key, 0xFFFFFFF if nni else 0xFFFFFF))
-        return hops[::-1]
+        source.change_send(channel.index, cell_rate_bps, sustained_rate_bps, burst)
+        for k, (switch, *_, place) in enumerate(channel.hops):
+            switch.change_vc(place, given.of_switch(switch.name, first=k == 0))
 
     def shapes(self) -> list[Shape]:
         """The shapes of this network's nodes, each once."""
@@ -289,6 +270,7 @@ class Network:
         """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
         if self.loop.is_open:
             return
+        self._channels.check()
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()
@@ -305,7 +287,7 @@ class Network:
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.loop.connect(a.index, a_port, b.index, b_port, held)
-        for hops in self._hops:
+        for hops in map(Channel.ledger_hops, self._channels):
             rows = [(KINDS.index(n.kind), n.index, *rest, *n.driver.counted(rest[1])) for n, *rest in hops]
             made = self.loop.ffi.new("bp_hop[]", rows)
             self.loop.ledger_vc(hops[0][0].index, hops[0][2], made, len(hops))
@@ -488,7 +470,10 @@ class Network:
             self.start()
         for node in self.nodes:
             node.check_told()
-        return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._hops)]
+        return [
+            read_account(self.loop, self.nodes, place, hops)
+            for place, hops in enumerate(map(Channel.ledger_hops, self._channels))
+        ]
 
     def trace(self) -> None:
         """From now on keep the digests of what enters the wires: before cells are under way."""

@@ -212,7 +212,12 @@ class Nic(Node):
 
     @cached_property
     def _shape(self) -> dict[str, int]:
-        return {"vcs": self.size} | ({"sustained": 1} if self._sustains or self._will_sustain else {})
+        shape = {"vcs": self.size}
+        if self._sustains or self._will_sustain:
+            shape["sustained"] = 1
+        if any(send.credits for send in self.sends.values()):
+            shape["credits"] = 1
+        return shape
 
     @property
     def size(self) -> int:
@@ -363,7 +368,9 @@ class Switch(Node):
                 after.check_rates()
 
     def change_vc(self, index: int, settings: VcSettings) -> None:
-        """From its next cell on the VC with this number may have something else."""
+        """From its next cell on the VC with this number may have something else; not other credits."""
+        if settings.credits != self.vcs[index].settings.credits:
+            raise NetworkError(f"switch {self.name}, VC {index}: its credits do not change in a run")
         with self._changing():
             self.vcs = [*self.vcs[:index], replace(self.vcs[index], settings=settings), *self.vcs[index + 1 :]]
 

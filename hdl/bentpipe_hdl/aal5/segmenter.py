@@ -1,10 +1,11 @@
 """AAL5 segmentation: PDUs of many VCs to cells on one line (I.363.5 clause 9)."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import WIDE, CellHeader, CellSignature, TimeSignature
+from ..credits.cells import RM, Message, payload_of, words_of
 from .crc32 import INIT, CrcTables, crc32_word, swapped
 
 __all__ = ["Segmenter"]
@@ -21,6 +22,8 @@ class Segmenter(wiring.Component):
     vcs : int
     tables : CrcTables, optional
         The node's, at 416 bits; without, it has its own.
+    messages : bool
+        There are cells that are made here.
 
     Members
     -------
@@ -39,6 +42,9 @@ class Segmenter(wiring.Component):
         The octets, as of :class:`~..nic.nic.Nic`.
     header_index, header, header_en : In
         Writes the table of the VCs' headers.
+    spoke, message, sent : In, In, Out
+        With ``messages``: an RM cell of the VC goes out with this message; its cells sent so far, in the same clock
+        (wide), from clock 3 on (narrow).
     count_index : In, count : Out
         Cells sent of this VC, for a reader at any time: in the same clock (wide), in the next (narrow).
     busy : Out
@@ -47,12 +53,14 @@ class Segmenter(wiring.Component):
         While ``clearing`` is high, the count of VC ``clear`` becomes 0.
     """
 
-    def __init__(self, slot, *, width, vcs, tables=None):
-        self._slot, self._tables, self.vcs = slot, tables, vcs
+    def __init__(self, slot, *, width, vcs, tables=None, messages=False):
+        self._slot, self._tables, self.vcs, self._messages = slot, tables, vcs, messages
         vc = range(vcs)
+        spoken = {"spoke": In(1), "message": In(Message), "sent": Out(32)}
         host = {"block": In(384)} if width == WIDE else {"word": In(32), "word_next": Out(1)}
         super().__init__(
             {
+                **(spoken if messages else {}),
                 "time": In(TimeSignature()),
                 "o": Out(CellSignature(width)),
                 "vc": In(vc),
@@ -110,7 +118,8 @@ class Segmenter(wiring.Component):
                 after.first.eq(1),
             ]
         jobs.write(vc, after, changed)
-        counts.write(vc, counts.read(vc, at=2, to="sent") + 1, sending, clear=(self.clearing, self.clear, 0))
+        sent = counts.read(vc, at=1, to="sent_before")
+        counts.write(vc, sent + 1, sending, clear=(self.clearing, self.clear, 0))
         m.d.sync += self.done.eq(0)
         with m.If(sending), m.If(last):
             m.d.sync += [self.done.eq(1), self.done_vc.eq(vc)]
@@ -121,10 +130,16 @@ class Segmenter(wiring.Component):
             out_header.eq(header),
             out_header.pti.eq(last),
         ]
-        (self._wide if slot.wide else self._narrow)(m, slot, sending, job, last, out_header)
+        speaking = None
+        if self._messages:
+            speaking = Signal()
+            with m.If(slot.commit), m.If(self.spoke):
+                m.d.comb += speaking.eq(1)
+            m.d.comb += self.sent.eq(sent)
+        (self._wide if slot.wide else self._narrow)(m, slot, sending, job, last, out_header, speaking)
         return m
 
-    def _wide(self, m, slot, sending, job, last, header):
+    def _wide(self, m, slot, sending, job, last, header, speaking):
         """A cell a clock. In the last cell the CRC is to cover 44 octets: they are moved up by four, behind zeros."""
         crcs = slot.store("crcs", 32, self.vcs)
         crc = Signal(32)
@@ -156,8 +171,15 @@ class Segmenter(wiring.Component):
             m.d.sync += [self.o.valid.eq(1), self.o.header.eq(header), self.o.payload.eq(Cat(*octets))]
             with m.If(last):
                 m.d.sync += self.o.payload[352:].eq(swapped(~after))
+        if self._messages:
+            with m.If(speaking):
+                m.d.sync += [
+                    self.o.valid.eq(1),
+                    self.o.header.eq(_resource_management(header)),
+                    self.o.payload.eq(payload_of(self.message)),
+                ]
 
-    def _narrow(self, m, slot, sending, job, last, header):
+    def _narrow(self, m, slot, sending, job, last, header, speaking):
         """13 words in the tick after the decision, four octets of CRC a clock. What was read of the VC stays in its
         registers until then."""
         crcs = slot.store("crcs", 32, self.vcs, block=True)
@@ -214,7 +236,33 @@ class Segmenter(wiring.Component):
                 crc.eq(crc32_word(crc, word)),
                 keep.eq(count == 1),
             ]
-        m.d.comb += self.busy.eq(chosen | (count != 0) | keep)
+        speaks = self._speak(m, header, speaking) if self._messages else Const(0)
+        m.d.comb += self.busy.eq(chosen | (count != 0) | keep | speaks)
+
+    def _speak(self, m, header, speaking):
+        """Send the twelve words of a message in the tick after that in which it is chosen; whether they are under way.
+        The next one may be chosen before the last word is out."""
+        chosen, message, said, left = Signal(), Signal(Message), Signal(Message), Signal(4)
+        words = words_of(m, said)
+        with m.If(self.time.tick & chosen):
+            m.d.sync += [
+                self.o.valid.eq(1),
+                self.o.soc.eq(1),
+                self.o.word.eq(_resource_management(header)),
+                said.eq(message),
+                left.eq(12),
+                chosen.eq(0),
+            ]
+        with m.Elif(left != 0):
+            m.d.sync += [self.o.valid.eq(1), self.o.word.eq(words[12 - left]), left.eq(left - 1)]
+        with m.If(speaking):
+            m.d.sync += [chosen.eq(1), message.eq(self.message)]
+        return chosen | (left != 0)
+
+
+def _resource_management(header):
+    """The header of an RM cell of the VC."""
+    return Cat(Const(0, 1), Const(RM, 3), Value.cast(header)[4:])
 
 
 def _trailer(job):

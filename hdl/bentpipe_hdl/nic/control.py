@@ -13,6 +13,7 @@ from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import IN_RUN, TIME, Rate, Settings, wrong
+from bentpipe_hdl.switch.options.credits import visit_step
 from bentpipe_hdl.ticks import cell_period, round_ticks
 from bentpipe_hdl.traffic.contract import BucketSize, Burst, bucket_sizes, burst_problem
 
@@ -37,6 +38,10 @@ class NicSettings(Settings):
 
     reassembly_timeout_ps: Annotated[int, TIME.within(0, "380 s")] = Field(
         default=0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
+    )
+    credit_resync_ps: Annotated[int, TIME.within("10 us", "100 s")] = Field(
+        default=10**9,
+        description="after which a VC with credits and cells that aren't accounted for asks its switch, at the latest",
     )
 
 
@@ -98,12 +103,15 @@ class NicLine:
 @dataclass(frozen=True)
 class NicSend:
     """A VC on which an interface sends: VPI, VCI, ticks a cell in units of 2**-16; a sustained rate's bucket, if it has
-    one."""
+    one; places that it has in its switch (0: any number), and the index of the VC the other way, on which the interface
+    receives."""
 
     vpi: int
     vci: int
     period: int
     sustained: BucketSize | None = None
+    credits: int = 0
+    back: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,22 +128,45 @@ class NicReceive:
         return (self.max_sdu + 8 + 47) // 48
 
 
-def nic_registers(*, vcs: int = 64, sustained: int = 0) -> RegisterMap:
-    """The registers of a NIC with so many VCs each way, and with sustained rates of them (1) or without (0).
+def _credit_registers(vcs: int) -> tuple[Register, ...]:
+    return (
+        Register("credit_step", 0x0202, "from the visit to a VC to the next one", unit="ticks", reset=1, most=1 << 31),
+        Register("credit_last", 0x0204, "the VC that is visited last", width=(vcs - 1).bit_length(), reset=0),
+        Register("credit_came", 0x0210, "credit cells that came", "ro"),
+        Register("credit_bad", 0x0211, "those of them that no one could read: errors, other RM cells", "ro"),
+        Register("credit_probes", 0x0213, "probes sent", "ro"),
+        Register("credit_holds", 0x0215, "how often a VC had to wait for credit", "ro"),
+        Register("credit_late", 0x0216, "credit cells that came before the last one was taken", "ro"),
+        Register(
+            "tx_share", 0xD8000, "under way to the switch and queued there of a VC, most; 0: any", "wo", 16, vcs,
+            "cells",
+        ),
+        Register(
+            "rx_back", 0xDA000, "what RM cells of a VC are", "wo", 13, vcs,
+            fields=(reg.Field("vc", 0, 12, "whose credit cells they are"), reg.Field("takes", 12, text="credit cells")),
+        ),
+        Register("tx_freed", 0xDC000, "of a VC, as the switch told last", "ro", count=vcs, unit="cells"),
+    )  # fmt: skip
+
+
+def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0) -> RegisterMap:
+    """The registers of a NIC with so many VCs each way, and with sustained rates of them (1) or without (0), and with
+    credits (1) or without (0).
 
     Raises
     ------
     ValueError
-        VCs are no power of two from 2 to 4096; ``sustained`` is neither 0 nor 1.
+        VCs are no power of two from 2 to 4096; ``sustained`` or ``credits`` is neither 0 nor 1.
     """
     check_vcs(vcs)
-    if sustained not in (0, 1):
-        raise ValueError(f"sustained must be 0 or 1, not {sustained!r}")
+    for name, value in (("sustained", sustained), ("credits", credits)):
+        if value not in (0, 1):
+            raise ValueError(f"{name} must be 0 or 1, not {value!r}")
     return RegisterMap(
         "nic",
         "BPNC",
         3,
-        {"vcs": vcs, "sustained": sustained},
+        {"vcs": vcs, "sustained": sustained, "credits": credits},
         (
             Register("nni", 0x0005, "the line has NNI headers", width=1),
             Register("line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16),
@@ -170,18 +201,19 @@ def nic_registers(*, vcs: int = 64, sustained: int = 0) -> RegisterMap:
                 if sustained
                 else ()
             ),
+            *(_credit_registers(vcs) if credits else ()),
         ),
     )  # fmt: skip
 
 
 class NicDriver(Driver):
-    """The software side of a NIC with so many VCs each way, and with sustained rates (1) or without (0)."""
+    """The software side of a NIC with so many VCs each way, with sustained rates and credits (1) or without (0)."""
 
     kind = "nic"
 
-    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0):
-        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained))
-        self._sustained = sustained
+    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0, credits: int = 0):
+        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained, credits=credits))
+        self._sustained, self._credits = sustained, credits
         self._sends: Mapping[int, NicSend] = {}
         self._receives: Mapping[int, NicReceive] = {}
 
@@ -206,6 +238,13 @@ class NicDriver(Driver):
             csr.rx_limit[index] = receive.cells
         entries = {(0, receive.vpi, receive.vci): index for index, receive in receives.items()}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
+        if self._credits:
+            csr.credit_last = max(sends)
+            csr.credit_step = visit_step(settings.credit_resync_ps, max(sends) + 1)
+            for index, send in sends.items():
+                csr.tx_share[index] = send.credits
+                if send.credits and send.back is not None:
+                    csr.rx_back[send.back] = {"vc": index, "takes": 1}
 
     def received(self, index: int) -> int:
         """PDUs received whole on a VC."""
@@ -225,10 +264,23 @@ class NicDriver(Driver):
             "drop_oam": csr.rx_oam,
             "drop_overlength": csr.rx_over,
             **{f"pdus_{name}": [csr.rx_pdus[8 * vc + k] for vc in self._receives] for k, name in enumerate(VERDICTS)},
+            **(self._credit_counters() if self._credits else {}),
+        }
+
+    def _credit_counters(self) -> dict[str, Any]:
+        csr = self.csr
+        return {
+            "credit_cells_in": csr.credit_came,
+            "credit_cells_bad": csr.credit_bad,
+            "credit_cells_late": csr.credit_late,
+            "credit_cells_out": csr.credit_probes,
+            "credit_holds": csr.credit_holds,
+            "credit_freed": [csr.tx_freed[vc] for vc in self._sends],
         }
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
         now = self.counters()
         drops = sum(value for name, value in now.items() if name.startswith("drop_"))
-        yield Balance("cells in = taken + dropped", cells_in, sum(now["rx_cells"]) + drops)
-        yield Balance("cells sent = cells out", sum(now["tx_cells"]), cells_out)
+        taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
+        yield Balance("cells in = taken + dropped", cells_in, sum(now["rx_cells"]) + drops + taken)
+        yield Balance("cells sent = cells out", sum(now["tx_cells"]) + made, cells_out)

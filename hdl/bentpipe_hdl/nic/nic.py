@@ -1,5 +1,7 @@
 """The network interface: AAL5 both ways, in RTL; the host's side is PDUs."""
 
+from functools import reduce
+
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -9,11 +11,14 @@ from ..aal5.reassembler import COUNTERS, Reassembler, Verdict
 from ..aal5.segmenter import Segmenter
 from ..arrival import Arrival
 from ..cell import WIDE, check_width, earlier, node_members
+from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
 from ..traffic.pacer import Pacer
 from .control import nic_registers
+from .credits import COUNTERS as CREDIT_COUNTERS
+from .credits import NicCredits
 
 __all__ = ["Nic"]
 
@@ -52,6 +57,8 @@ class Nic(wiring.Component):
         Number of VCs each way, a power of two, 2 to 4096.
     sustained : int
         1: VCs may have a sustained rate beside the peak one, and a burst (dual leaky bucket, TM 4.1). 0: none has.
+    credits : int
+        1: VCs may have to wait for credit of their switch (:class:`.credits.NicCredits`). 0: none has.
 
     Members
     -------
@@ -83,10 +90,10 @@ class Nic(wiring.Component):
     have to wait. Clauses: I.363.5, I.371, I.361.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, sustained=0):
+    def __init__(self, *, width=WIDE, vcs=64, sustained=0, credits=0):
         check_width(width)
-        self.width, self.vcs, self.sustained = width, vcs, sustained
-        self.registers = nic_registers(vcs=vcs, sustained=sustained)
+        self.width, self.vcs, self.sustained, self.credits = width, vcs, sustained, credits
+        self.registers = nic_registers(vcs=vcs, sustained=sustained, credits=credits)
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),
@@ -119,8 +126,11 @@ class Nic(wiring.Component):
         slot = Slot(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
         vcs, tables = self.vcs, CrcTables() if slot.wide else None
-        m.submodules.pacer = pacer = self.pacer = Pacer(slot, vcs=vcs, sustained=bool(self.sustained))
-        m.submodules.segmenter = tx = Segmenter(slot, width=self.width, vcs=vcs, tables=tables)
+        with_credits = bool(self.credits)
+        m.submodules.pacer = pacer = self.pacer = Pacer(
+            slot, vcs=vcs, sustained=bool(self.sustained), credits=with_credits
+        )
+        m.submodules.segmenter = tx = Segmenter(slot, width=self.width, vcs=vcs, tables=tables, messages=with_credits)
         m.submodules.reassembler = rx = self.reassembler = Reassembler(slot, width=self.width, vcs=vcs, tables=tables)
 
         if tables:
@@ -185,8 +195,19 @@ class Nic(wiring.Component):
         with slot.only(arrives):
             known, vc = lookup.find(arrival.header, Signal(0))
             m.d.comb += [rx.known.eq(slot.settle(known, "rx_found")), rx.vc.eq(slot.settle(vc, "rx_found_vc"))]
+        credits, due = None, [rx.due, pacer.due]
+        if with_credits:
+            credits = self._credits(m, slot, csr, pacer, tx, clear)
+            m.d.comb += [
+                credits.clearing.eq(clearing),
+                credits.there.eq(arrives),
+                credits.known.eq(rx.known & ~arrival.hec_error),
+                credits.arriving.eq(rx.vc),
+                credits.rm.eq(arrival.header.pti == RM),
+            ]
+            due.append(credits.due)
         m.d.comb += [
-            rx.arrives.eq(arrives),
+            rx.arrives.eq(arrives & ~credits.takes if credits else arrives),
             rx.header.eq(arrival.header),
             rx.bad.eq(arrival.hec_error),
             rx.timeout.eq(csr.setting("rx_timeout")),
@@ -202,6 +223,41 @@ class Nic(wiring.Component):
 
         m.d.comb += [
             self.status.idle.eq(~(clearing if slot.wide else clearing | tx.busy | rx.busy | self.i.valid)),
-            self.status.due.eq(earlier(rx.due, pacer.due)),
+            self.status.due.eq(reduce(earlier, due)),
         ]
         return slot.checked(m)
+
+    def _credits(self, m, slot, csr, pacer, tx, clear):
+        """The part that keeps the VCs' credit, but for what it is told of arrivals."""
+        credits = m.submodules.credits = NicCredits(slot, width=self.width, vcs=self.vcs)
+        wiring.connect(m, wiring.flipped(self.i), credits.i)
+        m.d.comb += [
+            credits.now.eq(self.time.now),
+            credits.clear.eq(clear),
+            credits.step.eq(csr.setting("credit_step")),
+            credits.last.eq(csr.setting("credit_last")),
+            Cat(credits.share_vc, credits.share, credits.share_en).eq(Cat(csr.table("tx_share"))),
+            credits.vc.eq(pacer.vc),
+            credits.sent.eq(tx.sent),
+            credits.sends.eq(pacer.sends),
+            credits.ends.eq(tx.last),
+            credits.posts.eq(pacer.posts),
+            credits.accepts.eq(pacer.accepts),
+            credits.looked.eq(pacer.looked),
+            credits.spoke.eq(pacer.spoke),
+            *(getattr(pacer, n).eq(getattr(credits, n)) for n in ("looks", "look_vc", "speaks", "speak_vc")),
+            *(getattr(pacer, n).eq(getattr(credits, n)) for n in ("may", "waits", "wakes")),
+            tx.spoke.eq(pacer.spoke),
+            tx.message.eq(credits.message),
+        ]
+        index, entry, written = csr.table("rx_back")
+        m.d.comb += [
+            credits.back_vc.eq(index),
+            credits.back.vc.eq(entry),
+            credits.back.takes.eq(entry[12]),
+            credits.back_en.eq(written),
+        ]
+        for name in CREDIT_COUNTERS:
+            csr.status(f"credit_{name}", getattr(credits, name))
+        csr.counts("tx_freed", credits.freed_of, credits.freed)
+        return credits

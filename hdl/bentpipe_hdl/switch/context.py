@@ -11,13 +11,16 @@ from amaranth.lib.wiring import In, Out
 from ..slot import Slot
 from .control import switch_registers
 
-__all__ = ["ARRIVAL", "DEPARTURE", "Header", "Policy", "VcContext", "VcField"]
+__all__ = ["ARRIVAL", "DEPARTURE", "LOOK", "Header", "Policy", "VcContext", "VcField"]
 
 ARRIVAL = 7
 """Narrow: the clock in which the rows of the arriving cell's VC are read. They are there two clocks later."""
 
 DEPARTURE = 6
 """Narrow: the clock in which those of the departing cell's VC are."""
+
+LOOK = 3
+"""Narrow: the clock in which those of a third VC are, where a part of the switch asks for them."""
 
 
 _REGISTERS = switch_registers(vcs=2, cells=1, ports=1)
@@ -63,6 +66,8 @@ class VcContext(wiring.Component):
     clears : int
         Entries of the largest table that is cleared.
     fields : sequence of VcField
+    looks : bool
+        There is a third VC whose rows are read.
 
     Members
     -------
@@ -78,14 +83,20 @@ class VcContext(wiring.Component):
         Rows of that VC, and its policy; narrow: from clock ``ARRIVAL + 2`` on.
     departs, departing : In, d_arrival, d_departure, d_policy, d_header : Out
         Likewise of the cell that leaves; narrow: from clock ``DEPARTURE + 2`` on.
+    headed : In
+        The VC whose header leaves.
+    look, looked : In, l_arrival, l_departure, l_policy : Out
+        If it ``looks``: likewise of a third VC; narrow: from clock ``LOOK + 2`` on.
     arrival, state, departure : In
         New rows of these VCs, to be written with ``arrival_en``, ``state_en``, ``departure_en``.
     arrival_of, departure_of : In, arrival_row, departure_row : Out
         Rows of any VC, for software; a clock later on the narrow datapath.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField]):
-        self._slot, self._vcs, self._ports = slot, vcs, ports
+    def __init__(
+        self, slot: Slot, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], looks: bool = False
+    ):
+        self._slot, self._vcs, self._ports, self._looks = slot, vcs, ports, looks
         self._fields = tuple(fields)
         self.rows = {
             row: data.StructLayout({f.name: f.shape for f in fields if f.written == row})
@@ -93,8 +104,16 @@ class VcContext(wiring.Component):
         }
         arrival, state, departure = self.rows.values()
         vc = range(vcs)
+        third = {
+            "look": In(1),
+            "looked": In(vc),
+            "l_arrival": Out(arrival),
+            "l_departure": Out(departure),
+            "l_policy": Out(Policy),
+        }
         super().__init__(
             {
+                **(third if looks else {}),
                 "clearing": Out(1),
                 "clear": Out(range(clears)),
                 "policy_vc": In(vc),
@@ -114,6 +133,7 @@ class VcContext(wiring.Component):
                 "d_arrival": Out(arrival),
                 "d_departure": Out(departure),
                 "d_policy": Out(Policy),
+                "headed": In(vc),
                 "d_header": Out(Header),
                 "arrival": In(arrival),
                 "arrival_en": In(1),
@@ -154,7 +174,12 @@ class VcContext(wiring.Component):
                     rows[row].read(self.departing, at=DEPARTURE, to=f"departing_{row}")
                 )
             m.d.comb += self.d_policy.eq(policies.read(self.departing, at=DEPARTURE, to="departing_policy"))
-        m.d.comb += self.d_header.eq(headers.read(self.departing, at=DEPARTURE, to="departing_header"))
+        m.d.comb += self.d_header.eq(headers.read(self.headed, at=DEPARTURE, to="departing_header"))
+        if self._looks:
+            with slot.only(self.look):
+                for row in ("arrival", "departure"):
+                    m.d.comb += self._port(f"l_{row}").eq(rows[row].read(self.looked, at=LOOK, to=f"looked_{row}"))
+                m.d.comb += self.l_policy.eq(policies.read(self.looked, at=LOOK, to="looked_policy"))
         for row in ("arrival", "departure"):
             m.d.comb += self._port(f"{row}_row").eq(rows[row].peek(self._port(f"{row}_of")))
 

@@ -14,6 +14,7 @@ from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
+from bentpipe_hdl.switch.options.credits import MOST_SHARE, CreditSettings
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
@@ -116,6 +117,7 @@ class SwitchSettings(Settings):
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="from a cell's arrival to its queue"
     )
+    credits: CreditSettings | None = Field(default=None, description="VCs send to it only what it has places for")
 
     histograms: HistogramSettings | None = Field(
         default=None, description="of queues and delays, by port and by VC; `{}`: as they are by default"
@@ -132,6 +134,11 @@ class SwitchSettings(Settings):
             if getattr(self, key) > self.buffer_cells:
                 raise wrong(f"{getattr(self, key)} is out of range 0..{self.buffer_cells}", key)
         return self
+
+    @property
+    def share(self) -> int:
+        """Cells of the buffer for each VC that has no credits of its own."""
+        return self.credits.share if self.credits else 0
 
     @property
     def epd_cells(self) -> int:
@@ -191,6 +198,18 @@ class VcSettings(Settings):
     )
     police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
 
+    credits: Annotated[int, CELLS.within(1, MOST_SHARE)] | None = Field(
+        default=None, description="of each switch's buffer that are the VC's, and so many it may have on the way there"
+    )
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.credits:
+            for key in ("limit", "policy", "epd_threshold", "minimum"):
+                if getattr(self, key):
+                    raise wrong("a VC with credits has places of its own: nothing of it is dropped", key)
+        return self
+
     def named_switches(self) -> list[str]:
         """The switches that settings name, which the VC's path has to pass."""
         return [each.at for each in (self.police,) if each is not None and each.at is not None]
@@ -226,7 +245,8 @@ class SwitchPort:
 
 @dataclass(frozen=True)
 class SwitchVc:
-    """A VC through a switch: where it comes in and goes out, and what it may have."""
+    """A VC through a switch: where it comes in and goes out, what it may have; of credits, the places that it has here
+    and in the next switch (0: none), and the index of the VC the other way."""
 
     in_port: int
     in_vpi: int
@@ -235,6 +255,9 @@ class SwitchVc:
     out_vpi: int
     out_vci: int
     settings: VcSettings
+    credits_in: int = 0
+    credits_out: int = 0
+    back: int | None = None
 
 
 def options_for(setup: Setup) -> int:
@@ -368,10 +391,10 @@ class SwitchDriver(Driver):
         vc = self._vcs[index]
         own = vc.settings.epd_threshold
         self.csr.vc_policy[index] = {
-            "limit": vc.settings.limit or settings.vc_limit or settings.buffer_cells,
+            "limit": vc.credits_in or vc.settings.limit or settings.vc_limit or settings.buffer_cells,
             "epd_threshold": own or 0,
             "port": vc.out_port,
-            **POLICIES[vc.settings.policy or settings.policy],
+            **POLICIES[vc.settings.policy or ("tail" if vc.credits_in else settings.policy)],
             "epd_own": own is not None,
             "enabled": 1,
         }
@@ -407,9 +430,10 @@ class SwitchDriver(Driver):
         now = self.counters()
         accepted, departed = sum(now["accepted"]), sum(now["departed"])
         drops = sum(sum(now[f"drop_{reason}"]) for reason in (*REASONS, "unknown", "hec"))
-        yield Balance("cells in = queued + dropped", cells_in, accepted + drops)
+        taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
+        yield Balance("cells in = queued + dropped + taken", cells_in, accepted + drops + taken)
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])
-        yield Balance("cells sent or flushed = cells out", departed, cells_out + now["flushed"])
+        yield Balance("cells sent or flushed + made = cells out", departed + made, cells_out + now["flushed"])
 
     def counted(self, number: int) -> tuple[int, int]:
         return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number

@@ -1,10 +1,11 @@
 """The payload memory, and cells on their way out."""
 
-from amaranth.hdl import Array, Module, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import NARROW, WORDS_A_CELL, CellHeader, CellSignature
+from ..credits.cells import Message, payload_of, words_of
 from ..slot import Slot
 
 __all__ = ["Egress"]
@@ -37,16 +38,28 @@ class Egress(wiring.Component):
         The place of the cell that leaves.
     send, header, port : In
         A cell leaves now, with this header to this port.
+    speaks, message : In
+        If it ``messages``: what is sent is not what is in a place, but a cell with this message.
     o : Out(CellSignature)
     streams : Out
         Words are moving (narrow).
+
+    Parameters
+    ----------
+    slot : Slot
+    width, ports : int
+    places : int
+        Of the payload memory.
+    messages : bool
+        There are cells that are made here.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int, places: int):
-        self._slot, self._places = slot, places
+    def __init__(self, slot: Slot, *, width: int, ports: int, places: int, messages: bool = False):
+        self._slot, self._places, self._messages = slot, places, messages
         place = range(places)
         super().__init__(
             {
+                **({"speaks": In(1), "message": In(Message)} if messages else {}),
                 "i": In(CellSignature(width, ports)),
                 "tail": In(place),
                 "enqueue": In(1),
@@ -78,6 +91,9 @@ class Egress(wiring.Component):
                 self.o.header.eq(self.header),
                 self.o.payload.eq(payload),
             ]
+            if self._messages:
+                with m.If(self.speaks):
+                    m.d.sync += self.o.payload.eq(payload_of(self.message))
 
     def _narrow(self, m, slot):
         addr_bits = (self._places * WORDS - 1).bit_length()
@@ -111,6 +127,13 @@ class Egress(wiring.Component):
         with m.If(self.send):
             m.d.sync += [chosen.eq(1), header.eq(self.header), port.eq(self.port), read_addr.eq(head_addr)]
         word = self._banks(m, slot, write_addr, delayed, left != 0, read_addr, primes | (sending != 0))
+        if self._messages:  # kept once more: the next cell is chosen before the last word of this one is out
+            speaks, message, speaking, said = Signal(), Signal(Message), Signal(), Signal(Message)
+            with m.If(self.send):
+                m.d.sync += [speaks.eq(self.speaks), message.eq(self.message)]
+            with m.If(starts_now):
+                m.d.sync += [speaking.eq(speaks), said.eq(message)]
+            word = Mux(speaking, words_of(m, said)[WORDS - sending], word)
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
         with m.If(starts_now):
             m.d.sync += [

@@ -1,11 +1,14 @@
 """The shared-buffer switch: its parts, and what passes between them in a tick."""
 
+from functools import reduce
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arrival import Arrival
 from ..cell import WIDE, CellHeader, check_width, earlier, node_members
+from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
@@ -14,6 +17,7 @@ from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, REASONS, switch_registers
 from .counters import Changes, Counters
+from .credits import COUNTERS, Credits
 from .efci import CongestionIndication
 from .egress import Egress
 from .fair import ActiveVcs, FairShare
@@ -149,6 +153,9 @@ class Switch(wiring.Component):
             stages.insert(0, EarlyDetection(red, limit))
         if limit:
             stages.insert(0, limit)
+        credits = None
+        if "credits" in has:
+            credits = m.submodules.credits = Credits(slot, width=width, vcs=vcs, ports=ports)
 
         # The parts
         arrival = Arrival(m, slot, self.i)
@@ -173,6 +180,7 @@ class Switch(wiring.Component):
             *Admission.fields(stages),
             *((POLICED,) if "police" in has else ()),
             *(minima.fields if minima is not None else ()),
+            *((VcField("holds", 1, "arrival"), VcField("held", 1, "departure")) if credits else ()),
         )
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
         clears = counters.clears
@@ -183,7 +191,9 @@ class Switch(wiring.Component):
             clears = max(clears, histograms.clears)
         if by_clock:
             clears = max(clears, scheduler.clears)
-        context = m.submodules.context = VcContext(slot, vcs=vcs, ports=ports, clears=clears, fields=fields)
+        context = m.submodules.context = VcContext(
+            slot, vcs=vcs, ports=ports, clears=clears, fields=fields, looks=credits is not None
+        )
         admission = m.submodules.admission = Admission(
             slot,
             vcs=vcs,
@@ -194,7 +204,9 @@ class Switch(wiring.Component):
             minima=minima is not None,
         )
         port_clock = m.submodules.port_clock = PortClock(slot, ports=ports, reactive="reactive" in has)
-        egress = m.submodules.egress = Egress(slot, width=width, ports=ports, places=cells + vcs)
+        egress = m.submodules.egress = Egress(
+            slot, width=width, ports=ports, places=cells + vcs, messages=credits is not None
+        )
 
         # A cell comes: whose is it, and is it queued?
         header, policy = arrival.header, context.a_policy
@@ -209,7 +221,8 @@ class Switch(wiring.Component):
                 vc.eq(slot.settle(found_vc, "found_vc")),
                 known.eq(found & ~arrival.hec_error & policy.enabled),
             ]
-        arrives, clp, comes = take, header.clp, seen  # as the buffer sees it
+        came = take & ~(known & (header.pti == RM)) if credits else take
+        arrives, clp, comes = came, header.clp, seen  # as the buffer sees it
         drop, reason, state = slot.settle(admission.drop, "drop_held"), admission.reason, admission.new_state
         if "police" in has:
             policer = m.submodules.policer = Policer(slot, vcs=vcs)
@@ -217,7 +230,7 @@ class Switch(wiring.Component):
                 Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.table("police_rate"))),
                 Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.table("police_limit"))),
                 policer.now.eq(self.time.now),
-                policer.arrives.eq(take),
+                policer.arrives.eq(came),
                 policer.vc.eq(vc),
                 policer.clp.eq(header.clp),
                 policer.user.eq(~header.pti[2]),
@@ -229,13 +242,13 @@ class Switch(wiring.Component):
             ]
             csr.counts("upc_tagged", policer.tagged_index, policer.tagged)
             discarded = slot.settle(policer.discard, "discard_held")
-            arrives, clp, comes, drop = take & ~policer.discard, policer.new_clp, seen & ~discarded, drop | discarded
+            arrives, clp, comes, drop = came & ~policer.discard, policer.new_clp, seen & ~discarded, drop | discarded
             reason, state = Signal(REASON_BITS), Signal(context.rows["state"])
             m.d.comb += [reason.eq(admission.reason), state.eq(admission.new_state)]
             with m.If(policer.discard):
                 m.d.comb += [reason.eq(REASONS.index("upc")), state.eq(context.a_state)]
             m.d.comb += state.policed.eq(policer.new_state)
-        with m.If(take):
+        with m.If(came):
             with m.If(known):
                 m.d.comb += seen.eq(1)
                 with m.If(drop):
@@ -288,11 +301,15 @@ class Switch(wiring.Component):
 
         # A cell leaves: of which port and VC? Is the VC still there, and does it go on?
         port, d_vc, d_policy = port_clock.port, scheduler.vc, context.d_policy
-        dequeue, gone, sends, flushes, more = port_clock.serve, Signal(), Signal(), Signal(), Signal()
+        serve, gone, sends, flushes, more = port_clock.serve, Signal(), Signal(), Signal(), Signal()
+        dequeue, control = serve, None
+        if credits:  # or does a cell of ours leave?
+            d_vc, control, dequeue = credits.departing, credits.control, Signal()
+            m.d.comb += dequeue.eq(serve & ~control)
         goes_on_at = Signal.like(port)
-        with slot.only(dequeue):
+        with slot.only(serve):
             m.d.comb += [
-                gone.eq(~d_policy.enabled),
+                gone.eq(~d_policy.enabled & ~control if credits else ~d_policy.enabled),
                 goes_on_at.eq(port if by_clock else Mux(gone, port, d_policy.port)),
             ]
         same = slot.settle(vc == d_vc, "same_vc")
@@ -306,41 +323,43 @@ class Switch(wiring.Component):
         with m.If(enqueue), m.If(empty):
             m.d.comb += begins.eq(1)
         out_header = Signal(CellHeader)
+        rounds, join_port = (credits, credits.join_port) if credits else (scheduler, policy.port)
         m.d.comb += [
-            out_header.clp.eq(buffer.next_clp),
-            out_header.pti.eq(buffer.next_pti),
+            out_header.clp.eq(buffer.next_clp & ~control if credits else buffer.next_clp),
+            out_header.pti.eq(Mux(control, RM, buffer.next_pti) if credits else buffer.next_pti),
             out_header.vci.eq(context.d_header.vci),
             out_header.vpi.eq(context.d_header.vpi[:8]),
             out_header.gfc.eq(Mux(nni.bit_select(port, 1), context.d_header.vpi[8:], 0)),
-            context.departs.eq(dequeue),
+            context.departs.eq(serve),
             context.departing.eq(d_vc),
+            context.headed.eq(credits.header_vc if credits else d_vc),
             context.departure.head.eq(buffer.next),
             context.departure.departed.eq(context.d_departure.departed + 1),
             context.departure_en.eq(dequeue),
             buffer.dequeue.eq(dequeue),
-            buffer.may_dequeue.eq(port_clock.may_serve),
+            buffer.may_dequeue.eq(port_clock.may_serve & ~control if credits else port_clock.may_serve),
             buffer.head.eq(context.d_departure.head),
             scheduler.port.eq(port),
             scheduler.serve.eq(dequeue),
-            scheduler.join.eq(begins),
-            scheduler.join_vc.eq(vc),
-            scheduler.join_port.eq(policy.port),
-            scheduler.rejoin.eq(more),
+            scheduler.join.eq(credits.join if credits else begins),
+            scheduler.join_vc.eq(credits.join_vc if credits else vc),
+            scheduler.join_port.eq(join_port),
+            scheduler.rejoin.eq(credits.rejoin if credits else more),
             *([] if by_clock else [scheduler.rejoin_port.eq(goes_on_at)]),
             port_clock.now.eq(self.time.now),
             port_clock.delay.eq(processing_delay),
-            port_clock.busy.eq(scheduler.busy),
+            port_clock.busy.eq(rounds.busy),
             port_clock.flushes.eq(gone),
-            port_clock.join_port.eq(scheduler.joins_at if by_cell else policy.port),
-            port_clock.rejoin_port.eq(goes_on_at),
-            port_clock.changes.eq(scheduler.changes),
-            port_clock.begins.eq(scheduler.begins),
-            port_clock.still_busy.eq(scheduler.still_busy),
+            port_clock.join_port.eq(scheduler.joins_at if by_cell else join_port),
+            port_clock.rejoin_port.eq(credits.rejoin_port if credits else goes_on_at),
+            port_clock.changes.eq(rounds.changes),
+            port_clock.begins.eq(rounds.begins),
+            port_clock.still_busy.eq(rounds.still_busy),
             counters.flushed.eq(flushes),
             egress.tail.eq(context.a_arrival.tail),
             egress.enqueue.eq(enqueue),
             egress.head.eq(context.d_departure.head),
-            egress.send.eq(sends),
+            egress.send.eq(sends | (serve & control) if credits else sends),
             egress.header.eq(out_header),
             egress.port.eq(port),
         ]
@@ -387,6 +406,21 @@ class Switch(wiring.Component):
             ]
             csr.counts("tagged", changes.tagged_vc, changes.tags)
             csr.counts("marked", changes.marked_vc, changes.marks)
+        if credits:
+            self._connect_credits(m, csr, credits, context, scheduler, egress)
+            m.d.comb += [
+                credits.there.eq(arrival.there & ~context.clearing),
+                credits.known.eq(known),
+                credits.arriving.eq(vc),
+                credits.rm.eq(header.pti == RM),
+                credits.begins_data.eq(begins),
+                credits.begins_port.eq(policy.port),
+                credits.serve.eq(serve),
+                credits.port.eq(port),
+                credits.more.eq(more),
+                credits.flushes.eq(gone),
+                credits.goes_on_at.eq(goes_on_at),
+            ]
 
         # The ports' queues and rates
         periods = csr.settings("period")
@@ -515,10 +549,15 @@ class Switch(wiring.Component):
         csr.finish()
 
         counts = histograms.pending if "histograms" in has else 0
+        due = [port_clock.due]
+        if "reactive" in has:
+            due.append(rates.due)
+        if credits:
+            due.append(credits.due)
         m.d.comb += [
             counters.clearing.eq(context.clearing),
             counters.clear.eq(context.clear),
-            self.status.due.eq(earlier(rates.due, port_clock.due) if "reactive" in has else port_clock.due),
+            self.status.due.eq(reduce(earlier, due)),
             self.status.idle.eq(
                 ~context.clearing if slot.wide else ~(context.clearing | egress.streams | self.i.valid | counts)
             ),
@@ -537,6 +576,43 @@ class Switch(wiring.Component):
         return Turns(
             slot, vcs=vcs, ports=ports, at=at, places=places, weighted=shares, priorities=PRIORITIES if shares else 1
         )
+
+    def _connect_credits(self, m, csr, credits, context, scheduler, egress):
+        """What the credits know of other parts by themselves; their registers."""
+        table_vc, entry, entry_en = csr.table("vc_credits")
+        m.d.comb += [
+            credits.now.eq(self.time.now),
+            credits.clearing.eq(context.clearing),
+            credits.clear.eq(context.clear),
+            credits.entry_vc.eq(table_vc),
+            Value.cast(credits.entry).eq(entry),
+            credits.entry_en.eq(entry_en),
+            credits.batch.eq(csr.setting("credit_batch")),
+            credits.step.eq(csr.setting("credit_step")),
+            credits.last.eq(csr.setting("credit_last")),
+            credits.arriving_departed.eq(context.a_departure.departed),
+            context.arrival.holds.eq(context.a_arrival.holds ^ credits.arriving_held),
+            context.look.eq(credits.look),
+            context.looked.eq(credits.looked),
+            credits.look_accepted.eq(context.l_arrival.accepted),
+            credits.look_departed.eq(context.l_departure.departed),
+            credits.look_held.eq(context.l_arrival.holds ^ context.l_departure.held),
+            credits.look_policy.eq(context.l_policy),
+            credits.data_vc.eq(scheduler.vc),
+            credits.departing_departed.eq(context.d_departure.departed),
+            context.departure.held.eq(context.d_departure.held ^ credits.departing_held),
+            credits.data_busy.eq(scheduler.busy),
+            credits.data_changes.eq(scheduler.changes),
+            credits.data_begins.eq(scheduler.begins),
+            credits.data_still_busy.eq(scheduler.still_busy),
+            egress.speaks.eq(credits.control),
+            egress.message.eq(credits.message),
+        ]
+        wiring.connect(m, wiring.flipped(self.i), credits.i)
+        for name in COUNTERS:
+            csr.status(f"credit_{name}", getattr(credits, name))
+        csr.counts("credit_freed", credits.freed_of, credits.freed)
+        csr.counts("credit_lost", credits.lost_of, credits.lost)
 
 
 def _found(m, index, at, word):

@@ -107,6 +107,8 @@ class Pacer(wiring.Component):
         The node's.
     vcs : int
     sustained : bool
+    credits : bool
+        VCs may have to wait for credit (:class:`~..nic.credits.NicCredits`).
 
     Members
     -------
@@ -133,14 +135,31 @@ class Pacer(wiring.Component):
         Due tick.
     clearing, clear : In
         As of :class:`~.tournament.Tournament`.
+    looks, look_vc, speaks, speak_vc, may, waits, wakes : In
+        With ``credits``: a VC is to be looked at, or to send a cell that is no one's data, and what is known of the
+        tick's VC; as of :class:`~..nic.credits.NicCredits`.
+    looked, spoke : Out
+        The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
     """
 
-    def __init__(self, slot, *, vcs, sustained=False):
-        self._slot, self.vcs, self._sustained = slot, vcs, sustained
+    def __init__(self, slot, *, vcs, sustained=False, credits=False):
+        self._slot, self.vcs, self._sustained, self._credits = slot, vcs, sustained, credits
         self.tournament, self.line, self.fetched = Tournament(slot, vcs=vcs), LineClock(slot), Signal()
         bits = (vcs - 1).bit_length()
+        held = {
+            "looks": In(1),
+            "look_vc": In(bits),
+            "speaks": In(1),
+            "speak_vc": In(bits),
+            "may": In(1),
+            "waits": In(1),
+            "wakes": In(1),
+            "looked": Out(1),
+            "spoke": Out(1),
+        }
         super().__init__(
             {
+                **(held if credits else {}),
                 "time": In(TimeSignature()),
                 "line_period": In(PERIOD_BITS),
                 "tolerance": In(24),
@@ -192,9 +211,22 @@ class Pacer(wiring.Component):
         post = slot.hold(self.post & ~self.clearing, self.time.tick, "post_there", since=1)
         wiring.connect(m, wiring.flipped(self.time), line.time)
         m.d.comb += [line.period.eq(self.line_period), line.starts.eq(self.clearing), line.sends.eq(sends)]
-        with m.If(fetched), m.If(line.free & ~(post & waited)):
+        if self._credits:
+            # What is spoken is as a cell to the line, and nothing to the tournament; a look is as a post
+            m.d.comb += [
+                self.spoke.eq(self.speaks & line.free & ~(post & waited)),
+                line.sends.eq(sends | self.spoke),
+                self.looked.eq(self.looks & ~sends & ~self.spoke),
+                posts.eq(post & ~sends & ~self.spoke & ~self.looked),
+            ]
+            may_send = line.free & ~(post & waited) & ~self.speaks
+            vc_else = Mux(self.spoke, self.speak_vc, Mux(self.looked, self.look_vc, self.post_vc))
+        else:
+            m.d.comb += posts.eq(post & ~sends)
+            may_send, vc_else = line.free & ~(post & waited), self.post_vc
+        with m.If(fetched), m.If(may_send):
             m.d.comb += sends.eq(1)
-        m.d.comb += [posts.eq(post & ~sends), vc.eq(Mux(sends, fetched_vc, self.post_vc))]
+        m.d.comb += vc.eq(Mux(sends, fetched_vc, vc_else))
 
         # The VC's next due time
         leaf, period = Signal(tournament.entry), Signal(PERIOD_BITS)
@@ -215,7 +247,9 @@ class Pacer(wiring.Component):
             keeps.eq(Mux(sends, ~lag[-1], current & comes)),
         ]
         with m.If(posts):
-            m.d.comb += accepts.eq(~leaf.valid & self.post_fits)
+            m.d.comb += accepts.eq(
+                ~leaf.valid & self.post_fits & ~self.waits if self._credits else ~leaf.valid & self.post_fits
+            )
         if after is not None:
             step = Mux(sends, period, 0)
             kept, anew = (
@@ -228,13 +262,17 @@ class Pacer(wiring.Component):
         else:
             m.d.comb += key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
         m.d.comb += self.accepts.eq(accepts if slot.wide else slot.hold(accepts, slot.clock(3), "accepts", since=4))
-        changes, changed = self.changes, Signal()
+        changes, changed, stays = self.changes, Signal(), ~(sends & self.last)
         m.d.comb += changes.eq(sends | self.accepts)
-        with m.If(commit), m.If(changes):
+        if self._credits:
+            enters, stays = changes | self.wakes, stays & self.may
+        else:
+            enters = changes
+        with m.If(commit), m.If(enters):
             m.d.comb += changed.eq(1)
         m.d.comb += [
-            tournament.change.eq(changed if slot.wide else changes),
-            tournament.valid.eq(~(sends & self.last)),
+            tournament.change.eq(changed if slot.wide else enters),
+            tournament.valid.eq(stays),
             tournament.key.eq(key),
             tournament.clearing.eq(self.clearing),
             tournament.clear.eq(self.clear),
@@ -259,7 +297,7 @@ class Pacer(wiring.Component):
         m.d.sync += self.fetch.eq(0)
         with m.If(commit):
             with m.If(post):
-                m.d.sync += waited.eq(sends)
+                m.d.sync += waited.eq(~posts)
             with m.If(decides):
                 m.d.sync += [fetched.eq(eligible), self.fetch.eq(eligible)]
                 with m.If(eligible):
@@ -288,7 +326,7 @@ class Pacer(wiring.Component):
         bursts.write(self.burst_index, self.burst, self.burst_en)
         rate, bucket, after, posted = Signal(SustainedRate), Signal(_Bucket), Signal(_Bucket), Signal(SustainedRate)
         if slot.wide:
-            with m.If(self.sends | self.posts):
+            with m.If(self.sends | self.posts | self.looked if self._credits else self.sends | self.posts):
                 m.d.comb += [rate.eq(rates.read(self.vc)), posted.eq(rate)]
         else:
             m.d.comb += [

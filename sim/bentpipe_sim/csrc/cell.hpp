@@ -8,8 +8,12 @@ namespace bp {
 struct CellHead {
     static bool user(uint32_t header) { return !(header & 8); }
     static bool last(uint32_t header) { return user(header) && header & 2; }  // of a PDU of AAL5
-    // Whether VPI and VCI are these (header >> 4), in the bits that count.
-    static bool names(uint32_t header, uint32_t key, uint32_t mask) { return ((header >> 4 ^ key) & mask) == 0; }
+    static bool rm(uint32_t header) { return (header >> 1 & 7) == 6; }  // resource management
+    // Whether VPI and VCI are these (header >> 4), in the bits that count; with NOT_RM among them, of no RM cell.
+    static constexpr uint32_t NOT_RM = 1u << 31;
+    static bool names(uint32_t header, uint32_t key, uint32_t mask) {
+        return ((header >> 4 ^ key) & mask) == 0 && !(mask & NOT_RM && rm(header));
+    }
 };
 
 // 64 octets, a cache line. Payload first, then the header, as in the wide datapath.

@@ -111,7 +111,7 @@ class Minimum(Option):
     @staticmethod
     def _minima(setup: Setup) -> list[int]:
         default = setup.settings.vc_minimum
-        return [default if vc.settings.minimum is None else vc.settings.minimum for vc in setup.vcs]
+        return [vc.credits_in or (default if vc.settings.minimum is None else vc.settings.minimum) for vc in setup.vcs]
 
     def wanted(self, setup: Setup) -> bool:
         return bool(setup.settings.vc_minimum) or any(self._minima(setup))

@@ -1,0 +1,107 @@
+"""Credit of VCs: how many cells each may still send."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..slot import Slot
+from .cells import COUNT_BITS
+
+__all__ = ["CreditGate", "believed", "may_send"]
+
+
+def may_send(sent, freed, share, count_bits=COUNT_BITS):
+    """Whether a VC of which so many cells were sent and freed (modulo ``2**count_bits``) may send another one; without
+    a share it always may."""
+    return (share == 0) | ((sent - freed)[:count_bits] < share)
+
+
+def believed(count, freed, sent, count_bits=COUNT_BITS):
+    """Whether a count of cells freed is between the one before and the cells sent. Any other is of before a reset, or
+    of cells of another VC that came astray."""
+    return (count - freed)[:count_bits] <= (sent - freed)[:count_bits]
+
+
+class CreditGate(wiring.Component):
+    """Keeps of each VC how many of its cells are freed, as the line's far end told, and says whether it may send.
+
+    What is told in a tick holds for that tick's decisions.
+
+    Parameters
+    ----------
+    slot : Slot
+    vcs : int
+    at : (int, int, int)
+        Narrow: the clocks in which ``looked``, ``departing`` and ``arriving`` are taken.
+    count_bits : int
+
+    Members
+    -------
+    looks, looked, looked_sent, looked_share : In
+        A VC of which something is told, or that is visited (wide: while ``looks`` is low, what follows is 0); its cells
+        sent, its share.
+    tells, count : In
+        So many of its cells are freed, it is told.
+    looked_may, outstanding : Out
+        It may send, after that; not all of its cells are freed.
+    departing, departing_sent, departing_share, departing_may : In, In, In, Out
+        After the cell that leaves, another one may.
+    arriving, arriving_sent, arriving_share, arriving_may : In, In, In, Out
+        A cell may leave.
+    leaves, arrives : In
+        Wide: these are asked for.
+    clearing, clear : In
+    freed_of, freed : In, Out
+        For software.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):
+        self._slot, self._vcs, self._at, self._count_bits = slot, vcs, at, count_bits
+        vc, count = range(vcs), count_bits
+        asked = {}
+        for name in ("looked", "departing", "arriving"):
+            asked |= {name: In(vc), f"{name}_sent": In(count), f"{name}_share": In(16), f"{name}_may": Out(1)}
+        super().__init__(
+            {
+                **asked,
+                "looks": In(1),
+                "tells": In(1),
+                "count": In(count),
+                "outstanding": Out(1),
+                "leaves": In(1),
+                "arrives": In(1),
+                "clearing": In(1),
+                "clear": In(vc),
+                "freed_of": In(vc),
+                "freed": Out(count),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot, bits = self._slot.within(m), self._count_bits
+        self.store = store = slot.store("freed", bits, self._vcs, block=True)
+        m.d.comb += self.freed.eq(store.peek(self.freed_of))
+        now, takes = Signal(bits), Signal()
+        with slot.only(self.looks):
+            before = store.read(self.looked, at=self._at[0], to="looked_freed")
+            m.d.comb += [
+                takes.eq(self.tells & believed(self.count, before, self.looked_sent, bits)),
+                now.eq(Mux(takes, self.count, before)),
+                self.looked_may.eq(may_send(self.looked_sent, now, self.looked_share, bits)),
+                self.outstanding.eq((self.looked_share != 0) & (self.looked_sent != now)),
+            ]
+        commits = Signal()
+        with m.If(slot.commit), m.If(takes):
+            m.d.comb += commits.eq(1)
+        store.write(self.looked, self.count, commits, clear=(self.clearing, self.clear, 0))
+        for name, at, wanted, more in (
+            ("departing", self._at[1], self.leaves, 1),
+            ("arriving", self._at[2], self.arrives, 0),
+        ):
+            vc, sent, share = (getattr(self, f"{name}{suffix}") for suffix in ("", "_sent", "_share"))
+            with slot.only(wanted):
+                kept = store.read(vc, at=at, to=f"{name}_freed")
+                freed = Mux(takes & (self.looked == vc), self.count, kept)
+                m.d.comb += getattr(self, f"{name}_may").eq(may_send(sent + more, freed, share, bits))
+        return m
