@@ -10,6 +10,7 @@ from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer
 from bentpipe_hdl.switch.buffer import CellBuffer
 from bentpipe_hdl.switch.context import VcContext, VcField
+from bentpipe_hdl.switch.minimum import OWN_BITS, GuaranteedCells
 from bentpipe_hdl.switch.scheduler import RoundRobin
 from formal.proof import Probe, Proof, Spec
 
@@ -258,3 +259,48 @@ def test_what_is_admitted_has_room_and_what_is_dropped_a_reason():
     for condition in ("room", "low", "whole", "rest", "alone"):
         assert proof.follows(condition, given=["arrives"]) is None
     assert proof.follows("room", given=["room"]) is None
+
+
+# Guaranteed cells
+
+
+def _guaranteed(vcs, cells):
+    """What is taken of the VCs' own places and of the shared ones, as cells that come and leave tell."""
+    slot, _ = _slot()
+    node = GuaranteedCells(slot, vcs=vcs, count_bits=(cells + 1).bit_length())
+    probe = Probe(node)
+    spec = Spec(probe)
+    m = spec.m
+    leaving = spec.any(range(vcs), "leaving")
+    own = Array(spec.ghost(OWN_BITS, f"own{v}") for v in range(vcs))  # cells in own places
+    shared, capacity = spec.ghost(len(node.shared), "shared"), spec.ghost(len(node.capacity), "capacity")
+    takes, leaves = node.enqueue & node.guaranteed, node.dequeue & ~node.was_shared
+    for v in range(vcs):
+        comes, goes = takes & (node.vc == v), leaves & (leaving == v)
+        m.d.sync += own[v].eq(own[v] + comes - goes)
+    m.d.sync += capacity.eq(node.capacity)  # it stays
+    m.d.sync += shared.eq(shared + (node.enqueue & ~node.guaranteed) - (node.dequeue & node.was_shared))
+    minima = [spec.value(node.minima.read(Const(v, (vcs - 1).bit_length())), f"minimum{v}") for v in range(vcs)]
+    spec.condition("settings", ~node.minimum_en, ~node.clearing, node.capacity == capacity)
+    spec.condition("fits", capacity + _total(minima) <= cells)
+    spec.condition("rows", (node.came - node.left)[:OWN_BITS] == own[node.vc])
+    spec.condition(
+        "promised",
+        ~node.enqueue | node.guaranteed | ~node.full,
+        ~node.dequeue | Mux(node.was_shared, shared != 0, own[leaving] != 0),
+    )
+    spec.condition("places", node.shared == shared, shared <= capacity, *(own[v] <= minima[v] for v in range(vcs)))
+    spec.condition("room", ~node.guaranteed | (shared + _total(own) < cells))
+    spec.condition("below", node.guaranteed == (own[node.vc] < Array(minima)[node.vc]))
+    spec.condition("full", node.guaranteed, shared == capacity, capacity != 0)
+    return Proof(f"part_guaranteed_{vcs}_{cells}", spec)
+
+
+def test_a_vc_below_its_minimum_finds_room_whatever_the_others_have():
+    proof = _guaranteed(4, 6)
+    given = ["settings", "fits", "rows", "promised"]
+    assert proof.possible(*given, "places", "full")
+    assert proof.is_kept("places", given=given) is None
+    assert proof.follows("room", "below", given=[*given, "places"]) is None
+    assert proof.follows("room", given=["settings", "rows", "promised", "places"]) is not None
+    assert proof.is_kept("places", given=["settings", "fits", "rows"]) is not None

@@ -74,7 +74,7 @@ class GuaranteedCells(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.enqueue, self.dequeue)
-        minima = slot.store("minima", OWN_BITS, self._vcs)
+        self.minima = minima = slot.store("minima", OWN_BITS, self._vcs)
         minima.write(self.minimum_vc, self.minimum, self.minimum_en, clear=(self.clearing, self.clear, 0))
         taken = Signal(OWN_BITS)
         m.d.comb += [
