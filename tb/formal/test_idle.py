@@ -14,6 +14,7 @@ from amaranth.hdl import Const, Mux, Signal
 from bentpipe_hdl.aal5.crc32 import CrcTables
 from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS
 from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.switch.options import options_word
 from formal.proof import Probe, Proof, Spec
 
 
@@ -38,8 +39,8 @@ def _pulses(spec, *outputs):
     return "|".join(rf"(\w+\.)*{output.name}" for output in outputs)
 
 
-def _switch():
-    node = Switch(vcs=4, cells=4, ports=2)
+def _switch(*options):
+    node = Switch(vcs=4, cells=4, ports=2, options=options_word(options))
     probe = Probe(node)
     spec = Spec(probe)
     _quiet(spec, probe)
@@ -59,7 +60,7 @@ def _switch():
     spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])
     spec.condition("punctual", *punctual)
     pulses = _pulses(spec, node.o.valid, node.drop)
-    return Proof("idle_switch", spec), pulses
+    return Proof("_".join(("idle_switch", *options)), spec), pulses
 
 
 def _nic():
@@ -150,6 +151,12 @@ def test_switch():
         assert proof.changes_nothing(*given, but=pulses) is not None, missing
     assert proof.follows("punctual", given=["invariant", "near"]) is None
     assert proof.follows("punctual", given=["near"]) is not None
+
+
+@pytest.mark.parametrize("options", [("red", "queue_limit"), ("port_epd", "fair", "minimum", "efci")], ids="+".join)
+def test_switch_that_discards(options):
+    proof, pulses = _switch(*options)
+    _check(proof, pulses, "near")
 
 
 def test_nic():

@@ -21,13 +21,22 @@ CELLS = 40
 
 POLICIES = "epd", "fba", "selective", "fba", "ppd", "tail", "epd", "selective"
 
+OWN = 6
+"""The VC whose EPD goes by its own queue."""
+
 
 def settings_of(rng, *, minima):
     """A switch with all of it."""
     own = [rng.choice([0, 2, 3]) if minima else None for _ in POLICIES]
     vcs = [
-        VcSettings(policy=policy, minimum=minimum, efci_threshold=rng.choice([None, 4]), limit=rng.choice([0, 9]))
-        for policy, minimum in zip(POLICIES, own, strict=True)
+        VcSettings(
+            policy=policy,
+            minimum=minimum,
+            efci_threshold=rng.choice([None, 4]),
+            limit=rng.choice([0, 9]),
+            epd_threshold=5 if k == OWN else None,
+        )
+        for k, (policy, minimum) in enumerate(zip(POLICIES, own, strict=True))
     ]
     ports = [PortSettings(epd_threshold=16), PortSettings(efci_threshold=8), PortSettings(epd_threshold=5)]
     whole = SwitchSettings(
@@ -46,7 +55,8 @@ def model_of(setup):
             limit=vc.settings.limit or settings.buffer_cells,
             ppd=vc.settings.policy != "tail", epd=vc.settings.policy == "epd",
             fair=vc.settings.policy if vc.settings.policy in ("selective", "fba") else "",
-            minimum=vc.settings.minimum or 0, efci_threshold=vc.settings.efci_threshold,
+            epd_threshold=vc.settings.epd_threshold, minimum=vc.settings.minimum or 0,
+            efci_threshold=vc.settings.efci_threshold,
         )
         for vc in setup.vcs
     ]  # fmt: skip
@@ -76,7 +86,7 @@ def test_random_traffic(width, minima):
         judge = Judge(bench, model)
         frames = [[] for _ in POLICIES]
         load, greedy = 0.5, 1
-        for step in range(1000 if width == WIDE else 450):
+        for step in range(1000 if width == WIDE else 600):
             if step % 100 == 0:
                 load, greedy = 1.4 - load, rng.randrange(8)
             arrival = None
