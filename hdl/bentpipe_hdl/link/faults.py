@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In
 
-from ..cell import NEVER, TIME_BITS, TimeSignature
+from ..cell import NEVER, TIME_BITS, TimeSignature, due_tick
 from ..csr import CsrMap
 from ..slot import Slot
 from .control import GONE
@@ -60,7 +60,7 @@ class Faults:
         self._until = Signal(TIME_BITS, name="state_until")
         self._restart = Signal(name="state_restart")  # the state's length was written: it begins with the next tick
         timed = self._enable & ~self._by_cells
-        self.due = Mux(timed, Mux(self._until == NEVER, NEVER - 1, self._until), NEVER)
+        self.due = Mux(timed, due_tick(self._until), NEVER)
         self.works = timed & self._restart
         self._counts = {name: Signal(32, name=name) for name in ("bad_cells", "bad_states", *GONE[1:])}
         for name, count in self._counts.items():

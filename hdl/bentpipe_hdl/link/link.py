@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..arrival import Arrival
 from ..bit_errors import GAP_BITS
-from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, node_members
+from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width, earlier, node_members
 from ..csr import CsrMap, CsrSignature
 from ..hec import UNCORRECTABLE, HecReceiver, error_syndrome
 from ..slot import Slot
@@ -259,10 +259,7 @@ class Link(wiring.Component):
 
     def _due(self, due):
         """The due tick of the node: that of its cells, or that of its faults."""
-        if self._faults is None:
-            return due
-        other = self._faults.due
-        return Mux((due == NEVER) | ((other != NEVER) & (other - due)[TIME_BITS - 1]), other, due)
+        return due if self._faults is None else earlier(self._faults.due, due)
 
     # The narrow datapath: a gap drawn a clock ahead of its use, a bit inverted a clock
 

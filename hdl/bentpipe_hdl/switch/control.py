@@ -15,6 +15,7 @@ from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.credits import MOST_SHARE, CreditSettings
+from bentpipe_hdl.switch.options.frames import FramesName
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
@@ -151,6 +152,9 @@ class PortSettings(Settings):
     """What an output port of a switch has beside its rate."""
 
     reactive: ReactiveSettings | None = Field(default=None, description="its capacity follows its queue")
+    frames: FramesName | None = Field(
+        default=None, description="cells begin in slots of a frame: 12 in 125 us and a trailer, the PLCP of a DS-3"
+    )
     queue_limit: QueueLimitSize | None = Field(
         default=None, description="packets queued for it from which on it takes no other; no limit unless given"
     )

@@ -38,7 +38,8 @@ class PortClock(wiring.Component):
     On the narrow datapath one arithmetic does it for all ports, one after the other, and ``due`` tells only whether
     any port has cells.
 
-    With ``reactive``, a :class:`~.rate_controller.RateController` sets periods as time goes.
+    With ``reactive``, a :class:`~.rate_controller.RateController` sets periods as time goes; with ``framed``, ports
+    wait for slots of frames (:class:`~.frame_clock.FrameClock`).
 
     Members
     -------
@@ -57,12 +58,14 @@ class PortClock(wiring.Component):
     due : Out
         The first tick in which a port may send, or ``NEVER``.
     stalled, still_stalled, rechecks, carry : In
-        With ``reactive``: a bit a port, it may not send; what becomes of these now, when ``rechecks`` is high; 2**-16
-        ticks more for the port that sends.
+        With ``reactive`` or ``framed``: a bit a port, it may not send; what becomes of these now, when ``rechecks`` is
+        high; 2**-16 ticks more for the port that sends.
+    ripe : Out
+        With ``framed``: a bit a port, it could send now, stalled or not.
     """
 
-    def __init__(self, slot: Slot, *, ports: int, reactive: bool = False):
-        self._slot, self._ports, self._controlled = slot, ports, reactive
+    def __init__(self, slot: Slot, *, ports: int, reactive: bool = False, framed: bool = False):
+        self._slot, self._ports, self._controlled, self._framed = slot, ports, reactive or framed, framed
         port = range(max(ports, 2))
         controlled = {
             "stalled": In(ports),
@@ -86,7 +89,8 @@ class PortClock(wiring.Component):
                 "begins": In(ports),
                 "still_busy": In(ports),
                 "due": Out(TIME_BITS, init=NEVER),
-                **(controlled if reactive else {}),
+                **(controlled if self._controlled else {}),
+                **({"ripe": Out(ports)} if framed else {}),
             }
         )
 
@@ -101,6 +105,9 @@ class PortClock(wiring.Component):
                 open_ = self.busy[p] & ~self.stalled[p] if self._controlled else self.busy[p]
                 may = slot.settle(open_ & ~_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
                 m.d.comb += ready[p].eq(may)
+        if self._framed:
+            for p in range(ports):
+                m.d.comb += self.ripe[p].eq(self.busy[p] & ~_before(now, next_[p][FRACTION_BITS:]))
         behind = Signal(ports)  # the ports behind the one that sent last
         m.d.comb += first_ready.eq(Mux((ready & behind).any(), ready & behind, ready))
         port = Signal.like(self.port)

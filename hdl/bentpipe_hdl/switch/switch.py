@@ -1,6 +1,7 @@
 """The shared-buffer switch: its parts, and what passes between them in a tick."""
 
 from functools import reduce
+from operator import or_
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -21,6 +22,7 @@ from .credits import COUNTERS, Credits
 from .efci import CongestionIndication
 from .egress import Egress
 from .fair import ActiveVcs, FairShare
+from .frame_clock import FrameClock
 from .histograms import Histograms
 from .minimum import GuaranteedCells
 from .options import options_of
@@ -203,7 +205,9 @@ class Switch(wiring.Component):
             port_queues=counts_ports,
             minima=minima is not None,
         )
-        port_clock = m.submodules.port_clock = PortClock(slot, ports=ports, reactive="reactive" in has)
+        port_clock = m.submodules.port_clock = PortClock(
+            slot, ports=ports, reactive="reactive" in has, framed="frames" in has
+        )
         egress = m.submodules.egress = Egress(
             slot, width=width, ports=ports, places=cells + vcs, messages=credits is not None
         )
@@ -501,6 +505,7 @@ class Switch(wiring.Component):
                 red.dequeue.eq(dequeue),
                 red.out_port.eq(buffer.next_port),
             ]
+        gates = []  # what may stall ports
         if "reactive" in has:
             rates = m.submodules.rates = RateController(slot, ports=ports, count_bits=buffer.count_bits)
             index, control, written = csr.table("rate_control")
@@ -514,11 +519,9 @@ class Switch(wiring.Component):
                 *(one.eq(count) for one, count in zip(rates.frames, queues.frames, strict=True)),
                 rates.serve.eq(port_clock.serve & ~gone),
                 rates.port.eq(port),
-                port_clock.stalled.eq(rates.stalled),
-                port_clock.still_stalled.eq(rates.still_stalled),
-                port_clock.rechecks.eq(rates.changes),
                 port_clock.carry.eq(rates.carry),
             ]
+            gates.append(rates)
             for name in ("cell", "low", "high", "up", "down", "floor", "ceiling", "initial", "interval", "weight"):
                 for one, setting in zip(getattr(rates, name), csr.settings(f"rate_{name}"), strict=True):
                     m.d.comb += one.eq(setting)
@@ -526,6 +529,20 @@ class Switch(wiring.Component):
             csr.status("port_cells", *queues.cells)
             csr.status("port_frames", *queues.frames)
             periods = rates.periods
+        if "frames" in has:
+            frames = m.submodules.frames = FrameClock(slot, ports=ports)
+            m.d.comb += [
+                frames.now.eq(self.time.now),
+                *(one.eq(setting) for one, setting in zip(frames.slot, csr.settings("frame_slot"), strict=True)),
+                *(one.eq(setting) for one, setting in zip(frames.cycle, csr.settings("frame_cycle"), strict=True)),
+                frames.ripe.eq(port_clock.ripe),
+                frames.serve.eq(port_clock.serve),
+                frames.port.eq(port),
+            ]
+            gates.append(frames)
+        for name, come in (("stalled", "stalled"), ("still_stalled", "still_stalled"), ("rechecks", "changes")):
+            if gates:
+                m.d.comb += getattr(port_clock, name).eq(reduce(or_, (getattr(gate, come) for gate in gates)))
         m.d.comb += [one.eq(period) for one, period in zip(port_clock.period, periods, strict=True)]
 
         # Registers
@@ -549,7 +566,7 @@ class Switch(wiring.Component):
         csr.finish()
 
         counts = histograms.pending if "histograms" in has else 0
-        due = [port_clock.due]
+        due = [port_clock.due, *([frames.due] if "frames" in has else [])]
         if "reactive" in has:
             due.append(rates.due)
         if credits:
