@@ -4,10 +4,10 @@ import pytest
 
 from bentpipe_hdl.link.control import BurstSettings, LinkDriver, LinkSettings
 from bentpipe_hdl.registers import Recorder
-from bentpipe_hdl.settings import in_run
+from bentpipe_hdl.settings import in_run, quantity_of
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
-from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, VcSettings
-from bentpipe_hdl.switch.options import OPTIONS
+from bentpipe_hdl.switch.control import SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, VcSettings, options_for
+from bentpipe_hdl.switch.options import Setup
 
 ALIKE = VcSettings()
 
@@ -32,7 +32,7 @@ def switch(settings, vcs=(ALIKE,), rate=149_760_000):
 
 
 def test_a_threshold_is_written_alone():
-    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=ALL)
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2)
     size = {"buffer_cells": 100}
     assert written(driver, switch(size), switch(size | {"clp_threshold": 50})) == [("clp_threshold", 50)]
     assert written(driver, switch(size), switch(size)) == []
@@ -49,7 +49,6 @@ def test_what_takes_two_words_is_written_whole():
     assert driver.csr.vc_policy[1].limit == 100
 
 
-ALL = (1 << len(OPTIONS)) - 1
 OTHERS = {
     "ber": 1e-6,
     "outage": True,
@@ -64,21 +63,43 @@ OTHERS = {
 }
 
 
+NEEDS = {
+    "fair_share": {"policy": "fba"},
+    "weight": {"scheduler": "weighted"},
+    "service_rate_bps": {"scheduler": "virtual-clock"},
+}
+"""What the switch has that a setting is of."""
+
 BURSTS = {"good_cells": 5.0, "bad_cells": 6.0, "ber": 1e-5, "loss": 0.5, "good_loss": 0.5}
+
+
+def another(model, name):
+    """Another value of a setting than its default."""
+    quantity = quantity_of(model.model_fields[name])
+    return OTHERS[name] if name in OTHERS else type(quantity.low)((quantity.low + quantity.high) / 2)
+
+
+def changed(needs, settings, vcs=(ALIKE,)):
+    """What a switch that has what it ``needs`` is written when it gets these settings and VCs instead of the usual."""
+    size = {"buffer_cells": 100} | needs
+    ports = [SwitchPort(), SwitchPort()]
+    setups = []
+    for given, each in ((size, (ALIKE,)), (size | settings, vcs)):
+        made = [SwitchVc(0, 1, 40 + k, 1, 1, 40 + k, of) for k, of in enumerate(each)]
+        setups.append(Setup(SwitchSettings(**given), ports, made))
+    options = options_for(setups[0]) | options_for(setups[1])
+    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=options)
+    return written(driver, *(lambda d, s=s: d.configure(s.settings, s.ports, s.vcs) for s in setups))
 
 
 @pytest.mark.parametrize("name", [name for name, field in SwitchSettings.model_fields.items() if in_run(field)])
 def test_all_of_a_switch_that_may_change_is_written(name):
-    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=ALL)
-    size = {"buffer_cells": 100}
-    assert written(driver, switch(size), switch(size | {name: OTHERS[name]}))
+    assert changed(NEEDS.get(name, {}), {name: another(SwitchSettings, name)})
 
 
 @pytest.mark.parametrize("name", [name for name, field in VcSettings.model_fields.items() if in_run(field)])
 def test_all_of_a_vc_that_may_change_is_written(name):
-    driver = SwitchDriver(Recorder(), vcs=4, cells=100, ports=2, options=ALL)
-    size = {"buffer_cells": 100}
-    assert written(driver, switch(size), switch(size, [VcSettings(**{name: OTHERS[name]})]))
+    assert changed(NEEDS.get(name, {}), {}, [VcSettings(**{name: another(VcSettings, name)})])
 
 
 @pytest.mark.parametrize("name", [name for name, field in LinkSettings.model_fields.items() if in_run(field)])
