@@ -30,7 +30,14 @@ from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
+from bentpipe_hdl.switch.context import DEPARTURE
+from bentpipe_hdl.switch.histograms import Histograms
 from bentpipe_hdl.switch.options import OPTIONS, options_word
+from bentpipe_hdl.switch.options.scheduling import PRIORITIES
+from bentpipe_hdl.switch.port_clock import COMMIT
+from bentpipe_hdl.switch.scheduler import RoundRobin
+from bentpipe_hdl.switch.turns import Turns
+from bentpipe_hdl.switch.virtual_clock import VirtualClock
 from bentpipe_hdl.traffic.pacer import Pacer
 from bentpipe_hdl.traffic.tournament import Tournament
 
@@ -175,6 +182,25 @@ COMPONENTS = (
     Entry("segmenter", lambda: _part(lambda slot: Segmenter(slot, width=NARROW, vcs=64)), "64 VCs"),
     Entry("reassembler", lambda: _part(lambda slot: Reassembler(slot, width=NARROW, vcs=64)), "64 VCs"),
     Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports"),
+    *(
+        Entry(name, lambda make=make: Alone(make, width=NARROW, commit=COMMIT), f"64 VCs, 4 ports{shape}")
+        for name, make, shape in (
+            ("round-robin", lambda slot: RoundRobin(slot, vcs=64, ports=4, at=DEPARTURE - 2), ""),
+            (
+                "turns",
+                lambda slot: Turns(
+                    slot, vcs=64, ports=4, at=DEPARTURE - 2, places=2112, weighted=True, priorities=PRIORITIES
+                ),
+                ", FIFO, weights and priorities, 2112 places",
+            ),
+            ("virtual-clock", lambda slot: VirtualClock(slot, vcs=64, ports=4), ""),
+            (
+                "histograms",
+                lambda slot: Histograms(slot, vcs=64, ports=4, places=2112, at=DEPARTURE + 2),
+                ", 2112 places",
+            ),
+        )
+    ),
     Entry("sonet-framer-3", lambda: Framer(STS3C), "STS-3c, 8 bits", target_mhz=LINE_CARD),
     Entry("sonet-deframer-3", lambda: Deframer(STS3C), "STS-3c, 8 bits", target_mhz=LINE_CARD),
     Entry("sonet-terminal-3", lambda: SonetTerminal(STS3C), "STS-3c, 8 bits, both ways", target_mhz=LINE_CARD),

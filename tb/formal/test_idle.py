@@ -153,8 +153,16 @@ def test_switch():
     assert proof.follows("punctual", given=["near"]) is not None
 
 
-@pytest.mark.parametrize("options", [("red", "queue_limit"), ("port_epd", "fair", "minimum", "efci")], ids="+".join)
-def test_switch_that_discards(options):
+WITH = [
+    ("red", "queue_limit"),
+    ("port_epd", "fair", "minimum", "efci"),
+    ("fifo", "shares", "histograms"),
+    ("virtual-clock",),
+]
+
+
+@pytest.mark.parametrize("options", WITH, ids="+".join)
+def test_switch_with_options(options):
     proof, pulses = _switch(*options)
     _check(proof, pulses, "near")
 

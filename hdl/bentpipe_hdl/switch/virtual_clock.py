@@ -153,7 +153,7 @@ class VirtualClock(wiring.Component):
 
     def _winner(self, current, opponent, right):
         """Of two nodes: the lesser clock, of equal ones the left one's. ``right``: the current one is to the right."""
-        less = Mux(right, (current.key - opponent.key)[-1], ~(opponent.key - current.key)[KEY_BITS - 1])
+        less = Mux(right, (current.key - opponent.key)[KEY_BITS - 1], ~(opponent.key - current.key)[KEY_BITS - 1])
         stays = current.valid & (~opponent.valid | less)
         return Mux(stays, current.as_value(), opponent.as_value())
 
