@@ -263,3 +263,59 @@ def test_the_numbers_of_frames_between_refused_ones_are_uniform(wait):
               for n, chance in enumerate(expected, 1) if chance > 0.01)  # fmt: skip
     freedom = sum(chance > 0.01 for chance in expected) - 1
     assert chi < freedom + 2.326 * (2 * freedom) ** 0.5 + 4  # about 99 %
+
+
+def test_the_average_is_within_the_stated_error_of_floats():
+    """At the default weight, with queues of up to 50 frames."""
+    rng, settings = random.Random(6), RedSettings()
+    errors = []
+
+    async def test(ctx, part, ticks):
+        await set_up(ctx, part, [settings], [64.0], [1])
+        ctx.set(part.cells[0], 99)
+        ctx.set(part.first, 1)
+        average, level = 0.0, 0
+        for step in range(3000):
+            if step % 200 == 0:
+                level = rng.choice([0, 10, 40])
+            queued = level + rng.randrange(11)
+            average += settings.weight * (queued - average)
+            ctx.set(part.frames[0], queued)
+            await ticks.tick(comes=1)
+            errors.append(abs(ctx.get(part.average[0]) / 2**AVERAGE_FRACTION - average))
+
+    run(WIDE, lambda slot: RandomEarlyDetection(slot, ports=1), test)
+    assert max(errors) < (2**-21 + 50 * 2**-25) / settings.weight < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("left", "came", "kept"),
+    [(1000, 1000 + 40 * 16 + 15, 0.9**41), (2**48 - 100, 60, 0.9**11), (1000, 1000 + 2**33, 0)],
+    ids=["whole packets", "across the wrap of time", "longer than counts"],
+)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_idle_time_counts_in_whole_packets(width, left, came, kept):
+    async def test(ctx, part, ticks):
+        await set_up(ctx, part, [RedSettings(weight=0.1)], [16.0], [1])
+        ctx.set(part.first, 1)
+
+        async def tick(now, **strobes):
+            ticks.now = now
+            ctx.set(part.now, now)
+            await ticks.tick(**strobes)
+
+        ctx.set(part.cells[0], 9)
+        ctx.set(part.frames[0], 8)
+        await tick(left - 9, comes=1)
+        await tick(left - 8)
+        before = ctx.get(part.average[0])
+        ctx.set(part.cells[0], 1)
+        ctx.set(part.frames[0], 1)
+        await tick(left, dequeue=1)
+        ctx.set(part.cells[0], 0)
+        ctx.set(part.frames[0], 0)
+        await tick(came, comes=1)
+        await tick(came + 1)
+        assert ctx.get(part.average[0]) == pytest.approx(before * kept, abs=2)
+
+    run(width, lambda slot: RandomEarlyDetection(slot, ports=1), test)
