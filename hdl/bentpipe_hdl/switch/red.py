@@ -37,7 +37,7 @@ _POWERS = [round(ONE * 2 ** (-i / _STEP)) for i in range(_STEP + 1)]
 PORT = 9
 """Narrow: the clock from which the port of the cell that comes is there."""
 
-DECAYED = 6
+DECAYED = 8
 """Narrow: the clock from which an average after an idle time is there."""
 
 Levels = data.StructLayout({"low": 32, "high": 32})
@@ -257,12 +257,13 @@ class RandomEarlyDetection(wiring.Component):
         return Mux(elapsed[IDLE_BITS:].any(), Const(-1, IDLE_BITS), elapsed[:IDLE_BITS])
 
     def _decayed(self, m, slot, average, elapsed, settings):
-        """The average after an idle time and the frame that ends it. Narrow: five clocks after the last of these, which
-        stay."""
+        """The average after an idle time and the frame that ends it. Narrow: seven clocks after the last of these,
+        which stay."""
         packets = slot.settle((elapsed * settings.rate)[RATE_FRACTION:], "idle_packets")
+        packets = slot.settle((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
         decay = settings.decay
         halvings = Signal(IDLE_BITS + len(decay))
-        m.d.comb += halvings.eq(slot.settle((packets + 1) * decay, "halvings_held"))
+        m.d.comb += halvings.eq(slot.settle(packets * decay, "halvings_held"))
         fraction = halvings[:DECAY_FRACTION]
         low_bits = DECAY_FRACTION - 8
         layout = data.StructLayout({"power": PROBABILITY_BITS + 1, "fall": 16})
@@ -278,9 +279,9 @@ class RandomEarlyDetection(wiring.Component):
         product = slot.settle(average * power, "decayed_held")
         shift, none = halvings[DECAY_FRACTION : DECAY_FRACTION + 6], halvings[DECAY_FRACTION + 6 :].any()
         half = 1 << (PROBABILITY_BITS - 1)
-        decayed = Signal(AVERAGE_BITS)
+        decayed, shifted = Signal(AVERAGE_BITS), slot.settle(product >> shift, "decayed_shifted")
         with m.If(~none):
-            m.d.comb += decayed.eq(((product >> shift) + half) >> PROBABILITY_BITS)
+            m.d.comb += decayed.eq((shifted + half) >> PROBABILITY_BITS)
         return decayed
 
     @staticmethod
@@ -364,7 +365,7 @@ class RandomEarlyDetection(wiring.Component):
         def turn(name, clock):
             return slot.turns(name, {clock: came, clock + 1: left})
 
-        def kept(name, shape, value, clock):
+        def kept(name, shape, value, clock, since=PORT):
             """The value of each port, as it was when the port had its turn in ``clock`` or the one after."""
             registers = Array(Signal(shape, name=f"{name}{p}") for p in range(self._ports))
             for at, whose in ((clock, came), (clock + 1, left)):
@@ -372,7 +373,7 @@ class RandomEarlyDetection(wiring.Component):
                     m.d.sync += registers[whose].eq(value)
                 slot.clocks.needs(value, clock, name)
             for register in registers:
-                slot.clocks.holds(register, PORT)
+                slot.clocks.holds(register, since)
             return registers
 
         # A frame that ends an idle time: the average is made in the next tick. Its port has one frame at most until
@@ -398,7 +399,7 @@ class RandomEarlyDetection(wiring.Component):
         frames = slot.settle(slot.settle(Array(self.frames)[port], "frames_now"), "frames_then")
         average, after = Signal(AVERAGE_BITS), 2
         m.d.comb += average.eq(self._moved(product, frames))
-        averages = kept("next_average", AVERAGE_BITS, average, after)
+        averages = kept("next_average", AVERAGE_BITS, average, after, DECAYED + 3)
         with m.If(slot.clock(DECAYED + 2) & owed):
             m.d.sync += [owed.eq(0), averages[came].eq(average)]
 
