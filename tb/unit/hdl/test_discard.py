@@ -38,7 +38,7 @@ def settings_of(rng, *, minima):
         )
         for k, (policy, minimum) in enumerate(zip(POLICIES, own, strict=True))
     ]
-    ports = [PortSettings(epd_threshold=16), PortSettings(efci_threshold=8), PortSettings(epd_threshold=5)]
+    ports = [PortSettings(), PortSettings(efci_threshold=8, epd_threshold=6), PortSettings(epd_threshold=5)]
     whole = SwitchSettings(
         buffer_cells=CELLS, epd_threshold=18, efci_threshold=24, fair_share=0.75, clp_threshold=34 if minima else 0,
         oam_reserve=4 if minima else 0,
