@@ -110,3 +110,13 @@ def test_weights_may_change_in_a_run():
         grown[flow["name"]] = [at[PS // 10] - at[PS // 50], at[PS // 5] - at[12 * PS // 100]]
     assert grown["four"][0] == pytest.approx(4 * grown["one"][0], rel=0.05)
     assert grown["four"][1] == pytest.approx(grown["one"][1], rel=0.05)
+
+
+def test_a_fair_policy_refuses_for_shares_and_what_flows_get_is_told_as_efficiency():
+    settings = ("network.switches.*.policy=fba", "flow.*.copies=4", "experiment.duration=200 ms")
+    summary = run_experiment(load("discard-study", settings)).summary
+    assert summary["status"] == "done"
+    assert summary["drops"]["west"]["fair"] > 0
+    assert {loss["why"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"]} <= {"share", "full", "PPD"}
+    best = 149.76e6 * 1460 * 8 / (32 * 424)  # packets of 1500 octets in 32 cells
+    assert summary["metrics"]["efficiency"] == pytest.approx(summary["metrics"]["aggregate_goodput"] / best)
