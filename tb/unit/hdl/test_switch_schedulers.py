@@ -1,5 +1,6 @@
 """Switches with FIFO ports, weights and priorities in RTL against the model, on both datapaths."""
 
+import dataclasses
 import random
 
 import pytest
@@ -166,3 +167,26 @@ def test_a_vc_that_is_torn_down_leaves_the_buffer_in_its_turns_and_the_others_go
         assert await bench.get("occupancy") == 0
 
     run(small(width, cells=40, options=options_word(names)), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_fifo_vc_with_a_new_port_keeps_the_old_ports_clock_until_it_is_empty(width):
+    """The cell that comes in the tick in which its VC's last one leaves follows it, a period later."""
+    model = Model([Vc(0, 0, 32, 1, 0, 64)], ports=3, capacity=12)
+
+    async def test(bench):
+        await configure(bench, model, [10, 10, 10])
+        await bench.set("fifo", 0b111)
+        await bench.ticks(30)
+        cell, first = Arrival(Cell(Header(0, 32), bytes(48))), bench.now
+        await bench.tick(cell)
+        await bench.tick(cell)
+        await write_policy(bench, 0, dataclasses.replace(model.vcs[0], out_port=2))
+        await bench.ticks(first + 11 - bench.now)
+        await bench.tick(cell)
+        await bench.ticks(15)
+        await bench.tick(cell)
+        await bench.ticks(15)
+        assert [(d.tick - first, d.port) for d in bench.came_out] == [(1, 1), (11, 1), (21, 1), (28, 2)]
+
+    run(small(width, options=options_word(("fifo",))), test)
