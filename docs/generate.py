@@ -24,6 +24,9 @@ _NO_PARAMETERS = ("experiment.id", "experiment.title", "experiment.paper", "expe
 """Keys that say what an experiment is called, and not how it is done; so do names, places on an axis and what was
 published."""
 
+_FIGURES = ("published", "theory")
+"""Tables that are none of parameters."""
+
 _LINE = re.compile(r"""((?:[^#"']|"(?:[^"\\]|\\.)*"|'[^']*')*)(?:#\s*(.*))?""")
 """A line of TOML, and the comment behind it."""
 
@@ -40,14 +43,23 @@ class Parameter(NamedTuple):
     name: str
 
 
+def _depth(code: str) -> int:
+    """How many brackets it opens and doesn't close; those in texts don't count."""
+    bare = re.sub(r""""(?:[^"\\]|\\.)*"|'[^']*'""", "", code)
+    return sum(bare.count(bracket) for bracket in "[{") - sum(bare.count(bracket) for bracket in "]}")
+
+
 def parameters(text: str) -> Iterator[Parameter]:
     """The parameters of an experiment's file, in the order of the file."""
     table, name, of_table, above, counts = "", "", "", "", dict[str, int]()
-    inside = False
+    inside, depth = False, 0
     for raw in text.splitlines():
         line = raw.strip()
         if inside:  # a text of several lines
             inside = '"""' not in line
+            continue
+        if depth:  # a list of several lines
+            depth += _depth(_LINE.match(line).group(1))
             continue
         if not line or line.startswith("#"):
             comment = line.removeprefix("#").strip()
@@ -67,10 +79,12 @@ def parameters(text: str) -> Iterator[Parameter]:
             key, value = (part.strip() for part in code.split("=", 1))
             if '"""' in line:
                 inside, value = line.count('"""') == 1, "(text)"
+            if depth := _depth(value):
+                value = "(list)"
             named = table.split(".")[0] in ("case", "flow") and key in ("name", "at")
             if named and key == "name":
                 name = value.strip('"')
-            if f"{table}.{key}" not in _NO_PARAMETERS and not named and not table.startswith("published"):
+            if f"{table}.{key}" not in _NO_PARAMETERS and not named and table.split(".")[0] not in _FIGURES:
                 yield Parameter(table, key, value, behind or above or of_table, name)
         above = ""
 
@@ -105,12 +119,18 @@ def experiments() -> str:
         parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(path.read_text()))))
         rows = [
             (row["quantity"], row.get("case", ""), *(_number(row.get(key)) for key in ("measured", "predicted")),
-             row["unit"], row["source"])
+             row.get("unit", "Mb/s"), row.get("source", ""))
             for row in document.get("published", ())
         ]  # fmt: skip
         if rows:
             head = ("published", "case", "measured", "predicted", "unit", "source")
             parts.append(_table(head, rows))
+        rows = [
+            (row["quantity"], _number(row["predicted"]), row.get("unit", ""), row.get("source", ""))
+            for row in document.get("theory", ())
+        ]
+        if rows:
+            parts.append(_table(("theory", "predicted", "unit", "source"), rows))
         parts.append(f"Run it: `bentpipe run {name}`; see all of it: `bentpipe show {name}`.\n")
     return "\n".join(parts)
 

@@ -314,7 +314,7 @@ class Switch(wiring.Component):
         with slot.only(serve):
             m.d.comb += [
                 gone.eq(~d_policy.enabled & ~control if credits else ~d_policy.enabled),
-                goes_on_at.eq(port if by_clock else Mux(gone, port, d_policy.port)),
+                goes_on_at.eq(Mux(gone, port, d_policy.port)),
             ]
         same = slot.settle(vc == d_vc, "same_vc")
         with m.If(dequeue):
