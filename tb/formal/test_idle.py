@@ -126,7 +126,11 @@ def _link(delay_cells, faults=0):
     spec = Spec(probe)
     _quiet(spec, probe)
     # Times are compared modulo half their range; the next cell is due, and the next state, in less than a quarter of it
-    times = [node.status.due, *([probe["elaborate.faults"].due] if faults else [])]
+    times = [node.status.due]
+    if faults:
+        times.append(probe["elaborate.faults"].due)
+        if delay_cells:
+            times.append(Mux(probe["_wide_out.used"] != 0, probe["_wide_out.due"], NEVER))
     spec.condition("early", *((due == NEVER) | (node.time.now - due)[TIME_BITS - 2 :][:2].all() for due in times))
     spec.condition("invariant", 1)
     pulses = _pulses(spec, node.o.valid, node.error)
