@@ -169,6 +169,7 @@ COMPONENTS = (
     ),
     Entry("link", lambda: Link(width=NARROW), "no delay memory", node=True),
     Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),
+    Entry("link-faults", lambda: Link(width=NARROW, faults=1), "with outages and bursts of errors", node=True),
     Entry("hec-receiver", HecReceiver, "a header a clock"),
     Entry("crc32-word", lambda: _Function(crc32_word, {"crc": 32, "word": 32}, 32), "4 octets a clock"),
     Entry("crc32-cell", lambda: _Function(advance_cell, {"crc": 32}, 32), "over a cell of zeros"),
