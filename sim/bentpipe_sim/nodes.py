@@ -251,9 +251,9 @@ class Nic(Node):
         sustained rate."""
         send = self.sends[index]
         what = f"NIC {self.name}, VC {send.vpi}/{send.vci}"
-        made_of = checked(what, lambda: self.line.paced(cell_rate_bps, sustained_rate_bps, burst))
+        period, sustained = checked(what, lambda: self.line.paced(cell_rate_bps, sustained_rate_bps, burst))
         with self._changing():
-            self.sends = self.sends | {index: NicSend(send.vpi, send.vci, *made_of)}
+            self.sends = self.sends | {index: replace(send, period=period, sustained=sustained)}
 
     def check(self, cells_in: int, cells_out: int) -> None:
         super().check(cells_in, cells_out)

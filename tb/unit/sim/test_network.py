@@ -1,5 +1,7 @@
 """The network builder's errors, conservation, repeatability, and that only the digest of the cells counts."""
 
+import dataclasses
+
 import pytest
 
 from bentpipe_hdl.ticks import cell_period, ps_to_ticks, ticks_to_ps
@@ -83,6 +85,17 @@ def test_a_bit_error_ratio_changed_in_a_run():
         out.change(ber=0.01)
     with pytest.raises(NetworkError, match=r"^link out: delay can't be changed in a running network$"):
         out.change(delay_ps=7 * MS)
+
+
+def test_a_vc_whose_pace_changes_keeps_all_else():
+    network, nics, _ = satellite(ber=0, start=False)
+    source = nics[0]
+    index = next(iter(source.sends))
+    source.sends[index] = dataclasses.replace(source.sends[index], credits=7, back=3)
+    before = source.sends[index]
+    source.change_send(index, 1e6)
+    after = source.sends[index]
+    assert after == dataclasses.replace(before, period=after.period) and after.period > before.period
 
 
 def test_data_that_arrives_is_right():
