@@ -113,7 +113,9 @@ class Channels(list[Channel]):
             if source.period < FASTEST_PERIOD:
                 raise NetworkError(f"{channel.what}: {source.name} has credits on a line faster than OC-12c")
             source.sends[channel.index] = replace(source.sends[channel.index], credits=shares[0])
-        for (switch, *_, number), here, after in zip(channel.hops, shares, [*shares[1:], 0], strict=True):
+        for (switch, *_, number), here, after in zip(
+            channel.hops, shares, [*shares[1:], 0][: len(shares)], strict=True
+        ):
             switch.vcs[number] = replace(switch.vcs[number], credits_in=here, credits_out=after)
         self.append(channel)
         other = next((each for each in self if each.back is None and _opposite(each, channel)), None)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicLine, NicReceive, NicSend, NicSettings
+from bentpipe_hdl.plcp import FramesName
 from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings
 from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
@@ -72,15 +73,16 @@ class Network:
         *,
         clock_ppm: float = 0.0,
         nni: bool = False,
+        frames: FramesName | None = None,
         **settings: Any,
     ) -> Nic:
         """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
-        take their rates, is ``clock_ppm`` fast, -1000 to 1000.
+        take their rates, is ``clock_ppm`` fast, -1000 to 1000. With ``frames`` each cell goes in a slot of the line's.
 
         ``settings``: as of :class:`~bentpipe_hdl.nic.control.NicSettings`.
         """
         made_of = made(f"NIC {name}", NicSettings, settings)
-        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni), made_of)
+        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of)
 
     def add_switch(
         self,

@@ -217,6 +217,8 @@ class Nic(Node):
             shape["sustained"] = 1
         if any(send.credits for send in self.sends.values()):
             shape["credits"] = 1
+        if self.line.frames:
+            shape["frames"] = 1
         return shape
 
     @property

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.plcp import SLOT_RATE_BPS, FramesName, frame_problem, frame_times
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import IN_RUN, TIME, Rate, Settings, wrong
 from bentpipe_hdl.switch.options.credits import visit_step
@@ -72,16 +73,30 @@ class PacingSettings(Settings):
 
 @dataclass(frozen=True)
 class NicLine:
-    """An interface's line: its rate in bits of cells a second, by a clock so many ppm too fast; whether it's an NNI."""
+    """An interface's line: its rate in bits of cells a second, by a clock so many ppm too fast; whether it's an NNI;
+    the frames in which it has slots for cells, if it has some."""
 
     rate_bps: float = 149_760_000
     clock_ppm: float = 0.0
     nni: bool = False
+    frames: FramesName | None = None
 
     def period(self, rate_bps: float | None = None) -> int:
-        """Ticks a cell at the line's rate, or at another by the same clock, in units of 2**-16; ValueError if there is
-        no such rate."""
-        return cell_period(self.rate_bps if rate_bps is None else rate_bps, self.clock_ppm)
+        """Ticks a cell at the line's rate, or at another by the same clock, in units of 2**-16; in frames a slot.
+
+        Raises
+        ------
+        ValueError
+            There is no such rate, or it doesn't go with the frames.
+        """
+        if problem := frame_problem(self.frames, self.rate_bps):
+            raise ValueError(problem)
+        return cell_period(self.peak_bps if rate_bps is None else rate_bps, self.clock_ppm)
+
+    @property
+    def peak_bps(self) -> float:
+        """The rate at which cells may follow each other."""
+        return SLOT_RATE_BPS if self.frames else self.rate_bps
 
     def paced(
         self, rate_bps: float | None = None, sustained_bps: float | None = None, burst: int | None = None
@@ -93,7 +108,7 @@ class NicLine:
         ValueError
             There is no such rate, or rates and burst don't go together.
         """
-        peak = self.rate_bps if rate_bps is None else rate_bps
+        peak = self.peak_bps if rate_bps is None else rate_bps
         if problem := burst_problem(peak, sustained_bps, burst, PACING_KEYS):
             raise ValueError(problem[1])
         first, *more = bucket_sizes(peak, sustained_bps, burst, clock_ppm=self.clock_ppm)
@@ -149,27 +164,38 @@ def _credit_registers(vcs: int) -> tuple[Register, ...]:
     )  # fmt: skip
 
 
-def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0) -> RegisterMap:
-    """The registers of a NIC with so many VCs each way, and with sustained rates of them (1) or without (0), and with
-    credits (1) or without (0).
+def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0, frames: int = 0) -> RegisterMap:
+    """The registers of a NIC with so many VCs each way, and with sustained rates of them, credits, slots in frames of
+    its line (1 each) or without (0).
 
     Raises
     ------
     ValueError
-        VCs are no power of two from 2 to 4096; ``sustained`` or ``credits`` is neither 0 nor 1.
+        VCs are no power of two from 2 to 4096; one of the others is neither 0 nor 1.
     """
     check_vcs(vcs)
-    for name, value in (("sustained", sustained), ("credits", credits)):
+    for name, value in (("sustained", sustained), ("credits", credits), ("frames", frames)):
         if value not in (0, 1):
             raise ValueError(f"{name} must be 0 or 1, not {value!r}")
     return RegisterMap(
         "nic",
         "BPNC",
         3,
-        {"vcs": vcs, "sustained": sustained, "credits": credits},
+        {"vcs": vcs, "sustained": sustained, "credits": credits, "frames": frames},
         (
             Register("nni", 0x0005, "the line has NNI headers", width=1),
-            Register("line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16),
+            *(
+                (
+                    Register("line_slot", 0x0010, "a slot of the line's frames", unit="ticks / 2**16"),
+                    Register("line_cycle", 0x0011, "three frames", unit="ticks / 2**16"),
+                )
+                if frames
+                else (
+                    Register(
+                        "line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16
+                    ),
+                )
+            ),
             Register("tolerance", 0x0012, "CDVT: that a paced VC may catch up", width=24, unit="ticks"),
             Register("tx_refused", 0x0014, "PDUs not taken: VC busy, or length 0", "ro"),
             Register("rx_timeout", 0x0016, "after which a PDU is given up, 0: never", unit="ticks", most=1 << 31),
@@ -207,12 +233,12 @@ def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0) -> Reg
 
 
 class NicDriver(Driver):
-    """The software side of a NIC with so many VCs each way, with sustained rates and credits (1) or without (0)."""
+    """The software side of a NIC with so many VCs each way, with sustained rates, credits and frames (1) or without."""
 
     kind = "nic"
 
-    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0, credits: int = 0):
-        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained, credits=credits))
+    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0, credits: int = 0, frames: int = 0):
+        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames))
         self._sustained, self._credits = sustained, credits
         self._sends: Mapping[int, NicSend] = {}
         self._receives: Mapping[int, NicReceive] = {}
@@ -223,7 +249,10 @@ class NicDriver(Driver):
         """Write all settings of a NIC that was reset; VCs by their index."""
         csr, period, timeout = self.csr, line.period(), settings.reassembly_timeout_ps
         self._sends, self._receives = sends, receives
-        csr.line_period = period
+        if line.frames:
+            csr.line_slot, csr.line_cycle = frame_times(line.clock_ppm)
+        else:
+            csr.line_period = period
         csr.tolerance = period + 0xFFFF >> 16
         csr.nni = int(line.nni)
         csr.rx_timeout = max(1, round_ticks(timeout)) if timeout else 0

@@ -57,6 +57,8 @@ class Nic(wiring.Component):
         Number of VCs each way, a power of two, 2 to 4096.
     sustained : int
         1: VCs may have a sustained rate beside the peak one, and a burst (dual leaky bucket, TM 4.1). 0: none has.
+    frames : int
+        1: the line has slots in frames (:class:`~..traffic.pacer.FramedLine`). 0: it takes cells at an even rate.
     credits : int
         1: VCs may have to wait for credit of their switch (:class:`.credits.NicCredits`). 0: none has.
 
@@ -90,10 +92,10 @@ class Nic(wiring.Component):
     have to wait. Clauses: I.363.5, I.371, I.361.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, sustained=0, credits=0):
+    def __init__(self, *, width=WIDE, vcs=64, sustained=0, credits=0, frames=0):
         check_width(width)
-        self.width, self.vcs, self.sustained, self.credits = width, vcs, sustained, credits
-        self.registers = nic_registers(vcs=vcs, sustained=sustained, credits=credits)
+        self.width, self.vcs, self.sustained, self.credits, self.frames = width, vcs, sustained, credits, frames
+        self.registers = nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames)
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),
@@ -128,7 +130,7 @@ class Nic(wiring.Component):
         vcs, tables = self.vcs, CrcTables() if slot.wide else None
         with_credits = bool(self.credits)
         m.submodules.pacer = pacer = self.pacer = Pacer(
-            slot, vcs=vcs, sustained=bool(self.sustained), credits=with_credits
+            slot, vcs=vcs, sustained=bool(self.sustained), credits=with_credits, framed=bool(self.frames)
         )
         m.submodules.segmenter = tx = Segmenter(slot, width=self.width, vcs=vcs, tables=tables, messages=with_credits)
         m.submodules.reassembler = rx = self.reassembler = Reassembler(slot, width=self.width, vcs=vcs, tables=tables)
@@ -148,7 +150,6 @@ class Nic(wiring.Component):
         # Transmit
         refused = Signal(32)
         m.d.comb += [
-            pacer.line_period.eq(csr.setting("line_period")),
             pacer.tolerance.eq(csr.setting("tolerance")),
             Cat(pacer.period_index, pacer.period, pacer.period_en).eq(Cat(csr.table("tx_period"))),
             Cat(tx.header_index, tx.header, tx.header_en).eq(Cat(csr.table("tx_header"))),
@@ -169,6 +170,10 @@ class Nic(wiring.Component):
             self.done.eq(tx.done),
             self.done_vc.eq(tx.done_vc),
         ]
+        if self.frames:
+            m.d.comb += [pacer.length.eq(csr.setting("line_slot")), pacer.cycle.eq(csr.setting("line_cycle"))]
+        else:
+            m.d.comb += pacer.line_period.eq(csr.setting("line_period"))
         if self.sustained:
             m.d.comb += [
                 Cat(pacer.rate_index, pacer.rate, pacer.rate_en).eq(Cat(csr.table("tx_sustained"))),
@@ -195,7 +200,7 @@ class Nic(wiring.Component):
         with slot.only(arrives):
             known, vc = lookup.find(arrival.header, Signal(0))
             m.d.comb += [rx.known.eq(slot.settle(known, "rx_found")), rx.vc.eq(slot.settle(vc, "rx_found_vc"))]
-        credits, due = None, [rx.due, pacer.due]
+        credits, due = None, [rx.due, pacer.due, *([pacer.slot_due] if self.frames else [])]
         if with_credits:
             credits = self._credits(m, slot, csr, pacer, tx, clear)
             m.d.comb += [

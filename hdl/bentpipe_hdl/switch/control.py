@@ -11,11 +11,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.plcp import FramesName
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.credits import MOST_SHARE, CreditSettings
-from bentpipe_hdl.switch.options.frames import FramesName
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings

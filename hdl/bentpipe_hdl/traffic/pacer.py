@@ -6,10 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import FRACTION_BITS, NEVER, TIME_BITS, TimeSignature, due_tick
 from ..setup import SetUps
+from .frame_grid import FrameGrid
 from .gcra import Sizes, gcra
 from .tournament import KEY_BITS, Tournament
 
-__all__ = ["PERIOD_BITS", "LineClock", "Pacer", "SustainedRate"]
+__all__ = ["PERIOD_BITS", "FramedLine", "LineClock", "Pacer", "SustainedRate"]
 
 KEY_TICKS = KEY_BITS - FRACTION_BITS
 PERIOD_BITS = 40
@@ -86,6 +87,55 @@ class LineClock(wiring.Component):
         return m
 
 
+class FramedLine(wiring.Component):
+    """When a line takes its next cell that has places for them in frames: as a slot of :class:`.FrameGrid` begins.
+
+    The grid goes on whether there are cells or not: the node is due for every slot.
+
+    Members
+    -------
+    time, free, sends, soonest, starts
+        As of :class:`LineClock`.
+    length, cycle : In
+        A slot, and three frames: ticks, 16 fraction bits.
+    there : In
+        There is a cell: it may still go in a later tick, should something else be done in that of its slot.
+    due : Out
+        When the next slot begins.
+    """
+
+    def __init__(self, slot):
+        self._slot = slot
+        super().__init__(
+            {
+                "time": In(TimeSignature()),
+                "length": In(32),
+                "cycle": In(32),
+                "there": In(1),
+                "free": Out(1),
+                "sends": In(1),
+                "soonest": Out(TIME_BITS),
+                "starts": In(1),
+                "due": Out(TIME_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot, now = self._slot.within(m), self.time.now
+        grid = FrameGrid(m, slot, "slot", now, self.length, self.cycle)
+        waits, stays = Signal(), Signal()  # a cell whose slot has begun
+        m.d.comb += [self.free.eq(waits | grid.reached), stays.eq(self.free & self.there & ~self.sends)]
+        with m.If(slot.commit):
+            m.d.sync += waits.eq(stays & ~self.starts)
+        begins = Mux(grid.reached, grid.following, grid.at)[FRACTION_BITS:]
+        m.d.comb += [
+            self.soonest.eq(slot.settle(Mux(stays, (now + 1)[:TIME_BITS], begins), "soonest_held")),
+            self.due.eq(due_tick(grid.at[FRACTION_BITS:])),
+        ]
+        return m
+
+
 class Pacer(wiring.Component):
     """Gives the line to the VC whose cell is due first, and moves that VC's due time on.
 
@@ -107,6 +157,9 @@ class Pacer(wiring.Component):
         The node's.
     vcs : int
     sustained : bool
+    framed : bool
+        The line has slots in frames (:class:`FramedLine`): ``length`` and ``cycle`` instead of ``line_period``, and
+        ``slot_due`` besides ``due``.
     credits : bool
         VCs may have to wait for credit (:class:`~..nic.credits.NicCredits`).
 
@@ -142,10 +195,12 @@ class Pacer(wiring.Component):
         The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
     """
 
-    def __init__(self, slot, *, vcs, sustained=False, credits=False):
-        self._slot, self.vcs, self._sustained, self._credits = slot, vcs, sustained, credits
-        self.tournament, self.line, self.fetched = Tournament(slot, vcs=vcs), LineClock(slot), Signal()
+    def __init__(self, slot, *, vcs, sustained=False, credits=False, framed=False):
+        self._slot, self.vcs, self._sustained, self._credits, self._framed = slot, vcs, sustained, credits, framed
+        self.tournament, self.fetched = Tournament(slot, vcs=vcs), Signal()
+        self.line = FramedLine(slot) if framed else LineClock(slot)
         bits = (vcs - 1).bit_length()
+        frames = {"length": In(32), "cycle": In(32), "slot_due": Out(TIME_BITS)}
         held = {
             "looks": In(1),
             "look_vc": In(bits),
@@ -161,7 +216,7 @@ class Pacer(wiring.Component):
             {
                 **(held if credits else {}),
                 "time": In(TimeSignature()),
-                "line_period": In(PERIOD_BITS),
+                **(frames if framed else {"line_period": In(PERIOD_BITS)}),
                 "tolerance": In(24),
                 "period_index": In(bits),
                 "period": In(PERIOD_BITS),
@@ -210,7 +265,13 @@ class Pacer(wiring.Component):
         fetched, fetched_vc, waited = self.fetched, Signal.like(vc), Signal()
         post = slot.hold(self.post & ~self.clearing, self.time.tick, "post_there", since=1)
         wiring.connect(m, wiring.flipped(self.time), line.time)
-        m.d.comb += [line.period.eq(self.line_period), line.starts.eq(self.clearing), line.sends.eq(sends)]
+        m.d.comb += [line.starts.eq(self.clearing), line.sends.eq(sends)]
+        if self._framed:
+            there = fetched | self.speaks if self._credits else fetched
+            m.d.comb += [line.length.eq(self.length), line.cycle.eq(self.cycle), line.there.eq(there)]
+            m.d.comb += self.slot_due.eq(line.due)
+        else:
+            m.d.comb += line.period.eq(self.line_period)
         if self._credits:
             # What is spoken is as a cell to the line, and nothing to the tournament; a look is as a post
             m.d.comb += [

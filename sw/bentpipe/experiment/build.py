@@ -225,7 +225,11 @@ def _nodes(
         _line(network, line, switches, links, between)
     for host in experiment.network.hosts:
         nic = nics[host.name] = network.add_nic(
-            host.name, rate_bps=host.rate_bps, clock_ppm=host.line_clock_ppm[0], **NicSettings.part_of(host)
+            host.name,
+            rate_bps=host.rate_bps,
+            clock_ppm=host.line_clock_ppm[0],
+            frames=host.frames,
+            **NicSettings.part_of(host),
         )
         face = (switches[host.port.switch], host.port.port)
         if host.sonet:

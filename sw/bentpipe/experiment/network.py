@@ -186,6 +186,7 @@ def _host(
         rate_bps=host.rate_bps,
         delay_ps=host.delay_ps,
         line=_kind(place, host.line, document.network, host.rate_bps),
+        frames=host.frames,
         line_clock_ppm=_clocks(host.line_clock_tolerance_ppm, document.network, seed, name),
     )
 

@@ -12,6 +12,7 @@ from bentpipe.experiment.document import Face, PublishedTable, TheoryTable
 from bentpipe.hosts.config import HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
+from bentpipe_hdl.plcp import FramesName
 from bentpipe_hdl.settings import Rate, Time
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.ticks import first_tick, ticks_to_ps
@@ -81,6 +82,7 @@ class HostSpec(HostConfig, NicSettings):
     rate_bps: Rate = Field(description="of its line")
     delay_ps: Time = Field(description="of its line, one way")
     line: str = Field(description="what carries its cells, as of a line between switches")
+    frames: FramesName | None = Field(default=None, description="in which its line has slots for cells")
     line_clock_ppm: tuple[float, float] = Field(
         description="how much faster than nominal the host's interface sends, and the switch's port to it"
     )

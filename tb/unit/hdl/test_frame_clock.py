@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 from bentpipe_hdl.cell import WIDE
+from bentpipe_hdl.plcp import in_units
 from bentpipe_hdl.switch.control import PortSettings, SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, VcSettings
 from bentpipe_hdl.switch.frame_clock import FrameClock
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.frames import in_units
 from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.plcp import PAYLOAD_BPS, slots

@@ -1,18 +1,22 @@
 """The NIC in RTL: AAL5 both ways against the model, pacing against GCRA; on both datapaths."""
 
+import itertools
 import random
 from collections import defaultdict
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from bentpipe_hdl.cell import NARROW, NEVER, WIDE
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nodes import Nic
+from bentpipe_hdl.plcp import frame_times
 from bentpipe_sim.interface import PduStatus
 from models.aal5 import Reassembler, cells_of, segment
 from models.cell import Cell, Header
 from models.gcra import VirtualScheduling
+from models.plcp import slots
 from unit.hdl.bench import WIDTHS, Arrival, run
 
 VCS = 4
@@ -590,3 +594,36 @@ def test_a_line_that_was_silent_for_long_is_free(width, silence):
         assert [out.tick - start < 5 for out in bench.came_out] == [True, True]
 
     run(small(width), test)
+
+
+def test_cells_go_in_the_slots_of_a_ds3_s_frames_at_both_widths():
+    """PDUs of three VCs, back to back and with pauses, for a frame and a half: each cell in a slot, none left out."""
+    found = []
+    for width in WIDTHS:
+
+        async def test(bench):
+            rng = random.Random(3)
+            await bench.reset()
+            length, cycle = frame_times(0.0)
+            await bench.set("line_slot", length)
+            await bench.set("line_cycle", cycle)
+            await bench.set("tolerance", 60)
+            for vc in range(VCS):
+                await bench.set("tx_header", int(Header(*vpi_vci(vc))), vc)
+                await bench.set("tx_period", length, vc)
+            host = Host(bench)
+            host.post(0, rng.randbytes(400))
+            await bench.ticks(700)
+            host.post(1, rng.randbytes(90))
+            await bench.ticks(150)
+            host.post(2, rng.randbytes(20))
+            await bench.ticks(300)
+            found.append([(out.tick, out.header) for out in bench.came_out])
+
+        run(Nic(width=width, vcs=VCS, frames=1), test)
+    assert found[0] == found[1] and len(found[0]) == 13
+    grid = [int(begin / Fraction(53, 299_520_000)) for begin, _ in itertools.islice(slots(), 40)]
+    ticks = [tick for tick, _ in found[0]]
+    assert set(ticks) <= set(grid)
+    first = grid.index(ticks[0])
+    assert ticks[:9] == grid[first : first + 9]

@@ -88,7 +88,7 @@ def test_a_bit_error_ratio_changed_in_a_run():
 
 
 def test_a_vc_whose_pace_changes_keeps_all_else():
-    network, nics, _ = satellite(ber=0, start=False)
+    _network, nics, _ = satellite(ber=0, start=False)
     source = nics[0]
     index = next(iter(source.sends))
     source.sends[index] = dataclasses.replace(source.sends[index], credits=7, back=3)

@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
-from typing import ClassVar, Final, Literal
+from typing import ClassVar
 
+from bentpipe_hdl.plcp import FRACTION, frame_problem, frame_times
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.switch.options.base import Option, Setup
-from bentpipe_hdl.ticks import TICKS_A_SECOND
-from bentpipe_hdl.units import LINE_RATES
 
-__all__ = ["FRACTION", "NIBBLE", "SLOTS", "TRAILER", "Frames", "FramesName", "in_units"]
-
-FramesName = Literal["plcp"]
-
-SLOTS: Final = 12
-"""Cells of a frame."""
-
-FRACTION: Final = 16
-"""Fraction bits of times in ticks."""
-
-_DS3_PAYLOAD: Final = Fraction(44_736_000 * 84, 85)
-"""Bits a second of a DS-3 that its M-frame leaves."""
-
-_SLOT_BITS: Final = 57 * 8
-"""A1, A2, POI, POH and a cell."""
-
-_CYCLE_S: Final = Fraction(375, 1_000_000)
-"""Three frames, after which the stuffing begins again."""
-
-
-def in_units(seconds: Fraction) -> int:
-    """A time in units of 2**-16 ticks."""
-    return round(float(seconds * (1 << FRACTION)) * TICKS_A_SECOND)
-
-
-NIBBLE: Final = in_units(4 / _DS3_PAYLOAD)
-TRAILER: Final = in_units(13 * 4 / _DS3_PAYLOAD)
-"""What a nibble and the shorter trailer take, of 13 nibbles."""
+__all__ = ["Frames"]
 
 
 class Frames(Option):
@@ -51,8 +22,8 @@ class Frames(Option):
 
     def check(self, setup: Setup) -> Iterator[str]:
         for k, port in enumerate(setup.ports):
-            if port.settings.frames and port.rate_bps != LINE_RATES["DS-3"]:
-                yield f'port {k}: frames = "plcp" are those of a DS-3: its rate has to be DS-3'
+            if problem := frame_problem(port.settings.frames, port.rate_bps):
+                yield f"port {k}: {problem}"
             if port.settings.frames and port.settings.reactive:
                 yield f"port {k}: a load-reactive port has no frames"
 
@@ -68,7 +39,5 @@ class Frames(Option):
     def configure(self, csr: Registers, setup: Setup) -> None:
         for k, port in enumerate(setup.ports):
             if port.settings.frames:
-                clock = 1 / (1 + Fraction(port.clock_ppm) / 1_000_000)
-                csr.frame_cycle[k] = in_units(_CYCLE_S * clock)
-                csr.frame_slot[k] = in_units(_SLOT_BITS / _DS3_PAYLOAD * clock)
+                csr.frame_slot[k], csr.frame_cycle[k] = frame_times(port.clock_ppm)
                 csr.period[k] = 1 << FRACTION  # the slots alone say when
