@@ -75,7 +75,7 @@ class MessageReceiver(wiring.Component):
         With the commit: the tick's cell is such a cell for this node.
     there, good, message : Out
         In the next tick: one came; its CRC-10 holds and it is of this protocol; what it says. Narrow: ``there`` from
-        clock 0 on, the others from clock 3 on, to the commit.
+        clock 0 on, the others from clock 2 on, to the commit.
     """
 
     def __init__(self, slot, *, width, ports):
@@ -109,7 +109,7 @@ class MessageReceiver(wiring.Component):
             ]
 
     def _narrow(self, m, slot):
-        """The last word comes in clock 13 at the latest, the first of the next cell's a clock after it."""
+        """The last word comes in clock 0 of the next tick at the latest, the second of the next cell in clock 1."""
         left, crc = Signal(4), Signal(CRC10_BITS)
         ours, good, message = Signal(), Signal(), Signal(Message)
         after, word = Signal(CRC10_BITS), self.i.word
@@ -124,10 +124,10 @@ class MessageReceiver(wiring.Component):
                 m.d.sync += message.count.eq(_octets(word))
             with m.If(left == 1):
                 m.d.sync += good.eq(ours & (after == 0))
-        with m.If(slot.clock(2)):
+        with m.If(slot.clock(1)):
             m.d.sync += [self.good.eq(good), self.message.eq(message)]
-        slot.clocks.holds(self.good, 3)
-        slot.clocks.holds(self.message, 3)
+        slot.clocks.holds(self.good, 2)
+        slot.clocks.holds(self.message, 2)
 
 
 def _ours(word):

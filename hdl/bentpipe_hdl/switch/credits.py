@@ -414,11 +414,15 @@ class Credits(wiring.Component):
             queue.put_port[0].eq(does.port),
             queue.put_entry[0].eq(does.entry),
             queue.put[0].eq(acts & does.puts & queue.room[0]),
-            self.join_port.eq(Mux(data_cell, self.begins_port, does.port)),
             self.join_vc.eq(Mux(data_cell, self.arriving, does.vc)),
             self.join.eq(Mux(data_cell, self.begins_data & gate.arriving_may, acts & does.joins)),
             self.arriving_held.eq(self.begins_data & ~gate.arriving_may),
         ]
+        # The port clocks ask for the port once more in the clock after the commit
+        by_data, else_at = data_cell, does.port
+        if not slot.wide:
+            by_data, else_at = slot.keep(data_cell, 7, "by_data"), slot.keep(does.port, 7, "else_at")
+        m.d.comb += self.join_port.eq(Mux(by_data, self.begins_port, else_at))
 
         # The cell that leaves
         leaves = Signal()

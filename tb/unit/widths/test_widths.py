@@ -21,11 +21,13 @@ from bentpipe_hdl.switch.control import REASON_BITS, REASONS, switch_registers
 from bentpipe_hdl.switch.options import options_word
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
+from models.credits import payload
 from models.registers import addresses, written
 
 VCS = 8
 PORTS = 3
 CELLS = 24
+RM = 6
 NIC = nic_registers(vcs=VCS)
 SWITCH = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS)
 
@@ -156,6 +158,56 @@ def test_switch_that_polices(seed):
     assert sum(record.counters[addr] for addr in addresses(registers, "upc_tagged")) > 50
 
 
+def with_messages(rng, script, header_of, offered_on):
+    """Some cells become credit cells and probes of the same port, with counts up to what was offered of their VC."""
+    offered = [0] * VCS
+    for tick, cell in sorted(script.cells.items()):
+        vc = offered_on(cell)
+        if vc is not None and rng.random() < 0.2:
+            kind = int(rng.random() < 0.3)
+            count = rng.randrange(offered[vc ^ 1] * rng.choice([0, 1, 1, 2]) // 2, offered[vc ^ 1] + 2)
+            octets = bytearray(payload(kind, count))
+            if rng.random() < 0.1:
+                octets[rng.randrange(48)] ^= 1 << rng.randrange(8)
+            script.cells[tick] = Cell(header_of(cell) & ~0xF | RM << 1, bytes(octets), cell.port)
+        elif vc is not None:
+            offered[vc] += 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_switch_with_credits(seed):
+    rng = random.Random(f"credits {seed}")
+    options = options_word(["credits"])
+    registers = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS, options=options)
+
+    def shares(csr):
+        csr.credit_batch, csr.credit_step, csr.credit_last = rng.randrange(1, 5), rng.randrange(1, 40), VCS - 1
+        for vc in range(VCS):
+            csr.vc_credits[vc] = {
+                "share": rng.choice([0, 1, 2, 5, 9]),
+                "back": vc ^ 1 if rng.random() < 0.9 else rng.randrange(VCS),
+                "back_port": rng.randrange(PORTS),
+                "returns": int(rng.random() < 0.7),
+            }
+
+    script = switch_script(rng, 9000, registers, shares)
+    numbers = {(k % PORTS, 16 * (k // PORTS), 32 + k): k for k in range(VCS)}
+    with_messages(
+        rng,
+        script,
+        lambda cell: cell.header,
+        lambda cell: numbers.get((cell.port, cell.header >> 20 & 0xFF, cell.header >> 4 & 0xFFFF)),
+    )
+    counts = "came", "bad", "given", "probes", "holds", "freed", "lost"
+    script.reads += addresses(registers, *(f"credit_{name}" for name in (*counts, "skipped")))
+    record = compare(
+        lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options), script, seed
+    )
+    assert len(record.came_out) > 500
+    for name in counts:
+        assert sum(record.counters[addr] for addr in addresses(registers, f"credit_{name}")) > 20, name
+
+
 # The NIC
 
 
@@ -253,6 +305,34 @@ def test_nic_with_sustained_rates():
     script = nic_script(rng, 6000, registers, sustain)
     record = compare(lambda width: Nic(width=width, vcs=VCS, sustained=1), script, 1)
     assert len(record.came_out) > 1000
+
+
+def test_nic_with_credits():
+    rng = random.Random("credits")
+    registers = nic_registers(vcs=VCS, credits=1)
+
+    def shares(csr):
+        csr.credit_step, csr.credit_last = rng.randrange(1, 100), VCS - 1
+        for vc in range(VCS):
+            csr.tx_share[vc] = rng.choice([0, 1, 3, 20])
+            csr.rx_back[vc] = {"vc": vc ^ 1, "takes": int(rng.random() < 0.8)}
+
+    script = nic_script(rng, 6000, registers, shares)
+    numbers = {vpi_vci(vc): vc for vc in range(VCS)}
+    with_messages(
+        rng,
+        script,
+        lambda cell: cell.header,
+        lambda cell: numbers.get((cell.header >> 20 & 0xFF, cell.header >> 4 & 0xFFFF)),
+    )
+    quiet = written(registers, lambda csr: [csr.tx_share.__setitem__(vc, 0) for vc in range(VCS)])
+    script.writes[7000] = quiet  # all may send, and no one asks any more
+    counts = "came", "bad", "probes", "holds"
+    script.reads += addresses(registers, *(f"credit_{name}" for name in counts), "tx_freed")
+    record = compare(lambda width: Nic(width=width, vcs=VCS, credits=1), script, 1)
+    assert len(record.came_out) > 500
+    for name in (*(f"credit_{name}" for name in counts), "tx_freed"):
+        assert sum(record.counters[addr] for addr in addresses(registers, name)) > 10, name
 
 
 def test_nic_with_a_pdu_of_every_length_of_its_last_cells():
