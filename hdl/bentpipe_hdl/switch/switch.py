@@ -43,7 +43,7 @@ class Switch(wiring.Component):
     """An output-queued ATM switch module: one cell buffer shared by all VCs, a linked-list queue a VC.
 
     A cell is looked up by (port, VPI, VCI), gets its VC's outgoing VPI/VCI, is queued or dropped, and leaves in its
-    VC's turn (round robin over the VCs of its port that have cells) at the rate of its port.
+    VC's turn (round robin over the VCs of its port that have cells, or as its options have it) at the rate of its port.
 
     **Dropping.** ``Q`` is the number of cells in the buffer. A cell is dropped as *full* when ``Q >= CAPACITY`` or its
     VC has ``limit`` cells queued. A cell with CLP=1 is dropped as *clp* when ``Q >= CLP_THRESHOLD``. For AAL5 user

@@ -6,7 +6,9 @@ from collections import Counter, deque
 import pytest
 
 from bentpipe_hdl.cell import WIDE
-from bentpipe_hdl.switch.options import options_word
+from bentpipe_hdl.nodes import Switch
+from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings, SwitchVc, VcSettings
+from bentpipe_hdl.switch.options import Setup, options_of, options_word
 from bentpipe_hdl.switch.options.histograms import BIN_BITS, BINS, HistogramSettings, lower_bounds
 from models.cell import Cell, Header
 from models.histograms import bin_of
@@ -93,6 +95,15 @@ def test_bins_have_the_models_bounds(shift, logarithmic):
     for number, least in enumerate(lower_bounds(shift, logarithmic)):
         assert bin_of(least, width=1 << shift, logarithmic=logarithmic) == number
         assert number == 0 or bin_of(least - 1, width=1 << shift, logarithmic=logarithmic) == number - 1
+
+
+def test_a_switch_with_histograms_has_256_vcs_at_most():
+    (option,) = options_of(options_word(("histograms",)))
+    vcs = [SwitchVc(0, 0, 32 + k, 0, 0, 32 + k, VcSettings()) for k in range(257)]
+    said = [list(option.check(Setup(SwitchSettings(), [SwitchPort()], vcs[:count]))) for count in (256, 257)]
+    assert said == [[], ["histograms are of 256 VCs at most, and 257 pass it"]]
+    with pytest.raises(ValueError, match="histograms are of 256 VCs at most, not 1024"):
+        Switch(vcs=1024, options=options_word(("histograms",)))
 
 
 def test_widths_of_bins_are_the_next_powers_of_two():
