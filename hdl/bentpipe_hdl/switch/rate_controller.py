@@ -229,7 +229,10 @@ class RateController(wiring.Component):
             soonest = Const(NEVER, TIME_BITS)
             for p in range(ports):
                 at = Mux(restarts[p], (now + 1)[:TIME_BITS], looks[p])
-                soonest = Mux(self.reactive[p], earlier(due_tick(at), soonest), soonest)
+                sooner = Signal(TIME_BITS, name=f"soonest_look{p}")  # else each port would double the expression
+                with slot.only(acts):
+                    m.d.comb += sooner.eq(Mux(self.reactive[p], earlier(due_tick(at), soonest), soonest))
+                soonest = sooner
             with m.If(slot.commit & acts):
                 m.d.sync += self.due.eq(soonest)
                 with m.If(look):

@@ -1,7 +1,7 @@
 """Parts of the switch by themselves, on both datapaths."""
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
@@ -11,8 +11,10 @@ from bentpipe_hdl.switch.admission import Admission, FullBuffer, Judgement, Stag
 from bentpipe_hdl.switch.context import DEPARTURE, VcField
 from bentpipe_hdl.switch.control import REASON_BITS, REASONS
 from bentpipe_hdl.switch.counters import Changes, Counters
+from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.switch.port_clock import COMMIT, PortClock
 from bentpipe_hdl.switch.scheduler import RoundRobin
+from bentpipe_hdl.switch.switch import Switch
 from unit.hdl.bench import WIDTHS
 
 
@@ -235,3 +237,12 @@ def test_cells_tagged_and_marked_are_counted_by_vc_if_they_are_queued(width):
         assert found == [(0, 0), (2, 1), (0, 1), (0, 0)]
 
     run(width, lambda slot: Changes(slot, vcs=4), test)
+
+
+# Options
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_all_options_together_elaborate_with_the_most_ports(width):
+    """In time that grows with the ports, not with a power of them."""
+    Fragment.get(Switch(width=width, vcs=4, cells=4, ports=16, options=(1 << len(OPTIONS)) - 1), None)
