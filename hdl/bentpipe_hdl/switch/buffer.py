@@ -32,7 +32,7 @@ class CellBuffer(wiring.Component):
     dequeue, head : In
         A cell leaves, and its place. It isn't the tail of its queue.
     may_dequeue : In
-        Narrow: ``dequeue`` will be high in this tick if this is when ``head`` is read.
+        Narrow: ``dequeue`` will be high in this tick if this is when ``head`` is read; with ``may_stay``: perhaps.
     next, next_clp, next_pti : Out
         The place of the queue's next cell, or its tail; the leaving cell's CLP and PTI. On the narrow datapath from the
         second clock after ``at`` on.
@@ -56,8 +56,10 @@ class CellBuffer(wiring.Component):
     shares : bool
     """
 
-    def __init__(self, slot: Slot, *, cells: int, vcs: int, at: int, ports: int = 0, shares: bool = False):
-        self._slot, self._cells, self._vcs, self._at = slot, cells, vcs, at
+    def __init__(
+        self, slot: Slot, *, cells: int, vcs: int, at: int, ports: int = 0, shares: bool = False, may_stay: bool = False
+    ):
+        self._slot, self._cells, self._vcs, self._at, self._may_stay = slot, cells, vcs, at, may_stay
         self.place_bits = (cells + vcs - 1).bit_length()
         self.count_bits = (cells + 1).bit_length()
         self._more = ({"port": range(max(ports, 2))} if ports else {}) | ({"shared": 1} if shares else {})
@@ -95,6 +97,9 @@ class CellBuffer(wiring.Component):
         # One read of a link a tick: of the place that leaves, or of the first free one
         leaves = dequeue if slot.wide else self.may_dequeue
         link = links.read(Mux(leaves, self.head, free_head), at=self._at, to="link")
+        free_link = link
+        if self._may_stay and not slot.wide:  # what is to leave may stay: then the first free one is wanted
+            free_link = links.read(free_head, at=self._at + 1, to="free_link")
         from_list = Signal()
         new_link = Signal(layout)
         m.d.comb += [
@@ -115,7 +120,7 @@ class CellBuffer(wiring.Component):
             with m.If(occupancy >= self.high_water):
                 m.d.sync += self.high_water.eq(occupancy + 1)
             with m.If(from_list):
-                m.d.sync += [free_head.eq(link.next), free_count.eq(free_count - 1)]
+                m.d.sync += [free_head.eq(free_link.next), free_count.eq(free_count - 1)]
             with m.Else():
                 m.d.sync += fresh.eq(fresh + 1)
         with m.If(dequeue), m.If(~enqueue):

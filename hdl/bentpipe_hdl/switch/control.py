@@ -21,6 +21,7 @@ from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
 from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
+from bentpipe_hdl.switch.options.shape import ShapeSettings
 from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 from bentpipe_hdl.units import MAX_RATE_BPS
 
@@ -201,6 +202,7 @@ class VcSettings(Settings):
         default=None, description="cells of its queue from which on it is marked by EFCI", json_schema_extra=IN_RUN
     )
     police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
+    shape: ShapeSettings | None = Field(default=None, description="the contract that its cells are held back to")
 
     credits: Annotated[int, CELLS.within(1, MOST_SHARE)] | None = Field(
         default=None, description="of each switch's buffer that are the VC's, and so many it may have on the way there"
@@ -216,13 +218,16 @@ class VcSettings(Settings):
 
     def named_switches(self) -> list[str]:
         """The switches that settings name, which the VC's path has to pass."""
-        return [each.at for each in (self.police,) if each is not None and each.at is not None]
+        return [each.at for each in (self.police, self.shape) if each is not None and each.at is not None]
 
     def of_switch(self, name: str, *, first: bool) -> VcSettings:
         """What of it is a switch's with this name, the first or another one of the VC's path."""
-        police = self.police
-        here = police is None or (first if police.at is None else police.at == name)
-        return self if here else self.model_copy(update={"police": None})
+        not_here = {
+            key: None
+            for key, given in (("police", self.police), ("shape", self.shape))
+            if given is not None and not (first if given.at is None else given.at == name)
+        }
+        return self.model_copy(update=not_here) if not_here else self
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..cell import FRACTION_BITS, NEVER, TIME_BITS
 from ..slot import Slot
 
-__all__ = ["CATCH_UP", "PortClock"]
+__all__ = ["CATCH_UP", "PortClock", "is_before", "minimum"]
 
 CATCH_UP = 64
 """Most ticks that a port, held up by the others, is behind its clock and makes up for."""
@@ -23,7 +23,7 @@ COMMIT = REJOINED + 1
 """Narrow: the clock of the commit."""
 
 
-def _before(a, b):
+def is_before(a, b):
     """Tick ``a`` is before tick ``b``, as long as they are less than half the range of the time apart."""
     return (a - b)[TIME_BITS - 1]
 
@@ -58,20 +58,22 @@ class PortClock(wiring.Component):
     due : Out
         The first tick in which a port may send, or ``NEVER``.
     stalled, still_stalled, rechecks, carry : In
-        With ``reactive`` or ``framed``: a bit a port, it may not send; what becomes of these now, when ``rechecks`` is
-        high; 2**-16 ticks more for the port that sends.
+        With ``reactive``, ``framed`` or ``shapes``: a bit a port, it may not send; what becomes of these now, when
+        ``rechecks`` is high; with the first two 2**-16 ticks more for the port that sends.
     ripe : Out
         With ``framed``: a bit a port, it could send now, stalled or not.
+    searching, restarts : In
+        With ``shapes``: a bit a port: it goes behind those that don't search; its clock begins anew with the next tick.
     """
 
-    def __init__(self, slot: Slot, *, ports: int, reactive: bool = False, framed: bool = False):
+    def __init__(self, slot: Slot, *, ports: int, reactive: bool = False, framed: bool = False, shapes: bool = False):
         self._slot, self._ports, self._controlled, self._framed = slot, ports, reactive or framed, framed
+        self._shapes, self._stalls = shapes, self._controlled or shapes
         port = range(max(ports, 2))
-        controlled = {
+        stalls = {
             "stalled": In(ports),
             "still_stalled": In(ports),
             "rechecks": In(1),
-            "carry": In(1),
         }
         super().__init__(
             {
@@ -89,8 +91,10 @@ class PortClock(wiring.Component):
                 "begins": In(ports),
                 "still_busy": In(ports),
                 "due": Out(TIME_BITS, init=NEVER),
-                **(controlled if self._controlled else {}),
+                **(stalls if self._stalls else {}),
+                **({"carry": In(1)} if self._controlled else {}),
                 **({"ripe": Out(ports)} if framed else {}),
+                **({"searching": In(ports), "restarts": In(ports)} if shapes else {}),
             }
         )
 
@@ -100,16 +104,20 @@ class PortClock(wiring.Component):
         slot.with_commit(self.changes, self.begins)
         self.next = next_ = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
         ready, first_ready = Signal(ports), Signal(ports)
-        with slot.only(~_before(now, self.due)):
+        with slot.only(~is_before(now, self.due)):
             for p in range(ports):
-                open_ = self.busy[p] & ~self.stalled[p] if self._controlled else self.busy[p]
-                may = slot.settle(open_ & ~_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
+                open_ = self.busy[p] & ~self.stalled[p] if self._stalls else self.busy[p]
+                may = slot.settle(open_ & ~is_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
                 m.d.comb += ready[p].eq(may)
         if self._framed:
             for p in range(ports):
-                m.d.comb += self.ripe[p].eq(self.busy[p] & ~_before(now, next_[p][FRACTION_BITS:]))
+                m.d.comb += self.ripe[p].eq(self.busy[p] & ~is_before(now, next_[p][FRACTION_BITS:]))
         behind = Signal(ports)  # the ports behind the one that sent last
-        m.d.comb += first_ready.eq(Mux((ready & behind).any(), ready & behind, ready))
+        may_go = ready
+        if self._shapes:
+            may_go = Signal(ports)
+            m.d.comb += may_go.eq(Mux((ready & ~self.searching).any(), ready & ~self.searching, ready))
+        m.d.comb += first_ready.eq(Mux((may_go & behind).any(), may_go & behind, may_go))
         port = Signal.like(self.port)
         for p in reversed(range(ports)):
             with m.If(first_ready[p]):
@@ -141,17 +149,22 @@ class PortClock(wiring.Component):
                 m.d.comb += ahead.eq(was[FRACTION_BITS:] - now)
                 with m.If((ahead < self.delay) | self._past(ahead, self.period[p])):
                     m.d.comb += new.eq(_ticks(earliest))
-            with m.If(slot.commit), m.If(serves | self.begins[p]):
+            changes = serves | self.begins[p]
+            if self._shapes:
+                changes = changes | self.restarts[p]
+                with m.If(self.restarts[p]):
+                    m.d.comb += new.eq(_ticks((now + 1)[:TIME_BITS]))
+            with m.If(slot.commit), m.If(changes):
                 m.d.sync += next_[p].eq(new)
             times.append(new[FRACTION_BITS:])
         with m.If(slot.commit), m.If(self.changes):
-            m.d.sync += self.due.eq(_minimum(m, self._open(self.still_busy), times))
-        if self._controlled:
+            m.d.sync += self.due.eq(minimum(m, self._open(self.still_busy), times))
+        if self._stalls:
             with m.If(self.rechecks & ~(slot.commit & self.changes)):
-                m.d.sync += self.due.eq(_minimum(m, self._open(self.busy), times, "rechecked"))
+                m.d.sync += self.due.eq(minimum(m, self._open(self.busy), times, "rechecked"))
 
     def _open(self, busy):
-        return busy & ~self.still_stalled if self._controlled else busy
+        return busy & ~self.still_stalled if self._stalls else busy
 
     def _past(self, ahead, period):
         """An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped. Where
@@ -193,6 +206,9 @@ class PortClock(wiring.Component):
         for p in range(self._ports):
             with m.If(writes[p]):
                 m.d.sync += next_[p].eq(new)
+            if self._shapes:
+                with m.If(slot.commit & self.restarts[p]):
+                    m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
         m.d.comb += self.due.eq(Mux(self.busy.any(), now, NEVER))
 
 
@@ -201,13 +217,13 @@ def _ticks(whole):
     return Cat(Const(0, FRACTION_BITS), whole)
 
 
-def _minimum(m, busy, times, name="soonest"):
+def minimum(m, busy, times, name="soonest"):
     """The earliest of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
     best, found = Const(NEVER, TIME_BITS), Const(0)
     for p, (b, t) in enumerate(zip(busy, times, strict=True)):
         chosen = Signal(TIME_BITS, name=f"{name}{p}")
         m.d.comb += chosen.eq(best)
-        with m.If(b & (~found | _before(t, best))):
+        with m.If(b & (~found | is_before(t, best))):
             m.d.comb += chosen.eq(t)
         best, found = chosen, found | b
     return best

@@ -36,10 +36,12 @@ class RoundRobin(wiring.Component):
         A bit a port: its round is empty, or becomes so with the VC that is served, and now another VC joins it.
     still_busy : Out
         With ``changes``: ``busy`` after this tick.
+    members : Out
+        With ``counts``: VCs in the round of ``port``.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int, at: int):
-        self._slot, self._vcs, self._ports, self._at = slot, vcs, ports, at
+    def __init__(self, slot: Slot, *, vcs: int, ports: int, at: int, counts: bool = False):
+        self._slot, self._vcs, self._ports, self._at, self._counts = slot, vcs, ports, at, counts
         vc, port = range(vcs), range(max(ports, 2))
         super().__init__(
             {
@@ -55,6 +57,7 @@ class RoundRobin(wiring.Component):
                 "changes": Out(1),
                 "begins": Out(ports),
                 "still_busy": Out(ports),
+                **({"members": Out(range(vcs + 1))} if counts else {}),
             }
         )
 
@@ -72,6 +75,9 @@ class RoundRobin(wiring.Component):
 
         with slot.only(self.serve):
             m.d.comb += self.vc.eq(rounds.read(at(self.port, first[self.port]), at=self._at, to="next_vc"))
+        if self._counts:
+            with slot.only(self.serve):
+                m.d.comb += self.members.eq((end[self.port] - first[self.port])[: vc_bits + 1])
         alone = slot.settle((first[self.port] + 1)[: vc_bits + 1] == end[self.port], "alone")
         stays = slot.settle(self.rejoin_port == self.port, "stays")
         both = Signal()  # a VC joins the round that the served one joins again

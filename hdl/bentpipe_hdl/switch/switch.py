@@ -33,6 +33,7 @@ from .port_queues import PortQueues
 from .rate_controller import RateController
 from .red import EarlyDetection, RandomEarlyDetection
 from .scheduler import RoundRobin
+from .shaper import Shaper
 from .turns import Turns
 from .virtual_clock import VirtualClock
 
@@ -159,6 +160,11 @@ class Switch(wiring.Component):
         if "credits" in has:
             credits = m.submodules.credits = Credits(slot, width=width, vcs=vcs, ports=ports)
 
+        shapes = "shape" in has and not has & {"fifo", "shares", "virtual-clock", "credits", "frames"}
+        if "shape" in has and not shapes:  # only rounds hold VCs back
+            csr.table("shape_rate")
+            csr.table("shape_limit")
+
         # The parts
         arrival = Arrival(m, slot, self.i)
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
@@ -169,6 +175,7 @@ class Switch(wiring.Component):
             at=DEPARTURE + 2,
             ports=ports if counts_ports else 0,
             shares=minima is not None,
+            may_stay=shapes,
         )
         scheduler = m.submodules.scheduler = self._scheduler(slot, has)
         by_clock = "virtual-clock" in has  # and then no other, whatever options there are
@@ -206,7 +213,7 @@ class Switch(wiring.Component):
             minima=minima is not None,
         )
         port_clock = m.submodules.port_clock = PortClock(
-            slot, ports=ports, reactive="reactive" in has, framed="frames" in has
+            slot, ports=ports, reactive="reactive" in has, framed="frames" in has, shapes=shapes
         )
         egress = m.submodules.egress = Egress(
             slot, width=width, ports=ports, places=cells + vcs, messages=credits is not None
@@ -306,10 +313,38 @@ class Switch(wiring.Component):
         # A cell leaves: of which port and VC? Is the VC still there, and does it go on?
         port, d_vc, d_policy = port_clock.port, scheduler.vc, context.d_policy
         serve, gone, sends, flushes, more = port_clock.serve, Signal(), Signal(), Signal(), Signal()
-        dequeue, control = serve, None
+        dequeue, control, stays, goes_on = serve, None, gone, more
         if credits:  # or does a cell of ours leave?
             d_vc, control, dequeue = credits.departing, credits.control, Signal()
             m.d.comb += dequeue.eq(serve & ~control)
+        if shapes:  # a VC whose cell may not go yet stays in the round without one
+            shaper = m.submodules.shaper = Shaper(slot, vcs=vcs, ports=ports)
+            joins, held = Signal(ports), shaper.held
+            dequeue, stays, goes_on = Signal(), gone | held, more | (serve & held)
+            begun = scheduler.begins | (joins & shaper.stalled & ~shaper.wakes)
+            with m.If(serve), m.If(~held):
+                m.d.comb += dequeue.eq(1)
+            with m.If(scheduler.join):
+                m.d.comb += joins.bit_select(scheduler.join_port, 1).eq(1)
+            with m.If(scheduler.rejoin), m.If(scheduler.rejoin_port != port):
+                m.d.comb += joins.bit_select(scheduler.rejoin_port, 1).eq(1)
+            slot.with_commit(dequeue, joins)
+            m.d.comb += [
+                Cat(shaper.rate_index, shaper.rate, shaper.rate_en).eq(Cat(csr.table("shape_rate"))),
+                Cat(shaper.limit_index, shaper.limit, shaper.limit_en).eq(Cat(csr.table("shape_limit"))),
+                shaper.now.eq(self.time.now),
+                shaper.serve.eq(serve),
+                shaper.port.eq(port),
+                shaper.vc.eq(d_vc),
+                shaper.gone.eq(gone),
+                shaper.members.eq(scheduler.members),
+                shaper.sent.eq(sends),
+                shaper.joins.eq(joins),
+                shaper.clearing.eq(context.clearing),
+                shaper.clear.eq(context.clear),
+                port_clock.searching.eq(shaper.searching),
+                port_clock.restarts.eq(shaper.wakes),
+            ]
         goes_on_at = Signal.like(port)
         with slot.only(serve):
             m.d.comb += [
@@ -344,20 +379,20 @@ class Switch(wiring.Component):
             buffer.may_dequeue.eq(port_clock.may_serve & ~control if credits else port_clock.may_serve),
             buffer.head.eq(context.d_departure.head),
             scheduler.port.eq(port),
-            scheduler.serve.eq(dequeue),
+            scheduler.serve.eq(serve if shapes else dequeue),
             scheduler.join.eq(credits.join if credits else begins),
             scheduler.join_vc.eq(credits.join_vc if credits else vc),
             scheduler.join_port.eq(join_port),
-            scheduler.rejoin.eq(credits.rejoin if credits else more),
+            scheduler.rejoin.eq(credits.rejoin if credits else goes_on),
             *([] if by_clock else [scheduler.rejoin_port.eq(goes_on_at)]),
             port_clock.now.eq(self.time.now),
             port_clock.delay.eq(processing_delay),
             port_clock.busy.eq(rounds.busy),
-            port_clock.flushes.eq(gone),
+            port_clock.flushes.eq(stays),
             port_clock.join_port.eq(scheduler.joins_at if by_cell else join_port),
             port_clock.rejoin_port.eq(credits.rejoin_port if credits else goes_on_at),
             port_clock.changes.eq(rounds.changes),
-            port_clock.begins.eq(rounds.begins),
+            port_clock.begins.eq(begun if shapes else rounds.begins),
             port_clock.still_busy.eq(rounds.still_busy),
             counters.flushed.eq(flushes),
             egress.tail.eq(context.a_arrival.tail),
@@ -517,7 +552,7 @@ class Switch(wiring.Component):
                 rates.control_en.eq(written),
                 *(one.eq(count) for one, count in zip(rates.cells, queues.cells, strict=True)),
                 *(one.eq(count) for one, count in zip(rates.frames, queues.frames, strict=True)),
-                rates.serve.eq(port_clock.serve & ~gone),
+                rates.serve.eq(serve & ~stays),
                 rates.port.eq(port),
                 port_clock.carry.eq(rates.carry),
             ]
@@ -540,11 +575,12 @@ class Switch(wiring.Component):
                 frames.port.eq(port),
             ]
             gates.append(frames)
+        if shapes:
+            gates.append(shaper)
         for name, come in (("stalled", "stalled"), ("still_stalled", "still_stalled"), ("rechecks", "changes")):
             if gates:
                 m.d.comb += getattr(port_clock, name).eq(reduce(or_, (getattr(gate, come) for gate in gates)))
         m.d.comb += [one.eq(period) for one, period in zip(port_clock.period, periods, strict=True)]
-
         # Registers
         csr.status("occupancy", buffer.occupancy)
         csr.status("high_water", buffer.high_water)
@@ -569,6 +605,8 @@ class Switch(wiring.Component):
         due = [port_clock.due, *([frames.due] if "frames" in has else [])]
         if "reactive" in has:
             due.append(rates.due)
+        if shapes:
+            due.append(shaper.due)
         if credits:
             due.append(credits.due)
         m.d.comb += [
@@ -587,7 +625,7 @@ class Switch(wiring.Component):
         if "virtual-clock" in has:
             return VirtualClock(slot, vcs=vcs, ports=ports)
         if not has & {"fifo", "shares"}:
-            return RoundRobin(slot, vcs=vcs, ports=ports, at=at)
+            return RoundRobin(slot, vcs=vcs, ports=ports, at=at, counts="shape" in has)
         places = self.cells + vcs if "fifo" in has else 0
         shares = "shares" in has
         return Turns(

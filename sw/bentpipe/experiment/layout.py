@@ -180,7 +180,7 @@ class Channels:
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...]) -> None:
         """A contract's switch is on the path, and its rates are not above the line that the VC begins on."""
         line = self._line(path)
-        for name, contract in (("police", table.police),):
+        for name, contract in (("police", table.police), ("shape", table.shape)):
             if contract is None:
                 continue
             if contract.at is not None and contract.at not in path[1:-1]:

@@ -365,6 +365,10 @@ def paced(**pacing):
     return [{"from": "anna", "to": "bert", "vci": 50} | pacing]
 
 
+def shaped(**shape):
+    return [{"from": "anna", "to": "bert", "vci": 50, "shape": shape}]
+
+
 def policed(**police):
     return [{"from": "anna", "to": "bert", "vci": 50, "police": {"pcr": "1 Mb/s", "cdvt": "1 ms"} | police}]
 
@@ -395,6 +399,10 @@ def policed(**police):
             paced(sustained_rate="OC-12c", burst=2),
             "vc.0.sustained_rate: 599.04 Mb/s is more than the 149.76 Mb/s of anna's line",
         ),
+        (shaped(pcr="1 Gb/s"), "vc.0.shape.pcr: 1000 Mb/s is more than the 149.76 Mb/s of anna's line"),
+        (shaped(pcr=0), "vc.0.shape.pcr: impossible rate 0: it must be more than 0"),
+        (shaped(pcr="1 Mb/s", scr="2 Mb/s", mbs=2), "vc.0.shape.scr: 2 Mb/s is above the peak rate of 1 Mb/s"),
+        (shaped(pcr="1 Mb/s", scr="1 kb/s"), "vc.0.shape.scr: a sustained rate goes with a burst: give 'mbs', too"),
         (policed(pcr="-1 Mb/s"), "vc.0.police.pcr: impossible rate '-1 Mb/s': it must be more than 0"),
         (policed(pcr="1 Gb/s"), "vc.0.police.pcr: 1000 Mb/s is more than the 149.76 Mb/s of anna's line"),
         (policed(scr=0, mbs=5), "vc.0.police.scr: impossible rate 0: it must be more than 0"),

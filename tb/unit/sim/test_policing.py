@@ -102,6 +102,29 @@ def test_a_shaped_source_keeps_to_its_contract_and_to_no_smaller_one(mbs, lost):
     assert bool(counters["west"]["drop_upc"][0]) == lost
 
 
+@pytest.mark.parametrize(("mbs", "lost"), [(30, False), (29, True)])
+def test_a_vc_that_a_switch_shapes_keeps_to_its_contract_and_to_no_smaller_one(mbs, lost):
+    """What comes as fast as the line goes on so that the next switch discards nothing, and a cell with a burst less."""
+    contract = {"pcr_bps": 20_000_000, "cdvt_ps": 4 * LINE_CELL_PS, "scr_bps": 2_000_000, "mbs": 30}
+    police = {**contract, "cdvt_ps": 5 * LINE_CELL_PS, "mbs": mbs, "at": "east"}
+    counters, received = run(*chain(cell_rate_bps=None, shape=contract, police=police), length=400)
+    assert received[1] == 50
+    assert sum(counters["west"]["drop_full"]) == 0
+    assert bool(counters["east"]["drop_upc"][0]) == lost
+
+
+def test_a_switch_shapes_at_round_robin_ports_alone():
+    network = Network(seed=1)
+    a, b = (network.add_nic(name) for name in "ab")
+    switch = network.add_switch("west", scheduler="fifo")
+    for port, nic in enumerate((a, b)):
+        network.connect(nic, (switch, port))
+        network.connect((switch, port), nic)
+    network.add_vc([a, switch, b], 0, 32, shape={"pcr_bps": 1_000_000})
+    with pytest.raises(NetworkError, match="a switch that shapes VCs has round-robin ports"):
+        network.start()
+
+
 def test_a_contract_changes_in_a_run():
     """Twice the burst, once the first has been used up."""
     police = {"pcr_bps": 149_760_000, "cdvt_ps": 0, "scr_bps": 1_000_000, "mbs": 20}

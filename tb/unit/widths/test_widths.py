@@ -208,6 +208,25 @@ def test_switch_with_credits(seed):
         assert sum(record.counters[addr] for addr in addresses(registers, f"credit_{name}")) > 20, name
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_switch_that_shapes(seed):
+    rng = random.Random(f"shape {seed}")
+    options = options_word(["shape"])
+    registers = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS, options=options)
+
+    def contracts(csr):
+        for index in range(2 * VCS):
+            csr.shape_limit[index] = rng.choice([0, rng.randrange(200 << 16)])
+            csr.shape_rate[index] = {"increment": rng.randrange(1 << 16, 60 << 16), "enabled": int(rng.random() < 0.7)}
+
+    script = switch_script(rng, 9000, registers, contracts)
+    record = compare(
+        lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options), script, seed
+    )
+    assert len(record.came_out) > 500
+    assert record.counters[registers["occupancy"].addr] == 0, "the switch is empty in the end"
+
+
 # The NIC
 
 
