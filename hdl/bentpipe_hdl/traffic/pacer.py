@@ -90,7 +90,8 @@ class LineClock(wiring.Component):
 class FramedLine(wiring.Component):
     """When a line takes its next cell that has places for them in frames: as a slot of :class:`.FrameGrid` begins.
 
-    The grid goes on whether there are cells or not: the node is due for every slot.
+    The grid goes on whether there are cells or not: the node is due for every slot. A cell goes in the tick in which
+    its slot begins, or waits for the next slot: no two slots begin within two ticks, so that no post comes between.
 
     Members
     -------
@@ -98,8 +99,6 @@ class FramedLine(wiring.Component):
         As of :class:`LineClock`.
     length, cycle : In
         A slot, and three frames: ticks, 16 fraction bits.
-    there : In
-        There is a cell: it may still go in a later tick, should something else be done in that of its slot.
     due : Out
         When the next slot begins.
     """
@@ -111,7 +110,6 @@ class FramedLine(wiring.Component):
                 "time": In(TimeSignature()),
                 "length": In(32),
                 "cycle": In(32),
-                "there": In(1),
                 "free": Out(1),
                 "sends": In(1),
                 "soonest": Out(TIME_BITS),
@@ -122,15 +120,12 @@ class FramedLine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot, now = self._slot.within(m), self.time.now
-        grid = FrameGrid(m, slot, "slot", now, self.length, self.cycle)
-        waits, stays = Signal(), Signal()  # a cell whose slot has begun
-        m.d.comb += [self.free.eq(waits | grid.reached), stays.eq(self.free & self.there & ~self.sends)]
-        with m.If(slot.commit):
-            m.d.sync += waits.eq(stays & ~self.starts)
+        slot = self._slot.within(m)
+        grid = FrameGrid(m, slot, "slot", self.time.now, self.length, self.cycle)
         begins = Mux(grid.reached, grid.following, grid.at)[FRACTION_BITS:]
         m.d.comb += [
-            self.soonest.eq(slot.settle(Mux(stays, (now + 1)[:TIME_BITS], begins), "soonest_held")),
+            self.free.eq(grid.reached),
+            self.soonest.eq(slot.settle(begins, "soonest_held")),
             self.due.eq(due_tick(grid.at[FRACTION_BITS:])),
         ]
         return m
@@ -267,9 +262,7 @@ class Pacer(wiring.Component):
         wiring.connect(m, wiring.flipped(self.time), line.time)
         m.d.comb += [line.starts.eq(self.clearing), line.sends.eq(sends)]
         if self._framed:
-            there = fetched | self.speaks if self._credits else fetched
-            m.d.comb += [line.length.eq(self.length), line.cycle.eq(self.cycle), line.there.eq(there)]
-            m.d.comb += self.slot_due.eq(line.due)
+            m.d.comb += [line.length.eq(self.length), line.cycle.eq(self.cycle), self.slot_due.eq(line.due)]
         else:
             m.d.comb += line.period.eq(self.line_period)
         if self._credits:
