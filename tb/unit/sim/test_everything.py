@@ -1,0 +1,114 @@
+"""Random networks whose switches have every option there is, all at once: nothing is lost that isn't accounted for."""
+
+import random
+
+import pytest
+
+from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.switch.options import OPTIONS, options_of
+from bentpipe_hdl.switch.options.histograms import HistogramSettings
+from bentpipe_hdl.switch.options.police import PoliceSettings
+from bentpipe_hdl.switch.options.reactive import ReactiveSettings
+from bentpipe_hdl.switch.options.red import RedSettings
+from bentpipe_sim.network import Network
+
+MS = 10**9
+OC3 = 149_760_000
+SCHEDULERS = ("round-robin", "weighted", "fifo")
+APART = {"virtual-clock": {"fifo", "shares"}}
+"""Options that go without others: a seed has the one, a seed the others."""
+
+
+def port_settings(rng, k, scheduler):
+    """What a port has: some of it in every switch, so that each option is there."""
+    reactive = None
+    if k == 0 or rng.random() < 0.3:
+        floor, ceiling = rng.choice([0, 1_000_000, 20_000_000]), rng.choice([20_000_000, 100_000_000, OC3])
+        low, high = sorted(rng.choices(range(60), k=2))
+        reactive = ReactiveSettings(
+            floor_bps=floor, ceiling_bps=ceiling, low=low, high=high, up_bps=rng.randrange(1, 9) * 10**7,
+            down_bps=rng.randrange(1, 9) * 10**7, counted=rng.choice(["cells", "packets"]), interval_ps=MS // 4,
+            average=rng.choice([1.0, 0.3]),
+        )  # fmt: skip
+    return PortSettings(
+        reactive=reactive,
+        queue_limit=rng.choice([4, 20]) if k == 1 or rng.random() < 0.3 else None,
+        red=RedSettings(low=1.0, high=9.0, weight=0.1) if k == 2 or rng.random() < 0.3 else None,
+        scheduler=scheduler or SCHEDULERS[k % 3],
+        epd_threshold=30 if k == 3 else rng.choice([None, 40]),
+        efci_threshold=rng.choice([None, 5]),
+    )
+
+
+def make(rng, scheduler):
+    network = Network(seed=rng.randrange(1000))
+    switches = [
+        network.add_switch(
+            f"s{k}",
+            [OC3] * 6,
+            port_settings={port: port_settings(rng, port, scheduler) for port in range(6)},
+            scheduler=scheduler or "round-robin",
+            buffer_cells=150,
+            policy=rng.choice(["epd", "selective", "fba", "ppd"]),
+            epd_threshold=100,
+            oam_reserve=rng.choice([0, 10]),
+            efci_threshold=rng.choice([0, 60]),
+            vc_minimum=rng.choice([1, 4]),
+            histograms=HistogramSettings(bins=rng.choice(["logarithmic", "linear"])),
+        )
+        for k in range(2)
+    ]
+    for a, b in (switches, switches[::-1]):
+        link = network.add_link(f"{a.name}-{b.name}", delay_ps=MS // 5, ber=rng.choice([0, 1e-6]))
+        network.connect((a, 0), link)
+        network.connect(link, (b, 0))
+    nics = [[network.add_nic(f"n{k}{port}") for port in range(1, 6)] for k in range(2)]
+    for k, (switch, own) in enumerate(zip(switches, nics, strict=True)):
+        for port, nic in enumerate(own, 1):
+            network.connect(nic, (switch, port))
+            network.connect((switch, port), nic)
+            assert k in (0, 1)
+    vcs = []
+    for number in range(12):
+        here, there = rng.randrange(2), rng.randrange(2)
+        source, sink = rng.sample(range(5), 2)
+        path = [nics[here][source], *dict.fromkeys([switches[here], switches[there]]), nics[there][sink]]
+        if here != there:
+            path.insert(2, next(n for n in network.nodes if n.name == f"{switches[here].name}-{switches[there].name}"))
+        police = None
+        if number < 2 or rng.random() < 0.4:
+            police = PoliceSettings(
+                pcr_bps=20_000_000, cdvt_ps=rng.choice([0, MS]), pcr_action=rng.choice(["discard", "tag"]),
+                packets=rng.random() < 0.5,
+            )  # fmt: skip
+        index = network.add_vc(
+            path, 0, 100 + number, weight=rng.randrange(1, 5), priority=rng.randrange(2),
+            service_rate_bps=rng.choice([None, 10_000_000]), police=police, efci_threshold=rng.choice([None, 3]),
+            policy=rng.choice([None, "ppd", "epd"]),
+        )  # fmt: skip
+        vcs.append((path[0].index, index))
+    return network, switches, vcs
+
+
+@pytest.mark.parametrize(("seed", "scheduler"), [(0, None), (1, None), (2, "virtual-clock")])
+def test_the_account_holds_with_every_option_at_once(seed, scheduler):
+    rng = random.Random(seed)
+    network, switches, vcs = make(rng, scheduler)
+    network.start()
+    for switch in switches:
+        names = {option.name for option in options_of(dict(switch.shape().parameters)["options"])}
+        (one, others), *_ = APART.items()
+        assert names == {option.name for option in OPTIONS} - (others if scheduler else {one})
+    for step in range(40):
+        for nic, vc in rng.choices(vcs, k=rng.choice([0, 2, 12, 30])):
+            network.send(nic, vc, b"", key=vc + 1, length=rng.choice([40, 300, 1500, 9180]))
+        until = (step + 1) * MS * 2
+        while network.now_ps < until:
+            network.run(until)
+    network.check_conservation()
+    network.ledger()
+    counters = [network.counters()[switch.name] for switch in switches]
+    reasons = {
+        name for counted in counters for name, value in counted.items() if name.startswith("drop_") and any(value)
+    }
+    assert len(reasons) >= 4, reasons
