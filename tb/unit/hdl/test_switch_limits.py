@@ -5,9 +5,13 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from amaranth.hdl import Fragment
 
 from bentpipe_hdl.cell import NARROW, WIDE
+from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.switch.port_clock import CATCH_UP
+from bentpipe_hdl.switch.switch import Switch
+from bentpipe_hdl.ticks import MOST_CELLS
 from models.aal5 import segment
 from models.cell import Cell, Header
 from models.switch import Drop, Vc
@@ -275,3 +279,11 @@ def test_a_port_that_was_idle_for_long_is_no_slower(width, idle):
         assert [d.tick for d in bench.came_out][1:] == [arrived + 2]
 
     with_switch(width, fan(3), test, periods=[4, 4, 4], delay=2)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_largest_buffer_goes_with_every_option(width):
+    """Registers and values are wide enough for its counts."""
+    Fragment.get(Switch(width=width, vcs=4, cells=MOST_CELLS, ports=2, options=(1 << len(OPTIONS)) - 1), None)
+    with pytest.raises(ValueError, match=r"^cells must be from 1 to 65535, not 65536$"):
+        Switch(cells=MOST_CELLS + 1)

@@ -76,7 +76,7 @@ class FairShare(Option):
         return (
             Register("fair_share", 0x0102, "of the buffer that a VC may have: Z", width=16, unit="2**-12"),
             Register(
-                "fair_span", 0x0104, "Z times the cells from the threshold to the capacity", width=16 + count,
+                "fair_span", 0x0104, "Z times the cells from the threshold to the capacity", "wo", 16 + count,
                 unit="cells / 2**12",
             ),
             Register("active_vcs", 0x0106, "VCs with cells in the buffer", "ro", vcs.bit_length(), unit="VCs"),

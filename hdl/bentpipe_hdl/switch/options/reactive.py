@@ -158,8 +158,8 @@ class Reactive(Option):
             Register("rate_weight", 0x0390, "of the queue in its average, 1 to 65536", "rw", 17, ports, "1/65536"),
             Register("rate_cell", 0x03A0, "a cell takes at 1 kb/s", "wo", 40, ports, "ticks / 2**16"),
             Register("rate_capacity", 0x03C0, "of the port now", "ro", CAPACITY_BITS, ports, "kb/s"),
-            Register("port_cells", 0x03D0, "queued for the port", "ro", 16, ports, "cells"),
-            Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 16, ports, "cells"),
+            Register("port_cells", 0x03D0, "queued for the port", "ro", 17, ports, "cells"),
+            Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 17, ports, "cells"),
         )  # fmt: skip
 
     def check(self, setup: Setup) -> Iterator[str]:
