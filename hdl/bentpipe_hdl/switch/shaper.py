@@ -10,17 +10,15 @@ from ..traffic.gcra import Sizes, gcra
 from .context import DEPARTURE
 from .port_clock import is_before, minimum
 
-__all__ = ["ShapedRate", "Shaper"]
+__all__ = ["BUCKETS", "Shaper"]
 
 BUCKETS = 2
 """Of a VC: of its peak rate and of its sustained one."""
 
-_SIZES = Sizes()
 
-ShapedRate = data.StructLayout({"increment": _SIZES.increment, "enabled": 1})
-"""I of a bucket, and whether it is there: an entry of the table ``shape_rate``."""
-
-_Bucket = data.StructLayout({"time": _SIZES.time, "started": 1})
+def _rate_layout(sizes):
+    """I of a bucket, and whether it is there: an entry of the table ``shape_rate``."""
+    return data.StructLayout({"increment": sizes.increment, "enabled": 1})
 
 
 class Shaper(wiring.Component):
@@ -36,6 +34,8 @@ class Shaper(wiring.Component):
     ----------
     slot : Slot
     vcs, ports : int
+    sizes : Sizes
+        With ticks of 48 bits.
 
     Members
     -------
@@ -67,16 +67,18 @@ class Shaper(wiring.Component):
         After reset: entry ``clear`` of a table is to be cleared.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int):
-        self._slot, self._vcs, self._ports = slot, vcs, ports
+    def __init__(self, slot: Slot, *, vcs: int, ports: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
+        self._slot, self._vcs, self._ports, self._sizes = slot, vcs, ports, sizes
+        self._rate = _rate_layout(sizes)
+        self._bucket = data.StructLayout({"time": sizes.time, "started": 1})
         vc, entry = range(vcs), range(BUCKETS * vcs)
         super().__init__(
             {
                 "rate_index": In(entry),
-                "rate": In(ShapedRate),
+                "rate": In(self._rate),
                 "rate_en": In(1),
                 "limit_index": In(entry),
-                "limit": In(_SIZES.limit),
+                "limit": In(sizes.limit),
                 "limit_en": In(1),
                 "now": In(TIME_BITS),
                 "serve": In(1),
@@ -108,28 +110,29 @@ class Shaper(wiring.Component):
 
     def _held(self, m, slot):
         """Whether the VC's cell is held, and until when."""
-        clear = self.clearing, self.clear, 0
+        clear, sizes = (self.clearing, self.clear, 0), self._sizes
         early, first = Signal(BUCKETS), []
-        for k in range(BUCKETS):
-            rates = slot.store(f"shape_rates{k}", ShapedRate, self._vcs, block=True)
-            limits = slot.store(f"shape_limits{k}", _SIZES.limit, self._vcs, block=True)
-            buckets = slot.store(f"shape_buckets{k}", _Bucket, self._vcs, block=True)
+        self.rates, self.limits, self.buckets = [
+            [slot.store(f"shape_{name}{k}", shape, self._vcs, block=True) for k in range(BUCKETS)]
+            for name, shape in (("rates", self._rate), ("limits", sizes.limit), ("buckets", self._bucket))
+        ]
+        for k, (rates, limits, buckets) in enumerate(zip(self.rates, self.limits, self.buckets, strict=True)):
             mine = self.rate_en & (self.rate_index[0] == k)
             rates.write(self.rate_index[1:], self.rate, mine, clear=clear)
             limits.write(self.limit_index[1:], self.limit, self.limit_en & (self.limit_index[0] == k))
-            rate, bucket, new = Signal(ShapedRate), Signal(_Bucket), Signal(_Bucket)
+            rate, bucket, new = Signal(self._rate), Signal(self._bucket), Signal(self._bucket)
             whole = Signal(TIME_BITS, name=f"first_tick{k}")
             with slot.only(self.serve):
                 m.d.comb += rate.eq(rates.read(self.vc, at=DEPARTURE, to=f"shape_rate{k}"))
                 with slot.only(rate.enabled):
                     m.d.comb += bucket.eq(buckets.read(self.vc, at=DEPARTURE, to=f"shape_bucket{k}"))
                     due = gcra(
-                        m, slot, f"shape{k}", _SIZES, now=self.now, earliest=bucket.time, started=bucket.started,
+                        m, slot, f"shape{k}", sizes, now=self.now, earliest=bucket.time, started=bucket.started,
                         increment=rate.increment, limit=limits.read(self.vc, at=DEPARTURE, to=f"shape_limit{k}"),
                     )  # fmt: skip
                     m.d.comb += [
                         early[k].eq(rate.enabled & due.early),
-                        whole.eq(bucket.time[_SIZES.fraction :] + bucket.time[: _SIZES.fraction].any()),
+                        whole.eq(bucket.time[sizes.fraction :] + bucket.time[: sizes.fraction].any()),
                         new.time.eq(due.after),
                     ]
             m.d.comb += new.started.eq(1)
