@@ -46,15 +46,20 @@ def _switch(*options):
     _quiet(spec, probe)
     now = node.time.now
     soonest, found = Const(NEVER, TIME_BITS), Const(0)
-    near, punctual = [], []
+    near, punctual, asleep = [], [], []
     for p in range(node.ports):
         tick = probe.parts["port_clock"].next[p][FRACTION_BITS:]
         busy = probe.parts["scheduler"].busy[p]
+        if "shape" in options:  # a port that sleeps
+            sleeps = probe.parts["shaper"].stalled[p]
+            tick = Mux(sleeps, probe["_sleep.wake"][p], tick)
+            asleep.append(~sleeps | busy)
+            near.append(tick != NEVER)
         soonest = Mux(busy & (~found | (tick - soonest)[TIME_BITS - 1]), tick, soonest)
         found = found | busy
         near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
         punctual.append(~busy | (now - tick)[TIME_BITS - 1] | ~(now - node.status.due)[TIME_BITS - 1])
-    spec.condition("invariant", node.status.due == soonest)
+    spec.condition("invariant", node.status.due == soonest, *asleep)
     # Times are compared modulo half their range, and a busy port's next is less than a quarter of it from now
     spec.condition("near", *near)
     spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])
@@ -162,6 +167,7 @@ WITH = [
     ("port_epd", "fair", "minimum", "efci"),
     ("fifo", "shares", "histograms"),
     ("virtual-clock",),
+    ("police", "shape"),
 ]
 
 

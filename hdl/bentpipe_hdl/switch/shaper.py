@@ -49,8 +49,8 @@ class Shaper(wiring.Component):
         The VC is there no more: its cells are not held.
     held : Out
         The VC's cell may not go yet. Narrow: there from clock ``DEPARTURE + 3`` on.
-    members : In
-        How many VCs are in the round of ``port``.
+    members, stays : In
+        How many VCs are in the round of ``port``; the VC stays in it after its turn, if it is held.
     sent : In
         Its cell goes.
     joins : In
@@ -87,6 +87,7 @@ class Shaper(wiring.Component):
                 "gone": In(1),
                 "held": Out(1),
                 "members": In(range(vcs + 1)),
+                "stays": In(1),
                 "sent": In(1),
                 "joins": In(ports),
                 "searching": Out(ports),
@@ -166,7 +167,7 @@ class Shaper(wiring.Component):
                 all_asked.eq(run[self.port] + 1 >= self.members),
             ]
         soon = slot.settle(soon, "soon_held")
-        with m.If(self.serve), m.If(held):
+        with m.If(self.serve), m.If(held & self.stays):
             m.d.comb += [turns.eq(1), sleeps.eq(all_asked & is_before((now + 1)[:TIME_BITS], soon))]
         slot.with_commit(turns)
         asleep = self.stalled

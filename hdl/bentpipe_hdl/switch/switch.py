@@ -346,6 +346,8 @@ class Switch(wiring.Component):
                 port_clock.restarts.eq(shaper.wakes),
             ]
         goes_on_at = Signal.like(port)
+        if shapes:
+            m.d.comb += shaper.stays.eq(goes_on_at == port)
         with slot.only(serve):
             m.d.comb += [
                 gone.eq(~d_policy.enabled & ~control if credits else ~d_policy.enabled),

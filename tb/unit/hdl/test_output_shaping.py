@@ -181,3 +181,21 @@ def test_an_idle_switch_that_holds_cells_may_be_skipped(width):
         shaped(width, {0: ((90, 0),), 3: ((70, 0),), 4: ((33, 10),)}, test)
     assert results[0] == results[1]
     assert len(results[0]) == 7
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_held_vc_that_moves_to_another_port_is_not_waited_for(width):
+    """Of three VCs at a port that sleeps the first moves away in its turn; the third leaves when it is due."""
+
+    async def test(bench):
+        for vc in (0, 3, 6, 0, 3, 6):
+            await bench.tick(cell(vc))
+        await bench.ticks(30)
+        await bench.set("vc_policy", {"limit": 0xFFFF, "port": 1, "enabled": 1}, 0)
+        await bench.ticks(280)
+        found = times(bench)
+        assert 60 <= found[6][1] - found[6][0] <= 63
+        assert 120 <= found[3][1] - found[3][0] <= 123
+        assert 200 <= found[0][1] - found[0][0] <= 203
+
+    shaped(width, {vc: ((increment, 0),) for vc, increment in ((0, 200), (3, 120), (6, 60))}, test)
