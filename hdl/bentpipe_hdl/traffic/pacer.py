@@ -396,10 +396,11 @@ class Pacer(wiring.Component):
             m.d.comb += after.time.eq(due.after)
         m.d.comb += after.valid.eq(rate.enabled)
         kept, new = Signal(), Signal(_Bucket)
-        with m.If(slot.commit), m.If(self.sends):
-            m.d.comb += [kept.eq(1), new.eq(after)]
-        with m.Elif(slot.commit & self.accepts & ~current):
-            m.d.comb += kept.eq(1)  # the VC has been set up
+        with m.If(slot.commit):
+            with m.If(self.sends):
+                m.d.comb += [kept.eq(1), new.eq(after)]
+            with m.Elif(self.accepts & ~current):
+                m.d.comb += kept.eq(1)  # the VC has been set up
         slot.with_commit(kept)
         buckets.write(self.vc, new, kept, clear=clear)
         return after, Mux(posted.enabled, posted.increment, period)
