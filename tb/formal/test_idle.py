@@ -12,7 +12,7 @@ import pytest
 from amaranth.hdl import Const, Mux, Signal
 
 from bentpipe_hdl.aal5.crc32 import CrcTables
-from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS
+from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS, due_tick
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.switch.options import options_word
 from formal.proof import Probe, Proof, Spec
@@ -135,7 +135,7 @@ def _link(delay_cells, faults=0):
     if faults:
         times.append(probe["elaborate.faults"].due)
         if delay_cells:
-            times.append(Mux(probe["_wide_out.used"] != 0, probe["_wide_out.due"], NEVER))
+            times.append(Mux(probe["_wide_out.used"] != 0, due_tick(probe["_wide_out.due"]), NEVER))
     spec.condition("early", *((due == NEVER) | (node.time.now - due)[TIME_BITS - 2 :][:2].all() for due in times))
     spec.condition("invariant", 1)
     pulses = _pulses(spec, node.o.valid, node.error)
