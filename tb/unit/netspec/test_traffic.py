@@ -287,6 +287,8 @@ def test_the_table_names_what_the_applications_take() -> None:
     forms = {"": 100, BOUNDS: (100, 100), DRAWN: Distribution("constant", 100)}
     for kind in APPLICATIONS.values():
         values = {s.name: s.choices[0] if s.choices else forms[s.form] for s in kind.settings}
+        if kind.name == "slots":  # a load, or a period
+            values |= {"load": 0.5, "period": None, "rounds": None}
         assert make(kind.name, Given(kind.protocols[0], values, 1)).kind == kind.name
 
 

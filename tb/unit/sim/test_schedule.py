@@ -77,6 +77,7 @@ def _stimulus(rng, ports, now, clock, setup, registers):
             [(register.addr, value) for register in registers[:8] for value in (0, 1, 7, 12)]
         )
     if "post_length" in ports:
+        values["i_header"] |= (clock & 1) << 2  # EFCI, or RM cells
         values["post_length"] = rng.choice([0, 1, 40, 41, 47, 48, 100, 200])
         if rng.random() < 0.3:  # a trailer now and then, so that a length may fit
             values["i_payload"] = rng.randrange(96) << 344
