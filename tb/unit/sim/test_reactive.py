@@ -89,6 +89,21 @@ def test_a_stalled_port_opens_when_its_queue_is_above_high_and_stalls_again_when
     made.check_conservation()
 
 
+def test_floor_and_ceiling_changed_in_a_run_hold_from_the_next_look_on():
+    made, switch, _, _ = network(floor_bps=5000, ceiling_bps=OC12, initial_bps=9000, interval_ps=S // 10, **FIXED)
+    made.run(S // 20)
+    assert switch.csr.rate_capacity[1] == 9
+    own = ReactiveSettings(floor_bps=2000, ceiling_bps=4000, interval_ps=S // 10, **FIXED)
+    switch.change_port(1, OC12, PortSettings(reactive=own))
+    made.run(S // 11)
+    assert switch.csr.rate_capacity[1] == 9
+    made.run(S // 9)
+    assert switch.csr.rate_capacity[1] == 4
+    switch.change_port(1, OC12, PortSettings(reactive=own.model_copy(update={"floor_bps": 3000, "ceiling_bps": 3000})))
+    made.run(S // 4)
+    assert switch.csr.rate_capacity[1] == 3
+
+
 def test_a_stalled_port_that_opens_sends_at_once():
     """At the look that finds its queue above high, and the four ticks that this takes."""
     made, _, source, vc = network(

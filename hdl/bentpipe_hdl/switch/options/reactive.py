@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.settings import COUNT, RATE, SHARE, SIZE, TIME, Settings, wrong
+from bentpipe_hdl.settings import COUNT, IN_RUN, RATE, SHARE, SIZE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options.base import Option, Setup
 from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 from bentpipe_hdl.units import MAX_RATE_BPS, format_rate, parse_rate
@@ -42,21 +42,28 @@ class ReactiveSettings(Settings):
     """A port whose capacity follows its queue (Krishnan and Sterbenz 2001): by hysteresis."""
 
     floor_bps: Annotated[int, _RATE] = Field(
-        description="least capacity, bits of cells a second in steps of 1 kb/s; 0: the port may stall"
+        description="least capacity, bits of cells a second in steps of 1 kb/s; 0: the port may stall",
+        json_schema_extra=IN_RUN,
     )
-    ceiling_bps: Annotated[int, RATE.within(UNIT_BPS, MAX_RATE_BPS)] = Field(description="most, likewise")
+    ceiling_bps: Annotated[int, RATE.within(UNIT_BPS, MAX_RATE_BPS)] = Field(
+        description="most, likewise", json_schema_extra=IN_RUN
+    )
     initial_bps: Annotated[int, _RATE] | None = Field(
         default=None, description="that it begins with, likewise; the floor unless given"
     )
-    low: Annotated[int, _LEVEL] = Field(description="below so much in the port's queue capacity shrinks")
-    high: Annotated[int, _LEVEL] = Field(description="above so much it grows; between them it stays")
+    low: Annotated[int, _LEVEL] = Field(
+        description="below so much in the port's queue capacity shrinks", json_schema_extra=IN_RUN
+    )
+    high: Annotated[int, _LEVEL] = Field(
+        description="above so much it grows; between them it stays", json_schema_extra=IN_RUN
+    )
     counted: Counted = Field(
         default="octets", description="what `low` and `high` count: octets of payload (48 a cell), cells, or packets"
     )
-    up_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it grows")
-    down_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it shrinks")
+    up_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it grows", json_schema_extra=IN_RUN)
+    down_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it shrinks", json_schema_extra=IN_RUN)
     interval_ps: Annotated[int, TIME.within("20 us", "100 s")] = Field(
-        default=10**11, description="from a look at the queue to the next"
+        default=10**11, description="from a look at the queue to the next", json_schema_extra=IN_RUN
     )
     packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
         default=None,
@@ -64,7 +71,9 @@ class ReactiveSettings(Settings):
         "cells (LLC/SNAP, AAL5); without it they are of cells",
     )
     average: Annotated[float, SHARE.within(2**-16, 1.0, name="weight")] = Field(
-        default=1.0, description="weight of the queue as it is in the average that is looked at; 1: no average"
+        default=1.0,
+        description="weight of the queue as it is in the average that is looked at; 1: no average",
+        json_schema_extra=IN_RUN,
     )
 
     @model_validator(mode="after")
