@@ -9,18 +9,9 @@ from operator import xor
 
 from amaranth.hdl import Cat, Const
 
+from .crc10_octets import COVERED, CRC10_BITS, advance
+
 __all__ = ["CRC10_BITS", "crc10_cell", "crc10_holds", "crc10_word"]
-
-CRC10_BITS = 10
-POLYNOMIAL = 0x233
-COVERED = 374
-
-
-def advance(crc, bits=1):
-    """The register so many zero bits later (in Python)."""
-    for _ in range(bits):
-        crc = (crc << 1 & 0x3FF) ^ (POLYNOMIAL if crc >> 9 else 0)
-    return crc
 
 
 def _place(bit):

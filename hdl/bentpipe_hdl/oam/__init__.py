@@ -1,0 +1,1 @@
+"""Operation and maintenance of connections (I.610)."""
