@@ -346,6 +346,11 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
                 "dropped", 0x50000, f"dropped, a VC: {', '.join(REASONS)}", "ro", count=vcs << REASON_BITS, unit="cells"
             ),
             *(
+                (Register("injected", 0x000A, "of its own, taken as cells that came", "ro", unit="cells"),)
+                if any(option.makes_cells for option in options_of(options))
+                else ()
+            ),
+            *(
                 (
                     Register("tagged", 0xA2000, "queued with CLP newly set, a VC", "ro", count=vcs, unit="cells"),
                     Register("marked", 0xA3000, "queued with EFCI newly set, a VC", "ro", count=vcs, unit="cells"),
@@ -428,6 +433,7 @@ class SwitchDriver(Driver):
                 if any(option.changes_cells for option in self.options)
                 else {}
             ),
+            **({"injected": csr.injected} if any(option.makes_cells for option in self.options) else {}),
             **{name: value for option in self.options for name, value in option.counters(csr, self._setup).items()},
         }
 
@@ -440,7 +446,8 @@ class SwitchDriver(Driver):
         accepted, departed = sum(now["accepted"]), sum(now["departed"])
         drops = sum(sum(now[f"drop_{reason}"]) for reason in (*REASONS, "unknown", "hec"))
         taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
-        yield Balance("cells in = queued + dropped + taken", cells_in, accepted + drops + taken)
+        own = now.get("injected", 0)
+        yield Balance("cells in + its own = queued + dropped + taken", cells_in + own, accepted + drops + taken)
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])
         yield Balance("cells sent or flushed + made = cells out", departed + made, cells_out + now["flushed"])
 

@@ -24,6 +24,7 @@ from .egress import Egress
 from .fair import ActiveVcs, FairShare
 from .frame_clock import FrameClock
 from .histograms import Histograms
+from .inlet import Inlet
 from .minimum import GuaranteedCells
 from .options import options_of
 from .options.scheduling import PRIORITIES
@@ -166,7 +167,16 @@ class Switch(wiring.Component):
             csr.table("shape_limit")
 
         # The parts
-        arrival = Arrival(m, slot, self.i)
+        offers = []  # of those that make cells
+        cells_in, inlet = wiring.flipped(self.i), None
+        if offers:
+            inlet = m.submodules.inlet = Inlet(slot, width=width, ports=ports, vcs=vcs, offers=len(offers))
+            wiring.connect(m, cells_in, inlet.i)
+            for mine, offer in zip(inlet.offers, offers, strict=True):
+                wiring.connect(m, offer, mine)
+            cells_in = inlet.o
+            csr.status("injected", inlet.injected)
+        arrival = Arrival(m, slot, inlet.o if inlet else self.i)
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
         buffer = m.submodules.buffer = CellBuffer(
             slot,
@@ -203,6 +213,8 @@ class Switch(wiring.Component):
         context = m.submodules.context = VcContext(
             slot, vcs=vcs, ports=ports, clears=clears, fields=fields, looks=credits is not None
         )
+        if inlet:
+            m.d.comb += inlet.hold.eq(context.clearing)
         admission = m.submodules.admission = Admission(
             slot,
             vcs=vcs,
@@ -227,11 +239,10 @@ class Switch(wiring.Component):
         seen, enqueue, lost, stray = Signal(), Signal(), Signal(), Signal()
         with slot.only(take):
             found, found_vc = lookup.find(header, arrival.port)
-            found = slot.settle(found, "found")
-            m.d.comb += [
-                vc.eq(slot.settle(found_vc, "found_vc")),
-                known.eq(found & ~arrival.hec_error & policy.enabled),
-            ]
+            found, found_vc = slot.settle(found, "found"), slot.settle(found_vc, "found_vc")
+            if inlet:
+                found, found_vc = found | inlet.inside, Mux(inlet.inside, inlet.vc, found_vc)
+            m.d.comb += [vc.eq(found_vc), known.eq(found & ~arrival.hec_error & policy.enabled)]
         came = take & ~(known & (header.pti == RM)) if credits else take
         arrives, clp, comes = came, header.clp, seen  # as the buffer sees it
         drop, reason, state = slot.settle(admission.drop, "drop_held"), admission.reason, admission.new_state
@@ -404,7 +415,7 @@ class Switch(wiring.Component):
             egress.header.eq(out_header),
             egress.port.eq(port),
         ]
-        wiring.connect(m, wiring.flipped(self.i), egress.i)
+        wiring.connect(m, cells_in, egress.i)
         wiring.connect(m, wiring.flipped(self.o), egress.o)
 
         # What schedulers need besides
@@ -449,6 +460,7 @@ class Switch(wiring.Component):
             csr.counts("marked", changes.marked_vc, changes.marks)
         if credits:
             self._connect_credits(m, csr, credits, context, scheduler, egress)
+            wiring.connect(m, cells_in, credits.i)
             m.d.comb += [
                 credits.there.eq(arrival.there & ~context.clearing),
                 credits.known.eq(known),
@@ -603,7 +615,6 @@ class Switch(wiring.Component):
         csr.counts("hec", counters.hec_port, counters.hec)
         csr.finish()
 
-        counts = histograms.pending if "histograms" in has else 0
         due = [port_clock.due, *([frames.due] if "frames" in has else [])]
         if "reactive" in has:
             due.append(rates.due)
@@ -611,13 +622,14 @@ class Switch(wiring.Component):
             due.append(shaper.due)
         if credits:
             due.append(credits.due)
+        works = [context.clearing, *([inlet.waits] if inlet else [])]
+        if not slot.wide:
+            works += [egress.streams, self.i.valid, *([histograms.pending] if "histograms" in has else [])]
         m.d.comb += [
             counters.clearing.eq(context.clearing),
             counters.clear.eq(context.clear),
             self.status.due.eq(reduce(earlier, due)),
-            self.status.idle.eq(
-                ~context.clearing if slot.wide else ~(context.clearing | egress.streams | self.i.valid | counts)
-            ),
+            self.status.idle.eq(~reduce(or_, works)),
         ]
         return slot.checked(m)
 
@@ -665,7 +677,6 @@ class Switch(wiring.Component):
             egress.speaks.eq(credits.control),
             egress.message.eq(credits.message),
         ]
-        wiring.connect(m, wiring.flipped(self.i), credits.i)
         for name in COUNTERS:
             csr.status(f"credit_{name}", getattr(credits, name))
         csr.counts("credit_freed", credits.freed_of, credits.freed)

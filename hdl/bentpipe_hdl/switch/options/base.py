@@ -40,6 +40,8 @@ class Option:
         The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.port_queues`).
     changes_cells : bool
         Its stages tag cells or set their EFCI bits: the switch counts these by VC (``tagged``, ``marked``).
+    makes_cells : bool
+        Its part offers cells of its own (:mod:`bentpipe_hdl.switch.inlet`): the switch counts them (``injected``).
     series : dict
         Names of what :meth:`sample` gives, and what each is.
     """
@@ -47,6 +49,7 @@ class Option:
     name: ClassVar[str]
     needs_port_queues: ClassVar[bool] = False
     changes_cells: ClassVar[bool] = False
+    makes_cells: ClassVar[bool] = False
     series: ClassVar[dict[str, str]] = {}
 
     def wanted(self, setup: Setup) -> bool:
