@@ -1,4 +1,4 @@
-"""VPI/VCI look-up: from (port, VPI, VCI) to the index of a VC, by two hash functions.
+"""Look-ups of headers: from (port, VPI, VCI), or from (port, VPI), to the index of a VC, by two hash functions.
 
 Which they are, and where software puts the entries: :mod:`bentpipe_hdl.lookup_table`.
 """
@@ -12,7 +12,7 @@ __all__ = ["Lookup"]
 
 
 class Lookup:
-    """Two memories, each read at one place for a header: any set of ``vcs`` VPI/VCI of all ports fits.
+    """Two memories, each read at one place for a header: any set of ``entries`` VPI/VCI of all ports fits.
 
     Slot ``s`` of memory ``k`` is for keys (port<<28 | VPI<<16 | VCI) with ``key * LOOKUP_MULTIPLIERk`` modulo 2**32
     having ``s`` in its upper bits (:func:`lookup_table`). Writing table or multipliers touches no other state of a VC.
@@ -24,39 +24,47 @@ class Lookup:
     csr : CsrMap
         With the registers of :func:`~bentpipe_hdl.lookup_table.lookup_registers`.
     vcs : int
-        Number of VCs; each memory has twice as many slots.
+        Number of VCs.
     ports : int
     nni : Value
         A bit a port: its cells have NNI headers (12 bits of VPI, no GFC).
+    name : str
+        Of its registers.
+    entries : int, optional
+        That it has place for, as many as VCs unless given; each memory has twice as many slots.
+    paths : bool
+        It looks at port and VPI alone: the VCI of its keys is 0, whatever the cell's.
     """
 
-    def __init__(self, m, slot, csr, *, vcs, ports, nni):
-        self._m, self._slot = m, slot
+    def __init__(self, m, slot, csr, *, vcs, ports, nni, name="lookup", entries=None, paths=False):
+        self._m, self._slot, self._name, self._paths = m, slot, name, paths
         self._nni = nni
-        self._bits = slot_bits(vcs)
+        self._bits = slot_bits(entries or vcs)
         port_bits = (ports - 1).bit_length()
-        self._layout = data.StructLayout({"key": unsigned(28 + port_bits), "vc": range(vcs), "valid": 1})
-        index, word, en = csr.table("lookup")
-        packed = Signal(self._layout, name="lookup_entry")
-        m.d.comb += [packed.key.eq(word), packed.vc.eq(word[32:]), packed.valid.eq(word[63])]
-        self._tables, self._multipliers = [], csr.settings("lookup_multiplier")
+        self._layout = data.StructLayout(
+            {"key": unsigned((12 if paths else 28) + port_bits), "vc": range(vcs), "valid": 1}
+        )
+        index, word, en = csr.table(name)
+        packed = Signal(self._layout, name=f"{name}_entry")
+        m.d.comb += [packed.key.eq(word[16:] if paths else word), packed.vc.eq(word[32:]), packed.valid.eq(word[63])]
+        self._tables, self._multipliers = [], csr.settings(f"{name}_multiplier")
         for k in range(2):
-            table = slot.store(f"lookup{k}", self._layout, 1 << self._bits)
+            table = slot.store(f"{name}{k}", self._layout, 1 << self._bits)
             table.write(index[: self._bits], packed, en & (index[self._bits] == k))
             self._tables.append(table)
 
     def find(self, header, port):
         """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath four clocks later."""
-        m = self._m
+        m, name = self._m, self._name
         nni = self._nni.bit_select(port, 1)
-        key = Signal(self._layout["key"].shape, name="lookup_key")
-        m.d.comb += key.eq(Cat(header.vci, header.vpi, Mux(nni, header.gfc, 0), port))
+        key = Signal(self._layout["key"].shape, name=f"{name}_key")
+        m.d.comb += key.eq(Cat(*(() if self._paths else (header.vci,)), header.vpi, Mux(nni, header.gfc, 0), port))
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
-            product = self._product(key, multiplier, f"lookup_product{k}")
-            at = self._slot.settle(product[KEY_BITS - self._bits : KEY_BITS], f"lookup_at{k}")
-            entry = Signal(self._layout, name=f"lookup_hit{k}")
-            m.d.comb += entry.eq(self._slot.settle(table.read(at), f"lookup_entry{k}"))
+            product = self._product(key, multiplier, f"{name}_product{k}")
+            at = self._slot.settle(product[KEY_BITS - self._bits : KEY_BITS], f"{name}_at{k}")
+            entry = Signal(self._layout, name=f"{name}_hit{k}")
+            m.d.comb += entry.eq(self._slot.settle(table.read(at), f"{name}_entry{k}"))
             hits.append((entry.valid & (entry.key == key), entry.vc))
         (first, vc), (second, other) = hits
         return first | second, Mux(first, vc, other)
@@ -64,9 +72,11 @@ class Lookup:
     def _product(self, key, multiplier, name):
         """The product modulo 2**32; on the narrow datapath a clock later, of halves that each fit a multiplier of an
         FPGA."""
+        half = KEY_BITS // 2
+        if self._paths:  # the key's lower half is 0
+            return self._slot.settle((key * multiplier[:half])[:half], name) << half
         if self._slot.wide:
             return key * multiplier
-        half = KEY_BITS // 2
         factors = (key[:half], multiplier[:half]), (key[:half], multiplier[half:]), (key[half:], multiplier[:half])
         low, *cross = (self._slot.settle((a * b)[:KEY_BITS], f"{name}_{k}") for k, (a, b) in enumerate(factors))
         return low + ((cross[0] + cross[1])[:half] << half)

@@ -1,4 +1,4 @@
-"""The look-up's registers, and where software puts its entries: from (port, VPI, VCI) to the index of a VC.
+"""A look-up's registers, and where software puts its entries: from (port, VPI, VCI) to the index of a VC.
 
 Each VC has two places where its entry may be, one in each of two memories, so that any set of VCs fits up to the
 node's number of them (cuckoo hashing; Pagh and Rodler 2004). The hash functions are multiplications with odd numbers
@@ -22,23 +22,25 @@ DRAWS = 1000
 others; a set for which all fail is not expected to exist."""
 
 
-def slot_bits(vcs: int) -> int:
-    """Bits of a place in one of the two memories: both together have four slots a VC."""
-    return vcs.bit_length()
+def slot_bits(entries: int) -> int:
+    """Bits of a place in one of the two memories: both together have four slots an entry."""
+    return entries.bit_length()
 
 
-def lookup_registers(vcs: int) -> tuple[Register, ...]:
-    """The registers of a node's look-up."""
+def lookup_registers(entries: int, *, paths: bool = False) -> tuple[Register, ...]:
+    """The registers of a node's look-up, or of its second one: of ``paths``."""
+    name, multiplier_addr, addr = ("vp_lookup", 0x0500, 0xE0000) if paths else ("lookup", 0x0018, 0x80000)
+    what, vci = ("port and VPI", ()) if paths else ("VPI/VCI", (Field("vci", 0, 16),))
     return (
         Register(
-            "lookup_multiplier", 0x0018, "of each memory of the look-up, odd", "rw", count=2, reset=1
+            f"{name}_multiplier", multiplier_addr, f"of each memory of the look-up by {what}, odd", "rw", count=2,
+            reset=1,
         ),
         Register(
-            "lookup", 0x80000, "VPI/VCI look-up, a slot an entry, the first memory below the second", "wo", 64,
-            count=2 << slot_bits(vcs),
+            name, addr, f"{what} look-up, a slot an entry, the first memory below the second", "wo", 64,
+            count=2 << slot_bits(entries),
             fields=(
-                Field("vci", 0, 16), Field("vpi", 16, 12), Field("port", 28, 4), Field("vc", 32, 12),
-                Field("valid", 63),
+                *vci, Field("vpi", 16, 12), Field("port", 28, 4), Field("vc", 32, 12), Field("valid", 63),
             ),
         ),
     )  # fmt: skip
@@ -59,16 +61,17 @@ class LookupTable:
     multipliers: tuple[int, int]
     words: list[int]
 
-    def write(self, csr: Registers) -> None:
-        """Make it the table of the node with these registers. Until all is written, cells of any VC may be unknown to
-        the node."""
+    def write(self, csr: Registers, name: str = "lookup") -> None:
+        """Make it the table of the node with these registers, of its look-up with this name. Until all is written,
+        cells of any VC may be unknown to the node."""
+        multipliers, slots = getattr(csr, f"{name}_multiplier"), getattr(csr, name)
         for k, multiplier in enumerate(self.multipliers):
-            csr.lookup_multiplier[k] = multiplier
+            multipliers[k] = multiplier
         for k, word in enumerate(self.words):
-            csr.lookup[k] = word
+            slots[k] = word
 
 
-def lookup_table(vcs: int, entries: Mapping[tuple[int, int, int], int]) -> LookupTable:
+def lookup_table(size: int, entries: Mapping[tuple[int, int, int], int], *, vcs: int | None = None) -> LookupTable:
     """The look-up table of a node; the same for the same entries.
 
     An entry can be moved to its other place while cells flow: written there before the old place is cleared or
@@ -76,29 +79,32 @@ def lookup_table(vcs: int, entries: Mapping[tuple[int, int, int], int]) -> Looku
 
     Parameters
     ----------
-    vcs : int
-        The node's number of VCs, a power of two.
+    size : int
+        Entries that it has place for, a power of two.
     entries : mapping
-        From (port, VPI, VCI) to the index of the VC: 0 to 15, 0 to 4095, 0 to 65535, below ``vcs``.
+        From (port, VPI, VCI) to the index of the VC: 0 to 15, 0 to 4095, 0 to 65535, below ``vcs``. Of a look-up by
+        paths the VCI is 0.
+    vcs : int, optional
+        The node's number of VCs; ``size`` unless given.
 
     Raises
     ------
     ValueError
         There are more entries than VCs, or a number is out of its range.
     """
-    if len(entries) > vcs:
-        raise ValueError(f"{len(entries)} look-up entries are more than the node's {vcs} VCs")
+    if len(entries) > size:
+        raise ValueError(f"{len(entries)} look-up entries are more than the {size} that it has place for")
     keyed: dict[int, int] = {}
     for (port, vpi, vci), vc in entries.items():
-        if not (0 <= port < 16 and 0 <= vpi < 4096 and 0 <= vci < 65536 and 0 <= vc < vcs):
+        if not (0 <= port < 16 and 0 <= vpi < 4096 and 0 <= vci < 65536 and 0 <= vc < (vcs or size)):
             raise ValueError(f"a look-up entry's port, VPI, VCI or VC is out of range: {port}, {vpi}, {vci}, {vc}")
         keyed[port << 28 | vpi << 16 | vci] = vc
     draw = random.Random(0)
     for _ in range(DRAWS):
         multipliers = draw.getrandbits(KEY_BITS) | 1, draw.getrandbits(KEY_BITS) | 1
-        slots = _try(slot_bits(vcs), keyed, multipliers)
+        slots = _try(slot_bits(size), keyed, multipliers)
         if slots is not None:
-            words = [0] * (2 << slot_bits(vcs))
+            words = [0] * (2 << slot_bits(size))
             for at, key in slots.items():
                 words[at] = 1 << 63 | keyed[key] << 32 | key
             return LookupTable(multipliers, words)

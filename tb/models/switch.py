@@ -2,7 +2,9 @@
 
 It knows no time, but for its VCs' policers: :meth:`Switch.arrive` and :meth:`Switch.depart` are called in the order in
 which things happen.
-Policies after Romanow and Floyd (JSAC, May 1995) and TM 4.0 (af-tm-0056); headers after I.361.
+Policies after Romanow and Floyd (JSAC, May 1995) and TM 4.0 (af-tm-0056); headers after I.361. Virtual paths after
+I.311: a VP switch ends VP links and translates VPIs; the VCIs in a path pass unchanged, and it doesn't look at them,
+but for the path's own OAM cells (I.361: VCI 3 and 4 in any VPI).
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from models.cell import Header, Interface
+from models.cell import Header, Interface, Pti
 from models.policer import Policer
 from models.red import RedPort, xorshift64
 from models.scheduling import Member, Scheduler
 
 __all__ = ["Drop", "Frame", "Switch", "Vc"]
+
+F4 = {3: Pti.OAM_SEGMENT, 4: Pti.OAM_END_TO_END}
+"""VCIs of a virtual path's OAM cells, and the payload types that say the same of a VC's (F5)."""
 
 
 class Drop(enum.Enum):
@@ -77,6 +82,7 @@ class Vc:
     fair: str = ""
     minimum: int = 0
     efci_threshold: int | None = None
+    vpc: bool = False
     frame: Frame = Frame.FIRST
     refused_for: Drop = Drop.EPD
     queue: deque[tuple[Header, object, bool]] = field(default_factory=deque)
@@ -154,9 +160,9 @@ class Switch:
         self.high_water = 0
         self.port_drops = [Counter[Drop]() for _ in range(ports)]
         self.scheduler = Scheduler([Member(vc.out_port) for vc in vcs], ports=ports, fifo=fifo)
-        self._routes: dict[tuple[int, int, int], int] = {}
+        self._routes: dict[tuple[int, int, int | None], int] = {}
         for index, vc in enumerate(vcs):
-            key = (vc.in_port, vc.in_vpi, vc.in_vci)
+            key = (vc.in_port, vc.in_vpi, None if vc.vpc else vc.in_vci)
             if key in self._routes:
                 raise ValueError(f"port {key[0]} VPI {key[1]} VCI {key[2]} is used twice")
             self._routes[key] = index
@@ -172,7 +178,7 @@ class Switch:
         if hec_error:
             self.port_drops[port][Drop.HEC] += 1
             return False, Drop.HEC
-        index = self._routes.get((port, header.vpi, header.vci))
+        index = self._routes.get((port, header.vpi, header.vci), self._routes.get((port, header.vpi, None)))
         if index is None:
             self.port_drops[port][Drop.UNKNOWN] += 1
             return False, Drop.UNKNOWN
@@ -183,17 +189,19 @@ class Switch:
                 vc.drops[Drop.UPC] += 1
                 return False, Drop.UPC
             header = replace(header, clp=clp)
-        reason = self._policy(vc, header)
+        judged = replace(header, pti=F4[header.vci]) if vc.vpc and header.vci in F4 else header
+        reason = self._policy(vc, judged)
         if reason is not None:
             vc.drops[reason] += 1
             return False, reason
         self._member(index)
         self.scheduler.arrive(index)
-        if self._congested(vc) and header.user:
+        if self._congested(vc) and judged.user:
             vc.marked += not header.pti & 2
             header = replace(header, pti=header.pti | 2)
         own = self._own(vc) < vc.minimum
-        vc.queue.append((header.to(vc.out_vpi, vc.out_vci, self.interface(vc.out_port)), cell, own))
+        out_vci = header.vci if vc.vpc else vc.out_vci
+        vc.queue.append((header.to(vc.out_vpi, out_vci, self.interface(vc.out_port)), cell, own))
         vc.accepted += 1
         self.occupancy += 1
         self.high_water = max(self.high_water, self.occupancy)

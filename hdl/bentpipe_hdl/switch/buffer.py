@@ -1,5 +1,8 @@
 """The cell buffer: places, linked to a queue a VC and to a list of free ones."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -18,8 +21,8 @@ class CellBuffer(wiring.Component):
     have never been used. One cell may come and one leave in a tick: the place of that which leaves is then reserved for
     the VC of that which comes.
 
-    What is kept of a cell beside its payload is its CLP and PTI, and with ``ports`` the port that it is for, with
-    ``shares`` whether its place is a shared one.
+    What is kept of a cell beside its payload is its CLP and PTI, and what else is ``kept``: the port that it is for,
+    whether its place is a shared one, its VCI.
 
     Members
     -------
@@ -40,10 +43,8 @@ class CellBuffer(wiring.Component):
         Cells in the buffer, now and at most (at the ends of ticks).
     restart : In
         ``high_water`` begins anew.
-    port : In, next_port : Out
-        With ``ports``: kept of the cell that comes, and of that which leaves.
-    shared : In, next_shared : Out
-        With ``shares``, likewise.
+    NAME : In, next_NAME : Out
+        What else is kept, by its name: of the cell that comes, and of that which leaves, as ``next_pti``.
 
     Parameters
     ----------
@@ -51,18 +52,26 @@ class CellBuffer(wiring.Component):
     cells, vcs : int
     at : int
         Narrow: the clock in which ``head`` is taken.
-    ports : int
-        0: the port isn't kept.
-    shares : bool
+    kept : Mapping
+        What else, shapes by names.
+    may_stay : bool
+        What is to leave may stay.
     """
 
     def __init__(
-        self, slot: Slot, *, cells: int, vcs: int, at: int, ports: int = 0, shares: bool = False, may_stay: bool = False
+        self,
+        slot: Slot,
+        *,
+        cells: int,
+        vcs: int,
+        at: int,
+        kept: Mapping[str, Any] | None = None,
+        may_stay: bool = False,
     ):
         self._slot, self._cells, self._vcs, self._at, self._may_stay = slot, cells, vcs, at, may_stay
         self.place_bits = (cells + vcs - 1).bit_length()
         self.count_bits = (cells + 1).bit_length()
-        self._more = ({"port": range(max(ports, 2))} if ports else {}) | ({"shared": 1} if shares else {})
+        self._more = dict(kept or {})
         super().__init__(
             {
                 "enqueue": In(1),

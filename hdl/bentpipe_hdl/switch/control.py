@@ -255,7 +255,8 @@ class SwitchPort:
 @dataclass(frozen=True)
 class SwitchVc:
     """A VC through a switch: where it comes in and goes out, what it may have; of credits, the places that it has here
-    and in the next switch (0: none), and the index of the VC the other way."""
+    and in the next switch (0: none), and the index of the VC the other way. Or a virtual path connection (``vpc``):
+    all that comes in with its VPI, and goes out with the VCI that it has."""
 
     in_port: int
     in_vpi: int
@@ -267,6 +268,12 @@ class SwitchVc:
     credits_in: int = 0
     credits_out: int = 0
     back: int | None = None
+    vpc: bool = False
+
+    def policy(self, switch: SwitchSettings) -> Policy:
+        """What it is to be discarded by: what the switch has for all, unless it has its own; by cells, where there is
+        nothing to discard or are no frames."""
+        return self.settings.policy or ("tail" if self.credits_in or self.vpc else switch.policy)
 
 
 def options_for(setup: Setup) -> int:
@@ -338,7 +345,7 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
             ),
             Register(
                 "vc_header", 0x20000, "of a VC's cells as they leave", "wo", 28, vcs,
-                fields=(reg.Field("vci", 0, 16), reg.Field("vpi", 16, 12)),
+                fields=(reg.Field("vci", 0, 16, "0: that which they have"), reg.Field("vpi", 16, 12)),
             ),
             Register("accepted", 0x30000, "queued, a VC", "ro", count=vcs, unit="cells"),
             Register("departed", 0x40000, "sent or flushed, a VC", "ro", count=vcs, unit="cells"),
@@ -394,7 +401,7 @@ class SwitchDriver(Driver):
         self._vcs = vcs
         for index in range(len(vcs)):
             self.set_up(index, settings)
-        entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(vcs)}
+        entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(vcs) if not vc.vpc}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
         self._setup = Setup(settings, ports, vcs, seed)
         for option in self.options:
@@ -408,11 +415,11 @@ class SwitchDriver(Driver):
             "limit": vc.credits_in or vc.settings.limit or settings.vc_limit or settings.buffer_cells,
             "epd_threshold": own or 0,
             "port": vc.out_port,
-            **POLICIES[vc.settings.policy or ("tail" if vc.credits_in else settings.policy)],
+            **POLICIES[vc.policy(settings)],
             "epd_own": own is not None,
             "enabled": 1,
         }
-        self.csr.vc_header[index] = {"vpi": vc.out_vpi, "vci": vc.out_vci}
+        self.csr.vc_header[index] = {"vpi": vc.out_vpi, "vci": 0 if vc.vpc else vc.out_vci}
 
     def counters(self) -> dict[str, Any]:
         csr, count = self.csr, len(self._vcs)

@@ -28,6 +28,7 @@ from .inlet import Inlet
 from .minimum import GuaranteedCells
 from .options import options_of
 from .options.scheduling import PRIORITIES
+from .options.vp import paths_of
 from .policer import POLICED, Policer
 from .port_clock import COMMIT, PortClock
 from .port_queues import PortQueues
@@ -178,13 +179,20 @@ class Switch(wiring.Component):
             csr.status("injected", inlet.injected)
         arrival = Arrival(m, slot, inlet.o if inlet else self.i)
         lookup = Lookup(m, slot, csr, vcs=vcs, ports=ports, nni=nni)
+        if "vp" in has:
+            paths = Lookup(
+                m, slot, csr, vcs=vcs, ports=ports, nni=nni, name="vp_lookup", entries=paths_of(vcs), paths=True
+            )
         buffer = m.submodules.buffer = CellBuffer(
             slot,
             cells=cells,
             vcs=vcs,
             at=DEPARTURE + 2,
-            ports=ports if counts_ports else 0,
-            shares=minima is not None,
+            kept={
+                **({"port": range(max(ports, 2))} if counts_ports else {}),
+                **({"shared": 1} if minima is not None else {}),
+                **({"vci": 16} if "vp" in has else {}),
+            },
             may_stay=shapes,
         )
         scheduler = m.submodules.scheduler = self._scheduler(slot, has)
@@ -237,12 +245,25 @@ class Switch(wiring.Component):
         with m.If(slot.commit), m.If(arrival.there & ~context.clearing):
             m.d.comb += take.eq(1)
         seen, enqueue, lost, stray = Signal(), Signal(), Signal(), Signal()
+        in_path = Signal()  # it is of no VC here, but of a VPC
         with slot.only(take):
             found, found_vc = lookup.find(header, arrival.port)
+            if "vp" in has:
+                found_path, path_vc = paths.find(header, arrival.port)
+                m.d.comb += in_path.eq(slot.settle(found_path & ~found, "found_path"))
+                found, found_vc = found | found_path, Mux(found, found_vc, path_vc)
             found, found_vc = slot.settle(found, "found"), slot.settle(found_vc, "found_vc")
             if inlet:
                 found, found_vc = found | inlet.inside, Mux(inlet.inside, inlet.vc, found_vc)
             m.d.comb += [vc.eq(found_vc), known.eq(found & ~arrival.hec_error & policy.enabled)]
+        pti, out_pti, out_vci = header.pti, admission.new_pti, context.d_header.vci
+        if "vp" in has:  # a VPC's cells keep their VCIs; its OAM cells are known by these (F4), and keep their PTI, too
+            manages = Signal()
+            with m.If(in_path):
+                m.d.comb += manages.eq((header.vci == 3) | (header.vci == 4))
+            pti, out_pti = header.pti | (manages << 2), Signal(3)
+            out_vci = Mux(out_vci == 0, buffer.next_vci, out_vci)
+            m.d.comb += [buffer.vci.eq(header.vci), out_pti.eq(Cat(admission.new_pti[:2], header.pti[2]))]
         came = take & ~(known & (header.pti == RM)) if credits else take
         arrives, clp, comes = came, header.clp, seen  # as the buffer sees it
         drop, reason, state = slot.settle(admission.drop, "drop_held"), admission.reason, admission.new_state
@@ -297,7 +318,7 @@ class Switch(wiring.Component):
             admission.arrives.eq(arrives),
             admission.vc.eq(vc),
             admission.clp.eq(clp),
-            admission.pti.eq(header.pti),
+            admission.pti.eq(pti),
             admission.policy.eq(policy),
             admission.length.eq(length),
             admission.occupancy.eq(buffer.occupancy),
@@ -305,7 +326,7 @@ class Switch(wiring.Component):
             buffer.enqueue.eq(enqueue),
             buffer.tail.eq(context.a_arrival.tail),
             buffer.clp.eq(admission.new_clp),
-            buffer.pti.eq(admission.new_pti),
+            buffer.pti.eq(out_pti),
             counters.lost.eq(lost),
             counters.vc.eq(vc),
             counters.reason.eq(reason),
@@ -379,7 +400,7 @@ class Switch(wiring.Component):
         m.d.comb += [
             out_header.clp.eq(buffer.next_clp & ~control if credits else buffer.next_clp),
             out_header.pti.eq(Mux(control, RM, buffer.next_pti) if credits else buffer.next_pti),
-            out_header.vci.eq(context.d_header.vci),
+            out_header.vci.eq(out_vci),
             out_header.vpi.eq(context.d_header.vpi[:8]),
             out_header.gfc.eq(Mux(nni.bit_select(port, 1), context.d_header.vpi[8:], 0)),
             context.departs.eq(serve),
@@ -483,7 +504,7 @@ class Switch(wiring.Component):
                 buffer.port.eq(policy.port),
                 queues.enqueue.eq(enqueue),
                 queues.in_port.eq(policy.port),
-                queues.in_last.eq(admission.new_pti[0] & ~admission.new_pti[2]),
+                queues.in_last.eq(out_pti[0] & ~out_pti[2]),
                 queues.dequeue.eq(dequeue),
                 queues.out_port.eq(buffer.next_port),
                 queues.out_last.eq(buffer.next_pti[0] & ~buffer.next_pti[2]),

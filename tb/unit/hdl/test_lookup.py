@@ -100,7 +100,7 @@ def test_the_same_entries_have_the_same_places():
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({(0, 0, k): 0 for k in range(5)}, "5 look-up entries are more than the node's 4 VCs"),
+        ({(0, 0, k): 0 for k in range(5)}, "5 look-up entries are more than the 4 that it has place for"),
         ({(16, 0, 0): 0}, "out of range: 16, 0, 0, 0"),
         ({(0, 4096, 0): 0}, "out of range: 0, 4096, 0, 0"),
         ({(0, 0, 65536): 0}, "out of range: 0, 0, 65536, 0"),

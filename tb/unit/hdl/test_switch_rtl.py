@@ -11,6 +11,7 @@ from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.switch.control import REASON_BITS
 from bentpipe_hdl.switch.options import options_word
+from bentpipe_hdl.switch.options.vp import paths_of
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface
@@ -41,9 +42,17 @@ async def configure(bench, model, periods, delay=1):
         await bench.set("period", round(period * 65536), port)
     for index, vc in enumerate(model.vcs):
         await write_policy(bench, index, vc)
-        await bench.set("vc_header", vc.out_vpi << 16 | vc.out_vci, index)
-    entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(model.vcs)}
-    await bench.apply(lookup_table(bench.node.vcs, entries).write)
+        await bench.set("vc_header", vc.out_vpi << 16 | (0 if vc.vpc else vc.out_vci), index)
+    await write_lookups(bench, model)
+
+
+async def write_lookups(bench, model):
+    vcs = bench.node.vcs
+    entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(model.vcs) if not vc.vpc}
+    await bench.apply(lookup_table(vcs, entries).write)
+    if any(vc.vpc for vc in model.vcs):
+        paths = {(vc.in_port, vc.in_vpi, 0): index for index, vc in enumerate(model.vcs) if vc.vpc}
+        await bench.apply(lambda csr: lookup_table(paths_of(vcs), paths, vcs=vcs).write(csr, "vp_lookup"))
 
 
 async def write_policy(bench, index, vc, *, enabled=True):

@@ -227,6 +227,32 @@ def test_switch_that_shapes(seed):
     assert record.counters[registers["occupancy"].addr] == 0, "the switch is empty in the end"
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_switch_with_virtual_paths(seed):
+    """Half of the VPIs are paths'; any VCI comes with any of them, and what is a path changes as the VCs do."""
+    rng = random.Random(f"paths {seed}")
+    options = options_word(["vp"])
+    registers = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS, options=options)
+
+    def paths(csr):
+        entries = {(port, vpi, 0): rng.randrange(VCS) for port in range(PORTS) for vpi in (0, 32)}
+        lookup_table(VCS, entries).write(csr, "vp_lookup")
+        for k in range(VCS):
+            csr.vc_header[k] = {"vpi": rng.getrandbits(12), "vci": rng.choice([0, 0, 77])}
+
+    script = switch_script(rng, 9000, registers, paths)
+    for tick, cell in script.cells.items():
+        if rng.random() < 0.4:
+            vpi, vci = rng.choice([0, 32]), rng.choice([0, 3, 4, 32, rng.getrandbits(16)])
+            script.cells[tick] = Cell(vpi << 20 | vci << 4 | cell.header & 0xF, cell.payload, cell.port)
+    record = compare(
+        lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options), script, seed
+    )
+    assert len(record.came_out) > 500
+    assert len({cell.header >> 4 & 0xFFFF for cell in record.came_out}) > 300, "VCIs pass"
+    assert sum(dropped(record, "reserve")) > 10
+
+
 # The NIC
 
 

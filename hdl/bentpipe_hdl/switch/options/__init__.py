@@ -15,13 +15,14 @@ from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
 from bentpipe_hdl.switch.options.scheduling import Fifo, Shares, VirtualClocks
 from bentpipe_hdl.switch.options.shape import Shape
+from bentpipe_hdl.switch.options.vp import VirtualPaths
 from bentpipe_hdl.words import nearest
 
 __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
-    Histograms(), VirtualClocks(), Credits(), Frames(), Shape(),
+    Histograms(), VirtualClocks(), Credits(), Frames(), Shape(), VirtualPaths(),
 )  # fmt: skip
 """All there are; an option's place is its bit in a switch's shape."""
 

@@ -19,10 +19,6 @@ FAIR_POLICIES: Final = {"selective": "selective", "fba": "allocation"}
 """Policies by which a VC with little in the buffer is spared, and their bits in the table."""
 
 
-def _policy(setup: Setup, vc: Any) -> str:
-    return vc.settings.policy or setup.settings.policy
-
-
 def _above_buffer(setup: Setup, key: str) -> Iterator[str]:
     """Thresholds of ports that the buffer can't reach."""
     cells = setup.settings.buffer_cells
@@ -64,10 +60,12 @@ class FairShare(Option):
     name = "fair"
 
     def wanted(self, setup: Setup) -> bool:
-        return setup.settings.policy in FAIR_POLICIES or any(_policy(setup, vc) in FAIR_POLICIES for vc in setup.vcs)
+        settings = setup.settings
+        return settings.policy in FAIR_POLICIES or any(vc.policy(settings) in FAIR_POLICIES for vc in setup.vcs)
 
     def check(self, setup: Setup) -> Iterator[str]:
-        if any(_policy(setup, vc) in FAIR_POLICIES and vc.settings.epd_threshold is not None for vc in setup.vcs):
+        fair = [vc for vc in setup.vcs if vc.policy(setup.settings) in FAIR_POLICIES]
+        if any(vc.settings.epd_threshold is not None for vc in fair):
             yield "policies 'selective' and 'fba' go by the shared buffer: epd_threshold of a VC needs policy 'epd'"
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
@@ -95,7 +93,7 @@ class FairShare(Option):
         csr.fair_share = share
         csr.fair_span = share * (settings.buffer_cells - settings.epd_cells)
         for index, vc in enumerate(setup.vcs):
-            bit = FAIR_POLICIES.get(_policy(setup, vc))
+            bit = FAIR_POLICIES.get(vc.policy(settings))
             csr.vc_fair[index] = {bit: 1} if bit else {}
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
