@@ -145,7 +145,6 @@ class Engine:
         """
         network = self.network
         scheduler = self.scheduler
-        heap = scheduler.heap
         by_nic = self._by_nic
         next_progress = scheduler.now + _PROGRESS_PS if progress is not None else until_ps
         open_flows = [flow for flow in self.flows if not flow.finished]
@@ -163,15 +162,13 @@ class Engine:
             if now >= until_ps:
                 break
             target = until_ps if until_ps < next_progress else next_progress
-            if heap and heap[0][0] < target:
-                target = heap[0][0]
+            if scheduler.due < target:
+                target = scheduler.due
             events = network.run(target)
-            now = network.now_ps
-            scheduler.now = now
+            scheduler.now = events[0].time_ps if events else target
             for event in events:
                 host = by_nic.get(event.nic)
                 if host is not None:
                     host.event(event)
-            if heap and heap[0][0] <= now:
-                scheduler.fire()
+            scheduler.fire()
         return scheduler.now

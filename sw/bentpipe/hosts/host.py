@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
 from bentpipe.hosts.datagrams import DatagramEnd
 from bentpipe.hosts.end import End
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.sockets import Endpoint
-from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER, LLC_SNAP, SNAP_IPV4, TcpPath, decode_options
+from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER_OCTETS, LLC_SNAP_IPV4, TcpPath, decode_options
 from bentpipe.ip.udp import PROTOCOL_UDP, decode_datagram
 from bentpipe.tcp.connection import reset_for
-from bentpipe.tcp.constants import RST
+from bentpipe.tcp.constants import MASK32, RST
 from bentpipe.tcp.segment import Options, Segment
 from bentpipe_sim.interface import PduEvent
 
 __all__ = ["Host"]
 
-_unpack: Final = HEADER.unpack_from
-_HEADER_OCTETS: Final = 48
 _OK: Final = 0
 _SENT: Final = 15
 
@@ -39,42 +40,48 @@ class Host(Machine):
         if event.congested:
             self.congested[event.vc] = self.congested.get(event.vc, 0) + 1
         head = event.head
-        if len(head) < _HEADER_OCTETS:  # too short for TCP
+        if len(head) < HEADER_OCTETS:  # too short for TCP
             self._datagram(event)
             return
-        (llc, snap, first, fragment, protocol, source, destination, ports, seq, ack, control, _, _) = _unpack(head)
-        total = first & 0xFFFF
-        header = control >> 28 << 2
+        first = read_i64_be(head, 8)
+        second = read_i64_be(head, 16)
+        third = read_i64_be(head, 24)
+        fourth = read_i64_be(head, 32)
+        control = read_i64_be(head, 40) >> 32
+        source: i64 = second & MASK32
+        destination: i64 = (third >> 32) & MASK32
+        total: i64 = (first >> 32) & 0xFFFF
+        header: i64 = ((control >> 28) & 15) << 2
         if (
-            llc != LLC_SNAP
-            or snap != SNAP_IPV4
-            or first >> 16 != 0x4500
-            or (protocol >> 16) & 0xFF != 6
+            read_i64_be(head, 0) != LLC_SNAP_IPV4
+            or first >> 48 != 0x4500
+            or (second >> 48) & 0xFF != 6
             or destination != self.address
             or total + 8 > event.length
-            or fragment & 0x3FFF
+            or first & 0x3FFF
             or header < 20
             or total < 20 + header
-            or (first + fragment + protocol + source + destination) % 65535
+            or ((first >> 32) + (first & MASK32) + (second >> 32 & MASK32) + source + destination) % 65535
         ):
-            if (protocol >> 16) & 0xFF == PROTOCOL_UDP:
+            if (second >> 48) & 0xFF == PROTOCOL_UDP:
                 self._datagram(event)
             else:
                 self._bad_header(event)
             return
-        size = total - 20
+        size: i64 = total - 20
         if (source + destination + 6 + size + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
             self._bad_checksum(event)
             return
-        flags = (control >> 16) & 0x3F
+        flags: i64 = (control >> 16) & 0x3F
         options: Options | None = None
         if header > 20:
-            options = decode_options(head[_HEADER_OCTETS : CHECKSUM_START + header], flags)
+            options = decode_options(head[HEADER_OCTETS : CHECKSUM_START + header], flags)
             if options is None:
                 self._bad_header(event)
                 return
-        segment = Segment(seq, ack, flags, control & 0xFFFF, size - header, 0, options)
-        end = self.connections.get((source, ports))
+        segment = Segment(fourth >> 32 & MASK32, fourth & MASK32, flags, control & 0xFFFF, size - header, 0, options)
+        ports: i64 = third & MASK32
+        end = self.connections.get(source << 32 | ports)
         if end is None:
             self._refuse(source, ports, segment, event.time_ps)
             return
@@ -91,7 +98,7 @@ class Host(Machine):
         if datagram.checksum and (pseudo + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
             self._bad_checksum(event)
             return
-        end = self.datagram_ends.get((datagram.source, datagram.ports))
+        end = self.datagram_ends.get(datagram.source << 32 | datagram.ports)
         if end is None:
             self.no_connection += 1
             return

@@ -16,7 +16,7 @@ from bentpipe.hosts.ticks import Ticks
 from bentpipe.tcp.constants import FAST_TICK_PS, SLOW_TICK_PS
 from bentpipe_sim.interface import PduNetwork
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "remote_key"]
 
 _FIRST_PORT: Final = 1024
 _LAST_PORT: Final = 65535
@@ -28,7 +28,8 @@ class Machine:
     Members
     -------
     connections, datagram_ends : dict
-        Ends by remote address and ports (the remote one first, 16 bits each).
+        Ends by remote address (32 bits) and ports (16 bits each, the remote one first), as :func:`remote_key` joins
+        them.
     routes : dict
         The VC to each remote address.
     pdu_errors : list of int
@@ -69,8 +70,8 @@ class Machine:
         slow = SLOW_TICK_PS * share // 1_000_000 if phase is None else phase % SLOW_TICK_PS
         clock.origin_ps = network.now_ps + (slow or SLOW_TICK_PS)
         self.ticks = Ticks(scheduler, clock, network.now_ps + (fast or FAST_TICK_PS), clock.origin_ps)
-        self.connections: dict[tuple[int, int], End] = {}
-        self.datagram_ends: dict[tuple[int, int], End] = {}
+        self.connections: dict[int, End] = {}
+        self.datagram_ends: dict[int, End] = {}
         self.routes: dict[int, int] = {}
         self.pdu_errors: list[int] = [0] * 16
         self.header_errors: int = 0
@@ -85,19 +86,19 @@ class Machine:
         """A connection of this host: segments from ``remote`` with these ports are its own."""
         end.order = self._ends
         self._ends += 1
-        self.connections[(remote, remote_port << 16 | local_port)] = end
+        self.connections[remote_key(remote, remote_port, local_port)] = end
         self.routes[remote] = vc
 
     def forget(self, remote: int, local_port: int, remote_port: int) -> None:
         """The connection is closed for good."""
-        self.connections.pop((remote, remote_port << 16 | local_port), None)
+        self.connections.pop(remote_key(remote, remote_port, local_port), None)
 
     def port(self, remote: int, remote_port: int) -> int:
         """A port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that is
         free again."""
         for _ in range(_FIRST_PORT, _LAST_PORT + 1):
             port = self.ports(1)
-            key = (remote, remote_port << 16 | port)
+            key = remote_key(remote, remote_port, port)
             if key not in self.connections and key not in self.datagram_ends:
                 return port
         raise ExperimentFailed(
@@ -112,3 +113,8 @@ class Machine:
         port = self._next_port
         self._next_port += count
         return port
+
+
+def remote_key(address: int, remote_port: int, local_port: int) -> int:
+    """By what the end of a host is found that talks to this address and port from this port of its own."""
+    return address << 32 | remote_port << 16 | local_port

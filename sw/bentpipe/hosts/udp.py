@@ -7,6 +7,7 @@ from typing import Final, final
 
 from bentpipe.apps.app import Alarm, Application, Fact, Program, Site, SocketPair
 from bentpipe.hosts.datagrams import DatagramEnd, DatagramOwner, UdpSocket
+from bentpipe.hosts.machine import remote_key
 from bentpipe.hosts.stage import AlarmTimer, HostSite, Shared, Stage
 from bentpipe.ip.udp import UdpPath
 from bentpipe.tcp.constants import PS_PER_S
@@ -125,9 +126,9 @@ class UdpEnds(DatagramOwner):
             way = UdpPath(b.address, a.address, far_port, port)
             echo = UdpSocket(b, way, far.vc, key, self.datagram, far_program)
             back = DatagramEnd(a, key, self, socket, echo)
-            a.datagram_ends[(b.address, far_port << 16 | port)] = back
+            a.datagram_ends[remote_key(b.address, far_port, port)] = back
         sink = DatagramEnd(b, key, self, echo, socket)
-        b.datagram_ends[(a.address, port << 16 | far_port)] = sink
+        b.datagram_ends[remote_key(a.address, port, far_port)] = sink
         flow.made = UdpPair(flow, socket, sink, back)
         return flow.made
 

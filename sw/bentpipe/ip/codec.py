@@ -6,8 +6,10 @@ the pseudo header stands in the field (:meth:`bentpipe_sim.interface.PduNetwork.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, final
+
+from librt.strings import BytesWriter, write_i64_be
+from mypy_extensions import i64
 
 from bentpipe.tcp.constants import SYN
 from bentpipe.tcp.segment import Options, Segment
@@ -15,8 +17,9 @@ from bentpipe.tcp.segment import Options, Segment
 __all__ = [
     "CHECKSUM_AT",
     "CHECKSUM_START",
-    "HEADER",
+    "HEADER_OCTETS",
     "LLC_SNAP",
+    "LLC_SNAP_IPV4",
     "SNAP_IPV4",
     "TcpPath",
     "address_text",
@@ -29,9 +32,13 @@ LLC_SNAP: Final = 0xAAAA0300
 SNAP_IPV4: Final = 0x00000800
 """The rest of the OUI and the type 0800."""
 
-HEADER: Final = Struct(">IIIIIIIIIIIHH")
-"""LLC, OUI | OUI, type | version, IHL, TOS, total length | identification, fragment | TTL, protocol, checksum |
-source | destination | ports | sequence | acknowledgement | data offset, flags, window | checksum | urgent pointer."""
+LLC_SNAP_IPV4: Final = ((LLC_SNAP ^ 1 << 31) - (1 << 31)) << 32 | SNAP_IPV4
+"""Both, as the signed number that ``librt`` makes of eight octets."""
+
+HEADER_OCTETS: Final = 48
+"""LLC, SNAP, IP and TCP headers without options. Eight by eight they are: LLC, SNAP | version, IHL, TOS, total length;
+identification, fragment | TTL, protocol, checksum; source | destination; ports | sequence; acknowledgement |
+data offset, flags, window; checksum; urgent pointer."""
 
 CHECKSUM_START: Final = 28
 """Where the TCP header starts in the SDU."""
@@ -43,9 +50,6 @@ TTL: Final = 60
 
 _VERSION_IHL: Final = 0x45000000
 _TTL_PROTOCOL: Final = TTL << 24 | 6 << 16
-_MASK32: Final = 0xFFFFFFFF
-
-_pack: Final = HEADER.pack
 
 
 @final
@@ -62,41 +66,37 @@ class TcpPath:
     __slots__ = ("_ip_sum", "_ports", "_pseudo_sum", "destination", "source")
 
     def __init__(self, source: int, destination: int, source_port: int, destination_port: int) -> None:
-        self.source = source
-        self.destination = destination
-        self._ports = source_port << 16 | destination_port
+        self.source: i64 = source
+        self.destination: i64 = destination
+        self._ports: i64 = source_port << 16 | destination_port
         # 2**16 is 1 modulo 65535, so that sums of 16-bit words are sums of wider words modulo 65535.
-        self._ip_sum = _VERSION_IHL + _TTL_PROTOCOL + source + destination
-        self._pseudo_sum = source + destination + 6
+        self._ip_sum: i64 = _VERSION_IHL + _TTL_PROTOCOL + source + destination
+        self._pseudo_sum: i64 = source + destination + 6
 
     def encode(self, segment: Segment, identification: int) -> bytes:
         """The SDU's octets up to the payload."""
         options = segment.options
-        if options is None:
-            tcp_length = 20 + segment.length
-            offset_flags = 0x50000000
-            tail = b""
-        else:
-            tail = encode_options(options)
-            tcp_length = 20 + len(tail) + segment.length
-            offset_flags = (5 + len(tail) // 4) << 28
-        ip_sum = (self._ip_sum + 20 + tcp_length + (identification << 16) - 1) % 65535
-        head = _pack(
-            LLC_SNAP,
-            SNAP_IPV4,
-            _VERSION_IHL + 20 + tcp_length,
-            identification << 16,
-            _TTL_PROTOCOL | (65534 - ip_sum),
-            self.source,
-            self.destination,
-            self._ports,
-            segment.seq,
-            segment.ack,
-            offset_flags | segment.flags << 16 | segment.window,
-            (self._pseudo_sum + tcp_length - 1) % 65535 + 1,
-            0,
-        )
-        return head + tail if tail else head
+        tail = b"" if options is None else encode_options(options)
+        header: i64 = 20 + len(tail)
+        tcp_length: i64 = header + segment.length
+        number: i64 = identification << 16
+        ip_sum = (self._ip_sum + 20 + tcp_length + number - 1) % 65535
+        control: i64 = header >> 2 << 28 | segment.flags << 16 | segment.window
+        writer = BytesWriter()
+        write_i64_be(writer, LLC_SNAP_IPV4)
+        write_i64_be(writer, (_VERSION_IHL + 20 + tcp_length) << 32 | number)
+        write_i64_be(writer, (_TTL_PROTOCOL | (65534 - ip_sum)) << 32 | self.source)
+        write_i64_be(writer, _eight(self.destination, self._ports))
+        write_i64_be(writer, _eight(segment.seq, segment.ack))
+        write_i64_be(writer, _eight(control, ((self._pseudo_sum + tcp_length - 1) % 65535 + 1) << 16))
+        if tail:
+            writer.write(tail)
+        return writer.getvalue()
+
+
+def _eight(high: i64, low: i64) -> i64:
+    """Eight octets of two times 32 bits, as a signed number."""
+    return ((high ^ 1 << 31) - (1 << 31)) << 32 | low
 
 
 def encode_options(options: Options) -> bytes:

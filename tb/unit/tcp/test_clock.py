@@ -96,9 +96,9 @@ def test_timers_keep_the_hosts_time() -> None:
     assert host.clock.origin_ps == S // 8 and abs(host.clock.slow_ps - S // 2) > 10**6
     scheduler = engine.scheduler
     while host.ticks.count < 20:
-        scheduler.now = scheduler.heap[0][0]
+        scheduler.now = scheduler.due
         scheduler.fire()
-    slow = next(time for time, _, timer in scheduler.heap if type(timer).__name__ == "SlowTick")
+    slow = next(time for time, timer in scheduler.pending() if type(timer).__name__ == "SlowTick")
     assert slow == S // 8 + host.ticks.count * host.clock.slow_ps
-    fast = next(time for time, _, timer in scheduler.heap if type(timer).__name__ == "FastTick")
+    fast = next(time for time, timer in scheduler.pending() if type(timer).__name__ == "FastTick")
     assert (fast - S // 8) % host.clock.fast_ps == 0

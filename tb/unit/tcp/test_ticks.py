@@ -9,6 +9,7 @@ from bentpipe.apps.draws import Distribution
 from bentpipe.apps.http import Http
 from bentpipe.errors import ExperimentFailed
 from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.machine import remote_key
 from bentpipe.tcp.config import TcpConfig
 from models.pair import Pair
 
@@ -122,7 +123,7 @@ def test_no_port_is_free() -> None:
     pair = Pair(delay_ps=MS)
     flow = pair.flow(TcpConfig(), app=Application())
     for port in range(1024, 65536):
-        pair.source.connections[(pair.sink.address, 5001 << 16 | port)] = flow.source
+        pair.source.connections[remote_key(pair.sink.address, 5001, port)] = flow.source
     with pytest.raises(ExperimentFailed, match="host source has no free port"):
         pair.flow(TcpConfig(), 100)
 
