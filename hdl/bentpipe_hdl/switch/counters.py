@@ -121,6 +121,19 @@ class Changes(wiring.Component):
             }
         )
 
+    def attach(self, m, csr, tick):
+        """What it counts, and where software reads it."""
+        m.d.comb += [
+            self.clearing.eq(tick.context.clearing),
+            self.clear.eq(tick.context.clear),
+            self.queued.eq(tick.enqueue),
+            self.vc.eq(tick.vc),
+            self.tagged.eq(tick.admission.tagged),
+            self.marked.eq(tick.admission.marked),
+        ]
+        csr.counts("tagged", self.tagged_vc, self.tags)
+        csr.counts("marked", self.marked_vc, self.marks)
+
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)

@@ -1,11 +1,11 @@
 """Credits in the switch: which VC may send to the next switch, and what those before it may send here."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import CellSignature, due_tick
-from ..credits.cells import COUNT_BITS, Message, MessageReceiver
+from ..credits.cells import COUNT_BITS, RM, Message, MessageReceiver
 from ..credits.gate import CreditGate
 from ..credits.visits import STEP_BITS, Visits
 from ..slot import Slot
@@ -312,6 +312,55 @@ class Credits(wiring.Component):
                 "lost": Out(COUNT_BITS),
             }
         )
+
+    def attach(self, m, csr, tick):
+        """Its registers, what comes and goes, the rows of VCs, the rounds, what is sent."""
+        context = tick.context
+        table_vc, entry, entry_en = csr.table("vc_credits")
+        wiring.connect(m, tick.i, self.i)
+        m.d.comb += [
+            self.there.eq(tick.there),
+            self.known.eq(tick.known),
+            self.begins_data.eq(tick.begins),
+            self.begins_port.eq(tick.policy.port),
+            self.arriving.eq(tick.vc),
+            self.rm.eq(tick.header.pti == RM),
+            self.serve.eq(tick.serve),
+            self.port.eq(tick.port),
+            self.more.eq(tick.more),
+            self.flushes.eq(tick.gone),
+            self.goes_on_at.eq(tick.goes_on_at),
+            self.now.eq(tick.now),
+            self.clearing.eq(context.clearing),
+            self.clear.eq(context.clear),
+            self.entry_vc.eq(table_vc),
+            Value.cast(self.entry).eq(entry),
+            self.entry_en.eq(entry_en),
+            self.batch.eq(csr.setting("credit_batch")),
+            self.step.eq(csr.setting("credit_step")),
+            self.last.eq(csr.setting("credit_last")),
+            self.arriving_departed.eq(context.a_departure.departed),
+            context.arrival.holds.eq(context.a_arrival.holds ^ self.arriving_held),
+            context.look.eq(self.look),
+            context.looked.eq(self.looked),
+            self.look_accepted.eq(context.l_arrival.accepted),
+            self.look_departed.eq(context.l_departure.departed),
+            self.look_held.eq(context.l_arrival.holds ^ context.l_departure.held),
+            self.look_policy.eq(context.l_policy),
+            self.data_vc.eq(tick.scheduler.vc),
+            self.departing_departed.eq(context.d_departure.departed),
+            context.departure.held.eq(context.d_departure.held ^ self.departing_held),
+            self.data_busy.eq(tick.scheduler.busy),
+            self.data_changes.eq(tick.scheduler.changes),
+            self.data_begins.eq(tick.scheduler.begins),
+            self.data_still_busy.eq(tick.scheduler.still_busy),
+            tick.egress.speaks.eq(self.control),
+            tick.egress.message.eq(self.message),
+        ]
+        for name in COUNTERS:
+            csr.status(f"credit_{name}", getattr(self, name))
+        csr.counts("credit_freed", self.freed_of, self.freed)
+        csr.counts("credit_lost", self.lost_of, self.lost)
 
     def elaborate(self, platform):
         m = Module()

@@ -30,6 +30,11 @@ class ActiveVcs(wiring.Component):
         self._slot = slot
         super().__init__({"begins": In(1), "ends": In(1), "count": Out(range(vcs + 1))})
 
+    def attach(self, m, csr, tick):
+        """Who begins and ends; what software reads."""
+        m.d.comb += [self.begins.eq(tick.begins), self.ends.eq(tick.dequeue & ~tick.more)]
+        csr.status("active_vcs", self.count)
+
     def elaborate(self, platform):
         m = Module()
         self._slot.with_commit(self.begins, self.ends)

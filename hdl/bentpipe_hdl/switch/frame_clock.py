@@ -50,6 +50,17 @@ class FrameClock(wiring.Component):
             }
         )
 
+    def attach(self, m, csr, tick):
+        """Its registers, the ports' turns."""
+        m.d.comb += [
+            self.now.eq(tick.now),
+            *(one.eq(setting) for one, setting in zip(self.slot, csr.settings("frame_slot"), strict=True)),
+            *(one.eq(setting) for one, setting in zip(self.cycle, csr.settings("frame_cycle"), strict=True)),
+            self.ripe.eq(tick.port_clock.ripe),
+            self.serve.eq(tick.port_clock.serve),
+            self.port.eq(tick.port),
+        ]
+
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)

@@ -1,6 +1,6 @@
 """Histograms of queues and delays, by VC and by port, in memories."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -89,6 +89,34 @@ class Histograms(wiring.Component):
             }
         )
 
+    def attach(self, m, csr, tick):
+        """Its registers, and what it counts."""
+        arrival, departure = tick.context.a_arrival, tick.context.d_departure
+        m.d.comb += [
+            self.clearing.eq(tick.context.clearing),
+            self.clear.eq(tick.context.clear),
+            *(Value.cast(getattr(self, name)).eq(csr.setting(name)) for name in ("queue_scale", "delay_scale")),
+            self.now.eq(tick.now),
+            self.comes.eq(tick.seen),
+            self.a_vc.eq(tick.vc),
+            self.a_port.eq(tick.policy.port),
+            self.vc_cells.eq(tick.length),
+            self.port_cells.eq(tick.admission.port_cells),
+            self.queued.eq(tick.enqueue),
+            self.tail.eq(arrival.tail),
+            self.goes.eq(tick.sends),
+            self.d_vc.eq(tick.d_vc),
+            self.d_port.eq(tick.port),
+            self.head.eq(departure.head),
+        ]
+        for what in ("queue", "delay"):
+            for of, index in (("vc", self.vc_index), ("port", self.port_index)):
+                word = getattr(self, f"{of}_{what}s")
+                csr.counters(f"{of}_{what}_bins", lambda at, index=index, word=word: _found(m, index, at, word))
+            sums = getattr(self, f"{what}_sums")
+            csr.status(f"{what}_sum_low", *(total[:32] for total in sums))
+            csr.status(f"{what}_sum_high", *(total[32:] for total in sums))
+
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
@@ -163,3 +191,9 @@ def _bin(m, slot, name, strobe, value, scale):
     with slot.only(strobe):
         m.d.comb += found.eq(chosen)
     return found
+
+
+def _found(m, index, at, word):
+    """The word that a part finds at an index, which tables share."""
+    m.d.comb += index.eq(at)
+    return word

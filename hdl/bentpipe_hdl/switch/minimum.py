@@ -1,6 +1,6 @@
 """Cells of the buffer that are a VC's own."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -69,6 +69,28 @@ class GuaranteedCells(wiring.Component):
                 "clear": In(vc),
             }
         )
+
+    def attach(self, m, csr, tick):
+        """Its registers, what comes and goes, and who is told."""
+        buffer, context = tick.buffer, tick.context
+        m.d.comb += [
+            Cat(self.minimum_vc, self.minimum, self.minimum_en).eq(Cat(csr.table("vc_minimum"))),
+            self.capacity.eq(csr.setting("shared_capacity")),
+            self.user_capacity.eq(csr.setting("shared_user_capacity")),
+            self.vc.eq(tick.vc),
+            self.came.eq(context.a_arrival.own_came),
+            self.left.eq(context.a_departure.own_left),
+            self.enqueue.eq(tick.enqueue),
+            self.dequeue.eq(tick.dequeue),
+            self.was_shared.eq(buffer.next_shared),
+            self.clearing.eq(context.clearing),
+            self.clear.eq(context.clear),
+            tick.admission.guaranteed.eq(self.guaranteed),
+            buffer.shared.eq(~self.guaranteed),
+            context.arrival.own_came.eq(context.a_arrival.own_came + self.guaranteed),
+            context.departure.own_left.eq(context.d_departure.own_left + ~buffer.next_shared),
+        ]
+        csr.status("shared", self.shared)
 
     def elaborate(self, platform):
         m = Module()

@@ -1,6 +1,6 @@
 """What is queued for each port."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -39,6 +39,25 @@ class PortQueues(wiring.Component):
                 "frames": Out(count_bits).array(ports),
             }
         )
+
+    def attach(self, m, csr, tick):
+        """What comes and goes, and what admission sees of it."""
+        del csr
+        buffer, admission, port = tick.buffer, tick.admission, tick.policy.port
+        m.d.comb += [
+            buffer.port.eq(port),
+            self.enqueue.eq(tick.enqueue),
+            self.in_port.eq(port),
+            self.in_last.eq(buffer.pti[0] & ~buffer.pti[2]),
+            self.dequeue.eq(tick.dequeue),
+            self.out_port.eq(buffer.next_port),
+            self.out_last.eq(buffer.next_pti[0] & ~buffer.next_pti[2]),
+        ]
+        with tick.slot.only(tick.take):
+            m.d.comb += [
+                admission.port_cells.eq(tick.slot.settle(Array(self.cells)[port], "its_port_cells")),
+                admission.port_frames.eq(tick.slot.settle(Array(self.frames)[port], "its_port_frames")),
+            ]
 
     def elaborate(self, platform):
         m = Module()

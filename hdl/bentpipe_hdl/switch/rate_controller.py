@@ -102,6 +102,28 @@ class RateController(wiring.Component):
             }
         )
 
+    def attach(self, m, csr, tick):
+        """Its registers, the queues, the ports' turns."""
+        index, control, written = csr.table("rate_control")
+        m.d.comb += [
+            self.now.eq(tick.now),
+            *(one.eq(period) for one, period in zip(self.period, tick.periods, strict=True)),
+            self.control_port.eq(index),
+            self.control.eq(control),
+            self.control_en.eq(written),
+            *(one.eq(count) for one, count in zip(self.cells, tick.queues.cells, strict=True)),
+            *(one.eq(count) for one, count in zip(self.frames, tick.queues.frames, strict=True)),
+            self.serve.eq(tick.serve & ~tick.stays),
+            self.port.eq(tick.port),
+            tick.port_clock.carry.eq(self.carry),
+        ]
+        for name in ("cell", "low", "high", "up", "down", "floor", "ceiling", "initial", "interval", "weight"):
+            for one, setting in zip(getattr(self, name), csr.settings(f"rate_{name}"), strict=True):
+                m.d.comb += one.eq(setting)
+        csr.status("rate_capacity", *self.capacity)
+        csr.status("port_cells", *tick.queues.cells)
+        csr.status("port_frames", *tick.queues.frames)
+
     def elaborate(self, platform):
         m = Module()
         slot, ports, now = self._slot.within(m), self._ports, self.now

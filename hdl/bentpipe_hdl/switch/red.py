@@ -157,8 +157,18 @@ class RandomEarlyDetection(wiring.Component):
             }
         )
 
-    def connect(self, m, csr):
-        """Its registers."""
+    def attach(self, m, csr, tick):
+        """Its registers, the queues, what comes and goes."""
+        m.d.comb += [
+            self.now.eq(tick.now),
+            *(one.eq(count) for one, count in zip(self.cells, tick.queues.cells, strict=True)),
+            *(one.eq(count) for one, count in zip(self.frames, tick.queues.frames, strict=True)),
+            self.port.eq(tick.policy.port),
+            self.comes.eq(tick.comes),
+            self.enqueue.eq(tick.enqueue),
+            self.dequeue.eq(tick.dequeue),
+            self.out_port.eq(tick.buffer.next_port),
+        ]
         m.d.comb += [self.enabled.eq(csr.setting("red_enabled")), self.waits.eq(csr.setting("red_waits"))]
         for name in ("levels", "weights", "idle"):
             index, word, written = csr.table(f"red_{name}")

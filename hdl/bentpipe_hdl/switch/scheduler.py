@@ -6,7 +6,26 @@ from amaranth.lib.wiring import In, Out
 
 from ..slot import Slot
 
-__all__ = ["RoundRobin"]
+__all__ = ["RoundRobin", "round_members"]
+
+
+def round_members(vcs: int, ports: int):
+    """The ports that every scheduler has: those of :class:`RoundRobin`."""
+    vc, port = range(vcs), range(max(ports, 2))
+    return {
+        "busy": Out(ports),
+        "port": In(port),
+        "vc": Out(vc),
+        "serve": In(1),
+        "join": In(1),
+        "join_vc": In(vc),
+        "join_port": In(port),
+        "rejoin": In(1),
+        "rejoin_port": In(port),
+        "changes": Out(1),
+        "begins": Out(ports),
+        "still_busy": Out(ports),
+    }
 
 
 class RoundRobin(wiring.Component):
@@ -42,24 +61,8 @@ class RoundRobin(wiring.Component):
 
     def __init__(self, slot: Slot, *, vcs: int, ports: int, at: int, counts: bool = False):
         self._slot, self._vcs, self._ports, self._at, self._counts = slot, vcs, ports, at, counts
-        vc, port = range(vcs), range(max(ports, 2))
-        super().__init__(
-            {
-                "busy": Out(ports),
-                "port": In(port),
-                "vc": Out(vc),
-                "serve": In(1),
-                "join": In(1),
-                "join_vc": In(vc),
-                "join_port": In(port),
-                "rejoin": In(1),
-                "rejoin_port": In(port),
-                "changes": Out(1),
-                "begins": Out(ports),
-                "still_busy": Out(ports),
-                **({"members": Out(range(vcs + 1))} if counts else {}),
-            }
-        )
+        members = {"members": Out(range(vcs + 1))} if counts else {}
+        super().__init__({**round_members(vcs, ports), **members})
 
     def elaborate(self, platform):
         m = Module()

@@ -1,6 +1,6 @@
 """Shaping at a switch's output: a VC's cell doesn't go before its contract lets it (I.371; TM 4.1)."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -100,6 +100,26 @@ class Shaper(wiring.Component):
                 "clear": In(vc),
             }
         )
+
+    def attach(self, m, csr, tick, joins):
+        """Its tables, the ports' turns, what ``joins`` rounds."""
+        m.d.comb += [
+            Cat(self.rate_index, self.rate, self.rate_en).eq(Cat(csr.table("shape_rate"))),
+            Cat(self.limit_index, self.limit, self.limit_en).eq(Cat(csr.table("shape_limit"))),
+            self.now.eq(tick.now),
+            self.serve.eq(tick.serve),
+            self.port.eq(tick.port),
+            self.vc.eq(tick.d_vc),
+            self.gone.eq(tick.gone),
+            self.stays.eq(tick.goes_on_at == tick.port),
+            self.members.eq(tick.scheduler.members),
+            self.sent.eq(tick.sends),
+            self.joins.eq(joins),
+            self.clearing.eq(tick.context.clearing),
+            self.clear.eq(tick.context.clear),
+            tick.port_clock.searching.eq(self.searching),
+            tick.port_clock.restarts.eq(self.wakes),
+        ]
 
     def elaborate(self, platform):
         m = Module()

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,7 +18,7 @@ from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, REASONS, switch_registers
 from .counters import Changes, Counters
-from .credits import COUNTERS, Credits
+from .credits import Credits
 from .efci import CongestionIndication
 from .egress import Egress
 from .fair import ActiveVcs, FairShare
@@ -36,6 +36,7 @@ from .rate_controller import RateController
 from .red import EarlyDetection, RandomEarlyDetection
 from .scheduler import RoundRobin
 from .shaper import Shaper
+from .tick import Tick
 from .turns import Turns
 from .virtual_clock import VirtualClock
 
@@ -143,6 +144,7 @@ class Switch(wiring.Component):
             OamReserve(csr.setting("user_capacity")),
             ClpThreshold(clp_threshold),
         ]
+        active = red = credits = histograms = queues = shaper = joins = rates = frames = changes = None
         if "fair" in has:
             active = m.submodules.active = ActiveVcs(slot, vcs=vcs)
             settings = csr.setting("fair_share"), csr.setting("fair_span")
@@ -158,7 +160,6 @@ class Switch(wiring.Component):
             stages.insert(0, EarlyDetection(red, limit))
         if limit:
             stages.insert(0, limit)
-        credits = None
         if "credits" in has:
             credits = m.submodules.credits = Credits(slot, width=width, vcs=vcs, ports=ports)
 
@@ -196,8 +197,7 @@ class Switch(wiring.Component):
             may_stay=shapes,
         )
         scheduler = m.submodules.scheduler = self._scheduler(slot, has)
-        by_clock = "virtual-clock" in has  # and then no other, whatever options there are
-        by_cell = "fifo" in has and not by_clock
+        by_cell = isinstance(scheduler, Turns) and "fifo" in has
         fields = (
             *([VcField("kept", scheduler.Kept, "arrival")] if by_cell else []),
             VcField("tail", buffer.place_bits, "arrival", starts_as_index=True),
@@ -209,6 +209,8 @@ class Switch(wiring.Component):
             *(minima.fields if minima is not None else ()),
             *((VcField("holds", 1, "arrival"), VcField("held", 1, "departure")) if credits else ()),
         )
+        if counts_ports:
+            queues = m.submodules.port_queues = PortQueues(slot, ports=ports, count_bits=buffer.count_bits)
         counters = m.submodules.counters = Counters(slot, vcs=vcs, ports=ports)
         clears = counters.clears
         if "histograms" in has:
@@ -216,7 +218,7 @@ class Switch(wiring.Component):
                 slot, vcs=vcs, ports=ports, places=cells + vcs, at=DEPARTURE + 2
             )
             clears = max(clears, histograms.clears)
-        if by_clock:
+        if isinstance(scheduler, VirtualClock):
             clears = max(clears, scheduler.clears)
         context = m.submodules.context = VcContext(
             slot, vcs=vcs, ports=ports, clears=clears, fields=fields, looks=credits is not None
@@ -362,25 +364,7 @@ class Switch(wiring.Component):
             with m.If(scheduler.rejoin), m.If(scheduler.rejoin_port != port):
                 m.d.comb += joins.bit_select(scheduler.rejoin_port, 1).eq(1)
             slot.with_commit(dequeue, joins)
-            m.d.comb += [
-                Cat(shaper.rate_index, shaper.rate, shaper.rate_en).eq(Cat(csr.table("shape_rate"))),
-                Cat(shaper.limit_index, shaper.limit, shaper.limit_en).eq(Cat(csr.table("shape_limit"))),
-                shaper.now.eq(self.time.now),
-                shaper.serve.eq(serve),
-                shaper.port.eq(port),
-                shaper.vc.eq(d_vc),
-                shaper.gone.eq(gone),
-                shaper.members.eq(scheduler.members),
-                shaper.sent.eq(sends),
-                shaper.joins.eq(joins),
-                shaper.clearing.eq(context.clearing),
-                shaper.clear.eq(context.clear),
-                port_clock.searching.eq(shaper.searching),
-                port_clock.restarts.eq(shaper.wakes),
-            ]
         goes_on_at = Signal.like(port)
-        if shapes:
-            m.d.comb += shaper.stays.eq(goes_on_at == port)
         with slot.only(serve):
             m.d.comb += [
                 gone.eq(~d_policy.enabled & ~control if credits else ~d_policy.enabled),
@@ -419,7 +403,7 @@ class Switch(wiring.Component):
             scheduler.join_vc.eq(credits.join_vc if credits else vc),
             scheduler.join_port.eq(join_port),
             scheduler.rejoin.eq(credits.rejoin if credits else goes_on),
-            *([] if by_clock else [scheduler.rejoin_port.eq(goes_on_at)]),
+            scheduler.rejoin_port.eq(goes_on_at),
             port_clock.now.eq(self.time.now),
             port_clock.delay.eq(processing_delay),
             port_clock.busy.eq(rounds.busy),
@@ -440,183 +424,34 @@ class Switch(wiring.Component):
         wiring.connect(m, cells_in, egress.i)
         wiring.connect(m, wiring.flipped(self.o), egress.o)
 
-        # What schedulers need besides
-        if by_clock:
-            index, period, written = csr.table("service_period")
-            m.d.comb += [
-                scheduler.now.eq(self.time.now),
-                scheduler.period_vc.eq(index),
-                scheduler.period.eq(period),
-                scheduler.period_en.eq(written),
-                scheduler.clearing.eq(context.clearing),
-                scheduler.clear.eq(context.clear),
-            ]
-        if by_cell:
-            with slot.only(take):
-                m.d.comb += scheduler.empty.eq(no_cell)
-            m.d.comb += [
-                scheduler.fifo.eq(csr.setting("fifo")),
-                scheduler.queued.eq(enqueue),
-                scheduler.cell.eq(context.a_arrival.tail),
-                scheduler.kept.eq(context.a_arrival.kept),
-                context.arrival.kept.eq(scheduler.new_kept),
-            ]
-        if "shares" in has and not by_clock:
-            index, share, written = csr.table("share")
-            m.d.comb += [
-                scheduler.share_vc.eq(index),
-                Value.cast(scheduler.share).eq(share),
-                scheduler.share_en.eq(written),
-            ]
-        if any(option.changes_cells for option in self.options):
-            changes = m.submodules.changes = Changes(slot, vcs=vcs)
-            m.d.comb += [
-                changes.clearing.eq(context.clearing),
-                changes.clear.eq(context.clear),
-                changes.queued.eq(enqueue),
-                changes.vc.eq(vc),
-                changes.tagged.eq(admission.tagged),
-                changes.marked.eq(admission.marked),
-            ]
-            csr.counts("tagged", changes.tagged_vc, changes.tags)
-            csr.counts("marked", changes.marked_vc, changes.marks)
-        if credits:
-            self._connect_credits(m, csr, credits, context, scheduler, egress)
-            wiring.connect(m, cells_in, credits.i)
-            m.d.comb += [
-                credits.there.eq(arrival.there & ~context.clearing),
-                credits.known.eq(known),
-                credits.arriving.eq(vc),
-                credits.rm.eq(header.pti == RM),
-                credits.begins_data.eq(begins),
-                credits.begins_port.eq(policy.port),
-                credits.serve.eq(serve),
-                credits.port.eq(port),
-                credits.more.eq(more),
-                credits.flushes.eq(gone),
-                credits.goes_on_at.eq(goes_on_at),
-            ]
-
-        # The ports' queues and rates
-        periods = csr.settings("period")
-        if counts_ports:
-            queues = m.submodules.port_queues = PortQueues(slot, ports=ports, count_bits=buffer.count_bits)
-            m.d.comb += [
-                buffer.port.eq(policy.port),
-                queues.enqueue.eq(enqueue),
-                queues.in_port.eq(policy.port),
-                queues.in_last.eq(out_pti[0] & ~out_pti[2]),
-                queues.dequeue.eq(dequeue),
-                queues.out_port.eq(buffer.next_port),
-                queues.out_last.eq(buffer.next_pti[0] & ~buffer.next_pti[2]),
-            ]
-            with slot.only(take):
-                m.d.comb += [
-                    admission.port_cells.eq(slot.settle(Array(queues.cells)[policy.port], "its_port_cells")),
-                    admission.port_frames.eq(slot.settle(Array(queues.frames)[policy.port], "its_port_frames")),
-                ]
-        if "fair" in has:
-            m.d.comb += [active.begins.eq(begins), active.ends.eq(dequeue & ~more)]
-            csr.status("active_vcs", active.count)
-        if minima is not None:
-            m.d.comb += [
-                Cat(minima.minimum_vc, minima.minimum, minima.minimum_en).eq(Cat(csr.table("vc_minimum"))),
-                minima.capacity.eq(csr.setting("shared_capacity")),
-                minima.user_capacity.eq(csr.setting("shared_user_capacity")),
-                minima.vc.eq(vc),
-                minima.came.eq(context.a_arrival.own_came),
-                minima.left.eq(context.a_departure.own_left),
-                minima.enqueue.eq(enqueue),
-                minima.dequeue.eq(dequeue),
-                minima.was_shared.eq(buffer.next_shared),
-                minima.clearing.eq(context.clearing),
-                minima.clear.eq(context.clear),
-                admission.guaranteed.eq(minima.guaranteed),
-                buffer.shared.eq(~minima.guaranteed),
-                context.arrival.own_came.eq(context.a_arrival.own_came + minima.guaranteed),
-                context.departure.own_left.eq(context.d_departure.own_left + ~buffer.next_shared),
-            ]
-            csr.status("shared", minima.shared)
-        if "histograms" in has:
-            queue_scale, delay_scale = csr.setting("queue_scale"), csr.setting("delay_scale")
-            m.d.comb += [
-                histograms.clearing.eq(context.clearing),
-                histograms.clear.eq(context.clear),
-                Value.cast(histograms.queue_scale).eq(queue_scale),
-                Value.cast(histograms.delay_scale).eq(delay_scale),
-                histograms.now.eq(self.time.now),
-                histograms.comes.eq(seen),
-                histograms.a_vc.eq(vc),
-                histograms.a_port.eq(policy.port),
-                histograms.vc_cells.eq(length),
-                histograms.port_cells.eq(admission.port_cells),
-                histograms.queued.eq(enqueue),
-                histograms.tail.eq(context.a_arrival.tail),
-                histograms.goes.eq(sends),
-                histograms.d_vc.eq(d_vc),
-                histograms.d_port.eq(port),
-                histograms.head.eq(context.d_departure.head),
-            ]
-            for what in ("queue", "delay"):
-                of_vc, of_port = (getattr(histograms, f"{of}_{what}s") for of in ("vc", "port"))
-                csr.counters(f"vc_{what}_bins", lambda at, word=of_vc: _found(m, histograms.vc_index, at, word))
-                csr.counters(f"port_{what}_bins", lambda at, word=of_port: _found(m, histograms.port_index, at, word))
-                sums = getattr(histograms, f"{what}_sums")
-                csr.status(f"{what}_sum_low", *(total[:32] for total in sums))
-                csr.status(f"{what}_sum_high", *(total[32:] for total in sums))
-        if "red" in has:
-            red.connect(m, csr)
-            m.d.comb += [
-                red.now.eq(self.time.now),
-                *(one.eq(count) for one, count in zip(red.cells, queues.cells, strict=True)),
-                *(one.eq(count) for one, count in zip(red.frames, queues.frames, strict=True)),
-                red.port.eq(policy.port),
-                red.comes.eq(comes),
-                red.enqueue.eq(enqueue),
-                red.dequeue.eq(dequeue),
-                red.out_port.eq(buffer.next_port),
-            ]
-        gates = []  # what may stall ports
+        # The parts that it has by its options
         if "reactive" in has:
             rates = m.submodules.rates = RateController(slot, ports=ports, count_bits=buffer.count_bits)
-            index, control, written = csr.table("rate_control")
-            m.d.comb += [
-                rates.now.eq(self.time.now),
-                *(one.eq(period) for one, period in zip(rates.period, periods, strict=True)),
-                rates.control_port.eq(index),
-                rates.control.eq(control),
-                rates.control_en.eq(written),
-                *(one.eq(count) for one, count in zip(rates.cells, queues.cells, strict=True)),
-                *(one.eq(count) for one, count in zip(rates.frames, queues.frames, strict=True)),
-                rates.serve.eq(serve & ~stays),
-                rates.port.eq(port),
-                port_clock.carry.eq(rates.carry),
-            ]
-            gates.append(rates)
-            for name in ("cell", "low", "high", "up", "down", "floor", "ceiling", "initial", "interval", "weight"):
-                for one, setting in zip(getattr(rates, name), csr.settings(f"rate_{name}"), strict=True):
-                    m.d.comb += one.eq(setting)
-            csr.status("rate_capacity", *rates.capacity)
-            csr.status("port_cells", *queues.cells)
-            csr.status("port_frames", *queues.frames)
-            periods = rates.periods
         if "frames" in has:
             frames = m.submodules.frames = FrameClock(slot, ports=ports)
-            m.d.comb += [
-                frames.now.eq(self.time.now),
-                *(one.eq(setting) for one, setting in zip(frames.slot, csr.settings("frame_slot"), strict=True)),
-                *(one.eq(setting) for one, setting in zip(frames.cycle, csr.settings("frame_cycle"), strict=True)),
-                frames.ripe.eq(port_clock.ripe),
-                frames.serve.eq(port_clock.serve),
-                frames.port.eq(port),
-            ]
-            gates.append(frames)
-        if shapes:
-            gates.append(shaper)
+        gates = [gate for gate in (rates, frames, shaper) if gate]  # what may stall ports
+        if any(option.changes_cells for option in self.options):
+            changes = m.submodules.changes = Changes(slot, vcs=vcs)
+        tick = Tick(
+            slot=slot, now=self.time.now, buffer=buffer, context=context, scheduler=scheduler, admission=admission,
+            port_clock=port_clock, egress=egress, queues=queues, periods=csr.settings("period"), i=cells_in,
+            there=arrival.there & ~context.clearing, known=known, take=take, seen=seen, comes=comes, enqueue=enqueue,
+            begins=begins, header=header, vc=vc, policy=policy, length=length, empty=no_cell, serve=serve, port=port,
+            dequeue=dequeue, sends=sends, d_vc=d_vc, gone=gone, stays=stays, more=more, goes_on_at=goes_on_at,
+        )  # fmt: skip
+        if not isinstance(scheduler, RoundRobin):
+            scheduler.attach(m, csr, tick)
+        for part in (changes, credits, queues, active, minima, histograms, red, rates, frames):
+            if part:
+                part.attach(m, csr, tick)
+        if shaper:
+            shaper.attach(m, csr, tick, joins)
         for name, come in (("stalled", "stalled"), ("still_stalled", "still_stalled"), ("rechecks", "changes")):
             if gates:
                 m.d.comb += getattr(port_clock, name).eq(reduce(or_, (getattr(gate, come) for gate in gates)))
+        periods = rates.periods if rates else tick.periods
         m.d.comb += [one.eq(period) for one, period in zip(port_clock.period, periods, strict=True)]
+
         # Registers
         csr.status("occupancy", buffer.occupancy)
         csr.status("high_water", buffer.high_water)
@@ -637,16 +472,10 @@ class Switch(wiring.Component):
         csr.counts("hec", counters.hec_port, counters.hec)
         csr.finish()
 
-        due = [port_clock.due, *([frames.due] if "frames" in has else [])]
-        if "reactive" in has:
-            due.append(rates.due)
-        if shapes:
-            due.append(shaper.due)
-        if credits:
-            due.append(credits.due)
+        due = [part.due for part in (port_clock, frames, rates, shaper, credits) if part]
         works = [context.clearing, *([inlet.waits] if inlet else [])]
         if not slot.wide:
-            works += [egress.streams, self.i.valid, *([histograms.pending] if "histograms" in has else [])]
+            works += [egress.streams, self.i.valid, *([histograms.pending] if histograms else [])]
         m.d.comb += [
             counters.clearing.eq(context.clearing),
             counters.clear.eq(context.clear),
@@ -667,45 +496,3 @@ class Switch(wiring.Component):
         return Turns(
             slot, vcs=vcs, ports=ports, at=at, places=places, weighted=shares, priorities=PRIORITIES if shares else 1
         )
-
-    def _connect_credits(self, m, csr, credits, context, scheduler, egress):
-        """What the credits know of other parts by themselves; their registers."""
-        table_vc, entry, entry_en = csr.table("vc_credits")
-        m.d.comb += [
-            credits.now.eq(self.time.now),
-            credits.clearing.eq(context.clearing),
-            credits.clear.eq(context.clear),
-            credits.entry_vc.eq(table_vc),
-            Value.cast(credits.entry).eq(entry),
-            credits.entry_en.eq(entry_en),
-            credits.batch.eq(csr.setting("credit_batch")),
-            credits.step.eq(csr.setting("credit_step")),
-            credits.last.eq(csr.setting("credit_last")),
-            credits.arriving_departed.eq(context.a_departure.departed),
-            context.arrival.holds.eq(context.a_arrival.holds ^ credits.arriving_held),
-            context.look.eq(credits.look),
-            context.looked.eq(credits.looked),
-            credits.look_accepted.eq(context.l_arrival.accepted),
-            credits.look_departed.eq(context.l_departure.departed),
-            credits.look_held.eq(context.l_arrival.holds ^ context.l_departure.held),
-            credits.look_policy.eq(context.l_policy),
-            credits.data_vc.eq(scheduler.vc),
-            credits.departing_departed.eq(context.d_departure.departed),
-            context.departure.held.eq(context.d_departure.held ^ credits.departing_held),
-            credits.data_busy.eq(scheduler.busy),
-            credits.data_changes.eq(scheduler.changes),
-            credits.data_begins.eq(scheduler.begins),
-            credits.data_still_busy.eq(scheduler.still_busy),
-            egress.speaks.eq(credits.control),
-            egress.message.eq(credits.message),
-        ]
-        for name in COUNTERS:
-            csr.status(f"credit_{name}", getattr(credits, name))
-        csr.counts("credit_freed", credits.freed_of, credits.freed)
-        csr.counts("credit_lost", credits.lost_of, credits.lost)
-
-
-def _found(m, index, at, word):
-    """The word that a part finds at an index, which tables share."""
-    m.d.comb += index.eq(at)
-    return word

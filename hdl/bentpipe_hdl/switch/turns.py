@@ -1,12 +1,13 @@
 """Whose turn is next at a port: FIFO, weighted round robin and strict priority, over lists of turns."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..slot import Slot
 from .context import ARRIVAL, DEPARTURE
 from .options.scheduling import PRIORITIES, WEIGHT_BITS
+from .scheduler import round_members
 
 __all__ = ["Share", "Turns"]
 
@@ -67,18 +68,7 @@ class Turns(wiring.Component):
         self.Kept = data.StructLayout({"by_cell": 1, "port": port, "priority": Share["priority"].shape})
         super().__init__(
             {
-                "busy": Out(ports),
-                "port": In(port),
-                "vc": Out(vc),
-                "serve": In(1),
-                "join": In(1),
-                "join_vc": In(vc),
-                "join_port": In(port),
-                "rejoin": In(1),
-                "rejoin_port": In(port),
-                "changes": Out(1),
-                "begins": Out(ports),
-                "still_busy": Out(ports),
+                **round_members(vcs, ports),
                 "fifo": In(ports),
                 "queued": In(1),
                 "empty": In(1),
@@ -91,6 +81,27 @@ class Turns(wiring.Component):
                 "share_en": In(1),
             }
         )
+
+    def attach(self, m, csr, tick):
+        """What it needs besides."""
+        if self._places:
+            arrival = tick.context.a_arrival
+            with tick.slot.only(tick.take):
+                m.d.comb += self.empty.eq(tick.empty)
+            m.d.comb += [
+                self.fifo.eq(csr.setting("fifo")),
+                self.queued.eq(tick.enqueue),
+                self.cell.eq(arrival.tail),
+                self.kept.eq(arrival.kept),
+                tick.context.arrival.kept.eq(self.new_kept),
+            ]
+        if self._weighted:
+            index, share, written = csr.table("share")
+            m.d.comb += [
+                self.share_vc.eq(index),
+                Value.cast(self.share).eq(share),
+                self.share_en.eq(written),
+            ]
 
     def elaborate(self, platform):
         m = Module()

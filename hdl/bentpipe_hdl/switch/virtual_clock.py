@@ -2,12 +2,13 @@
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from ..cell import FRACTION_BITS, TIME_BITS
 from ..slot import Slot
 from .context import ARRIVAL, DEPARTURE
 from .options.scheduling import AHEAD_BITS, PERIOD_BITS
+from .scheduler import round_members
 
 __all__ = ["VirtualClock"]
 
@@ -36,8 +37,8 @@ class VirtualClock(wiring.Component):
 
     Members
     -------
-    busy, port, vc, serve, join, join_vc, join_port, rejoin, changes, begins, still_busy
-        As of :class:`~.scheduler.RoundRobin`; the VC that is served stays at its port.
+    busy, port, vc, serve, join, join_vc, join_port, rejoin, rejoin_port, changes, begins, still_busy
+        As of :class:`~.scheduler.RoundRobin`; the VC that is served stays at its port, whatever ``rejoin_port`` is.
     now : In
     period_vc, period, period_en : In
         Software writes the ticks a cell of a VC, with 16 fraction bits.
@@ -50,21 +51,11 @@ class VirtualClock(wiring.Component):
         self.levels = (vcs - 1).bit_length()
         self._port_bits = (ports - 1).bit_length()
         self.clears = vcs << self._port_bits
-        vc, port = range(vcs), range(max(ports, 2))
+        vc = range(vcs)
         self.Entry = data.StructLayout({"key": KEY_BITS, "vc": self.levels, "valid": 1})
         super().__init__(
             {
-                "busy": Out(ports),
-                "port": In(port),
-                "vc": Out(vc),
-                "serve": In(1),
-                "join": In(1),
-                "join_vc": In(vc),
-                "join_port": In(port),
-                "rejoin": In(1),
-                "changes": Out(1),
-                "begins": Out(ports),
-                "still_busy": Out(ports),
+                **round_members(vcs, ports),
                 "now": In(TIME_BITS),
                 "period_vc": In(vc),
                 "period": In(PERIOD_BITS),
@@ -73,6 +64,18 @@ class VirtualClock(wiring.Component):
                 "clear": In(range(self.clears)),
             }
         )
+
+    def attach(self, m, csr, tick):
+        """What it needs besides."""
+        index, period, written = csr.table("service_period")
+        m.d.comb += [
+            self.now.eq(tick.now),
+            self.period_vc.eq(index),
+            self.period.eq(period),
+            self.period_en.eq(written),
+            self.clearing.eq(tick.context.clearing),
+            self.clear.eq(tick.context.clear),
+        ]
 
     def elaborate(self, platform):
         m = Module()
