@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     command("schema", _schema, "Print the JSON Schema of experiments' files, for editors.")
     registers = command("registers", _registers, "List the registers of the kinds of nodes.")
     registers.add_argument("kind", nargs="?", metavar="KIND", help="of node: nic, switch, link, sonet (default: all)")
-    registers.add_argument("--shape", metavar="NAME=N,…", default="", help="what the node is built with, as vcs=256")
+    registers.add_argument("--shape", metavar="NAME=N,…", default="", help="what the node is built with, as vcs=256,options=red+police")
     form = registers.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the map as JSON")
     form.add_argument("--csv", action="store_true", help="print the map as LiteX's csr.csv, with byte addresses")
@@ -343,14 +343,17 @@ def _schema(given: argparse.Namespace) -> int:
 
 def _registers(given: argparse.Namespace) -> int:
     from bentpipe_hdl.kinds import REGISTERS, registers_of
+    from bentpipe_hdl.switch.options import options_word
 
     if given.kind is None and given.shape:
         raise BentpipeError("a shape is that of one kind of node: name it")
     parts = [part.partition("=") for part in given.shape.split(",") if part]
-    if not all(value.isdecimal() for _, _, value in parts):
-        raise BentpipeError(f"--shape: expected NAME=N,…, as vcs=256,cells=4096, not {given.shape!r}")
     try:
-        shape = {name: int(value) for name, _, value in parts}
+        shape = {name: options_word(value.split("+")) for name, _, value in parts if name == "options"}
+        rest = [(name, value) for name, _, value in parts if name != "options"]
+        if not all(value.isdecimal() for _, value in rest):
+            raise BentpipeError(f"--shape: expected NAME=N,…, as vcs=256,cells=4096, not {given.shape!r}")
+        shape |= {name: int(value) for name, value in rest}
         maps = [registers_of(kind, **shape) for kind in ([given.kind] if given.kind else REGISTERS)]
     except ValueError as error:
         raise BentpipeError(str(error)) from None

@@ -341,6 +341,9 @@ def test_the_examples_of_the_manual_run(capsys, arguments):
 def test_registers_are_listed_in_three_forms(capsys):
     assert main(["registers", "switch", "--shape", "vcs=256,cells=100"]) == 0
     assert "switch, version 3: vcs = 256, cells = 100, ports = 4, options = 0\n" in capsys.readouterr().out
+    assert main(["registers", "switch", "--shape", "options=red+police"]) == 0
+    listed = capsys.readouterr().out
+    assert "red_enabled" in listed and "police_rate" in listed and "rate_capacity" not in listed
     assert main(["registers", "switch", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["magic"] == "BPSW"
     assert main(["registers", "--csv"]) == 0
@@ -354,6 +357,8 @@ def test_registers_are_listed_in_three_forms(capsys):
         (["nix"], "no kind of node is called 'nix'; there are nic, switch, link, sonet"),
         (["switch", "--shape", "depth=1"], "the shape of a switch has no 'depth'; it has vcs, cells, ports"),
         (["switch", "--shape", "vcs"], "expected NAME=N,…, as vcs=256,cells=4096, not 'vcs'"),
+        (["switch", "--shape", "options=red+polite"], "a switch has no option 'polite'"),
+        (["nic", "--shape", "options=red"], "the shape of a nic has no 'options'"),
         (["--shape", "vcs=1"], "a shape is that of one kind of node: name it"),
         (["switch", "--shape", "vcs=3"], "vcs must be a power of two from 2 to 4096, not 3"),
         (["nic", "--shape", "vcs=8192"], "vcs must be a power of two from 2 to 4096, not 8192"),
