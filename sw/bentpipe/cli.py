@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     command("schema", _schema, "Print the JSON Schema of experiments' files, for editors.")
     registers = command("registers", _registers, "List the registers of the kinds of nodes.")
     registers.add_argument("kind", nargs="?", metavar="KIND", help="of node: nic, switch, link, sonet (default: all)")
-    registers.add_argument("--shape", metavar="NAME=N,…", default="", help="what the node is built with, as vcs=256,options=red+police")
+    registers.add_argument("--shape", metavar="NAME=N,…", default="", help="its shape, as vcs=256,options=red+police")
     form = registers.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the map as JSON")
     form.add_argument("--csv", action="store_true", help="print the map as LiteX's csr.csv, with byte addresses")
