@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bentpipe_hdl.switch.control import REASON_TITLES
 
+from .channels import LedgerHop
 from .errors import NetworkError
 from .interface import PduStatus
 from .loop import Loop
@@ -64,9 +65,7 @@ class Account:
     lost: dict[tuple[str, str], int]
 
 
-def read_account(
-    loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[tuple[Node, int, int, int, int]]
-) -> Account:
+def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:
     """The account of the VC that was added as number ``place``, through ``hops``.
 
     Raises
@@ -76,7 +75,7 @@ def read_account(
     """
     totals, rows = loop.ffi.new("bp_account *"), loop.ffi.new("bp_loss[]", 256)
     count = loop.ledger(place, totals, rows, len(rows))
-    source, sink, key = hops[0][0], hops[-1][0], hops[0][3]
+    source, sink, key = hops[0].node, hops[-1].node, hops[0].key
     lines = [node.name for node, *_ in hops if isinstance(node, SonetLine)]
     what = f"the ledger of VC {key >> 16}/{key & 0xFFFF} from {source.name} to {sink.name}"
     lost: dict[tuple[str, str], int] = {}
@@ -87,12 +86,12 @@ def read_account(
                 raise NetworkError(f"{what}: {row.pdus} PDUs were not delivered, and nothing says why")
             where, why = ", ".join(lines), "SONET line"
         lost[where, why] = lost.get((where, why), 0) + row.pdus
-    account = Account(source.name, sink.name, hops[0][2], totals.sent, totals.delivered, lost)
+    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, lost)
     missing = totals.sent - totals.delivered - sum(lost.values())
     if missing:
         raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
     assert isinstance(sink, Nic)
-    received = sink.driver.received(hops[-1][2])
+    received = sink.driver.received(hops[-1].number)
     if (totals.delivered - received) % (1 << 32):
         raise NetworkError(f"{what}: {totals.delivered} PDUs delivered, and the NIC has counted {received}")
     if lines:  # what garbage a line without its frame makes is anybody's guess

@@ -6,6 +6,7 @@ import itertools
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,11 +19,11 @@ from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
 from .build import Shape, build_all, build_model
-from .channels import Channel, Channels
+from .channels import Channel, Channels, Hop, VirtualPath, faces_of, paths_of
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
 from .loop import Loop
-from .nodes import KINDS, Link, Nic, Node, SonetLine, Switch, checked, made, size_of
+from .nodes import Link, Nic, Node, SonetLine, Switch, checked, made, size_of
 
 __all__ = ["Network"]
 
@@ -63,6 +64,7 @@ class Network:
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._channels = Channels()
+        self._paths: list[VirtualPath] = []
 
     # Building
 
@@ -160,12 +162,14 @@ class Network:
         max_sdu: int = 65535,
         **settings: Any,
     ) -> int:
-        """A VC in one direction along ``path``, from a NIC through switches and links to a NIC.
+        """A VC in one direction along ``path``, from a NIC through switches and links to a NIC; through the virtual
+        paths that are there (:meth:`add_vp`) and are parts of it.
 
         Parameters
         ----------
         vpi, vci : int
-            The same on every line (0..255, with NNI lines 0..4095; 32..65535).
+            The same on every line (0..255, with NNI lines 0..4095; 32..65535), but for the VPI in virtual paths, which
+            is theirs.
         cell_rate_bps : float, optional
             The source paces the VC at this rate of cells; None: the rate of its line.
         sustained_rate_bps, burst : float, int, optional
@@ -197,43 +201,127 @@ class Network:
         if not 1 <= max_sdu <= 65535:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
         pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
-        hops: list[tuple[Switch, int, int, int]] = []
-        arrives: int = 0
-        faces = [-1]  # the port at which the VC comes into each node of the path
-        for k, node in enumerate(path[:-1]):
-            after = path[k + 1]
-            ways = [(port, to) for port, to in node.outputs.items() if to[0] is after]
-            if not ways:
-                raise NetworkError(f"{what}: {node.name} is not connected to {after.name}")
-            port, (_, next_port) = ways[0]
-            if isinstance(node, Switch):
-                hops.append((node, arrives, port, len(node.vcs) + sum(each is node for each, *_ in hops)))
-            elif k and isinstance(node, Nic):
-                raise NetworkError(f"{what}: {node.name} is a NIC and cannot carry a VC on")
-            arrives = next_port
-            faces.append(arrives)
-        for switch, in_port, out_port, _ in hops:
-            for port in (in_port, out_port):
-                if vpi > 255 and not switch.lines[port].nni:
-                    raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
-            if any((other.in_port, other.in_vpi, other.in_vci) == (in_port, vpi, vci) for other in switch.vcs):
-                raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {in_port} of {switch.name}")
-            size_of(switch.name, len(switch.vcs) + 1)
-        if any((other.vpi, other.vci) == (vpi, vci) for other in sink.receives.values()):
-            raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port 0 of {sink.name}")
+        faces = faces_of(what, path)
+        through = paths_of(what, path, self._paths)
+        vpis, inside = [vpi] * len(path), {}  # on the way to each node; hops of virtual paths
+        for k, vp in through.items():
+            vpis[k + 1 : k + len(vp.path)] = [vp.vpi] * (len(vp.path) - 1)
+            switches = (at for at in range(k + 1, k + len(vp.path) - 1) if isinstance(path[at], Switch))
+            inside |= dict(zip(switches, vp.hops, strict=True))
+        vpis[0] = vpis[1]
+        hops: list[Hop] = []
+        for k, (node, (come, go)) in enumerate(zip(path, faces, strict=True)):
+            if k in inside:
+                hops.append(inside[k])
+            elif isinstance(node, Switch):
+                more = sum(hop.switch is node and not hop.in_path for hop in hops)
+                hops.append(Hop(node, come, go, len(node.vcs) + more))
+                for port, number in ((come, vpis[k]), (go, vpis[k + 1])):
+                    self._check_vpi(what, node, port, number)
+                self._check_free(what, node, come, vpis[k], vci)
+                size_of(node.name, len(node.vcs) + 1)
+        if any((other.vpi, other.vci) == (vpis[-1], vci) for other in sink.receives.values()):
+            raise NetworkError(f"{what}: VPI/VCI {vpis[-1]}/{vci} is used twice at port 0 of {sink.name}")
         index = next(k for k in itertools.count() if k not in source.sends and k not in sink.receives)
         for nic in (source, sink):
             size_of(nic.name, index + 1)
         for switch in given.named_switches():
-            if switch not in [hop.name for hop, *_ in hops]:
+            if switch not in [hop.switch.name for hop in hops if not hop.in_path]:
                 raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
-        for k, (switch, in_port, out_port, _) in enumerate(hops):
-            own = given.of_switch(switch.name, first=k == 0)
-            switch.vcs.append(SwitchVc(in_port, vpi, vci, out_port, vpi, vci, own))
-        source.sends[index] = NicSend(vpi, vci, *pacing)
-        sink.receives[index] = NicReceive(vpi, vci, max_sdu)
-        self._channels.lay(Channel(path, faces, index, hops, vpi << 16 | vci, given))
+        channel = Channel(path, [come for come, _ in faces], index, hops, vpis, vpi, vci, given)
+        places = (k for k, node in enumerate(path) if isinstance(node, Switch) and k not in inside)
+        for k, (hop, own) in zip(places, channel.own_hops(), strict=True):
+            hop.switch.vcs.append(SwitchVc(hop.come, vpis[k], vci, hop.go, vpis[k + 1], vci, own))
+        source.sends[index] = NicSend(vpis[0], vci, *pacing)
+        sink.receives[index] = NicReceive(vpis[-1], vci, max_sdu)
+        self._channels.lay(channel)
         return index
+
+    def _check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
+        if vpi > 255 and not switch.lines[port].nni:
+            raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
+
+    def _check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
+        """Nothing at a port has this VPI/VCI, or VPI."""
+        for other in switch.vcs:
+            if (other.in_port, other.in_vpi) != (port, vpi):
+                continue
+            if other.vpc:
+                raise NetworkError(f"{what}: VPI {vpi} is that of a virtual path at port {port} of {switch.name}")
+            if vci is None:
+                raise NetworkError(
+                    f"{what}: VPI {vpi} is used by VC {vpi}/{other.in_vci} at port {port} of {switch.name}"
+                )
+            if other.in_vci == vci:
+                raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
+
+    def add_vp(self, path: Sequence[Node], vpi: int, **settings: Any) -> int:
+        """A virtual path in one direction: VCs that are added from now on and have it as a part of their own path go
+        through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
+
+        Parameters
+        ----------
+        path : Sequence of Node
+            From a switch or NIC, over links and at least one switch, to a switch or NIC; each once.
+        vpi : int
+            The same on every line (0..255, with NNI lines 0..4095).
+        settings
+            What the switches between its ends give it, as of :class:`~bentpipe_hdl.switch.control.VcSettings`; nothing
+            that goes by frames, and no credits.
+
+        Returns
+        -------
+        int
+            Its number, for :meth:`change_vp`.
+
+        Raises
+        ------
+        NetworkError
+            The path is not connected or passes no switch, the VPI is out of range or used already.
+        """
+        ends = path[0], path[-1]
+        what = f"virtual path {vpi} from {ends[0].name} to {ends[1].name}"
+        if self.loop.is_open:
+            raise NetworkError(f"{what}: the network runs already, nothing can be added")
+        given = made(what, VcSettings, settings)
+        if not 0 <= vpi < 4096:
+            raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI)")
+        if not all(isinstance(end, (Nic, Switch)) for end in ends) or len({id(node) for node in path}) < len(path):
+            raise NetworkError(
+                f"{what}: a virtual path goes from a switch or NIC to another one, and passes a node once"
+            )
+        faces, hops = faces_of(what, path), []
+        for node, (come, go) in zip(path[1:-1], faces[1:-1], strict=True):
+            if isinstance(node, Switch):
+                hops.append(Hop(node, come, go, len(node.vcs), in_path=True))
+                for port in (come, go):
+                    self._check_vpi(what, node, port, vpi)
+                self._check_free(what, node, come, vpi, None)
+                size_of(node.name, len(node.vcs) + 1)
+        if not hops:
+            raise NetworkError(f"{what}: there is no switch between its ends")
+        for switch in given.named_switches():
+            if switch not in [hop.switch.name for hop in hops]:
+                raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
+        for k, hop in enumerate(hops):
+            own = given.of_switch(hop.switch.name, first=k == 0)
+            hop.switch.vcs.append(SwitchVc(hop.come, vpi, 0, hop.go, vpi, 0, own, vpc=True))
+        self._paths.append(VirtualPath(path, vpi, given, hops))
+        return len(self._paths) - 1
+
+    def change_vp(self, number: int, **settings: Any) -> None:
+        """From its next cell at each switch on a virtual path has these settings, as of :meth:`add_vp`, instead of all
+        that it had.
+
+        Raises
+        ------
+        NetworkError
+            A setting is not one.
+        """
+        vp = self._paths[number]
+        given = made(vp.what, VcSettings, settings)
+        for k, hop in enumerate(vp.hops):
+            hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
 
     def change_vc(
         self,
@@ -261,8 +349,8 @@ class Network:
         source = channel.path[0]
         assert isinstance(source, Nic)
         source.change_send(channel.index, cell_rate_bps, sustained_rate_bps, burst)
-        for k, (switch, *_, place) in enumerate(channel.hops):
-            switch.change_vc(place, given.of_switch(switch.name, first=k == 0))
+        for hop, own in replace(channel, settings=given).own_hops():
+            hop.switch.change_vc(hop.number, own)
 
     def shapes(self) -> list[Shape]:
         """The shapes of this network's nodes, each once."""
@@ -290,9 +378,8 @@ class Network:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.loop.connect(a.index, a_port, b.index, b_port, held)
         for hops in map(Channel.ledger_hops, self._channels):
-            rows = [(KINDS.index(n.kind), n.index, *rest, *n.driver.counted(rest[1])) for n, *rest in hops]
-            made = self.loop.ffi.new("bp_hop[]", rows)
-            self.loop.ledger_vc(hops[0][0].index, hops[0][2], made, len(hops))
+            made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
+            self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
         for path, kind, node, port in self._captures:
             self._start_capture(path, kind, node, port)
 

@@ -8,6 +8,7 @@ namespace bp {
 namespace {
 
 uint64_t place(int node, int port) { return uint64_t(node) << 8 | uint64_t(port); }
+uint64_t row(int node, uint32_t number) { return uint64_t(node) << 32 | number; }
 
 template <class Item>
 Item& at(std::vector<Item>& list, size_t index) {
@@ -33,6 +34,11 @@ int Ledger::add(const Hop* hops, size_t count) {
         vc.stages.back().hop = hop;
         if (hop.kind == LINK || hop.kind == SONET) passing_[place(hop.node, hop.port)].push_back({index, k});
         else if (hop.kind == SWITCH) at(by_number_[size_t(hop.node)], hop.number) = {index, k};
+        if (hop.kind == PATH) {
+            note(entering_, hop, {index, k});
+            path_port_[row(hop.node, hop.number)] = hop.port;
+        }
+        if (k && hops[k - 1].kind == PATH) note(leaving_, hop, {index, k - 1});
     }
     return index;
 }
@@ -85,6 +91,15 @@ void Ledger::ended(int index, uint32_t status, uint32_t length) {
 }
 
 void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header) {
+    if (const auto path = path_port_.find(row(node, number)); path != path_port_.end()) {
+        const std::vector<Passing>* found = named(entering_, node, path->second, header);
+        for (size_t k = 0; found && k < found->size(); ++k) {
+            const Passing at = (*found)[k];
+            Vc& vc = vcs_[size_t(at.vc)];
+            lose(vc, at.stage, vc.stages[at.stage].came - 1, header, uint8_t(WHY_DROPPED + reason));
+        }
+        return;
+    }
     const auto& known = by_number_[size_t(node)];
     if (number >= known.size() || known[number].vc < 0) return;
     const Passing at = known[number];
@@ -155,6 +170,25 @@ Ledger::Passing Ledger::find(int node, int port, uint32_t header) const {
     return {};
 }
 
+void Ledger::note(Inputs& inputs, const Hop& there, const Passing& at) {
+    Vcs& vcs = inputs[place(there.node, there.port)];
+    vcs.mask = there.mask & ~CellHead::NOT_RM;
+    vcs.named[there.key & vcs.mask].push_back(at);
+}
+
+const std::vector<Ledger::Passing>* Ledger::named(const Inputs& inputs, int node, int port, uint32_t header) {
+    const auto known = inputs.find(place(node, port));
+    if (known == inputs.end()) return nullptr;
+    const auto found = known->second.named.find(header >> 4 & known->second.mask);
+    return found == known->second.named.end() ? nullptr : &found->second;
+}
+
+uint64_t Ledger::inside_path(int index, const Hop& hop) const {
+    for (const Stage& stage : vcs_[size_t(index)].stages)
+        if (&stage.hop == &hop) return stage.came - stage.lost - stage.left;
+    return 0;
+}
+
 // A number of cells at a stage's input, of which hardware knows 32 bits: there can't be more than the source's and those
 // that came astray, less those lost.
 uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
@@ -166,11 +200,13 @@ uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
 // Cells of the VC that a stage has taken in, and given out, modulo 2^32.
 uint32_t Ledger::came_low(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
+    if (hop.kind == PATH) return uint32_t(vc.stages[stage].came);
     return left_low(vc, stage - 1) - uint32_t(cells_.on_wire(hop.node, hop.port, hop.key, hop.mask));
 }
 
 uint32_t Ledger::left_low(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
+    if (hop.kind == PATH) return uint32_t(vc.stages[stage].left);
     if (hop.kind == NIC || hop.kind == SWITCH) return cells_.read(hop.node, hop.sent);
     const uint32_t came = came_low(vc, stage) - uint32_t(vc.stages[stage].shift());
     return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;

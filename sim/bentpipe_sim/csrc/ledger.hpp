@@ -45,7 +45,7 @@ struct CellCounts {
 
 class Ledger {
   public:
-    enum Kind { NIC, SWITCH, LINK, SONET };
+    enum Kind { NIC, SWITCH, LINK, SONET, PATH };  // PATH: a switch that passes a virtual path with the VC in it
 
     // A node on a VC's path, with the port at which the VC comes in and its number there (NIC, switch).
     struct Hop {
@@ -87,6 +87,12 @@ class Ledger {
         if (!bad && !line.empty() && line.first().is(header, payload)) line.pop();
         else line_changed(node, 1 - port, header, payload, bad);
     }
+    // A switch that passes virtual paths takes a cell in at a port, or gives one to the input of a node behind it: it
+    // counts the cells of a path, and not those of each VC in it, as is done here.
+    void path_in(int node, int port, uint32_t header, bool bad) {
+        if (!bad) count(entering_, node, port, header, &Stage::came);
+    }
+    void path_out(int to, int port, uint32_t header) { count(leaving_, to, port, header, &Stage::left); }
     void look_after(uint64_t tick);  // cells that can't be on a SONET line any more are lost
 
     // What is told is counted, too, to be held against nodes' own counters: a switch's drops (VC's number * 64 + reason),
@@ -104,6 +110,7 @@ class Ledger {
     void each_hop(int index, Look look) const {
         for (const Stage& stage : vcs_[size_t(index)].stages) look(stage.hop);
     }
+    uint64_t inside_path(int index, const Hop& hop) const;  // cells of the VC, in a switch that passes its path
     uint64_t ends_inside(const Hop& hop) const { return inside(hop, true); }  // of PDUs, on a SONET line
     uint64_t records() const;  // that are held now: of PDUs not settled, and runs of lost cells
 
@@ -134,6 +141,7 @@ class Ledger {
         std::deque<Run> runs;
         int64_t shift_before = 0;  // of the runs forgotten
         uint64_t lost = 0;         // cells
+        uint64_t came = 0, left = 0;  // of PATH: cells
         int64_t shift() const { return runs.empty() ? shift_before : runs.back().shift; }
         void forget(uint64_t settled) {
             while (!runs.empty() && runs.front().source < settled) {
@@ -163,6 +171,11 @@ class Ledger {
     struct Line {
         Crossing way[2];
     };
+    struct Vcs {  // whose cells come to an input, by VPI/VCI
+        uint32_t mask = 0;
+        std::unordered_map<uint32_t, std::vector<Passing>> named;
+    };
+    using Inputs = std::unordered_map<uint64_t, Vcs>;  // by node and port
 
     Crossing& crossing(int node, int port) { return lines_[size_t(node)].way[port]; }
     const Hop& hop(const Passing& at) const { return vcs_[size_t(at.vc)].stages[at.stage].hop; }
@@ -171,6 +184,12 @@ class Ledger {
         return lines_[size_t(hop.node)].way[hop.port].count(hop.key, hop.mask, last);
     }
     uint64_t first_inside(const Passing& at) const;
+    static void note(Inputs& inputs, const Hop& there, const Passing& at);
+    static const std::vector<Passing>* named(const Inputs& inputs, int node, int port, uint32_t header);
+    void count(const Inputs& inputs, int node, int port, uint32_t header, uint64_t Stage::*what) {
+        if (const std::vector<Passing>* found = named(inputs, node, port, header))
+            for (const Passing& each : *found) ++(vcs_[size_t(each.vc)].stages[each.stage].*what);
+    }
 
     uint64_t widened(const Vc& vc, size_t stage, uint32_t low) const;
     uint32_t came_low(const Vc& vc, size_t stage) const;
@@ -197,6 +216,8 @@ class Ledger {
     std::vector<Vc> vcs_;
     std::unordered_map<uint64_t, std::vector<Passing>> passing_;  // of links and SONET lines, by node and port
     std::vector<std::vector<Passing>> by_number_;                 // of switches
+    Inputs entering_, leaving_;  // of switches that pass paths; of the nodes behind them, with the stages before those
+    std::unordered_map<uint64_t, int> path_port_;  // where a path comes in, by switch and number there
     std::vector<Line> lines_;
     std::vector<std::vector<uint64_t>> seen_;
 };

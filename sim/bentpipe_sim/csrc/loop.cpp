@@ -41,8 +41,10 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
 void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count) {
     if (ledger.empty()) ledger.nodes(nodes_.size());
     const int place = ledger.add(hops, count);
-    for (size_t k = 0; k < count; ++k)
+    for (size_t k = 0; k < count; ++k) {
         if (hops[k].kind == Ledger::SONET) node(hops[k].node).line = true;
+        if (hops[k].kind == Ledger::PATH) node(hops[k].node).path = true;
+    }
     nic(source).sends_in(place, number);
     nic(hops[count - 1].node).receives_in(place, number);
 }
@@ -133,6 +135,7 @@ void Loop::run(uint64_t until, uint64_t most) {
     if (node.i_port) *node.i_port = uint8_t(port);
     if (rarely(!node.taps.empty())) tap(node, int(port), tick, cell);
     if (node.line) ledger.line_in(int(index), int(port), tick, cell.header(), cell.payload(), cell.hec_error != 0);
+    if (rarely(node.path)) ledger.path_in(int(index), int(port), cell.header(), cell.hec_error != 0);
     from.pop_front();
     node.first[port] = from.first();
     ++node.stats.cells_in;
@@ -155,6 +158,7 @@ void Loop::run(uint64_t until, uint64_t most) {
             output.digest = digest;
         }
         if (output.to >= 0) {
+            if (rarely(node.path)) ledger.path_out(output.to, output.to_port, *node.o_header);
             Node& to = *nodes_[size_t(output.to)];
             Flying& cell = to.in[output.to_port]->push_back();
             std::memcpy(cell.word, node.o_payload, 48);

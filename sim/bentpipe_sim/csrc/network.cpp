@@ -70,6 +70,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
         }
         account->ends_there += node.in[hop.port]->count(hop.key, hop.mask, true);
         if (hop.kind == bp::Ledger::SWITCH) account->queued += node.read(hop.taken) - node.read(hop.sent);
+        if (hop.kind == bp::Ledger::PATH) account->queued += ledger.inside_path(place, hop);
         if (hop.kind == bp::Ledger::SONET) account->ends_there += ledger.ends_inside(hop);
     });
     int count = 0;

@@ -38,7 +38,7 @@ void bp_settle(bp_net*, int node); /* clocks without time passing until the node
 void bp_send(bp_net*, int nic, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key, uint64_t offset,
              uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify);
 /* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
-   line), the port at which the VC comes in (-1: the source), its number there, header >> 4 of its cells there with the
+   line, 4 a switch that passes a virtual path with it), the port at which the VC comes in (-1: the source), its number there, header >> 4 of its cells there with the
    bits that count (CellHead::names), and the addresses of its counters there: of cells taken to be sent (switch), of cells sent (NIC, switch).
    What became of its PDUs: sent, delivered, and the others by node (-1: none) and reason (`Why` in
    ledger.hpp). `ends` are the ends of PDUs that are still to come; `ends_there` of them are in queues of NICs and on

@@ -60,7 +60,7 @@ struct Node {
     Number drop_vc, drop_reason;
     const uint32_t* drop_accepted = nullptr;
     const uint8_t* gone_why;  // why a link's cell is gone
-    bool link = false, line = false;
+    bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
 
     uint64_t last = NEVER;  // tick of the last evaluation
     uint32_t inputs = 0;    // ports with a wire are below this

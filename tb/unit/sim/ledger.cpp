@@ -11,7 +11,8 @@
 using namespace bp;
 
 constexpr int VCS = 3, SWITCH_NODE = 2, SINK = 4;
-constexpr uint64_t BEFORE = (1ull << 32) - 300;  // cells that went through before
+
+uint64_t before_all = (1ull << 32) - 300;  // cells that went through before; none if the switch passes a path
 
 struct Cell {
     int vc;        // that its header names
@@ -27,7 +28,7 @@ struct World final : CellCounts {
     std::deque<Cell> buffer;
     uint64_t left[2][VCS] = {};  // cells sent by source and switch
     uint64_t accepted[VCS] = {};
-    uint32_t read(int node, uint32_t vc) override { return uint32_t(BEFORE + left[node == SWITCH_NODE][vc]); }
+    uint32_t read(int node, uint32_t vc) override { return uint32_t(before_all + left[node == SWITCH_NODE][vc]); }
     uint64_t on_wire(int node, int, uint32_t key, uint32_t) override {
         uint64_t found = 0;
         for (const Cell& cell : wires[node]) found += uint32_t(cell.vc) == key;
@@ -47,16 +48,18 @@ int main(int, char** argv) {
     World w;
     w.random.seed(uint32_t(std::atoi(argv[1])));
     const double often = std::atof(argv[2]);
+    const bool path = std::atoi(argv[3]) != 0;  // the switch passes a virtual path with all of them
+    if (path) before_all = 0;
     Ledger ledger(w);
     ledger.nodes(5);
     for (uint32_t v = 0; v < VCS; ++v) {
         Ledger::Hop hops[] = {{Ledger::NIC, 0, -1, v, v, ~0u, 0, v},   {Ledger::LINK, 1, 0, v, v, ~0u, 0, v},
-                              {Ledger::SWITCH, 2, 0, v, v, ~0u, 0, v}, {Ledger::LINK, 3, 0, v, v, ~0u, 0, v},
+                              {path ? Ledger::PATH : Ledger::SWITCH, 2, 0, path ? 9 : v, v, ~0u, 0, v}, {Ledger::LINK, 3, 0, v, v, ~0u, 0, v},
                               {Ledger::NIC, 4, 0, v, v, ~0u, 0, v}};
         ledger.add(hops, 5);
-        ledger.enqueue(int(v), 1, BEFORE);
+        ledger.enqueue(int(v), 1, before_all);
         ledger.ended(int(v), 0, 1);
-        w.accepted[v] = BEFORE;
+        w.accepted[v] = before_all;
     }
     std::vector<Fate> fates[VCS];
     std::deque<Cell> source[VCS];
@@ -138,11 +141,12 @@ int main(int, char** argv) {
             const Cell cell = w.wires[2].front();
             w.wires[2].pop_front();
             const bool own = cell.vc == cell.own;
+            if (path) ledger.path_in(SWITCH_NODE, 0, header(cell), false);
             if (own) ahead[cell.own][2].erase(cell.number);
             if (w.chance(often * 4)) {
                 const int reason = w.below(4);
                 if (own) mark(cell.own, cell.pdu, SWITCH_NODE, WHY_DROPPED + reason), gone(cell, 2);
-                ledger.dropped(SWITCH_NODE, uint32_t(cell.vc), uint32_t(reason), uint32_t(w.accepted[cell.vc]), header(cell));
+                ledger.dropped(SWITCH_NODE, path ? 9 : uint32_t(cell.vc), uint32_t(reason), uint32_t(w.accepted[cell.vc]), header(cell));
             } else {
                 ++w.accepted[cell.vc];
                 w.buffer.push_back(cell);
@@ -150,6 +154,7 @@ int main(int, char** argv) {
         }
         if (what == 4 && !w.buffer.empty()) {
             w.wires[3].push_back(w.buffer.front());
+            if (path) ledger.path_out(3, 0, header(w.buffer.front()));
             ++w.left[1][w.buffer.front().vc];
             w.buffer.pop_front();
         }
