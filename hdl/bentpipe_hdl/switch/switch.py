@@ -436,8 +436,9 @@ class Switch(wiring.Component):
             slot=slot, now=self.time.now, buffer=buffer, context=context, scheduler=scheduler, admission=admission,
             port_clock=port_clock, egress=egress, queues=queues, periods=csr.settings("period"), i=cells_in,
             there=arrival.there & ~context.clearing, known=known, take=take, seen=seen, comes=comes, enqueue=enqueue,
-            begins=begins, header=header, vc=vc, policy=policy, length=length, empty=no_cell, serve=serve, port=port,
-            dequeue=dequeue, sends=sends, d_vc=d_vc, gone=gone, stays=stays, more=more, goes_on_at=goes_on_at,
+            begins=begins, header=header, vc=vc, policy=policy, in_path=in_path, length=length, empty=no_cell,
+            serve=serve, port=port, dequeue=dequeue, sends=sends, d_vc=d_vc, gone=gone, stays=stays, more=more,
+            goes_on_at=goes_on_at,
         )  # fmt: skip
         if not isinstance(scheduler, RoundRobin):
             scheduler.attach(m, csr, tick)

@@ -47,6 +47,8 @@ class Tick:
     vc : Signal
     policy : data.View
         Its VC's.
+    in_path : Signal
+        It is of no VC, but of a virtual path; never, if none pass. What is made here is taken as such.
     length : Signal
         Cells queued of its VC, before it.
     empty : Value
@@ -90,6 +92,7 @@ class Tick:
     header: Any
     vc: Signal
     policy: Any
+    in_path: Signal
     length: Signal
     empty: Value
     serve: Value
