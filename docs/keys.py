@@ -27,6 +27,9 @@ _PLAIN = {
 _ELSEWHERE = {HostTable: HostsTable.model_fields, TcpTable: {setting.name: setting for setting in SETTINGS}}
 """What a table has that stands elsewhere in the manual."""
 
+_LAST = "[[case]]", "[network.vps"
+"""Tables that have others in them which stand where they are used first."""
+
 _MOST = 2**50
 """A limit from here on is none."""
 
@@ -104,7 +107,7 @@ def tables() -> str:
     """A section for each table of a document, with its keys."""
     seen: set[type[Settings]] = set()
     parts = []
-    for heading, model in sorted(_walk(Document, ""), key=lambda pair: pair[0] == "[[case]]"):
+    for heading, model in sorted(_walk(Document, ""), key=lambda pair: pair[0].startswith(_LAST)):
         if model in seen:
             continue
         seen.add(model)

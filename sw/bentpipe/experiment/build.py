@@ -11,6 +11,7 @@ from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
 from bentpipe.experiment.document import Face
 from bentpipe.experiment.ledger import make_ledger
+from bentpipe.experiment.paths import vpi_on
 from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
@@ -80,6 +81,9 @@ class BuiltExperiment:
     capture: Callable[[Path], Callable[[], None]]
 
 
+Nodes = dict[str, Any]
+"""Interfaces of hosts and switches, by name."""
+
 Between = dict[tuple[str, str], list[Any]]
 """The nodes of a line from one host or switch to another, by their names."""
 
@@ -106,10 +110,15 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
 
     network = Network(seed=experiment.seed)
     nics, switches, links, between = _nodes(experiment, network)
-    vcs = [_vc(experiment, network, vc, nics, switches, between) for vc in experiment.vcs]
+    nodes: Nodes = {**nics, **switches}
+    for vp in experiment.network.vps:
+        for path in (vp.path, vp.path[::-1]):
+            network.add_vp(_along(path, nodes, between), vp.vpi, **VcSettings.part_of(vp))
+    vcs = [_vc(experiment, network, vc, nodes, between) for vc in experiment.vcs]
     for loss in experiment.losses:
         vc = experiment.vcs[loss.vc]
-        links[loss.way].lose(vc.vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
+        vpi = vpi_on(vc, loss.way, experiment.network)
+        links[loss.way].lose(vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
     _Changer(experiment, network).prepare(experiment)
     return network, nics, vcs
 
@@ -314,6 +323,9 @@ class _Changer:
             for port, (rate, settings) in enumerate(ports):
                 if (rate, settings) != was[port]:
                     cast("Switch", self._nodes[new.name]).change_port(port, rate, settings)
+        for number, (old, new) in enumerate(zip(before.vps, event.network.vps, strict=True)):
+            for way in (0, 1) if old != new else ():
+                self._network.change_vp(2 * number + way, **VcSettings.part_of(new))
         for number, (old, new) in enumerate(zip(vcs, event.vcs, strict=True)):
             if old != new:
                 self._network.change_vc(number, **PacingSettings.part_of(new), **VcSettings.part_of(new))
@@ -323,21 +335,18 @@ class _Changer:
             self._nodes[name].change(**new)
 
 
-def _vc(
-    experiment: Experiment,
-    network: Network,
-    vc: VcSpec,
-    nics: dict[str, Nic],
-    switches: dict[str, Switch],
-    between: Between,
-) -> int:
-    path = []
-    for here, after in zip(vc.path, (*vc.path[1:], ""), strict=True):
-        path.append(nics[here] if here in nics else switches[here])
-        path += between.get((here, after), [])
+def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
+    """Hosts and switches by their names, and what joins them."""
+    found = []
+    for here, after in zip(path, (*path[1:], ""), strict=True):
+        found += [nodes[here], *between.get((here, after), [])]
+    return found
+
+
+def _vc(experiment: Experiment, network: Network, vc: VcSpec, nodes: Nodes, between: Between) -> int:
     mtu = min(experiment.host(vc.path[0]).mtu, experiment.host(vc.path[-1]).mtu)
     return network.add_vc(
-        path=path,
+        path=_along(vc.path, nodes, between),
         vpi=vc.vpi,
         vci=vc.vci,
         **PacingSettings.part_of(vc),

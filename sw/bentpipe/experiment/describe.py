@@ -151,6 +151,16 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         ],
         [_also(h, NicSettings) for h in e.network.hosts],
     )
+    if e.network.vps:
+        table(
+            "Virtual paths",
+            ("path", "VPI", "nodes", "VCs"),
+            [
+                (vp.name, str(vp.vpi), " - ".join(vp.path), ", ".join(vc.name for vc in e.vcs if vp.name in vc.vps))
+                for vp in e.network.vps
+            ],
+            [_also(vp, VcSettings) for vp in e.network.vps],
+        )
     table(
         "Virtual channels",
         ("VC", "VPI/VCI", "path"),

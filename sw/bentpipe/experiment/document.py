@@ -62,7 +62,7 @@ __all__ = [
     "METRICS", "SERIES", "AxisTable", "CaseTable", "Cases", "Document", "EventTable", "Face", "FlowTable", "HostTable",
     "HostsTable",
     "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TheoryTable",
-    "TrafficTable", "VcTable", "defaults", "json_schema",
+    "TrafficTable", "VcTable", "VpTable", "defaults", "json_schema",
 ]  # fmt: skip
 
 SERIES: Final = {
@@ -263,6 +263,29 @@ class HostTable(HostSettings, NicSettings, PortSettings):
     cost_ps: Annotated[int, _DELAY] | None = Field(default=None, description="as in `[hosts]`")
 
 
+class VpTable(VcSettings):
+    """A virtual path, both ways. VCs whose paths have it as a part go through it; the switches between its ends look at
+    its VPI alone, and to them it is what a VC is elsewhere. What is set for it holds each way."""
+
+    path: tuple[str, ...] = Field(
+        description="the nodes that it passes, from a switch or host over switches to another switch or host"
+    )
+    vpi: Annotated[int, COUNT.within(0, 255)] = Field(description="on every line of it")
+
+    @model_validator(mode="after")
+    def _by_cells(self) -> Self:
+        for key, given in (
+            ("policy", self.policy not in (None, "tail")),
+            ("epd_threshold", self.epd_threshold is not None),
+            ("police", self.police is not None and self.police.packets),
+        ):
+            if given:
+                raise wrong("goes by frames, and those of a virtual path's VCs interleave in it", key)
+        if self.credits is not None:
+            raise wrong("credits don't go through a virtual path", "credits")
+        return self
+
+
 class NetworkTable(Settings):
     """Switches, the lines between them, the hosts at them."""
 
@@ -277,6 +300,7 @@ class NetworkTable(Settings):
     switches: dict[Name, SwitchTable] = Field(default={}, description="by name")
     lines: dict[Name, LineTable] = Field(default={}, description="by name")
     hosts: dict[Name, HostTable] = Field(default={}, description="by name")
+    vps: dict[Name, VpTable] = Field(default={}, description="virtual paths, by name")
 
 
 class VcTable(VcSettings, PacingSettings):
@@ -286,7 +310,9 @@ class VcTable(VcSettings, PacingSettings):
     path: tuple[str, ...] | None = Field(default=None, description="host, switches, host; instead of `from` and `to`")
     from_: str | None = Field(default=None, description="the host it leads from, on the shortest path")
     to: str | None = Field(default=None, description="the host it leads to")
-    vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="on every line it passes")
+    vpi: Annotated[int, COUNT.within(0, 255)] = Field(
+        default=0, description="on every line it passes, but where it is in a virtual path"
+    )
     vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="on every line it passes")
 
     @model_validator(mode="after")

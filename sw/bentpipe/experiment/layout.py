@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bentpipe.experiment.document import VcTable
+from bentpipe.experiment.paths import check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe_hdl.nic.control import PacingSettings
@@ -16,7 +17,7 @@ from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.units import format_rate
 from bentpipe_hdl.words import nearest
 
-__all__ = ["FIRST_VCI", "Channels", "directed_lines", "given_path", "shortest_path"]
+__all__ = ["FIRST_VCI", "Channels", "given_path", "shortest_path"]
 
 FIRST_VCI: Final = 32
 """VCIs below are reserved (I.361)."""
@@ -76,18 +77,10 @@ def given_path(key: str, path: tuple[str, ...], network: NetworkSpec) -> tuple[s
         No such node, no line from one to the next, or a node is passed twice: only a line in loop-back leads from a
         switch to itself.
     """
-    hosts = {h.name: h.port.switch for h in network.hosts}
-    joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
-    nodes = [*hosts, *(s.name for s in network.switches)]
-    for node in path:
-        if node not in nodes:
-            raise Wrong(key, f"there is no node {node!r}{nearest(node, nodes)}")
+    hosts = {h.name for h in network.hosts}
+    check_nodes(key, path, network)
     if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
         raise Wrong(key, "a path leads from a host over switches to another host")
-    for a, b in itertools.pairwise(path):
-        if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
-            loop = "; no line of it is in loop-back" if a == b else ""
-            raise Wrong(key, f"no line joins {a!r} and {b!r}{loop}")
     # A switch stands twice in a row where the path passes its looped line.
     passed = [(node, len(list(times))) for node, times in itertools.groupby(path)]
     if len({node for node, _ in passed}) != len(passed) or any(times > 2 for _, times in passed):
@@ -101,11 +94,6 @@ def host_named(key: str, name: str, network: NetworkSpec) -> str:
     if name not in names:
         raise Wrong(key, f"there is no host {name!r}{nearest(name, names)}")
     return name
-
-
-def directed_lines(path: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """The pieces of a path, each with its direction."""
-    return itertools.pairwise(path)
 
 
 class Channels:
@@ -137,33 +125,32 @@ class Channels:
             )
             path = path_between(key, self.network, source, sink)
         self.check_pacing(key, table, path)
-        self._check_contract(key, table, path)
+        vps = vps_of(f"{key}.path", path, self.network)
         vc = VcSpec(
             name=table.name,
             path=path,
             vpi=table.vpi,
             vci=table.vci,
+            vps=vps,
             **PacingSettings.part_of(table),
             **VcSettings.part_of(table),
         )
         if vc.name in [other.name for other in self.vcs]:
             raise Wrong(f"{key}.name", f"there is a VC {vc.name!r} already")
-        passed = [switch for switch in self.network.switches if switch.name in path]
-        schedulers = {s for switch in passed for s in (switch.scheduler, *(p.scheduler for p in switch.port_settings))}
-        for given, name, scheduler in (
-            (vc.weight > 1, "weight", "weighted"),
-            (vc.service_rate_bps, "service_rate", "virtual-clock"),
-        ):
-            if given and scheduler not in schedulers:
-                what = f'no switch on its way goes by it: give one scheduler = "{scheduler}"'
-                raise Wrong(f"{key}.{name}", what)
-        pieces = set(directed_lines(path))
-        for other in self.vcs:
-            twice = (vc.vpi, vc.vci) == (other.vpi, other.vci)
-            a, b = next((piece for piece in directed_lines(other.path) if twice and piece in pieces), ("", ""))
-            if a:
-                what = f"VPI/VCI {vc.vpi}/{vc.vci} is used twice from {a} to {b}: by {other.name!r} and {vc.name!r}"
-                raise Wrong(f"{key}.vci", what)
+        inside = passed_on(vc, self.network)
+        own = [switch for switch in self.network.switches if switch.name in path and switch.name not in inside]
+        check_schedulers(key, vc, own)
+        self._check_contract(key, table, path, [switch.name for switch in own])
+        for piece in pieces(path):
+            vpi = vpi_on(vc, piece, self.network)
+            where = f"from {piece[0]} to {piece[1]}"
+            for vp in self.network.vps:
+                if vp.name not in vps and vp.vpi == vpi and {piece, piece[::-1]} & set(pieces(vp.path)):
+                    raise Wrong(f"{key}.vpi", f"VPI {vpi} is that of the virtual path {vp.name!r} {where}")
+            for other in self.vcs:
+                if vc.vci == other.vci and piece in pieces(other.path) and vpi == vpi_on(other, piece, self.network):
+                    what = f"VPI/VCI {vpi}/{vc.vci} is used twice {where}: by {other.name!r} and {vc.name!r}"
+                    raise Wrong(f"{key}.vci", what)
         self.vcs.append(vc)
 
     def _line(self, path: tuple[str, ...]) -> int:
@@ -177,35 +164,45 @@ class Channels:
             what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
             raise Wrong(f"{key}.sustained_rate", what)
 
-    def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...]) -> None:
-        """A contract's switch is on the path, and its rates are not above the line that the VC begins on."""
+    def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...], switches: Sequence[str]) -> None:
+        """A contract's switch is one of these, and its rates are not above the line that the VC begins on."""
         line = self._line(path)
         for name, contract in (("police", table.police), ("shape", table.shape)):
             if contract is None:
                 continue
-            if contract.at is not None and contract.at not in path[1:-1]:
-                raise Wrong(f"{key}.{name}.at", f"the VC passes {', '.join(path[1:-1])}, and no switch {contract.at!r}")
+            if contract.at is not None and contract.at not in switches:
+                raise Wrong(f"{key}.{name}.at", f"the VC passes {', '.join(switches)}, and no switch {contract.at!r}")
             if contract.pcr_bps > line:
                 what = f"{format_rate(contract.pcr_bps)} is more than the {format_rate(line)} of {path[0]}'s line"
                 raise Wrong(f"{key}.{name}.pcr", what)
 
     def add(self, name: str, path: tuple[str, ...], pacing: PacingSettings) -> int:
-        """A channel with the lowest VCI that no VC has with VPI 0, anywhere: a number names one VC in a trace."""
-        used = {vc.vci for vc in self.vcs if vc.vpi == 0}
+        """A channel with the lowest VCI that no VC has with VPI 0, anywhere, or in its virtual paths: a number names
+        one VC in a trace."""
+        vps = vps_of("network.vps", path, self.network)
+        used = {vc.vci for vc in self.vcs if vc.vpi == 0 or {*vc.vps} & {*vps}}
         vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
-        self.vcs.append(VcSpec(name=name, path=path, vpi=0, vci=vci, **PacingSettings.part_of(pacing)))
+        vc = VcSpec(name=name, path=path, vpi=0, vci=vci, vps=vps, **PacingSettings.part_of(pacing))
+        for piece in pieces(path):
+            for vp in self.network.vps:
+                if vp.vpi == 0 and vp.name not in vps and {piece, piece[::-1]} & set(pieces(vp.path)):
+                    what = f"VC {name!r} has VPI 0 from {piece[0]} to {piece[1]}, too; give the virtual path another"
+                    raise Wrong(f"network.vps.{vp.name}.vpi", what)
+        self.vcs.append(vc)
         return len(self.vcs) - 1
 
     def check(self, problems: Problems) -> None:
         """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
         no switch has more VCs than its node can have."""
         for vc in self.vcs:
-            path = [s for s in self.network.switches if s.name in vc.path]
+            inside = passed_on(vc, self.network)
+            path = [s for s in self.network.switches if s.name in vc.path and s.name not in inside]
             for key, own, instead in (("policy", vc.policy, "policy"), ("vc_limit", vc.limit, "limit")):
                 if not own and len({getattr(s, key) for s in path}) > 1:
                     what = f"{' and '.join(s.name for s in path)} differ in {key}, but VC {vc.name!r} passes both"
                     problems.found.append(Wrong("network.switches", f"{what}; give it its own {instead} in [[vc]]"))
-        passing = Counter(node for vc in self.vcs for node in vc.path)
+        passing = Counter(node for vc in self.vcs for node in vc.path if node not in passed_on(vc, self.network))
+        passing.update(node for vp in self.network.vps for node in (*vp.path[1:-1], *vp.path[1:-1]))
         for node in (*self.network.hosts, *self.network.switches):
             if passing[node.name] > MOST_VCS:
                 what = f"{node.name} has {passing[node.name]} VCs, a node has {MOST_VCS} at most"

@@ -23,8 +23,9 @@ from bentpipe.experiment.document import (
 )
 from bentpipe.experiment.events import read_events
 from bentpipe.experiment.flows import read_flows, read_traffic
-from bentpipe.experiment.layout import Channels, directed_lines
+from bentpipe.experiment.layout import Channels
 from bentpipe.experiment.network import read_network
+from bentpipe.experiment.paths import pieces, read_paths
 from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.results.knees import FIGURES
@@ -78,6 +79,7 @@ def parse_experiment(
     run_ps = duration_ps if duration_ps is not None else head.quick_ps if quick and head.quick_ps else head.duration_ps
     used_seed = head.seed if seed is None else seed
     network = read_network(tables, used_seed, problems)
+    network = replace(network, vps=read_paths(tables.network.vps, network, problems))
     channels = Channels(tables.vc, network, problems)
     flows = read_flows(tables.flow, tables.hosts, channels, problems)
     schedule, script = None, ""
@@ -143,7 +145,7 @@ def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems)
                 raise Wrong(f"{place}.vc", f"{table.vc!r} has losses on {table.line!r} already")
             index = names.index(table.vc)
             ends = {end.switch for end in lines[table.line].ends}
-            way = next((piece for piece in directed_lines(channels.vcs[index].path) if set(piece) == ends), None)
+            way = next((piece for piece in pieces(channels.vcs[index].path) if set(piece) == ends), None)
             if way is None:
                 raise Wrong(f"{place}.vc", f"{table.vc!r} does not pass the line {table.line!r}")
             pdus, cells = (tuple(sorted(set(numbers))) for numbers in (table.pdus, table.cells))

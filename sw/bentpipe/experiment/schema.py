@@ -34,6 +34,7 @@ __all__ = [
     "RecordSpec",
     "SwitchSpec",
     "VcSpec",
+    "VpSpec",
     "plain",
 ]
 
@@ -99,8 +100,17 @@ class VcSpec(VcSettings, PacingSettings):
     path: tuple[str, ...] = Field(
         description="host, switches, host; a switch twice in a row where it passes a looped line there"
     )
-    vpi: int = Field(description="on every line")
+    vpi: int = Field(description="on every line, but in virtual paths")
     vci: int = Field(description="on every line")
+    vps: tuple[str, ...] = Field(default=(), description="the virtual paths that it goes through")
+
+
+class VpSpec(VcSettings):
+    """A virtual path, both ways."""
+
+    name: str = Field(description="its name")
+    path: tuple[str, ...] = Field(description="switch or host, switches, switch or host")
+    vpi: int = Field(description="on every line of it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +183,7 @@ class NetworkSpec:
     switches: tuple[SwitchSpec, ...]
     lines: tuple[LineSpec, ...]
     hosts: tuple[HostSpec, ...]
+    vps: tuple[VpSpec, ...] = ()
 
     @property
     def sonet(self) -> bool:
