@@ -1,5 +1,7 @@
 """AAL5 segmentation: PDUs of many VCs to cells on one line (I.363.5 clause 9)."""
 
+from contextlib import nullcontext
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -24,6 +26,8 @@ class Segmenter(wiring.Component):
         The node's, at 416 bits; without, it has its own.
     messages : bool
         There are cells that are made here.
+    singles : bool
+        There are single cells: they go as the host gives them, and leave the VC's PDU as it is.
 
     Members
     -------
@@ -45,6 +49,10 @@ class Segmenter(wiring.Component):
     spoke, message, sent : In, In, Out
         With ``messages``: an RM cell of the VC goes out with this message; its cells sent so far, in the same clock
         (wide), from clock 3 on (narrow).
+    single, pti : In
+        With ``singles``: what happens to the VC is about a single cell, and no PDU; the PTI of the one that is sent.
+    done_single : Out
+        ``done`` is of a single cell.
     count_index : In, count : Out
         Cells sent of this VC, for a reader at any time: in the same clock (wide), in the next (narrow).
     busy : Out
@@ -53,14 +61,16 @@ class Segmenter(wiring.Component):
         While ``clearing`` is high, the count of VC ``clear`` becomes 0.
     """
 
-    def __init__(self, slot, *, width, vcs, tables=None, messages=False):
-        self._slot, self._tables, self.vcs, self._messages = slot, tables, vcs, messages
+    def __init__(self, slot, *, width, vcs, tables=None, messages=False, singles=False):
+        self._slot, self._tables, self.vcs, self._messages, self._singles = slot, tables, vcs, messages, singles
         vc = range(vcs)
         spoken = {"spoke": In(1), "message": In(Message), "sent": Out(32)}
+        alone = {"single": In(1), "pti": In(3), "done_single": Out(1)}
         host = {"block": In(384)} if width == WIDE else {"word": In(32), "word_next": Out(1)}
         super().__init__(
             {
                 **(spoken if messages else {}),
+                **(alone if singles else {}),
                 "time": In(TimeSignature()),
                 "o": Out(CellSignature(width)),
                 "vc": In(vc),
@@ -99,11 +109,11 @@ class Segmenter(wiring.Component):
         m.d.comb += [
             job.eq(jobs.read(vc, at=1, to="job")),
             last.eq(slot.settle(job.left <= 40, "last_held")),
-            self.last.eq(last),
+            self.last.eq(last & ~self.single if self._singles else last),
         ]
         changed, sending = Signal(), Signal()
         with m.If(slot.commit), m.If(self.changes):
-            m.d.comb += changed.eq(1)
+            m.d.comb += changed.eq(~self.single if self._singles else 1)
             with m.If(sends):
                 m.d.comb += sending.eq(1)
         after = Signal(layout)
@@ -121,14 +131,19 @@ class Segmenter(wiring.Component):
         sent = counts.read(vc, at=1, to="sent_before")
         counts.write(vc, sent + 1, sending, clear=(self.clearing, self.clear, 0))
         m.d.sync += self.done.eq(0)
-        with m.If(sending), m.If(last):
+        with m.If(sending), m.If(last | self.single if self._singles else last):
             m.d.sync += [self.done.eq(1), self.done_vc.eq(vc)]
+            if self._singles:
+                m.d.sync += self.done_single.eq(self.single)
 
+        # Of the cell that goes out: in the same clock (wide), in the next tick (narrow)
+        single, pti = self._single(m, slot, sending) if self._singles else (None, None)
+        ends = last if single is None else last & ~single
         header, out_header = Signal(CellHeader), Signal(CellHeader)
         m.d.comb += [
             header.eq(headers.read(vc, at=1, to="header_held")),
             out_header.eq(header),
-            out_header.pti.eq(last),
+            out_header.pti.eq(ends if single is None else Mux(single, pti, ends)),
         ]
         speaking = None
         if self._messages:
@@ -136,16 +151,25 @@ class Segmenter(wiring.Component):
             with m.If(slot.commit), m.If(self.spoke):
                 m.d.comb += speaking.eq(1)
             m.d.comb += self.sent.eq(sent)
-        (self._wide if slot.wide else self._narrow)(m, slot, sending, job, last, out_header, speaking)
+        (self._wide if slot.wide else self._narrow)(m, slot, sending, job, ends, out_header, speaking, single)
         return m
 
-    def _wide(self, m, slot, sending, job, last, header, speaking):
+    def _single(self, m, slot, sending):
+        """Whether the cell that goes out is a single one, and its PTI."""
+        if slot.wide:
+            return self.single, self.pti
+        single, pti = Signal(name="out_single"), Signal(3, name="out_pti")
+        with m.If(sending):
+            m.d.sync += [single.eq(self.single), pti.eq(self.pti)]
+        return single, pti
+
+    def _wide(self, m, slot, sending, job, last, header, speaking, single):
         """A cell a clock. In the last cell the CRC is to cover 44 octets: they are moved up by four, behind zeros."""
         crcs = slot.store("crcs", 32, self.vcs)
         crc = Signal(32)
         m.d.comb += crc.eq(Mux(job.first, INIT, crcs.read(self.vc)))
         short = Signal()  # the PDU ends in this cell
-        m.d.comb += short.eq(job.left < 48)
+        m.d.comb += short.eq(job.left < 48 if single is None else (job.left < 48) & ~single)
         kept = Signal(384)
         m.d.comb += kept.eq(self.block & (Const((1 << 384) - 1, 384) >> (384 - (job.left[:6] << 3))[:9]))
         octets = [Signal(32, name=f"octets{k}") for k in range(12)]  # of the cell, but for the CRC
@@ -165,7 +189,7 @@ class Segmenter(wiring.Component):
         after = tables.cell(m, Cat(*covered), "tx")
         if not self._tables:
             tables.add_to(m)
-        crcs.write(self.vc, after, sending)
+        crcs.write(self.vc, after, sending if single is None else sending & ~single)
         m.d.sync += self.o.valid.eq(0)
         with m.If(sending):
             m.d.sync += [self.o.valid.eq(1), self.o.header.eq(header), self.o.payload.eq(Cat(*octets))]
@@ -179,7 +203,7 @@ class Segmenter(wiring.Component):
                     self.o.payload.eq(payload_of(self.message)),
                 ]
 
-    def _narrow(self, m, slot, sending, job, last, header, speaking):
+    def _narrow(self, m, slot, sending, job, last, header, speaking, single):
         """13 words in the tick after the decision, four octets of CRC a clock. What was read of the VC stays in its
         registers until then."""
         crcs = slot.store("crcs", 32, self.vcs, block=True)
@@ -198,6 +222,11 @@ class Segmenter(wiring.Component):
         crc, crc_vc = Signal(32), Signal.like(vc)
         count, left = Signal(4), Signal(6)
         closing, keep = Signal(), Signal()
+        in_pdu, of_pdu = nullcontext, nullcontext  # the cell that starts, the words under way
+        if single is not None:
+            single = _of_last_tick(m, slot, single, "single")
+            covers = Signal()
+            in_pdu, of_pdu = (lambda: m.If(~single)), (lambda: m.If(covers))
         trailer = Signal(32)
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0), keep.eq(0)]
         m.d.comb += self.word_next.eq(count != 0)
@@ -209,14 +238,19 @@ class Segmenter(wiring.Component):
                 self.o.word.eq(header),
                 count.eq(12),
                 left.eq(Mux(job.left < 48, job.left, 48)),
-                crc_vc.eq(vc),
-                trailer.eq(_trailer(job)),
-                closing.eq(last),
             ]
-            with m.If(job.first):
-                m.d.sync += crc.eq(INIT)
-            with m.Elif(vc != crc_vc):
-                m.d.sync += crc.eq(stored)
+            if single is not None:
+                m.d.sync += covers.eq(~single)
+                with m.If(single):
+                    m.d.sync += left.eq(48)
+            with in_pdu():
+                m.d.sync += crc_vc.eq(vc)
+            m.d.sync += [trailer.eq(_trailer(job)), closing.eq(last)]
+            with in_pdu():
+                with m.If(job.first):
+                    m.d.sync += crc.eq(INIT)
+                with m.Elif(vc != crc_vc):
+                    m.d.sync += crc.eq(stored)
         word = Signal(32)
         m.d.comb += word.eq(self.word)
         with m.Switch(left):
@@ -233,9 +267,9 @@ class Segmenter(wiring.Component):
                 self.o.word.eq(word),
                 count.eq(count - 1),
                 left.eq(Mux(left < 4, 0, left - 4)),
-                crc.eq(crc32_word(crc, word)),
-                keep.eq(count == 1),
             ]
+            with of_pdu():
+                m.d.sync += [crc.eq(crc32_word(crc, word)), keep.eq(count == 1)]
         speaks = self._speak(m, header, speaking) if self._messages else Const(0)
         m.d.comb += self.busy.eq(chosen | (count != 0) | keep | speaks)
 

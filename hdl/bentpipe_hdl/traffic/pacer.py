@@ -23,6 +23,9 @@ _SIZES = Sizes()
 SustainedRate = data.StructLayout({"increment": _SIZES.increment, "enabled": 1})
 """I of a VC's second bucket, and whether there is one."""
 
+SDU, SINGLE = 0b01, 0b10
+"""What a VC has to send, as marks in the tournament: a PDU, a single cell."""
+
 _Bucket = data.StructLayout({"time": _SIZES.time, "valid": 1})
 
 
@@ -157,6 +160,9 @@ class Pacer(wiring.Component):
         ``slot_due`` besides ``due``.
     credits : bool
         VCs may have to wait for credit (:class:`~..nic.credits.NicCredits`).
+    singles : bool
+        A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, but for one
+        that was fetched already.
 
     Members
     -------
@@ -188,11 +194,18 @@ class Pacer(wiring.Component):
         tick's VC; as of :class:`~..nic.credits.NicCredits`.
     looked, spoke : Out
         The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
+    post_single : In
+        With ``singles``: the post is a single cell.
+    single, fetch_single : Out
+        What happens to the tick's VC is about a single cell (narrow: from clock 1 on, as ``sends``); so is ``fetch``.
+    emptied : Out
+        The VC has nothing more to send, after what happens. Narrow: from clock 5 on.
     """
 
-    def __init__(self, slot, *, vcs, sustained=False, credits=False, framed=False):
+    def __init__(self, slot, *, vcs, sustained=False, credits=False, framed=False, singles=False):
         self._slot, self.vcs, self._sustained, self._credits, self._framed = slot, vcs, sustained, credits, framed
-        self.tournament, self.fetched = Tournament(slot, vcs=vcs), Signal()
+        self._singles = singles
+        self.tournament, self.fetched = Tournament(slot, vcs=vcs, marks=2 if singles else 0), Signal()
         self.line = FramedLine(slot) if framed else LineClock(slot)
         bits = (vcs - 1).bit_length()
         frames = {"length": In(32), "cycle": In(32), "slot_due": Out(TIME_BITS)}
@@ -207,9 +220,11 @@ class Pacer(wiring.Component):
             "looked": Out(1),
             "spoke": Out(1),
         }
+        alone = {"post_single": In(1), "single": Out(1), "fetch_single": Out(1), "emptied": Out(1)}
         super().__init__(
             {
                 **(held if credits else {}),
+                **(alone if singles else {}),
                 "time": In(TimeSignature()),
                 **(frames if framed else {"line_period": In(PERIOD_BITS)}),
                 "tolerance": In(24),
@@ -298,12 +313,15 @@ class Pacer(wiring.Component):
         m.d.comb += [
             lag.eq(leaf.key - earliest),
             comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= longest)),  # in a period at most
-            keeps.eq(Mux(sends, ~lag[-1], current & comes)),
+            keeps.eq(Mux(sends, ~lag[-1], (current & comes) | leaf.valid if self._singles else current & comes)),
         ]
         with m.If(posts):
-            m.d.comb += accepts.eq(
-                ~leaf.valid & self.post_fits & ~self.waits if self._credits else ~leaf.valid & self.post_fits
-            )
+            if self._singles:
+                m.d.comb += accepts.eq(Mux(self.post_single, ~leaf.marks[1], ~leaf.marks[0] & self.post_fits))
+            else:
+                m.d.comb += accepts.eq(
+                    ~leaf.valid & self.post_fits & ~self.waits if self._credits else ~leaf.valid & self.post_fits
+                )
         if after is not None:
             step = Mux(sends, period, 0)
             kept, anew = (
@@ -317,6 +335,8 @@ class Pacer(wiring.Component):
             m.d.comb += key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
         m.d.comb += self.accepts.eq(accepts if slot.wide else slot.hold(accepts, slot.clock(3), "accepts", since=4))
         changes, changed, stays = self.changes, Signal(), ~(sends & self.last)
+        if self._singles:
+            stays = self._single(m, slot, leaf, accepts)
         m.d.comb += changes.eq(sends | self.accepts)
         if self._credits:
             enters, stays = changes | self.wakes, stays & self.may
@@ -356,6 +376,8 @@ class Pacer(wiring.Component):
                 m.d.sync += [fetched.eq(eligible), self.fetch.eq(eligible)]
                 with m.If(eligible):
                     m.d.sync += [fetched_vc.eq(first.vc), self.fetch_vc.eq(first.vc)]
+                    if self._singles:
+                        m.d.sync += self.fetch_single.eq(first.marks[1])
         wait, goes, decided = (
             slot.settle(value, f"{name}_held")
             for name, value in (("gap", gap), ("eligible", eligible), ("decides", decides))
@@ -366,6 +388,21 @@ class Pacer(wiring.Component):
             with m.If(~first.valid):
                 m.d.sync += self.due.eq(NEVER)
         return m
+
+    def _single(self, m, slot, leaf, accepts):
+        """Whether the tick's VC has something more to send: its marks say what."""
+        sends, posts = self.sends, self.posts
+        single = self.fetch_single  # until the next fetch, which comes with a cell that is sent
+        after = Signal(2)
+        m.d.comb += [self.single.eq(Mux(sends, single, posts & self.post_single)), after.eq(leaf.marks)]
+        with m.If(sends):
+            m.d.comb += after.eq(leaf.marks & ~Mux(single, SINGLE, Mux(self.last, SDU, 0)))
+        with m.Elif(accepts):
+            m.d.comb += after.eq(leaf.marks | Mux(self.post_single, SINGLE, SDU))
+        m.d.comb += self.tournament.marks.eq(after)
+        stays = after.any()
+        m.d.comb += self.emptied.eq(~(stays if slot.wide else slot.hold(stays, slot.clock(4), "stays", since=5)))
+        return stays
 
     def _second(self, m, slot, sender, period, current):
         """The second bucket of the VC that sends: from when on it lets the next cell go, and whether there is one; and

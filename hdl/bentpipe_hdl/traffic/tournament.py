@@ -10,9 +10,10 @@ KEY_BITS = 56
 """Bits of a key: a time in ticks modulo 2**40 with 16 fraction bits, compared modulo 2**56."""
 
 
-def entry_layout(vcs):
-    """A VC in the tournament: ``key`` is kept while it is not ``valid``, which takes no part."""
-    return data.StructLayout({"key": KEY_BITS, "vc": (vcs - 1).bit_length(), "valid": 1})
+def entry_layout(vcs, marks=0):
+    """A VC in the tournament: ``key`` is kept while it is not ``valid``, which takes no part; so are ``marks``."""
+    layout = {"key": KEY_BITS, "vc": (vcs - 1).bit_length(), "valid": 1}
+    return data.StructLayout(layout | ({"marks": marks} if marks else {}))
 
 
 class Tournament(wiring.Component):
@@ -34,6 +35,8 @@ class Tournament(wiring.Component):
         The node's.
     vcs : int
         A power of two, 2 to 4096.
+    marks : int
+        Bits that go with a VC's entry.
 
     Members
     -------
@@ -41,8 +44,9 @@ class Tournament(wiring.Component):
         The VC that may change in this tick; there from clock ``ASK`` on (narrow).
     leaf : Out
         Its entry as it is: in the same clock (wide); in the clocks ``CHANGE - 1`` and ``CHANGE`` (narrow).
-    change, valid, key : In
-        It gets ``key``, or leaves (``valid`` low): with the tick (wide); in clock ``CHANGE`` (narrow).
+    change, valid, key, marks : In
+        It gets ``key``, or leaves (``valid`` low), and ``marks`` where there are any: with the tick (wide); in clock
+        ``CHANGE`` (narrow).
     root : Out
         The VC that is first after that change: in the same clock (wide); from clock ``ROOT`` on, until the next change
         (narrow).
@@ -53,10 +57,10 @@ class Tournament(wiring.Component):
     LEVELS = 6
     ASK, CHANGE, ROOT = 1, 4, 11
 
-    def __init__(self, slot, *, vcs):
-        self._slot, self.vcs = slot, vcs
+    def __init__(self, slot, *, vcs, marks=0):
+        self._slot, self.vcs, self._marks = slot, vcs, marks
         self.levels = (vcs - 1).bit_length()
-        entry = self.entry = entry_layout(vcs)
+        entry = self.entry = entry_layout(vcs, marks)
         self.kept = Signal(entry)  # wide: the root
         super().__init__(
             {
@@ -68,6 +72,7 @@ class Tournament(wiring.Component):
                 "root": Out(entry),
                 "clearing": In(1),
                 "clear": In(self.levels + 1),
+                **({"marks": In(marks)} if marks else {}),
             }
         )
 
@@ -76,6 +81,8 @@ class Tournament(wiring.Component):
         slot = self._slot.within(m)
         changed = Signal(self.entry)
         m.d.comb += [changed.key.eq(self.key), changed.vc.eq(self.vc), changed.valid.eq(self.valid)]
+        if self._marks:
+            m.d.comb += changed.marks.eq(self.marks)
         (self._wide if slot.wide else self._narrow)(m, slot, changed)
         return m
 
