@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 
 from bentpipe_hdl.link.control import link_registers
 from bentpipe_hdl.nic.control import nic_registers
@@ -31,8 +32,8 @@ def registers_of(kind: str, **shape: int) -> RegisterMap:
     """
     if kind not in REGISTERS:
         raise ValueError(f"no kind of node is called {kind!r}; there are {', '.join(REGISTERS)}")
-    usual = REGISTERS[kind]()
-    unknown = [name for name in shape if name not in usual.shape]
+    parts = signature(REGISTERS[kind]).parameters
+    unknown = [name for name in shape if name not in parts]
     if unknown:
-        raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(usual.shape)}")
+        raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(parts)}")
     return REGISTERS[kind](**shape)

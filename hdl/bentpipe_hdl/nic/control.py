@@ -164,9 +164,9 @@ def _credit_registers(vcs: int) -> tuple[Register, ...]:
     )  # fmt: skip
 
 
-def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0, frames: int = 0) -> RegisterMap:
+def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0, frames: int = 0, oam: int = 0) -> RegisterMap:
     """The registers of a NIC with so many VCs each way, and with sustained rates of them, credits, slots in frames of
-    its line (1 each) or without (0).
+    its line, single cells of the host's and OAM cells for it (1 each) or without (0).
 
     Raises
     ------
@@ -174,14 +174,14 @@ def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0, frames
         VCs are no power of two from 2 to 4096; one of the others is neither 0 nor 1.
     """
     check_vcs(vcs)
-    for name, value in (("sustained", sustained), ("credits", credits), ("frames", frames)):
+    for name, value in (("sustained", sustained), ("credits", credits), ("frames", frames), ("oam", oam)):
         if value not in (0, 1):
             raise ValueError(f"{name} must be 0 or 1, not {value!r}")
     return RegisterMap(
         "nic",
         "BPNC",
         3,
-        {"vcs": vcs, "sustained": sustained, "credits": credits, "frames": frames},
+        {"vcs": vcs, "sustained": sustained, "credits": credits, "frames": frames} | ({"oam": 1} if oam else {}),
         (
             Register("nni", 0x0005, "the line has NNI headers", width=1),
             *(
@@ -228,18 +228,27 @@ def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0, frames
                 else ()
             ),
             *(_credit_registers(vcs) if credits else ()),
+            *(
+                (
+                    Register("oam_taken", 0x0084, "OAM cells that the host was given", "ro", unit="cells"),
+                    Register("oam_lost", 0x0085, "OAM cells that found the place for them full", "ro", unit="cells"),
+                )
+                if oam
+                else ()
+            ),
         ),
     )  # fmt: skip
 
 
 class NicDriver(Driver):
-    """The software side of a NIC with so many VCs each way, with sustained rates, credits and frames (1) or without."""
+    """The software side of a NIC with so many VCs each way, with sustained rates, credits, frames and OAM cells for the
+    host (1) or without."""
 
     kind = "nic"
 
-    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0, credits: int = 0, frames: int = 0):
-        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames))
-        self._sustained, self._credits = sustained, credits
+    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0, credits: int = 0, frames: int = 0, oam: int = 0):
+        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames, oam=oam))
+        self._sustained, self._credits, self._oam = sustained, credits, oam
         self._sends: Mapping[int, NicSend] = {}
         self._receives: Mapping[int, NicReceive] = {}
 
@@ -293,6 +302,7 @@ class NicDriver(Driver):
             "drop_oam": csr.rx_oam,
             "drop_overlength": csr.rx_over,
             **{f"pdus_{name}": [csr.rx_pdus[8 * vc + k] for vc in self._receives] for k, name in enumerate(VERDICTS)},
+            **({"oam_cells": csr.oam_taken, "drop_oam_place": csr.oam_lost} if self._oam else {}),
             **(self._credit_counters() if self._credits else {}),
         }
 
@@ -310,6 +320,6 @@ class NicDriver(Driver):
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
         now = self.counters()
         drops = sum(value for name, value in now.items() if name.startswith("drop_"))
-        taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
+        taken, made = now.get("credit_cells_in", 0) + now.get("oam_cells", 0), now.get("credit_cells_out", 0)
         yield Balance("cells in = taken + dropped", cells_in, sum(now["rx_cells"]) + drops + taken)
         yield Balance("cells sent = cells out", sum(now["tx_cells"]) + made, cells_out)

@@ -1,6 +1,7 @@
 """The network interface: AAL5 both ways, in RTL; the host's side is PDUs."""
 
 from functools import reduce
+from operator import or_
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -19,6 +20,8 @@ from ..traffic.pacer import Pacer
 from .control import nic_registers
 from .credits import COUNTERS as CREDIT_COUNTERS
 from .credits import NicCredits
+from .oam import COUNTERS as OAM_COUNTERS
+from .oam import OamPlace, is_f5, place_members
 
 __all__ = ["Nic"]
 
@@ -37,10 +40,15 @@ class Nic(wiring.Component):
 
     **Receive.** Cells of known VCs go to the host with their place in the PDU. The PDU's last cell brings the verdict
     :class:`~..aal5.reassembler.Verdict`. Cells that are no user cells (OAM, RM), of unknown VCs, with a bad HEC, or
-    beyond ``RX_LIMIT`` are counted and dropped. No error of a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose
+    beyond ``RX_LIMIT`` are counted and dropped; with ``oam`` F5 cells of known VCs go to the host instead. No error of a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose
     last cell has not come so many ticks after its first is given up (the optional reassembly timer): ``TIMEOUT``, at
     the latest a quarter of the time-out (or ``vcs`` ticks) later, in a tick in which no cell comes. Cells of it that
     come after that are taken for another PDU.
+
+    **Single cells.** With ``oam`` the host may post a VC a cell of 48 octets with a PTI of its own, whether the VC has
+    a PDU or not, one at a time. It goes as the VC's next cell, but for one that was fetched already, and is paced as
+    any other; between two cells of a PDU it leaves that as it is (OAM cells count in the VC's traffic, I.610 and
+    I.371).
 
     **Set-up.** Writing a VC's ``TX_HEADER`` or ``RX_LIMIT`` sets it up: whatever it was before, its next PDU may go at
     once, and the next cell is the first of a PDU; one that was half assembled is forgotten without a verdict. To be
@@ -61,6 +69,8 @@ class Nic(wiring.Component):
         1: the line has slots in frames (:class:`~..traffic.pacer.FramedLine`). 0: it takes cells at an even rate.
     credits : int
         1: VCs may have to wait for credit of their switch (:class:`.credits.NicCredits`). 0: none has.
+    oam : int
+        1: the host sends single cells, and gets the OAM cells of its VCs (:class:`.oam.OamPlace`). 0: it doesn't.
 
     Members
     -------
@@ -85,6 +95,11 @@ class Nic(wiring.Component):
     rx_last, rx_status, rx_length, rx_uu, rx_cpi, rx_efci : Out
         With the PDU's last cell (its last word), or alone where that was dropped or the PDU given up: verdict, length
         field, UU, CPI.
+    post_single, cell_pti, fetch_single, done_single : In, In, Out, Out
+        With ``oam``: the post is a single cell (its length means nothing); ``fetch`` asks for its 48 octets, and its PTI
+        is to be there with them, until the next ``fetch``; ``done`` is of it.
+    oam_full, oam_vc, oam_pti, oam_tick, oam_payload, oam_at, oam_word, oam_take
+        With ``oam``: an OAM cell that came, as of :class:`.oam.OamPlace`.
 
     Notes
     -----
@@ -92,10 +107,11 @@ class Nic(wiring.Component):
     have to wait. Clauses: I.363.5, I.371, I.361.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, sustained=0, credits=0, frames=0):
+    def __init__(self, *, width=WIDE, vcs=64, sustained=0, credits=0, frames=0, oam=0):
         check_width(width)
         self.width, self.vcs, self.sustained, self.credits, self.frames = width, vcs, sustained, credits, frames
-        self.registers = nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames)
+        self.oam = oam
+        self.registers = nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames, oam=oam)
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),
@@ -121,6 +137,9 @@ class Nic(wiring.Component):
             host |= {"block": In(384), "rx_payload": Out(384)}
         else:
             host |= {"word": In(32), "word_next": Out(1), "rx_word": Out(32)}
+        if oam:
+            host |= {"post_single": In(1), "cell_pti": In(3), "fetch_single": Out(1), "done_single": Out(1)}
+            host |= {f"oam_{name}": member for name, member in place_members(width, vcs).items()}
         super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), **host})
 
     def elaborate(self, platform):
@@ -128,11 +147,14 @@ class Nic(wiring.Component):
         slot = Slot(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
         vcs, tables = self.vcs, CrcTables() if slot.wide else None
-        with_credits = bool(self.credits)
+        with_credits, with_oam = bool(self.credits), bool(self.oam)
         m.submodules.pacer = pacer = self.pacer = Pacer(
-            slot, vcs=vcs, sustained=bool(self.sustained), credits=with_credits, framed=bool(self.frames)
+            slot, vcs=vcs, sustained=bool(self.sustained), credits=with_credits, framed=bool(self.frames),
+            singles=with_oam,
+        )  # fmt: skip
+        m.submodules.segmenter = tx = Segmenter(
+            slot, width=self.width, vcs=vcs, tables=tables, messages=with_credits, singles=with_oam
         )
-        m.submodules.segmenter = tx = Segmenter(slot, width=self.width, vcs=vcs, tables=tables, messages=with_credits)
         m.submodules.reassembler = rx = self.reassembler = Reassembler(slot, width=self.width, vcs=vcs, tables=tables)
 
         if tables:
@@ -211,8 +233,10 @@ class Nic(wiring.Component):
                 credits.rm.eq(arrival.header.pti == RM),
             ]
             due.append(credits.due)
+        place = self._oam(m, slot, csr, pacer, tx, rx, arrival, arrives) if with_oam else None
+        elsewhere = [part.takes for part in (credits, place) if part is not None]
         m.d.comb += [
-            rx.arrives.eq(arrives & ~credits.takes if credits else arrives),
+            rx.arrives.eq(reduce(lambda left, takes: left & ~takes, elsewhere, arrives)),
             rx.header.eq(arrival.header),
             rx.bad.eq(arrival.hec_error),
             rx.timeout.eq(csr.setting("rx_timeout")),
@@ -226,11 +250,37 @@ class Nic(wiring.Component):
         csr.counts("rx_pdus", rx.pdus_index, rx.pdus)
         csr.finish()
 
+        busy = [clearing, tx.busy, rx.busy, *([place.busy] if place is not None else []), self.i.valid]
         m.d.comb += [
-            self.status.idle.eq(~(clearing if slot.wide else clearing | tx.busy | rx.busy | self.i.valid)),
+            self.status.idle.eq(~(clearing if slot.wide else reduce(or_, busy))),
             self.status.due.eq(reduce(earlier, due)),
         ]
         return slot.checked(m)
+
+    def _oam(self, m, slot, csr, pacer, tx, rx, arrival, arrives):
+        """Single cells of the host's, and the place for OAM cells that come."""
+        place = m.submodules.oam = OamPlace(slot, width=self.width, vcs=self.vcs)
+        wiring.connect(m, wiring.flipped(self.i), place.i)
+        m.d.comb += [
+            pacer.post_single.eq(self.post_single),
+            tx.single.eq(pacer.single),
+            tx.pti.eq(self.cell_pti),
+            self.fetch_single.eq(pacer.fetch_single),
+            self.done_single.eq(tx.done_single),
+            place.now.eq(self.time.now),
+            place.takes.eq(arrives & rx.known & ~arrival.hec_error & is_f5(arrival.header)),
+            place.header.eq(arrival.header),
+            place.of.eq(rx.vc),
+            place.take.eq(self.oam_take),
+        ]
+        for name, member in place_members(self.width, self.vcs).items():
+            if member.flow is Out:
+                m.d.comb += getattr(self, f"oam_{name}").eq(getattr(place, name))
+        if not slot.wide:
+            m.d.comb += place.at.eq(self.oam_at)
+        for name in OAM_COUNTERS:
+            csr.status(name, getattr(place, name))
+        return place
 
     def _credits(self, m, slot, csr, pacer, tx, clear):
         """The part that keeps the VCs' credit, but for what it is told of arrivals."""
@@ -245,7 +295,7 @@ class Nic(wiring.Component):
             credits.vc.eq(pacer.vc),
             credits.sent.eq(tx.sent),
             credits.sends.eq(pacer.sends),
-            credits.ends.eq(tx.last),
+            credits.ends.eq(pacer.emptied if self.oam else tx.last),
             credits.posts.eq(pacer.posts),
             credits.accepts.eq(pacer.accepts),
             credits.looked.eq(pacer.looked),
