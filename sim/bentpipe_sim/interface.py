@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["PS_PER_S", "PduEvent", "PduNetwork", "PduStatus"]
+__all__ = ["PS_PER_S", "CellNetwork", "PduEvent", "PduNetwork", "PduStatus"]
 
 PS_PER_S: Final = 1_000_000_000_000
 """Picoseconds a second: all times in the interface are integers of picoseconds."""
@@ -33,6 +33,10 @@ class PduStatus(enum.IntEnum):
     """Length field 0: the sender aborted the PDU."""
     TIMEOUT = 6
     """The last cell had not come when the NIC's reassembly timer ran out: reassembly was given up."""
+    OAM_SEGMENT = 12
+    """Not a PDU: a cell of the VC's F5 flow of a segment (8 + PTI; I.361)."""
+    OAM_END_TO_END = 13
+    """Nor this: one of its end-to-end F5 flow."""
     SENT = 15
     """Not a reception: the last cell of a PDU of this NIC has left it."""
 
@@ -44,14 +48,14 @@ class PduEvent:
     Members
     -------
     time_ps : int
-        When the last cell was received (for ``SENT`` put on the line, for ``TIMEOUT`` given up).
+        When the cell, of a PDU the last one, was received (for ``SENT`` put on the line, for ``TIMEOUT`` given up).
     nic, vc : int
         Which interface, which VC (indices as given when they were opened).
     status : PduStatus
     length : int
-        Length of the SDU in octets; 0 where it is not known (errors).
+        Length of the SDU in octets; 0 where it is not known (errors). Of an OAM cell 48.
     head : bytes
-        The first octets of the SDU, at most 128; empty unless ``status`` is ``OK``.
+        The first octets of the SDU, at most 128; empty unless ``status`` is ``OK``. The 48 octets of an OAM cell.
     handle : int
         Names the received SDU for :meth:`PduNetwork.check` and :meth:`PduNetwork.sdu` until the next ``run``.
     congested : bool
@@ -116,4 +120,13 @@ class PduNetwork(Protocol):
 
     def sdu(self, handle: int) -> bytes:
         """All octets of a received SDU."""
+        ...
+
+
+class CellNetwork(PduNetwork, Protocol):
+    """One whose interfaces send single cells, too, and report OAM cells."""
+
+    def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
+        """Queue a single cell of 48 octets with a PTI of its own on a VC at the present time. It is sent as the VC's
+        next cell, between two cells of a PDU as well, and paced as they are."""
         ...

@@ -76,15 +76,17 @@ class Network:
         clock_ppm: float = 0.0,
         nni: bool = False,
         frames: FramesName | None = None,
+        oam: bool = False,
         **settings: Any,
     ) -> Nic:
         """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
         take their rates, is ``clock_ppm`` fast, -1000 to 1000. With ``frames`` each cell goes in a slot of the line's.
+        With ``oam`` the host may send single cells, and gets the F5 cells of its VCs.
 
         ``settings``: as of :class:`~bentpipe_hdl.nic.control.NicSettings`.
         """
         made_of = made(f"NIC {name}", NicSettings, settings)
-        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of)
+        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of, oam)
 
     def add_switch(
         self,
@@ -478,6 +480,14 @@ class Network:
             uu,
             nic in self._reporting,
         )
+
+    def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
+        if not self.loop.is_open:
+            self.start()
+        if len(payload) != 48 or not 0 <= pti < 8:
+            raise SimulationError(f"a cell has 48 octets, not {len(payload)}, and a PTI of 3 bits, not {pti}")
+        if not self.loop.send_cell(nic, vc, pti, payload):
+            raise SimulationError(f"NIC {self.nodes[nic].name} is built without single cells")
 
     def report_sent(self, nic: int) -> None:
         """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""

@@ -194,9 +194,9 @@ class Nic(Node):
 
     kind = "nic"
 
-    def __init__(self, loop: Loop, index: int, name: str, line: NicLine, settings: NicSettings):
+    def __init__(self, loop: Loop, index: int, name: str, line: NicLine, settings: NicSettings, oam: bool = False):
         super().__init__(loop, index, name)
-        self.line, self.settings = line, settings
+        self.line, self.settings, self.oam = line, settings, oam
         self.period = checked(f"NIC {name}", line.period)
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
@@ -219,6 +219,8 @@ class Nic(Node):
             shape["credits"] = 1
         if self.line.frames:
             shape["frames"] = 1
+        if self.oam:
+            shape["oam"] = 1
         return shape
 
     @property
@@ -262,7 +264,7 @@ class Nic(Node):
         for vc, sent in zip(self.sends, self.counters()["tx_cells"], strict=True):
             left = (self.loop.cells_due(self.index, vc) - sent) % (1 << 32)
             if bool(left) != bool(self.loop.backlog(self.index, vc)):
-                raise NetworkError(f"{self.name}: VC {vc} has {left} cells of its PDUs neither sent nor queued")
+                raise NetworkError(f"{self.name}: VC {vc} has {left} cells neither sent nor queued")
 
 
 class Switch(Node):

@@ -14,7 +14,11 @@ from dataclasses import dataclass, field
 from benches.compiled import Compiled
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NEVER, WIDE
 
-__all__ = ["Cell", "Host", "Record", "Script", "Ticks", "play"]
+__all__ = ["SINGLE", "Cell", "Host", "Record", "Script", "Ticks", "play"]
+
+
+SINGLE = -1
+"""As a PDU's length: a single cell."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Script:
 
 
 class Host:
-    """The host's side of a NIC: offers PDUs, gives octets when asked, takes what was received."""
+    """The host's side of a NIC: offers PDUs and single cells, gives octets when asked, takes what was received: an OAM
+    cell some ticks after it came."""
 
     def __init__(self, node: Ticks, posts: list[tuple[int, int, int, int, int]]) -> None:
         self.node, self.posts = node, deque(posts)
@@ -67,17 +72,41 @@ class Host:
 
     @property
     def due(self) -> int:
-        """The tick from which there is a PDU to offer."""
-        return self.posts[0][0] if self.posts else NEVER
+        """The tick from which there is a PDU to offer or an OAM cell to take."""
+        return min(self.posts[0][0] if self.posts else NEVER, self._takes)
+
+    @property
+    def _takes(self) -> int:
+        if "oam_full" not in self.get or not self.get["oam_full"]():
+            return NEVER
+        came = self.get["oam_tick"]()
+        return came + 2 + 7 * came % 5
 
     def before(self) -> None:
         """At the start of a tick."""
-        self.offered = self.offered or self.due <= self.node.now
+        self.offered = self.offered or (bool(self.posts) and self.posts[0][0] <= self.node.now)
         if self.offered:
             _, vc, length, uu, cpi = self.posts[0]
+            self.node.set("post_single", int(length == SINGLE))
+            length = max(length, 0)
             for name, value in (("vc", vc), ("length", length), ("uu", uu), ("cpi", cpi)):
                 self.set[f"post_{name}"](value)
         self.set["post_valid"](int(self.offered))
+        if self._takes <= self.node.now:
+            fields = (self.get[f"oam_{name}"]() for name in ("vc", "pti", "tick"))
+            self.log.append((self.node.now, "oam", *fields, self._octets()))
+            self.set["oam_take"](1)
+
+    def _octets(self) -> bytes:
+        """Of the OAM cell that waits."""
+        if self.node.wide:
+            return self.get["oam_payload"]().to_bytes(48, "little")
+        words = []
+        for k in range(12):
+            self.set["oam_at"](k)
+            self.node.compiled.settle()
+            words.append(self.get["oam_word"]().to_bytes(4, "little"))
+        return b"".join(words)
 
     def taking(self) -> bool:
         """Narrow, before a clock's edge: whether the node takes a word with it."""
@@ -86,19 +115,22 @@ class Host:
     def after(self, took: bool) -> None:
         """After a clock."""
         now, get = self.node.now, self.get
+        self.node.set("oam_take", 0)
         if get["post_taken"]():
             self.posts.popleft()
             self.offered = False
             self.set["post_valid"](0)
             self.log.append((now, "taken"))
         if get["done"]():
-            self.log.append((now, "done", get["done_vc"]()))
+            self.log.append((now, *self._about("done")))
         if took:
             self.supply.popleft()
         if get["fetch"]():
             vc = get["fetch_vc"]()
-            self.log.append((now, "fetch", vc))
-            octets = self.blocks.setdefault(vc, random.Random(vc)).randbytes(48)
+            self.log.append((now, *self._about("fetch")))
+            draw = self.blocks.setdefault(vc, random.Random(vc))
+            octets = draw.randbytes(48)
+            self.node.set("cell_pti", draw.randrange(8))
             if self.node.wide:
                 self.set["block"](int.from_bytes(octets, "little"))
             else:
@@ -117,6 +149,10 @@ class Host:
             assert not self.words, "a verdict inside a cell"
             fields = tuple(get[f"rx_{name}"]() for name in ("vc", "status", "length", "uu", "cpi"))
             self.received.append(("end", *fields))
+
+    def _about(self, what: str) -> tuple:
+        single = bool(self.get.get(f"{what}_single", lambda: 0)())
+        return (f"{what} single" if single else what), self.get[f"{what}_vc"]()
 
 
 class Ticks:

@@ -40,10 +40,10 @@ class Nic(wiring.Component):
 
     **Receive.** Cells of known VCs go to the host with their place in the PDU. The PDU's last cell brings the verdict
     :class:`~..aal5.reassembler.Verdict`. Cells that are no user cells (OAM, RM), of unknown VCs, with a bad HEC, or
-    beyond ``RX_LIMIT`` are counted and dropped; with ``oam`` F5 cells of known VCs go to the host instead. No error of a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose
-    last cell has not come so many ticks after its first is given up (the optional reassembly timer): ``TIMEOUT``, at
-    the latest a quarter of the time-out (or ``vcs`` ticks) later, in a tick in which no cell comes. Cells of it that
-    come after that are taken for another PDU.
+    beyond ``RX_LIMIT`` are counted and dropped; with ``oam`` F5 cells of known VCs go to the host instead. No error of
+    a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose last cell has not come so many ticks after its first is
+    given up (the optional reassembly timer): ``TIMEOUT``, at the latest a quarter of the time-out (or ``vcs`` ticks)
+    later, in a tick in which no cell comes. Cells of it that come after that are taken for another PDU.
 
     **Single cells.** With ``oam`` the host may post a VC a cell of 48 octets with a PTI of its own, whether the VC has
     a PDU or not, one at a time. It goes as the VC's next cell, but for one that was fetched already, and is paced as
@@ -96,8 +96,8 @@ class Nic(wiring.Component):
         With the PDU's last cell (its last word), or alone where that was dropped or the PDU given up: verdict, length
         field, UU, CPI.
     post_single, cell_pti, fetch_single, done_single : In, In, Out, Out
-        With ``oam``: the post is a single cell (its length means nothing); ``fetch`` asks for its 48 octets, and its PTI
-        is to be there with them, until the next ``fetch``; ``done`` is of it.
+        With ``oam``: the post is a single cell (its length means nothing); ``fetch`` asks for its 48 octets, and its
+        PTI is to be there with them, until the next ``fetch``; ``done`` is of it.
     oam_full, oam_vc, oam_pti, oam_tick, oam_payload, oam_at, oam_word, oam_take
         With ``oam``: an OAM cell that came, as of :class:`.oam.OamPlace`.
 

@@ -27,6 +27,14 @@ class Inbox {
         events_.push_back({tick, uint32_t(nic), vc, status, congested, length, uint32_t(sdus_.size()), 0, {}});
     }
 
+    // A cell: its 48 octets are the event's head.
+    void tell(uint64_t tick, int nic, uint32_t vc, uint16_t status, const uint32_t* payload) {
+        tell(tick, nic, vc, status, 48);
+        bp_event& event = events_.back();
+        event.head_length = 48;
+        std::memcpy(event.head, payload, 48);
+    }
+
     // The last event is about this SDU; `octets` gets others of its size in its stead.
     void hand_over(Octets& octets) {
         bp_event& event = events_.back();

@@ -55,6 +55,8 @@ void Ledger::enqueue(int index, uint32_t length, uint64_t cells) {
     vc.early_why = WHY_NONE;
 }
 
+void Ledger::single(int index, uint64_t before) { add_foreign(vcs_[size_t(index)].stages[0], before, before); }
+
 void Ledger::ended(int index, uint32_t status, uint32_t length) {
     Vc& vc = vcs_[size_t(index)];
     settle_lost(vc);
@@ -193,7 +195,7 @@ uint64_t Ledger::inside_path(int index, const Hop& hop) const {
 // that came astray, less those lost.
 uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
     uint64_t most = vc.cells;
-    for (size_t k = 1; k < stage; ++k) most -= uint64_t(vc.stages[k].shift());
+    for (size_t k = 0; k < stage; ++k) most -= uint64_t(vc.stages[k].shift());
     return most - uint32_t(uint32_t(most) - low);
 }
 
@@ -218,19 +220,28 @@ uint64_t Ledger::first_inside(const Passing& at) const {
     return came(vc, at.stage) - inside(vc.stages[at.stage].hop);
 }
 
-// The number at the source of a cell that a stage took in; NOWHERE if it came astray, and `foreign` is its run then.
+// The number at the source of a cell that a stage took in; NOWHERE if it is none of a PDU's, and `foreign` is its run then.
 uint64_t Ledger::source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign) {
-    for (size_t k = stage - 1; k >= 1; --k) {
+    for (size_t k = stage; k-- > 0;) {
         Stage& before = vc.stages[k];
         const auto next = std::upper_bound(before.runs.begin(), before.runs.end(), ordinal,
                                            [](uint64_t value, const Run& run) { return value < run.out; });
-        if (next != before.runs.end() && next->foreign && next->out == ordinal + 1) {
-            if (foreign) *foreign = &*next;
-            return foreign ? NOWHERE : next->source;
+        if (next != before.runs.end() && next->out - ordinal <= next->foreign) {
+            *foreign = &*next;
+            return NOWHERE;
         }
         ordinal += uint64_t(next == before.runs.begin() ? before.shift_before : std::prev(next)->shift);
     }
     return ordinal;
+}
+
+// The number at the source of the VC's own cell that comes to a stage with this number, or next after it.
+uint64_t Ledger::next_own(Vc& vc, size_t stage, uint64_t ordinal) {
+    for (;; ++ordinal) {
+        Run* foreign = nullptr;
+        const uint64_t own = source(vc, stage, ordinal, &foreign);
+        if (!foreign) return own;
+    }
 }
 
 // The PDU of a cell; of one whose PDU is settled, nullptr. Often it is that of the cell asked for before.
@@ -257,24 +268,32 @@ void Ledger::lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8
         ++stage.runs.back().shift;
         stage.runs.back().source = std::max(stage.runs.back().source, upto);
     } else {
-        stage.runs.push_back({out, stage.shift() + 1, upto, false, false});
+        stage.runs.push_back({out, stage.shift() + 1, upto, 0});
     }
-    if (foreign) {
-        if (foreign->end) end(vc, foreign->source, -1);
-        foreign->end = false;
-        return;
+    if (!foreign) mark(vc, cell, stage.hop.node, why);
+    if (CellHead::last(header)) end(vc, upto, -1);
+}
+
+// A cell goes out of a stage that did not come in, before the own one with this number at its input, and that at the source.
+void Ledger::add_foreign(Stage& stage, uint64_t ordinal, uint64_t before) {
+    const uint64_t out = ordinal - uint64_t(stage.shift());
+    Run* last = stage.runs.empty() ? nullptr : &stage.runs.back();
+    if (last && last->foreign && last->out == out && last->source == before) {
+        ++last->out;
+        --last->shift;
+        ++last->foreign;
+    } else {
+        stage.runs.push_back({out + 1, stage.shift() - 1, before, 1});
     }
-    mark(vc, cell, stage.hop.node, why);
-    if (CellHead::last(header)) end(vc, cell, -1);
 }
 
 // A cell that is not the VC's own comes out of a stage, between its own.
 void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
     Stage& stage = vc.stages[index];
-    const uint64_t cell = source(vc, index, ordinal, nullptr);
+    const uint64_t cell = next_own(vc, index, ordinal);
     const bool last = CellHead::last(header);
-    stage.runs.push_back({ordinal - uint64_t(stage.shift()) + 1, stage.shift() - 1, cell, true, last});
-    mark(vc, cell, stage.hop.node, WHY_FOREIGN);
+    add_foreign(stage, ordinal, cell);
+    if (CellHead::user(header)) mark(vc, cell, stage.hop.node, WHY_FOREIGN);
     if (last) end(vc, cell, 1);
 }
 
@@ -288,9 +307,10 @@ void Ledger::arrive(int node, int port, Passing at, uint64_t ordinal, uint32_t w
         const uint64_t cell = source(vc, at.stage, ordinal, &foreign);
         if (!foreign && std::memcmp(before, after, 48)) mark(vc, cell, node, WHY_PAYLOAD);
         else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
+        else if (foreign && CellHead::user(is) && !CellHead::user(was))
+            mark(vc, next_own(vc, at.stage, ordinal), node, WHY_FOREIGN);
         const int more = int(CellHead::last(is)) - int(CellHead::last(was));
         if (more) end(vc, foreign ? foreign->source : cell, more);
-        if (foreign) foreign->end = CellHead::last(is);
         return;
     }
     if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, is_bad ? WHY_HEADER : WHY_ASTRAY);

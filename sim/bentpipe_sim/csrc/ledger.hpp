@@ -70,6 +70,7 @@ class Ledger {
     // What hosts and nodes tell
 
     void enqueue(int index, uint32_t length, uint64_t cells);     // the source hands a PDU to its NIC
+    void single(int index, uint64_t before);  // its NIC sends a cell that is no PDU's, after so many that are
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
     void dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header);
@@ -128,12 +129,13 @@ class Ledger {
         bool cut : 1;     // its last cell will not end it
     };
 
-    // From output ordinal `out` on, a cell's number at the node's input is `shift` more than at its output.
+    // From output ordinal `out` on, a cell's number at the node's input is `shift` more than at its output. The `foreign`
+    // cells before that are none of those that came in.
     struct Run {
         uint64_t out;
         int64_t shift;
-        uint64_t source;  // the last cell of it
-        bool foreign, end;
+        uint64_t source;  // the last cell of it; the own one that foreign cells come before
+        uint64_t foreign;
     };
 
     struct Stage {
@@ -197,10 +199,12 @@ class Ledger {
     uint64_t came(const Vc& vc, size_t stage) const { return widened(vc, stage, came_low(vc, stage)); }
 
     uint64_t source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign);
+    uint64_t next_own(Vc& vc, size_t stage, uint64_t ordinal);
     static Pdu* pdu_of(Vc& vc, uint64_t source);
 
     void lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why);
     void insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header);
+    static void add_foreign(Stage& stage, uint64_t ordinal, uint64_t before);
     void arrive(int node, int port, Passing at, uint64_t ordinal, uint32_t was, const uint32_t* before, uint32_t is,
                 bool is_bad, const uint32_t* after);
     void end(Vc& vc, uint64_t source, int more);

@@ -1,6 +1,7 @@
 // The border in C (network.h).
 #include "network.h"
 
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -50,6 +51,17 @@ void bp_send(bp_net* net, int index, uint32_t vc, const uint8_t* head, uint32_t 
     net->loop.nic(index).send(net->loop.now(), vc, {head, head_length, key, offset, length, checksum_start,
                                                     checksum_at, uint8_t(uu), notify != 0});
     net->loop.wake(index);
+}
+
+int bp_send_cell(bp_net* net, int index, uint32_t vc, uint32_t pti, const uint8_t* octets) {
+    bp::Nic& nic = net->loop.nic(index);
+    if (!nic.takes_singles()) return 0;
+    bp::Single cell;
+    std::memcpy(cell.octets, octets, sizeof cell.octets);
+    cell.pti = uint8_t(pti);
+    nic.send_single(vc, cell);
+    net->loop.wake(index);
+    return 1;
 }
 
 void bp_ledger_vc(bp_net* net, int source, uint32_t vc, const bp_hop* hops, int count) {
@@ -127,7 +139,9 @@ void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
 
 uint64_t bp_wire_most(bp_net* net, int index, int port) { return net->loop.node(index).in[port]->most(); }
 void bp_timing(bp_net* net, int on) { net->loop.timing = on != 0; }
-uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) { return net->loop.nic(index).backlog(vc); }
+uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
+    return net->loop.nic(index).backlog(vc) + net->loop.nic(index).singles(vc);
+}
 uint64_t bp_cells_due(bp_net* net, int index, uint32_t vc) { return net->loop.nic(index).cells_due(vc); }
 
 int bp_capture(bp_net* net, const char* path, uint32_t link) {

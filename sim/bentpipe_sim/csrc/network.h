@@ -37,6 +37,8 @@ void bp_settle(bp_net*, int node); /* clocks without time passing until the node
 
 void bp_send(bp_net*, int nic, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key, uint64_t offset,
              uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify);
+/* A single cell of 48 octets with this PTI, between those of the VC's PDUs; 0 if the NIC is built without. */
+int bp_send_cell(bp_net*, int nic, uint32_t vc, uint32_t pti, const uint8_t* octets);
 /* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
    line, 4 a switch that passes a virtual path with it), the port at which the VC comes in (-1: the source), its number there, header >> 4 of its cells there with the
    bits that count (CellHead::names), and the addresses of its counters there: of cells taken to be sent (switch), of cells sent (NIC, switch).
@@ -74,8 +76,8 @@ void bp_sink_counts(bp_net*, int nic, uint32_t vc, uint64_t* good, uint64_t* bad
 void bp_stats(bp_net*, int node, bp_node_stats*);
 uint64_t bp_wire_most(bp_net*, int node, int port); /* cells that were at once on the wire to an input or waited there */
 void bp_timing(bp_net*, int on); /* measure nanoseconds a node (slower) */
-uint64_t bp_backlog(bp_net*, int nic, uint32_t vc); /* PDUs queued or in work */
-uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs handed over so far */
+uint64_t bp_backlog(bp_net*, int nic, uint32_t vc); /* PDUs queued or in work, and single cells */
+uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs handed over so far, and single ones */
 
 /* A pcap file of a link type of capture.hpp, from now to bp_capture_end, which returns the error number of the first write
    that failed (0: none). It takes the SDUs of hosts, or the cells that nodes take at input ports. */

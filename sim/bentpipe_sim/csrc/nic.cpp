@@ -7,6 +7,12 @@
 
 namespace bp {
 
+namespace {
+
+uint64_t cells_of(uint32_t length) { return (uint64_t(length) + 8 + 47) / 48; }
+
+}  // namespace
+
 Nic::Nic(const Ports& ports, int node, Inbox& inbox, Ledger& ledger) : node_(node), inbox_(inbox), ledger_(ledger) {
     post_valid_ = ports.at<uint8_t>("post_valid");
     post_vc_ = ports.number("post_vc");
@@ -27,6 +33,18 @@ Nic::Nic(const Ports& ports, int node, Inbox& inbox, Ledger& ledger) : node_(nod
     rx_efci_ = ports.at<uint8_t>("rx_efci");
     rx_length_ = ports.at<uint16_t>("rx_length");
     *ports.at<uint8_t>("post_cpi") = 0;
+    if (ports.has("post_single")) {
+        post_single_ = ports.at<uint8_t>("post_single");
+        cell_pti_ = ports.at<uint8_t>("cell_pti");
+        fetch_single_ = ports.at<uint8_t>("fetch_single");
+        done_single_ = ports.at<uint8_t>("done_single");
+        oam_full_ = ports.at<uint8_t>("oam_full");
+        oam_vc_ = ports.number("oam_vc");
+        oam_pti_ = ports.at<uint8_t>("oam_pti");
+        oam_tick_ = ports.at<uint64_t>("oam_tick");
+        oam_payload_ = ports.at<uint32_t>("oam_payload");
+        *ports.at<uint8_t>("oam_take") = 1;  // each is taken in the step in which it comes
+    }
     tx_.resize(size_t(1) << post_vc_.width());
     rx_.resize(size_t(1) << rx_vc_.width());
 }
@@ -70,7 +88,7 @@ Nic::Pdu Nic::pdu(const Sdu& sdu) {
 
 void Nic::queue(uint32_t vc, Pdu&& pdu) {
     TxVc& tx = tx_[vc];
-    const uint64_t cells = (uint64_t(pdu.length) + 8 + 47) / 48;
+    const uint64_t cells = cells_of(pdu.length);
     tx.cells += cells;
     if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.length, cells);
     tx.queue.push_back(std::move(pdu));
@@ -80,12 +98,30 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
 void Nic::list(TxVc& tx, uint32_t vc) {
     if (tx.listed) return;
     tx.listed = true;
-    to_post_.push_back(vc);
+    to_post_.push_back({vc, false});
+}
+
+// The VC has one at the NIC at a time.
+void Nic::send_single(uint32_t vc, const Single& cell) {
+    TxVc& tx = tx_[vc];
+    ++tx.cells;
+    tx.singles.push_back(cell);
+    if (tx.singles.size() == 1) to_post_.push_back({vc, true});
+}
+
+// What has been fetched of the VC before, PDUs that were done and cells of the one in work, has been sent before.
+void Nic::sent_single(uint32_t vc) {
+    TxVc& tx = tx_[vc];
+    if (tx.place >= 0) ledger_.single(tx.place, tx.whole + (tx.queue.empty() ? 0 : tx.fetched / 48));
+    tx.singles.pop_front();
+    if (!tx.singles.empty()) to_post_.push_back({vc, true});
 }
 
 void Nic::sent(uint64_t tick, uint32_t vc) {
     TxVc& tx = tx_[vc];
     Pdu& pdu = tx.queue.front();
+    tx.whole += cells_of(pdu.length);
+    tx.fetched = 0;
     if (pdu.notify) inbox_.tell(tick, node_, vc, SENT, pdu.length);
     inbox_.give_back(std::move(pdu.octets));
     tx.queue.pop_front();

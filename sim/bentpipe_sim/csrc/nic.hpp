@@ -24,6 +24,12 @@ struct Sdu {
     bool notify;  // the host wants to know when it is sent
 };
 
+// A cell as a host hands it over, and as it gets one: 48 octets and a PTI.
+struct Single {
+    uint8_t octets[48];
+    uint8_t pti;
+};
+
 class Nic {
   public:
     std::vector<Capture*> captures;  // of its host's packets
@@ -32,6 +38,8 @@ class Nic {
     Nic(const Ports& ports, int node, Inbox& inbox, Ledger& ledger);
 
     void send(uint64_t tick, uint32_t vc, const Sdu& sdu);
+    bool takes_singles() const { return post_single_ != &unused_; }
+    void send_single(uint32_t vc, const Single& cell);
     // A source: PDUs without end, made here.
     void source(uint32_t vc, uint32_t length, uint32_t key);
     // A sink: PDUs are checked here, and every so many are answered by one of a length.
@@ -42,8 +50,9 @@ class Nic {
     void receives_in(int place, uint32_t vc) { rx_[vc].place = place; }
 
     bool has_posts() const { return !to_post_.empty(); }
-    uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }  // PDUs queued or in work
-    uint64_t cells_due(uint32_t vc) const { return tx_[vc].cells; }       // of all PDUs that it was given
+    uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }    // PDUs queued or in work
+    uint64_t singles(uint32_t vc) const { return tx_[vc].singles.size(); }  // single cells queued
+    uint64_t cells_due(uint32_t vc) const { return tx_[vc].cells; }         // of all PDUs and single ones that it was given
     uint64_t good(uint32_t vc) const { return rx_[vc].good; }             // PDUs of a sink
     uint64_t bad(uint32_t vc) const { return rx_[vc].bad; }
 
@@ -53,10 +62,12 @@ class Nic {
     [[gnu::always_inline]] void before() {
         hold();
         if (to_post_.empty()) return;
-        const uint32_t vc = to_post_.front();
-        const Pdu& pdu = tx_[vc].queue.front();
+        const Post& post = to_post_.front();
         *post_valid_ = 1;
-        post_vc_.set(vc);
+        *post_single_ = post.single;
+        post_vc_.set(post.vc);
+        if (post.single) return;
+        const Pdu& pdu = tx_[post.vc].queue.front();
         *post_length_ = uint16_t(pdu.length);
         *post_uu_ = pdu.uu;
     }
@@ -64,16 +75,25 @@ class Nic {
     // After a clock: what the NIC asks for and brings.
     [[gnu::always_inline]] void after(uint64_t tick) {
         if (*post_taken_) {
-            tx_[to_post_.front()].fetched = 0;
+            if (!to_post_.front().single) tx_[to_post_.front().vc].fetched = 0;
             to_post_.pop_front();
         }
-        if (*done_) sent(tick, done_vc_.get());
+        if (*done_) {
+            if (*done_single_) sent_single(done_vc_.get());
+            else sent(tick, done_vc_.get());
+        }
         if (*fetch_) {
             TxVc& tx = tx_[fetch_vc_.get()];
-            const Octets& octets = tx.queue.front().octets;
-            if (tx.fetched < octets.size()) std::memcpy(block_, octets.data() + tx.fetched, 48);
-            tx.fetched += 48;
+            if (*fetch_single_) {
+                std::memcpy(block_, tx.singles.front().octets, 48);
+                *cell_pti_ = tx.singles.front().pti;
+            } else {
+                const Octets& octets = tx.queue.front().octets;
+                if (tx.fetched < octets.size()) std::memcpy(block_, octets.data() + tx.fetched, 48);
+                tx.fetched += 48;
+            }
         }
+        if (*oam_full_) inbox_.tell(*oam_tick_, node_, oam_vc_.get(), uint16_t(OAM + *oam_pti_), oam_payload_);
         if (*rx_valid_) {
             Octets& octets = rx_[rx_vc_.get()].octets;
             const size_t at = size_t(*rx_index_) * 48;
@@ -84,7 +104,7 @@ class Nic {
     }
 
   private:
-    static constexpr uint16_t SENT = 15;  // an event's status
+    static constexpr uint16_t OAM = 8, SENT = 15;  // an event's status; OAM + PTI
 
     struct Pdu {
         Octets octets;  // whole cells; the NIC pads
@@ -92,11 +112,16 @@ class Nic {
         uint8_t uu;
         bool notify;
     };
+    struct Post {
+        uint32_t vc;
+        bool single;
+    };
     struct TxVc {
-        std::deque<Pdu> queue;  // the first is in work, or waits for that in `to_post_`
+        std::deque<Pdu> queue;       // the first is in work, or waits for that in `to_post_`
+        std::deque<Single> singles;  // so is theirs
         bool listed = false;
         uint32_t fetched = 0;  // octets of the first
-        uint64_t cells = 0;
+        uint64_t cells = 0, whole = 0;  // of the PDUs that are sent
         uint32_t source_length = 0, source_key = 0;
         uint64_t source_offset = 0;
         int place = -1;
@@ -112,6 +137,7 @@ class Nic {
     Pdu pdu(const Sdu& sdu);
     void queue(uint32_t vc, Pdu&& pdu);
     void list(TxVc& tx, uint32_t vc);
+    void sent_single(uint32_t vc);
     void send_next(uint32_t vc);
     void sent(uint64_t tick, uint32_t vc);
     static void grow(Octets& octets, size_t least);
@@ -123,11 +149,17 @@ class Nic {
     Ledger& ledger_;
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
-    std::deque<uint32_t> to_post_;  // VCs whose first PDU the NIC has not begun
+    std::deque<Post> to_post_;  // what the NIC has not begun
+    uint8_t unused_ = 0, nothing_ = 0;  // ports of a NIC without single cells
+    uint64_t no_tick_ = 0;
+    uint8_t *post_single_ = &unused_, *cell_pti_ = &unused_, *oam_pti_ = &unused_;
+    const uint8_t *fetch_single_ = &nothing_, *done_single_ = &nothing_, *oam_full_ = &nothing_;
+    const uint64_t* oam_tick_ = &no_tick_;
+    const uint32_t* oam_payload_ = nullptr;
     uint8_t *post_valid_, *post_uu_, *post_taken_, *fetch_, *done_, *rx_valid_, *rx_last_, *rx_status_, *rx_efci_;
     uint16_t *post_length_, *rx_index_, *rx_length_;
     uint32_t *block_, *rx_payload_;
-    Number post_vc_, fetch_vc_, done_vc_, rx_vc_;
+    Number post_vc_, fetch_vc_, done_vc_, rx_vc_, oam_vc_;
 };
 
 }  // namespace bp

@@ -1,6 +1,7 @@
 // The ledger alone, on a path NIC - link - switch - link - NIC of queues in which everything happens often: cells dropped,
-// hit, taken out, led astray into other VCs, ends of PDUs made and unmade; all counters of 32 bits wrap. Each PDU's fate
-// is worked out beside it from the cells themselves.
+// hit, taken out, led astray into other VCs, ends of PDUs made and unmade, OAM cells between those of PDUs that are lost,
+// hit and taken for users' cells, and these for those; all counters of 32 bits wrap. Each PDU's fate is worked out beside
+// it from the cells themselves.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -18,8 +19,9 @@ struct Cell {
     int vc;        // that its header names
     int own;       // whose it is
     uint64_t number;
-    int pdu;
-    bool last, good;  // by its header; not damaged
+    int pdu;           // -1: of none, a single cell
+    bool last, good;   // by its header; not damaged
+    bool oam = false;  // by its header
 };
 
 struct World final : CellCounts {
@@ -65,13 +67,14 @@ int main(int, char** argv) {
     std::deque<Cell> source[VCS];
     std::set<uint64_t> ahead[VCS][5];  // own cells that are to come to a node
     std::vector<Cell> frame[VCS];
-    uint64_t made[VCS] = {};
-    auto header = [](const Cell& cell) { return uint32_t(cell.vc) << 4 | (cell.last ? 2u : 0u); };
+    uint64_t made[VCS] = {}, begun[VCS] = {};  // cells; those that the source has sent
+    auto header = [](const Cell& cell) { return uint32_t(cell.vc) << 4 | (cell.oam ? 10u : cell.last ? 2u : 0u); };
     auto mark = [&](int v, int pdu, int node, int why) {
         Fate& fate = fates[v][size_t(pdu)];
         if (fate.why == WHY_NONE) fate.node = node, fate.why = why;
     };
     auto gone = [&](const Cell& cell, int node) {
+        if (cell.pdu < 0) return;
         for (int k = node; k < 5; ++k) ahead[cell.own][k].erase(cell.number);
     };
     auto put = [&](int v) {
@@ -83,11 +86,18 @@ int main(int, char** argv) {
         }
         ledger.enqueue(v, uint32_t(cells), uint64_t(cells));
     };
+    auto mark_next = [&](int v, int node, int why) {  // the PDU of the next cell to come
+        if (ahead[v][node].empty()) put(v);
+        const uint64_t number = *ahead[v][node].begin();
+        int pdu = 0;
+        while (fates[v][size_t(pdu)].first + fates[v][size_t(pdu)].cells <= number) ++pdu;
+        mark(v, pdu, node, why);
+    };
     auto link = [&](int node) {
         Cell cell = w.wires[node].front(), was = cell;
         w.wires[node].pop_front();
-        const bool own = cell.vc == cell.own;
-        ahead[cell.own][node].erase(cell.number);
+        const bool own = cell.vc == cell.own && cell.pdu >= 0;
+        if (cell.pdu >= 0) ahead[cell.own][node].erase(cell.number);
         uint32_t before[12] = {}, after[12] = {};
         auto tell = [&](bool bad, bool out) {
             ledger.changed(node, header(was), false, before, header(cell), bad, after, out ? WHY_LISTED : WHY_NONE);
@@ -108,20 +118,20 @@ int main(int, char** argv) {
             cell.last = !cell.last;
             cell.good = false;
             if (own) mark(cell.own, cell.pdu, node, WHY_ASTRAY);
+            if (cell.oam && !own) mark_next(cell.vc, node, WHY_FOREIGN);
+            cell.oam = false;
             tell(false, false);
-        } else if (own && w.chance(often)) {
+        } else if (cell.vc == cell.own && w.chance(often)) {
+            cell.oam = true;
+            cell.last = cell.good = false;
+            if (own) mark(cell.own, cell.pdu, node, WHY_ASTRAY);
+            tell(false, false);
+        } else if (cell.vc == cell.own && w.chance(often)) {
             cell.vc = w.below(VCS + 1);  // the last one is nobody's
             if (cell.vc != cell.own) {
-                mark(cell.own, cell.pdu, node, WHY_ASTRAY);
+                if (own) mark(cell.own, cell.pdu, node, WHY_ASTRAY);
                 gone(cell, node);
-                if (cell.vc < VCS) {
-                    const auto& next = ahead[cell.vc][node];
-                    if (next.empty()) put(cell.vc);
-                    const uint64_t number = *ahead[cell.vc][node].begin();
-                    int pdu = 0;
-                    while (fates[cell.vc][size_t(pdu)].first + fates[cell.vc][size_t(pdu)].cells <= number) ++pdu;
-                    mark(cell.vc, pdu, node, WHY_FOREIGN);
-                }
+                if (cell.vc < VCS && !cell.oam) mark_next(cell.vc, node, WHY_FOREIGN);
                 tell(false, false);
                 if (cell.vc == VCS) return;
             }
@@ -131,16 +141,23 @@ int main(int, char** argv) {
     for (int step = 0; step < 40000; ++step) {
         const int what = w.below(6), v = w.below(VCS);
         if (what == 0 && step < 36000 && source[v].size() < 20) put(v);
-        if (what == 1 && !source[v].empty()) {
+        const bool single = w.chance(0.2);
+        if (what == 1 && !single && !source[v].empty()) {
             w.wires[1].push_back(source[v].front());
             source[v].pop_front();
             ++w.left[0][v];
+            ++begun[v];
+        }
+        if (what == 1 && single && step < 36000) {
+            w.wires[1].push_back({v, v, 0, -1, false, true, true});
+            ++w.left[0][v];
+            ledger.single(v, BEFORE + begun[v]);
         }
         if (what == 2 && !w.wires[1].empty()) link(1);
         if (what == 3 && !w.wires[2].empty()) {
             const Cell cell = w.wires[2].front();
             w.wires[2].pop_front();
-            const bool own = cell.vc == cell.own;
+            const bool own = cell.vc == cell.own && cell.pdu >= 0;
             if (path) ledger.path_in(SWITCH_NODE, 0, header(cell), false);
             if (own) ahead[cell.own][2].erase(cell.number);
             if (w.chance(often * 4)) {
@@ -166,14 +183,15 @@ int main(int, char** argv) {
         if (!w.wires[4].empty() && w.chance(0.4)) {
             const Cell cell = w.wires[4].front();
             w.wires[4].pop_front();
-            if (cell.vc == cell.own) ahead[cell.own][4].erase(cell.number);
+            if (cell.vc == cell.own && cell.pdu >= 0) ahead[cell.own][4].erase(cell.number);
+            if (cell.oam) continue;
             auto& cells = frame[cell.vc];
             cells.push_back(cell);
             if (!cell.last) continue;
-            Fate* fate = cell.own == cell.vc ? &fates[cell.vc][size_t(cell.pdu)] : nullptr;
+            Fate* fate = cell.own == cell.vc && cell.pdu >= 0 ? &fates[cell.vc][size_t(cell.pdu)] : nullptr;
             bool whole = fate && cells.size() == fate->cells;
             for (size_t k = 0; whole && k < cells.size(); ++k)
-                whole = cells[k].own == cell.vc && cells[k].good && cells[k].number == fate->first + k;
+                whole = cells[k].own == cell.vc && cells[k].pdu >= 0 && cells[k].good && cells[k].number == fate->first + k;
             if (whole) fate->delivered = true;
             ledger.ended(cell.vc, whole ? 0 : 1, whole ? uint32_t(fate->cells) : 0);
             cells.clear();

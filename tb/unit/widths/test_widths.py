@@ -10,7 +10,7 @@ import pytest
 
 from benches.build import build
 from benches.compiled import Compiled
-from benches.ticks import Cell, Script, play
+from benches.ticks import SINGLE, Cell, Script, play
 from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.link.control import link_registers
@@ -378,6 +378,48 @@ def test_nic_with_credits():
     assert len(record.came_out) > 500
     for name in (*(f"credit_{name}" for name in counts), "tx_freed"):
         assert sum(record.counters[addr] for addr in addresses(registers, name)) > 10, name
+
+
+@pytest.mark.parametrize("others", [{}, {"sustained": 1, "credits": 1}])
+def test_nic_with_oam_cells(others):
+    """Single cells between PDUs, F5 cells between the cells that come, some of unknown VCs, and more than the host
+    takes."""
+    rng = random.Random(f"oam {others}")
+    registers = nic_registers(vcs=VCS, oam=1, **others)
+
+    def more(csr):
+        if others:
+            csr.credit_step, csr.credit_last = rng.randrange(1, 100), VCS - 1
+            for vc in range(VCS):
+                csr.tx_share[vc] = rng.choice([0, 0, 5, 20])
+                csr.rx_back[vc] = {"vc": vc ^ 1, "takes": 1}
+                csr.tx_burst[vc] = rng.randrange(200 << 16)
+                csr.tx_sustained[vc] = {"increment": rng.randrange(1 << 16, 60 << 16), "enabled": rng.getrandbits(1)}
+
+    script = nic_script(rng, 6000, registers, more)
+    singles = [(rng.randrange(3, 6000), rng.randrange(VCS), SINGLE, 0, 0) for _ in range(400)]
+    script.posts = sorted(script.posts + singles, key=lambda post: post[0])
+    for tick in range(3, 6000):
+        if tick not in script.cells and rng.random() < 0.3:
+            vpi, vci = vpi_vci(rng.randrange(VCS))
+            unknown = rng.random() < 0.1
+            header = Header(vpi + unknown, vci, rng.choice([4, 5]), rng.getrandbits(1))
+            script.cells[tick] = Cell(int(header), rng.randbytes(48), 0, int(rng.random() < 0.05))
+    if others:
+        numbers = {vpi_vci(vc): vc for vc in range(VCS)}
+        with_messages(
+            rng, script, lambda cell: cell.header,
+            lambda cell: numbers.get((cell.header >> 20 & 0xFF, cell.header >> 4 & 0xFFFF)),
+        )  # fmt: skip
+        script.writes[7000] = written(registers, lambda csr: [csr.tx_share.__setitem__(vc, 0) for vc in range(VCS)])
+    script.reads += addresses(registers, "oam_taken", "oam_lost")
+    record = compare(lambda width: Nic(width=width, vcs=VCS, oam=1, **others), script, 1)
+    taken, lost = (record.counters[addr] for addr in addresses(registers, "oam_taken", "oam_lost"))
+    assert sum(entry[1] == "oam" for entry in record.log) == taken > 200
+    assert lost > 200
+    sent = [sum(entry[1] == what for entry in record.log) for what in ("done", "done single")]
+    assert sum(sent) == len(script.posts) - record.counters[registers["tx_refused"].addr]
+    assert min(sent) > 100
 
 
 def test_nic_with_a_pdu_of_every_length_of_its_last_cells():

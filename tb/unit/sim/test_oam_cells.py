@@ -1,0 +1,118 @@
+"""Single cells and OAM cells in a network: the ledger and every account hold with them between the cells of PDUs."""
+
+import random
+
+import pytest
+
+from bentpipe_sim.errors import SimulationError
+from bentpipe_sim.interface import PduStatus
+from bentpipe_sim.network import Network
+
+MS = 10**9
+OAM = {4: PduStatus.OAM_SEGMENT, 5: PduStatus.OAM_END_TO_END}
+
+
+def chain(rate_bps=149_760_000, *, oam=(True, True), **link):
+    """A host, a line, a switch with a slower port if so asked for, a host; two VCs."""
+    network = Network(seed=3)
+    a, b = (network.add_nic(name, oam=has) for name, has in zip("ab", oam, strict=True))
+    switch, line = network.add_switch("s", (149_760_000, rate_bps), buffer_cells=64), network.add_link("line", **link)
+    for ends in ((a, line), (line, (switch, 0)), ((switch, 0), a), (b, (switch, 1)), ((switch, 1), b)):
+        network.connect(*ends)
+    vcs = [network.add_vc([a, line, switch, b], 0, vci) for vci in (40, 41)]
+    return network, a, b, line, vcs
+
+
+def until(network, end_ps):
+    events = []
+    while network.now_ps < end_ps:
+        events += network.run(end_ps)
+    return events
+
+
+def test_cells_come_as_they_were_sent_between_those_of_pdus():
+    network, a, _, _, vcs = chain(delay_ps=MS)
+    rng, sent, pdus = random.Random(1), [], 0
+    events = []
+    for n in range(200):
+        vc, pti = rng.choice(vcs), rng.choice([4, 5])
+        if rng.random() < 0.3:
+            network.send(a.index, vc, b"", key=1, length=rng.randrange(1, 3000))
+            pdus += 1
+        network.send_cell(a.index, vc, pti, n.to_bytes(48, "big"))
+        sent.append((vc, OAM[pti], n.to_bytes(48, "big")))
+        events += until(network, network.now_ps + rng.randrange(MS // 20))
+    events += until(network, network.now_ps + 20 * MS)
+    cells = [event for event in events if event.status in OAM.values()]
+    for vc in vcs:
+        came = [(event.vc, event.status, event.head) for event in cells if event.vc == vc]
+        assert came == [each for each in sent if each[0] == vc]
+    assert sum(event.status == PduStatus.OK for event in events) == pdus
+    network.check_conservation()
+    assert [account.lost for account in network.ledger()] == [{}, {}]
+    assert network.counters()["b"]["oam_cells"] == len(sent)
+    assert network.loop.ledger_records() < 5
+
+
+@pytest.mark.parametrize(("seed", "ber"), [(1, 0.0), (2, 2e-5), (3, 1e-3)])
+def test_the_ledger_finds_each_pdus_loss_among_oam_cells(seed, ber):
+    """Overload at the switch and bit errors on the line, where OAM cells are lost as well: no loss of a PDU is without
+    its cause, none of an OAM cell becomes one's, and all that was dropped is known."""
+    network, a, _, line, vcs = chain(20_000_000, delay_ps=MS, ber=ber)
+    line.lose(0, 41, cells=range(5, 500, 7))
+    rng = random.Random(seed)
+    for n in range(400):
+        vc = rng.choice(vcs)
+        if rng.random() < 0.4:
+            network.send(a.index, vc, b"", key=1, length=rng.randrange(1, 3000))
+        for _ in range(rng.randrange(4)):
+            network.send_cell(a.index, vc, rng.choice([4, 5]), n.to_bytes(48, "big"))
+        until(network, network.now_ps + rng.randrange(MS // 5))
+    until(network, network.now_ps + 50 * MS)
+    network.check_conservation()
+    accounts = network.ledger()
+    assert all(account.lost for account in accounts)
+    assert ber > 1e-4 or all(account.delivered for account in accounts)
+    reasons = {why for account in accounts for _, why in account.lost}
+    assert {"listed loss", "EPD"} < reasons
+    assert ("bit error" in reasons) == (ber > 0)
+    if ber == 0:
+        dropped = sum(network.counters()["s"]["drop_full"])
+        lost = sum(pdus for account in accounts for (_, why), pdus in account.lost.items() if why == "full")
+        assert dropped > lost > 0, "OAM cells were dropped, too"
+
+
+def test_a_flood_of_oam_cells_takes_its_vcs_rate_and_no_more():
+    """A paced VC with 5000 cells posted at once, beside one that sends PDUs: each has its rate, and nothing is lost."""
+    network = Network(seed=1)
+    a, b = network.add_nic("a", oam=True), network.add_nic("b", oam=True)
+    network.connect(a, b)
+    network.connect(b, a)
+    slow = network.add_vc([a, b], 0, 40, cell_rate_bps=15_000_000)
+    fast = network.add_vc([a, b], 0, 41)
+    for n in range(5000):
+        network.send_cell(a.index, slow, 5, n.to_bytes(48, "big"))
+    for n in range(60):
+        network.send(a.index, fast, b"", key=1, offset=9000 * n, length=9000)
+    events = until(network, 40 * MS)
+    cells = [event for event in events if event.status == PduStatus.OAM_END_TO_END]
+    assert [int.from_bytes(event.head, "big") for event in cells] == list(range(len(cells)))
+    assert abs(len(cells) - 15_000_000 / 424 * 0.04) <= 2
+    pdus = [event.time_ps for event in events if event.status == PduStatus.OK]
+    assert len(pdus) == 60
+    assert pdus[-1] < 60 * 188 * 424 / (149_760_000 - 15_000_000) * 1e12 * 1.001 + MS // 100
+    network.check_conservation()
+    network.ledger()
+
+
+def test_an_interface_without_them_counts_oam_cells_and_sends_none():
+    network, a, b, _, (vc, _) = chain(oam=(True, False), delay_ps=MS)
+    network.send_cell(a.index, vc, 5, bytes(48))
+    assert until(network, 3 * MS) == []
+    assert network.counters()["b"]["drop_oam"] == 1
+    network.check_conservation()
+    with pytest.raises(SimulationError, match="NIC b is built without single cells"):
+        network.send_cell(b.index, vc, 5, bytes(48))
+    for pti, octets in ((8, 48), (5, 47)):
+        with pytest.raises(SimulationError, match="48 octets"):
+            network.send_cell(a.index, vc, pti, bytes(octets))
