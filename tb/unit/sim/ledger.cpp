@@ -151,7 +151,7 @@ int main(int, char** argv) {
         if (what == 1 && single && step < 36000) {
             w.wires[1].push_back({v, v, 0, -1, false, true, true});
             ++w.left[0][v];
-            ledger.single(v, BEFORE + begun[v]);
+            ledger.single(v, before_all + begun[v]);
         }
         if (what == 2 && !w.wires[1].empty()) link(1);
         if (what == 3 && !w.wires[2].empty()) {
