@@ -291,12 +291,12 @@ def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], fol
 
 
 def _list(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.catalogue import catalogue, read_document
+    from bentpipe.experiment.catalogue import catalogue, read_extended
     from bentpipe_hdl.units import format_time, parse_time
 
     rows = []
     for name, path in catalogue().items():
-        head = read_document(path)[0]["experiment"]
+        head = read_extended(path)[0]["experiment"]
         rows.append(
             {
                 "name": name,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe_hdl.words import nearest
 
-__all__ = ["SHORTHANDS", "assigned"]
+__all__ = ["SHORTHANDS", "assigned", "over"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -65,3 +65,12 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
     else:
         inner = node[place] if isinstance(node, list) else node.setdefault(place, {})
         _assign(inner, full, rest, value, name, here, touched)
+
+
+def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """One table over another, and so the tables in them."""
+    whole = below | above
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], dict) and isinstance(above[key], dict):
+            whole[key] = over(below[key], above[key])
+    return whole

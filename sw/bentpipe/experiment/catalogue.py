@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.assign import over
+from bentpipe.experiment.source import Source, Wrong
 from bentpipe_hdl.words import nearest
 
-__all__ = ["catalogue", "find", "read_document"]
+__all__ = ["catalogue", "find", "read_document", "read_extended"]
+
+EXTENDS: Final = "extends"
+
+_NOT_INHERITED: Final = ("published", "theory", "case", "axis")
+"""Arrays of tables that are an experiment's own."""
+
+_INHERITED: Final = ("duration", "quick", "seed")
+"""What one has of another's ``[experiment]``."""
 
 _CATALOGUE: Final = Path(__file__).resolve().parent.parent / "catalogue"
 
@@ -51,3 +62,42 @@ def read_document(path: Path) -> tuple[dict[str, Any], str]:
         raise ConfigError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def read_extended(path: Path) -> tuple[dict[str, Any], Source]:
+    """A TOML file on top of what it ``extends``: an experiment of the catalogue, or a file, from its own folder on.
+
+    Its tables go over those of the same name, key by key; what else it has, arrays of tables among it, stands instead.
+    Cases, axes, published and predicted figures are each file's own, and so is ``[experiment]`` but for the times and
+    the seed.
+
+    Raises
+    ------
+    BentpipeError, ConfigError
+        As :func:`find` and :func:`read_document`; a file extends itself.
+    """
+    return _extended(path, ())
+
+
+def _extended(path: Path, above: tuple[Path, ...]) -> tuple[dict[str, Any], Source]:
+    document, text = read_document(path)
+    source = Source(path.name, text, folder=path.parent)
+    name = document.pop(EXTENDS, None)
+    if name is None:
+        return document, source
+    if not isinstance(name, str):
+        raise source.error(Wrong(EXTENDS, f"expected the name of an experiment, not {name!r}"))
+    try:
+        beside = path.parent / name
+        found = beside if name not in catalogue() and beside.is_file() else find(name)
+    except BentpipeError as error:
+        raise source.error(Wrong(EXTENDS, str(error))) from None
+    if found.resolve() in (*above, path.resolve()):
+        raise source.error(Wrong(EXTENDS, f"{name}: goes round in a circle"))
+    below, base = _extended(found, (*above, path.resolve()))
+    for key in _NOT_INHERITED:
+        below.pop(key, None)
+    head = below.get("experiment")
+    if isinstance(head, dict):
+        below["experiment"] = {key: value for key, value in head.items() if key in _INHERITED}
+    return over(below, document), dataclasses.replace(source, base=base)

@@ -28,6 +28,7 @@ from pydantic import (
 from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
+from bentpipe.experiment.assign import over
 from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.experiment.tcp_options import TcpTable
 from bentpipe.hosts.config import HostSettings
@@ -151,18 +152,6 @@ class SwitchTable(SwitchSettings):
     ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
 
 
-def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """One table over another, and so the tables in them."""
-    both = {
-        key: _over(below[key], above[key]) for key in below.keys() & above.keys() if _tables(below[key], above[key])
-    }
-    return below | above | both
-
-
-def _tables(*given: Any) -> bool:
-    return all(isinstance(one, dict) for one in given)
-
-
 class LineTable(LinkSettings, PortSettings):
     """A line between two switches, both ways: of its own, and of the ports that send into it."""
 
@@ -217,7 +206,7 @@ class LineTable(LinkSettings, PortSettings):
     def _back_as_out(cls, given: Any) -> Any:
         if isinstance(given, dict) and isinstance(given.get("back"), dict):
             keys = map(key_of, PortSettings.model_fields)
-            return given | {"back": _over({key: given[key] for key in keys if key in given}, given["back"])}
+            return given | {"back": over({key: given[key] for key in keys if key in given}, given["back"])}
         return given
 
     def port(self, end: int) -> PortSettings:
@@ -605,6 +594,9 @@ class Cases(Settings, extra="ignore"):
 class Document(Cases, extra="forbid"):
     """An experiment of bentpipe."""
 
+    extends: str | None = Field(
+        default=None, description="the experiment of the catalogue, or the file beside this one, that this is put over"
+    )
     experiment: ExperimentTable = Field(description="what it is called, where it is from, how long it runs")
     network: NetworkTable = Field(description="switches, lines, hosts")
     hosts: HostsTable = Field(default=HostsTable(), description="what all hosts share")

@@ -62,7 +62,9 @@ def read_events(
         if wrong:
             raise source.error(*wrong)
         changed, _ = assigned(now, pairs, source.name)
-        named = _EventSource(source.name, source.text, source.overrides, dict(source.defaults), place)
+        named = _EventSource(
+            source.name, source.text, source.overrides, dict(source.defaults), source.base, source.folder, place
+        )
         after = read(changed, named)
         for old, new in zip(before.network.lines, after.network.lines, strict=True):
             if new.sonet and new.rate_bps != old.rate_bps:

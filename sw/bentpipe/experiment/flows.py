@@ -121,7 +121,7 @@ class _Reader:
 
 
 def read_traffic(
-    table: TrafficTable, common: HostsTable, channels: Channels, source: Source, folder: Path | None, numbered: int
+    table: TrafficTable, common: HostsTable, channels: Channels, source: Source, numbered: int
 ) -> tuple[list[FlowSpec], GroupSpec, str]:
     """The flows of ``[traffic]``, their order, and the script.
 
@@ -130,8 +130,6 @@ def read_traffic(
 
     Parameters
     ----------
-    folder : Path or None
-        Where a script's file is looked for.
     numbered : int
         Flows there are already.
 
@@ -140,7 +138,7 @@ def read_traffic(
     ConfigError
         With line and column of the script.
     """
-    script = _script(table, source, folder)
+    script = _script(table, source)
     network = channels.network
     hosts = {h.name: h for h in network.hosts}
     pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)])}
@@ -207,13 +205,13 @@ def read_traffic(
     return flows, plan, script.text
 
 
-def _script(table: TrafficTable, source: Source, folder: Path | None) -> Script:
+def _script(table: TrafficTable, source: Source) -> Script:
     """The script of ``netspec``: in the file itself, or beside it."""
-    text = table.netspec
+    text, file = table.netspec, source.owner("traffic.netspec")
     if "\n" in text or "{" in text:
-        return Script(text, source.name, _first_line(source))
+        return Script(text, file.name, _first_line(file))
     given_here = "traffic.netspec" in source.overrides
-    path = Path(text) if given_here or folder is None else folder / text
+    path = Path(text) if given_here or file.folder is None else file.folder / text
     try:
         return Script(path.read_bytes().decode("utf-8-sig"), path.name)
     except OSError as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.assign import SHORTHANDS, assigned
-from bentpipe.experiment.catalogue import find, read_document
+from bentpipe.experiment.catalogue import find, read_extended
 from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.document import Cases, CaseTable
 from bentpipe.experiment.parse import parse_experiment
@@ -92,8 +92,7 @@ class _File:
 
     def __init__(self, name: str) -> None:
         self.path: Path = find(name)
-        self.document, text = read_document(self.path)
-        self.source = Source(self.path.name, text)
+        self.document, self.source = read_extended(self.path)
         given = self.source.read(Cases, self.document)
         self.cases = given.all()
         self.axis = given.axis[-1].label or given.axis[-1].name if given.axis else ""
@@ -148,10 +147,9 @@ class _File:
         """The experiment of a document with settings in it, and how it differs from that of the document alone."""
         after, touched = apply_settings(document, settings, source.name)
         whole = dataclasses.replace(source, overrides=source.overrides | touched, defaults={})
-        folder = self.path.parent
-        made = parse_experiment(after, whole, folder=folder, **vars(options))
+        made = parse_experiment(after, whole, **vars(options))
         try:
-            plain = parse_experiment(document, source, folder=folder)
+            plain = parse_experiment(document, source)
         except BentpipeError:  # it needs the settings to be an experiment at all
             plain = dataclasses.replace(made, duration_ps=made.full_ps)
         changes: list[Change] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
@@ -48,7 +47,6 @@ def parse_experiment(
     seed: int | None = None,
     duration_ps: int | None = None,
     quick: bool = False,
-    folder: Path | None = None,
 ) -> Experiment:
     """Validate a document.
 
@@ -62,8 +60,6 @@ def parse_experiment(
         Instead of the document's.
     quick : bool
         Run for the document's ``experiment.quick`` only.
-    folder : Path, optional
-        Where files that the document names are looked for.
 
     Raises
     ------
@@ -84,7 +80,7 @@ def parse_experiment(
     flows = read_flows(tables.flow, tables.hosts, channels, problems)
     schedule, script = None, ""
     if tables.traffic is not None:
-        scripted, schedule, script = read_traffic(tables.traffic, tables.hosts, channels, source, folder, len(flows))
+        scripted, schedule, script = read_traffic(tables.traffic, tables.hosts, channels, source, len(flows))
         names = [flow.name for flow in flows]
         problems.found += [Wrong("traffic", f"there are two flows {f.name!r}") for f in scripted if f.name in names]
         flows += scripted
@@ -124,7 +120,7 @@ def parse_experiment(
         return made
 
     def read(changed: dict[str, Any], named: Source) -> Experiment:
-        return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps, folder=folder)
+        return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps)
 
     return replace(made, events=read_events(tables.event, document, source, made, read))
 

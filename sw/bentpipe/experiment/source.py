@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -41,12 +42,18 @@ class Source:
         Dotted keys that came from ``--set`` and not from the file.
     defaults : dict
         What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
+    base : Source | None
+        Where what the text doesn't have is from, if it extends another.
+    folder : Path | None
+        Where files that the document names are looked for.
     """
 
     name: str
     text: str = ""
     overrides: frozenset[str] = field(default_factory=frozenset)
     defaults: dict[str, Any] = field(default_factory=dict)
+    base: Source | None = None
+    folder: Path | None = None
 
     def error(self, *found: Wrong) -> ConfigError:
         """One error of all that was found, in the order of the lines; what the command line gave comes first."""
@@ -60,16 +67,26 @@ class Source:
         key = wrong.key
         if any(key == o or o.startswith(f"{key}.") for o in self.overrides):
             return 0, f"--set {key}: {wrong.what} (in {self.name})"
-        line = self.line(key)
-        place = f"{self.name}:{line}" if line else self.name
+        owner = self.owner(key)
+        line = owner.line(key)
+        place = f"{owner.name}:{line}" if line else owner.name
         return line or 0, f"{place}: {key}: {wrong.what}" if key else f"{place}: {wrong.what}"
 
     def line(self, key: str) -> int | None:
         """The line of a dotted key, or of the nearest table around it; None if there is none."""
+        near = self._nearest(key)
+        return lines(self.text)[near] if near else None
+
+    def _nearest(self, key: str) -> str:
         known = lines(self.text) if self.text else {}
         while key and key not in known:
             key = key.rpartition(".")[0]
-        return known.get(key)
+        return key
+
+    def owner(self, key: str) -> Source:
+        """The file that has most of a dotted key: this one, or one that it extends."""
+        below = self.base.owner(key) if self.base else self
+        return below if len(below._nearest(key)) > len(self._nearest(key)) else self
 
     def read(self, model: type[S], document: Mapping[str, Any]) -> S:
         """A model of the document.

@@ -196,3 +196,103 @@ def test_a_wrong_choice_names_the_nearest_and_all():
 def test_a_published_figure_of_an_unknown_case_is_an_error():
     with pytest.raises(ConfigError, match=r"published\.0\.case: there is no case 'x'.* known: "):
         load_cases("acts-variants", ["published.0.case=x"])
+
+
+BASE = """
+[experiment]
+id = "base"
+title = "The base"
+duration = "2 s"
+seed = 7
+description = "not inherited"
+
+[network.switches.lan]
+ports = ["OC-3c", "OC-3c"]
+buffer_cells = 100
+
+[network.hosts.a]
+port = "lan:0"
+
+[network.hosts.b]
+port = "lan:1"
+
+[[flow]]
+source = "a"
+sink = "b"
+
+[[case]]
+name = "one"
+
+[[published]]
+quantity = "throughput"
+case = "one"
+measured = 1.0
+unit = "Mb/s"
+source = "x"
+"""
+
+OVER = """
+extends = "base.toml"
+
+[experiment]
+id = "over"
+title = "Over it"
+
+[network.switches.lan]
+buffer_cells = 200
+"""
+
+
+def _files(tmp_path, **texts):
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    return tmp_path
+
+
+def test_a_file_over_another_has_what_it_changes_and_the_rest_of_that(tmp_path):
+    over = load(str(_files(tmp_path, base=BASE, over=OVER) / "over.toml"))
+    assert (over.id, over.title, over.seed, over.duration_ps) == ("over", "Over it", 7, 2 * 10**12)
+    (switch,) = over.network.switches
+    assert (switch.buffer_cells, len(switch.port_rates_bps)) == (200, 2)
+    assert [(flow.source, flow.sink) for flow in over.flows] == [("a", "b")]
+
+
+def test_cases_figures_and_texts_are_each_files_own(tmp_path):
+    (over,) = load_cases(str(_files(tmp_path, base=BASE, over=OVER) / "over.toml"))
+    assert (over.case, over.published, over.description) == ("", (), "")
+
+
+def test_arrays_of_tables_stand_instead_of_those_below(tmp_path):
+    text = OVER + '[[flow]]\nsource = "b"\nsink = "a"\n'
+    over = load(str(_files(tmp_path, base=BASE, over=text) / "over.toml"))
+    assert [(flow.source, flow.sink) for flow in over.flows] == [("b", "a")]
+
+
+def test_an_experiment_may_extend_one_of_the_catalogue_and_that_another(tmp_path):
+    middle = 'extends = "lan-1flow"\n[experiment]\nid = "middle"\ntitle = "m"\n[hosts]\nmtu = 1500\n'
+    top = 'extends = "middle.toml"\n[experiment]\nid = "top"\ntitle = "t"\n[hosts.tcp]\nwindow = "64 KiB"\n'
+    found, below = load(str(_files(tmp_path, middle=middle, top=top) / "top.toml")), load("lan-1flow")
+    assert found.network.switches == below.network.switches
+    (tcp,) = [flow.tcp for flow in found.flows]
+    assert (found.document["hosts"]["mtu"], tcp.receive_buffer) == (1500, 65536)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"base": BASE.replace("= 100", "= 0")}, "base.toml:11: network.switches.lan.buffer_cells: 0 is out of range"),
+        ({"over": OVER.replace("= 200", "= 0")}, "over.toml:9: network.switches.lan.buffer_cells: 0 is out of range"),
+        ({"over": OVER.replace("base.toml", "bse.toml")}, "over.toml:2: extends: bse.toml: no such file"),
+        ({"over": OVER.replace("base.toml", "lan-1flwo")}, "over.toml:2: extends: lan-1flwo: no such experiment"),
+        ({"over": OVER.replace('"base.toml"', "3")}, "over.toml:2: extends: expected the name of an experiment, not 3"),
+        ({"base": 'extends = "over.toml"\n' + BASE}, "base.toml:1: extends: over.toml: goes round in a circle"),
+        ({"over": OVER.replace('title = "Over it"', "")}, "over.toml:4: experiment: the key 'title' is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_file_that_has_it(tmp_path, changes, message):
+    files = {"base": BASE, "over": OVER, **changes}
+    if files["over"] == OVER:
+        files["over"] = OVER.replace("buffer_cells = 200", "epd_threshold = 0.5")
+    with pytest.raises(BentpipeError) as caught:
+        load(str(_files(tmp_path, **files) / "over.toml"))
+    assert str(caught.value).startswith(message)

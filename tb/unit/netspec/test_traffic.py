@@ -53,7 +53,7 @@ FIRST = len(HEAD.splitlines()) + 3
 
 
 def read(text: str, folder: Path | None = None) -> Experiment:
-    return parse_experiment(tomllib.loads(HEAD + text), Source("x.toml", HEAD + text), folder=folder)
+    return parse_experiment(tomllib.loads(HEAD + text), Source("x.toml", HEAD + text, folder=folder))
 
 
 def script(text: str) -> Experiment:
