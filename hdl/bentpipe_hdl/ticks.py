@@ -6,6 +6,7 @@ So an OC-12c cell takes 4 ticks and an OC-3c cell 16, exactly; other rates are m
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 __all__ = [
@@ -21,10 +22,12 @@ __all__ = [
     "ticks_to_ps",
 ]
 
-_PS: Final = 53 * 10**12
-_TICKS: Final = 299_520_000
+_RATE: Final = 299_520_000
+_PS: Final = 53 * 10**12 // math.gcd(10**12, _RATE)
+_TICKS: Final = _RATE // math.gcd(10**12, _RATE)
+"""So many picoseconds are so many ticks, in lowest terms: 20703125 and 117."""
 
-TICKS_A_SECOND: Final = _TICKS / 53
+TICKS_A_SECOND: Final = _RATE / 53
 TICK_PS: Final = _PS / _TICKS
 
 MOST_CELLS: Final = 65535
@@ -73,7 +76,7 @@ def cell_period(rate_bps: float, clock_ppm: float = 0.0) -> int:
     rate_bps *= 1 + clock_ppm * 1e-6
     if not rate_bps > 0:
         raise ValueError(f"a rate must be positive, not {rate_bps} b/s")
-    period = round(424 * _TICKS * 65536 / (53 * rate_bps))
+    period = round(424 * _RATE * 65536 / (53 * rate_bps))
     if period < 65536:
         raise ValueError(f"a line carries at most 2396.16 Mb/s of cells, not {rate_bps / 1e6:g} Mb/s")
     if period >= 1 << 40:

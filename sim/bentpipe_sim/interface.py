@@ -60,6 +60,9 @@ class PduEvent:
         Names the received SDU for :meth:`PduNetwork.check` and :meth:`PduNetwork.sdu` until the next ``run``.
     congested : bool
         The PDU's last cell had EFCI: it met congestion.
+    sum : int
+        Ones'-complement sum (RFC 1071, not complemented, 0..65535) of all octets of the SDU, as some interfaces find
+        it while they receive; -1: :meth:`PduNetwork.checksum` has to be asked.
     """
 
     time_ps: int
@@ -70,6 +73,7 @@ class PduEvent:
     head: bytes
     handle: int
     congested: bool = False
+    sum: int = -1
 
 
 class PduNetwork(Protocol):

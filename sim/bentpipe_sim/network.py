@@ -32,7 +32,10 @@ N = TypeVar("N", bound=Node)
 CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 """Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
 
-_EVENT = struct.Struct("<QIIHHIII128s")
+_EVENT = struct.Struct("<QIIHHIII128sI4x")
+"""``bp_event`` of ``csrc/network.h``."""
+_POST = struct.Struct("<IIIIQiiIHH")
+"""``bp_post``."""
 
 INGRESS = 8
 """Cells that an input of a node holds while the node takes those of other inputs (``csrc/wire.hpp``)."""
@@ -60,6 +63,9 @@ class Network:
         self.nodes: list[Node] = []
         self.loop = Loop()
         self._now_ps = 0
+        self._running = False
+        self._block: Any = b""
+        """Where the event loop has its events."""
         self._reporting: set[int] = set()
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
@@ -384,6 +390,7 @@ class Network:
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
         for path, kind, node, port in self._captures:
             self._start_capture(path, kind, node, port)
+        self._running = True
 
     def capture(self, path: Path, kind: str, face: Node | tuple[Node, int]) -> None:
         """Write a pcap file of what passes a face, both ways, from now on, with nanoseconds of simulated time.
@@ -462,23 +469,14 @@ class Network:
         checksum_at: int = -1,
         uu: int = 0,
     ) -> None:
-        if not self.loop.is_open:
+        if not self._running:
             self.start()
         size = len(head) + length
         if not 1 <= size <= 65535:
             raise SimulationError(f"an SDU has 1 to 65535 octets, not {size}")
+        told = nic in self._reporting
         self.loop.send(
-            nic,
-            vc,
-            head,
-            len(head),
-            key,
-            offset,
-            length,
-            checksum_start,
-            checksum_at,
-            uu,
-            nic in self._reporting,
+            _POST.pack(nic, vc, key, length, offset, checksum_start, checksum_at, len(head), uu, told) + head
         )
 
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
@@ -494,7 +492,7 @@ class Network:
         self._reporting.add(nic)
 
     def run(self, until_ps: int) -> list[PduEvent]:
-        if not self.loop.is_open:
+        if not self._running:
             self.start()
         if until_ps >= _END_PS:
             raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
@@ -502,13 +500,18 @@ class Network:
         if not count:
             self._now_ps = max(until_ps, self._now_ps)
             return []
-        buffer = self.loop.ffi.buffer(self.loop.events(), count * _EVENT.size)
+        size = count * _EVENT.size
+        if size > len(self._block):
+            self._block = self.loop.ffi.buffer(self.loop.events(), size)
         events = []
-        time_ps = self._now_ps
-        for tick, nic, vc, status, congested, length, handle, head_length, head in _EVENT.iter_unpack(buffer):
-            time_ps = ticks_to_ps(tick)
-            events.append(PduEvent(time_ps, nic, vc, status, length, head[:head_length], handle, bool(congested)))
-        self._now_ps = time_ps
+        for at in range(0, size, _EVENT.size):
+            tick, nic, vc, status, congested, length, handle, head_length, head, total = _EVENT.unpack_from(
+                self._block, at
+            )
+            events.append(
+                PduEvent(ticks_to_ps(tick), nic, vc, status, length, head[:head_length], handle, bool(congested), total)
+            )
+        self._now_ps = events[-1].time_ps
         return events
 
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "network.h"
+#include "pattern.hpp"
 
 namespace bp {
 
@@ -24,7 +25,7 @@ class Inbox {
     }
 
     void tell(uint64_t tick, int nic, uint32_t vc, uint16_t status, uint32_t length, bool congested = false) {
-        events_.push_back({tick, uint32_t(nic), vc, status, congested, length, uint32_t(sdus_.size()), 0, {}});
+        events_.push_back({tick, uint32_t(nic), vc, status, congested, length, uint32_t(sdus_.size()), 0, {}, 0});
     }
 
     // A cell: its 48 octets are the event's head.
@@ -40,6 +41,7 @@ class Inbox {
         bp_event& event = events_.back();
         event.head_length = std::min<uint32_t>(event.length, sizeof event.head);
         std::memcpy(event.head, octets.data(), event.head_length);
+        event.sum = internet_sum(octets.data(), event.length);
         const size_t size = octets.size();
         sdus_.push_back(spare());
         sdus_.back().swap(octets);

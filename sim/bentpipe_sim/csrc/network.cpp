@@ -46,11 +46,13 @@ void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) { net->
 uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) { return net->loop.read(index, addr); }
 void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 
-void bp_send(bp_net* net, int index, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key,
-             uint64_t offset, uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify) {
-    net->loop.nic(index).send(net->loop.now(), vc, {head, head_length, key, offset, length, checksum_start,
-                                                    checksum_at, uint8_t(uu), notify != 0});
-    net->loop.wake(index);
+void bp_send(bp_net* net, const uint8_t* octets) {
+    bp_post post;
+    std::memcpy(&post, octets, sizeof post);
+    net->loop.nic(int(post.nic)).send(net->loop.now(), post.vc,
+                                      {octets + sizeof post, post.head_length, post.key, post.offset, post.length,
+                                       post.checksum_start, post.checksum_at, uint8_t(post.uu), post.notify != 0});
+    net->loop.wake(int(post.nic));
 }
 
 int bp_send_cell(bp_net* net, int index, uint32_t vc, uint32_t pti, const uint8_t* octets) {

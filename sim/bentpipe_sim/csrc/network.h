@@ -16,7 +16,17 @@ typedef struct {
     uint16_t status, congested; /* congested: the PDU's last cell had EFCI */
     uint32_t length, handle, head_length;
     uint8_t head[128];
+    uint32_t sum; /* of all its octets: ones' complement (RFC 1071), not complemented */
 } bp_event;
+
+/* A PDU to send: a head, whose octets follow, and behind it `length` octets of a pattern (Sdu in nic.hpp). */
+typedef struct {
+    uint32_t nic, vc, key, length;
+    uint64_t offset;
+    int32_t checksum_start, checksum_at;
+    uint32_t head_length;
+    uint16_t uu, notify;
+} bp_post;
 
 typedef struct {
     uint64_t evaluations, cells_in, cells_out, in_flight, nanoseconds;
@@ -35,8 +45,7 @@ void bp_csr_write(bp_net*, int node, uint32_t addr, uint32_t value);
 uint32_t bp_csr_read(bp_net*, int node, uint32_t addr);
 void bp_settle(bp_net*, int node); /* clocks without time passing until the node is idle */
 
-void bp_send(bp_net*, int nic, uint32_t vc, const uint8_t* head, uint32_t head_length, uint32_t key, uint64_t offset,
-             uint32_t length, int checksum_start, int checksum_at, uint32_t uu, int notify);
+void bp_send(bp_net*, const uint8_t* post); /* a bp_post, and its head */
 /* A single cell of 48 octets with this PTI, between those of the VC's PDUs; 0 if the NIC is built without. */
 int bp_send_cell(bp_net*, int nic, uint32_t vc, uint32_t pti, const uint8_t* octets);
 /* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
@@ -62,7 +71,7 @@ uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */
 
 int bp_run(bp_net*, uint64_t until, int slice); /* number of events; at most `slice` thousand evaluations if not 0 */
-const bp_event* bp_events(bp_net*);
+const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);
 
 int bp_check(bp_net*, uint32_t handle, uint32_t start, uint32_t key, uint64_t offset, uint32_t length);

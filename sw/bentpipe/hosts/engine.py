@@ -143,7 +143,7 @@ class Engine:
 
         ``progress`` is called every 50 ms of simulated time; False from it ends the run.
         """
-        network = self.network
+        run = self.network.run
         scheduler = self.scheduler
         by_nic = self._by_nic
         next_progress = scheduler.now + _PROGRESS_PS if progress is not None else until_ps
@@ -164,8 +164,8 @@ class Engine:
             target = until_ps if until_ps < next_progress else next_progress
             if scheduler.due < target:
                 target = scheduler.due
-            events = network.run(target)
-            scheduler.now = events[0].time_ps if events else target
+            events = run(target)
+            scheduler.now = events[-1].time_ps if events else target
             for event in events:
                 host = by_nic.get(event.nic)
                 if host is not None:

@@ -11,7 +11,15 @@ from bentpipe.hosts.datagrams import DatagramEnd
 from bentpipe.hosts.end import End
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.sockets import Endpoint
-from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, HEADER_OCTETS, LLC_SNAP_IPV4, TcpPath, decode_options
+from bentpipe.ip.codec import (
+    CHECKSUM_AT,
+    CHECKSUM_START,
+    HEADER_OCTETS,
+    LLC_SNAP_IPV4,
+    LLC_SNAP_SUM,
+    TcpPath,
+    decode_options,
+)
 from bentpipe.ip.udp import PROTOCOL_UDP, decode_datagram
 from bentpipe.tcp.connection import reset_for
 from bentpipe.tcp.constants import MASK32, RST
@@ -69,7 +77,11 @@ class Host(Machine):
                 self._bad_header(event)
             return
         size: i64 = total - 20
-        if (source + destination + 6 + size + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
+        # The IP header's own sum is 0.
+        octets: i64 = event.sum - LLC_SNAP_SUM
+        if event.sum < 0 or total + 8 < event.length:
+            octets = self.network.checksum(event.handle, CHECKSUM_START, size)
+        if (source + destination + 6 + size + octets) % 65535:
             self._bad_checksum(event)
             return
         flags: i64 = (control >> 16) & 0x3F

@@ -20,6 +20,7 @@ __all__ = [
     "HEADER_OCTETS",
     "LLC_SNAP",
     "LLC_SNAP_IPV4",
+    "LLC_SNAP_SUM",
     "SNAP_IPV4",
     "TcpPath",
     "address_text",
@@ -34,6 +35,9 @@ SNAP_IPV4: Final = 0x00000800
 
 LLC_SNAP_IPV4: Final = ((LLC_SNAP ^ 1 << 31) - (1 << 31)) << 32 | SNAP_IPV4
 """Both, as the signed number that ``librt`` makes of eight octets."""
+
+LLC_SNAP_SUM: Final = LLC_SNAP + SNAP_IPV4
+"""Their ones'-complement sum, modulo 65535 as all here."""
 
 HEADER_OCTETS: Final = 48
 """LLC, SNAP, IP and TCP headers without options. Eight by eight they are: LLC, SNAP | version, IHL, TOS, total length;
@@ -63,12 +67,11 @@ class TcpPath:
     source_port, destination_port : int
     """
 
-    __slots__ = ("_ip_sum", "_ports", "_pseudo_sum", "destination", "source")
+    __slots__ = ("_from", "_ip_sum", "_pseudo_sum", "_to")
 
     def __init__(self, source: int, destination: int, source_port: int, destination_port: int) -> None:
-        self.source: i64 = source
-        self.destination: i64 = destination
-        self._ports: i64 = source_port << 16 | destination_port
+        self._from: i64 = _TTL_PROTOCOL << 32 | source
+        self._to: i64 = _eight(destination, source_port << 16 | destination_port)
         # 2**16 is 1 modulo 65535, so that sums of 16-bit words are sums of wider words modulo 65535.
         self._ip_sum: i64 = _VERSION_IHL + _TTL_PROTOCOL + source + destination
         self._pseudo_sum: i64 = source + destination + 6
@@ -85,8 +88,8 @@ class TcpPath:
         writer = BytesWriter()
         write_i64_be(writer, LLC_SNAP_IPV4)
         write_i64_be(writer, (_VERSION_IHL + 20 + tcp_length) << 32 | number)
-        write_i64_be(writer, (_TTL_PROTOCOL | (65534 - ip_sum)) << 32 | self.source)
-        write_i64_be(writer, _eight(self.destination, self._ports))
+        write_i64_be(writer, self._from | (65534 - ip_sum) << 32)
+        write_i64_be(writer, self._to)
         write_i64_be(writer, _eight(segment.seq, segment.ack))
         write_i64_be(writer, _eight(control, ((self._pseudo_sum + tcp_length - 1) % 65535 + 1) << 16))
         if tail:

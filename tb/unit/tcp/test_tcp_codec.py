@@ -131,12 +131,19 @@ def test_malformed_options(octets: bytes) -> None:
 
 
 def receive(octets: bytes) -> Host:
-    """A host that got this SDU."""
+    """A host that got this SDU, from an interface that sums up what it receives as from one that doesn't."""
+    hosts = [received(octets, total) for total in (-1, ones_sum(octets))]
+    outcomes = [(host.header_errors, host.checksum_errors, host.no_connection) for host in hosts]
+    assert outcomes[0] == outcomes[1]
+    return hosts[0]
+
+
+def received(octets: bytes, total: int) -> Host:
     network = WireNetwork()
     nic = network.add_nic()
     host = Host(Scheduler(), network, HostConfig(name="host"), nic, 1, (0, 0), HostClock(0, 0, 0, ""))
     network._sdus[7] = octets
-    host.event(PduEvent(0, nic, 0, 0, len(octets), octets[:128], 7))
+    host.event(PduEvent(0, nic, 0, 0, len(octets), octets[:128], 7, sum=total))
     return host
 
 
@@ -145,6 +152,11 @@ GOOD = finish(TcpPath(10 << 24 | 1, 10 << 24 | 2, 1024, 5001).encode(Segment(1, 
 
 def test_good_segment_is_taken() -> None:
     host = receive(GOOD)
+    assert (host.header_errors, host.checksum_errors, host.no_connection) == (0, 0, 1)
+
+
+def test_octets_behind_the_datagram_are_in_no_checksum() -> None:
+    host = receive(GOOD + b"\x12\x34\x56")
     assert (host.header_errors, host.checksum_errors, host.no_connection) == (0, 0, 1)
 
 
