@@ -1,6 +1,7 @@
 """The look-up finds a VC where one of the two slots of its key has the key, and nowhere else: for any content of the
 tables, any multipliers and any header."""
 
+import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -26,25 +27,33 @@ class _Node(wiring.Component):
     known: Out(1)
     vc: Out(range(VCS))
 
+    def __init__(self, paths):
+        super().__init__()
+        self._paths = paths
+
     def elaborate(self, platform):
         m = Module()
-        csr = CsrMap(m, self.csr, RegisterMap("lookup", "", 1, {}, lookup_registers(VCS)))
-        self.lookup = Lookup(m, Slot(m, self.time, WIDE), csr, vcs=VCS, ports=2, nni=self.nni)
+        csr = CsrMap(m, self.csr, RegisterMap("lookup", "", 1, {}, lookup_registers(VCS, paths=self._paths)))
+        name = "vp_lookup" if self._paths else "lookup"
+        slot = Slot(m, self.time, WIDE)
+        self.lookup = Lookup(m, slot, csr, vcs=VCS, ports=2, nni=self.nni, name=name, paths=self._paths)
         known, vc = self.lookup.find(self.header, self.port)
         csr.finish()
         m.d.comb += [self.known.eq(known), self.vc.eq(vc)]
         return m
 
 
-def _proof():
-    node = _Node()
+def _proof(paths):
+    node = _Node(paths)
     spec = Spec(Probe(node))
     header, nni = node.header, node.nni.bit_select(node.port, 1)
-    key = spec.value(Cat(header.vci, header.vpi, Mux(nni, header.gfc, 0), node.port), "key")
+    vpi = Cat(header.vpi, Mux(nni, header.gfc, 0))
+    key = spec.value(Cat(vpi, node.port) if paths else Cat(header.vci, vpi, node.port), "key")
+    whole = spec.value(Cat(Const(0, 16), key) if paths else key, "whole")  # which is hashed
     slots, keys = [], Const(0, 1)
     for k in range(2):
         entries = [node.lookup._tables[k].read(Const(place, BITS)) for place in range(1 << BITS)]
-        place = spec.value((key * node.lookup._multipliers[k])[KEY_BITS - BITS : KEY_BITS], f"place{k}")
+        place = spec.value((whole * node.lookup._multipliers[k])[KEY_BITS - BITS : KEY_BITS], f"place{k}")
         entry = Array(entry.as_value() for entry in entries)[place]
         slots.append(spec.value(entry, f"slot{k}"))
         for one in entries:
@@ -57,11 +66,12 @@ def _proof():
     spec.condition("is_its_vc", *(~hit | (node.vc == vc) for hit, vc in zip(hits, vcs, strict=True)))
     spec.condition("found_anywhere", node.known == keys)
     spec.condition("known_vc", node.known)
-    return Proof("lookup", spec)
+    return Proof("vp_lookup" if paths else "lookup", spec)
 
 
-def test_finds_a_vc_where_a_slot_of_its_key_has_it():
-    proof = _proof()
+@pytest.mark.parametrize("paths", [False, True])
+def test_finds_a_vc_where_a_slot_of_its_key_has_it(paths):
+    proof = _proof(paths)
     assert proof.possible("agree", "known_vc")
     assert proof.follows("found", given=[]) is None
     assert proof.follows("is_its_vc", given=["agree"]) is None

@@ -106,18 +106,20 @@ def test_the_vci_passes_and_the_vpi_is_translated(width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_vc_goes_before_the_path_that_has_its_vpi(width):
-    """Software lays out no such thing; while it changes one into the other both may be there."""
-    vcs = [Vc(0, 5, 0, 1, 6, 0, vpc=True), Vc(0, 5, 77, 1, 9, 99)]
-    model = Model(vcs, ports=2, capacity=30)
+    """Software lays out no such thing; while it changes one into the other both may be there. And with VCI 3 it is no
+    F4 cell of the path."""
+    vcs = [Vc(0, 5, 0, 1, 6, 0, vpc=True), Vc(0, 5, 3, 1, 9, 99)]
+    model = Model(vcs, ports=2, capacity=30, user_capacity=3)
 
     async def test(judge):
-        for vci in (76, 77, 78, 77):
+        for vci in (2, 3, 4, 3, 4, 3):
             await judge.tick(cell(model, 0, 5, vci))
-        await drain(judge)
+        await drain(judge, 300)
         headers = [d.as_header() for d in judge.bench.came_out]
-        assert sorted((h.vpi, h.vci) for h in headers) == [(6, 76), (6, 78), (9, 99), (9, 99)]
+        assert sorted((h.vpi, h.vci) for h in headers) == [(6, 2), (6, 4), (6, 4), (9, 99), (9, 99)]
 
-    with_vps(width, model, test)
+    with_vps(width, model, test, periods=(40, 40))
+    assert vcs[1].drops[Drop.RESERVE] == 1
 
 
 @pytest.mark.parametrize("width", WIDTHS)

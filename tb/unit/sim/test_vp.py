@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bentpipe_sim.errors import NetworkError
@@ -16,29 +18,44 @@ class Line:
     """Three hosts at ``west``, three at ``east``; between them ``sat``, with a VP each way through it or not."""
 
     def __init__(
-        self, *, vp: bool = True, vpi: int = VPI, nni: bool = False, vcis=(100, 101, 102), start=True, **of_vp
-    ):
+        self,
+        *,
+        vp: bool = True,
+        vpi: int = VPI,
+        nni: bool = False,
+        vcis: tuple[int, ...] = (100, 101, 102),
+        start: bool = True,
+        cells: int = 2000,
+        cell_rate_bps: float | None = None,
+        sonet: bool = False,
+        **of_vp: Any,
+    ) -> None:
         self.network = network = Network(seed=3)
         ports = (3,) if nni else ()
         self.west, self.east = (network.add_switch(name, nni_ports=ports) for name in ("west", "east"))
         rates = (149_760_000,) * 2 + (60_000_000,) * 2
-        self.sat = network.add_switch("sat", rates, nni_ports=(2, 3) if nni else (), buffer_cells=2000)
+        self.sat = network.add_switch("sat", rates, nni_ports=(2, 3) if nni else (), buffer_cells=cells)
         self.sources, self.sinks = ([network.add_nic(f"{side}{k}") for k in range(3)] for side in "ab")
         for switch, nics, port in ((self.west, self.sources, 2), (self.east, self.sinks, 3)):
             for k, nic in enumerate(nics):
                 network.connect(nic, (switch, k))
                 network.connect((switch, k), nic)
             up, down = (network.add_link(f"{way}-{switch.name}", delay_ps=MS) for way in ("up", "down"))
-            network.connect((switch, 3), up)
+            over = [network.add_sonet_line("line", ber=(2e-5, 0))] if sonet and switch is self.west else []
+            if over:
+                network.connect((switch, 3), (over[0], 0))
+            network.connect((over[0], 1) if over else (switch, 3), up)
             network.connect(up, (self.sat, port))
             network.connect((self.sat, port), down)
-            network.connect(down, (switch, 3))
-            switch.up, switch.down = up, down
-        self.path: list[Node] = [self.west, self.west.up, self.sat, self.east.down, self.east]
-        self.back: list[Node] = [self.east, self.east.up, self.sat, self.west.down, self.west]
+            network.connect(down, (over[0], 1) if over else (switch, 3))
+            if over:
+                network.connect((over[0], 0), (switch, 3))
+            switch.up, switch.down = [*over, up], [down, *over]
+        self.path: list[Node] = [self.west, *self.west.up, self.sat, *self.east.down, self.east]
+        self.back: list[Node] = [self.east, *self.east.up, self.sat, *self.west.down, self.west]
         if vp:
             self.vps = [network.add_vp(path, vpi, **of_vp) for path in (self.path, self.back)]
-        self.there = [self.add(k, vci) for k, vci in enumerate(vcis)]
+        self.there = [self.add(k, vci, cell_rate_bps=cell_rate_bps) for k, vci in enumerate(vcis)]
         self.returns = [
             network.add_vc([self.sinks[k], *self.back, self.sources[k]], 0, vci) for k, vci in enumerate(vcis)
         ]
@@ -157,7 +174,7 @@ def with_line(change, message: str, **of_line) -> None:
 
 def test_what_does_not_go_together_is_refused() -> None:
     def plain(line: Line) -> list[Node]:
-        return [line.sources[0], line.west, line.west.up, line.sat]
+        return [line.sources[0], line.west, *line.west.up, line.sat]
 
     def short(line: Line) -> None:  # through the third switch, and not along the path
         network, sat = line.network, line.sat
@@ -185,3 +202,47 @@ def test_what_does_not_go_together_is_refused() -> None:
     with_line(lambda line: line.add(0, 600, credits=10), "credits don't go through a virtual path")
     with_line(lambda line: line.add(0, 100, vpi=5), "VPI/VCI 7/100 is used twice at port 3 of east")
     with_line(lambda line: line.add(0, 600, police={"pcr_bps": 10**6, "cdvt_ps": 0, "at": "sat"}), "doesn't pass")
+
+
+def test_where_vcs_are_known_epd_keeps_packets_whole_and_a_path_cuts_them() -> None:
+    """Three sources with half again what the line takes: by VC whole packets fill it; by path as many cells come
+    through, of packets that mostly lack some."""
+    shares = []
+    for vp in (False, True):
+        line = Line(vp=vp, cells=1000, cell_rate_bps=30_000_000)
+        delivered = [len(got) for got in line.send(150)[:3]]
+        counters = line.network.counters()["sat"]
+        sent = sum(counters["departed"][k] for k in (range(3) if not vp else [0]))
+        dropped = {why: sum(counters[f"drop_{why}"]) for why in ("epd", "full", "ppd")}
+        assert dropped["epd" if not vp else "full"] > 3000 and sum(dropped.values()) > 4000
+        shares.append(sum(delivered) * 42 / sent)
+    assert shares[0] > 0.98
+    assert shares[1] < 0.6
+
+
+def test_losses_of_a_sonet_line_in_a_path() -> None:
+    """What a line loses inside a path is told of the VC whose it was."""
+    line = Line(sonet=True)
+    got = line.send(15)
+    accounts = line.network.ledger()
+    assert [account.delivered for account in accounts[:3]] == [len(each) for each in got[:3]]
+    assert {where for account in accounts[:3] for where, _ in account.lost} == {"line"}
+
+
+def test_under_way_in_a_path_at_any_time() -> None:
+    """PDUs queued in the third switch are neither lost nor missed, whenever one looks."""
+    line = Line()
+    network = line.network
+    for n in range(20):
+        for k in range(3):
+            network.send(line.sources[k].index, line.there[k], bytes([n]) * 2000)
+    busy = 0
+    for step in range(1, 60):
+        while network.now_ps < step * MS // 2:
+            network.run(step * MS // 2)
+        waiting = line.sat.csr.occupancy
+        accounts = network.ledger()
+        assert all(account.delivered + account.lost.get(("", "under way"), 0) == 20 for account in accounts[:3])
+        busy += waiting > 500
+    assert busy > 5
+    assert [account.delivered for account in accounts[:3]] == [20] * 3
