@@ -15,13 +15,17 @@ from bentpipe_sim.network import Network
 MS = 10**9
 OC3 = 149_760_000
 SCHEDULERS = ("round-robin", "weighted", "fifo")
+PATH_PORTS = (0, 3)
+"""By which virtual paths leave."""
+
 ELSEWHERE = {"virtual-clock", "shape", "credits", "frames"}
 """Options that go without some of the others; each has networks of its own in other tests."""
 
 
 def port_settings(rng, k):
-    """What a port has: some of it in every switch, so that each option is there."""
-    reactive = None
+    """What a port has: some of it in every switch, so that each option is there. Ports 0 and 3 have nothing that goes
+    by frames."""
+    reactive, frames = None, k not in PATH_PORTS
     if k == 0 or rng.random() < 0.3:
         floor, ceiling = rng.choice([0, 1_000_000, 20_000_000]), rng.choice([20_000_000, 100_000_000, OC3])
         low, high = sorted(rng.choices(range(60), k=2))
@@ -32,8 +36,8 @@ def port_settings(rng, k):
         )  # fmt: skip
     return PortSettings(
         reactive=reactive,
-        queue_limit=rng.choice([4, 20]) if k == 1 or rng.random() < 0.3 else None,
-        red=RedSettings(low=1.0, high=9.0, weight=0.1) if k == 2 or rng.random() < 0.3 else None,
+        queue_limit=rng.choice([4, 20]) if frames and (k == 1 or rng.random() < 0.3) else None,
+        red=RedSettings(low=1.0, high=9.0, weight=0.1) if frames and (k == 2 or rng.random() < 0.3) else None,
         scheduler=SCHEDULERS[k % 3],
         epd_threshold=30 if k == 3 else rng.choice([None, 40]),
         efci_threshold=rng.choice([None, 5]),
@@ -68,6 +72,12 @@ def make(rng):
             network.connect((switch, port), nic)
             assert k in (0, 1)
     vcs = []
+    for here, there in ((0, 1), (1, 0)):  # a virtual path through both switches, with two VCs each way
+        a, b = switches[here], switches[there]
+        path = [nics[here][2], a, next(n for n in network.nodes if n.name == f"{a.name}-{b.name}"), b, nics[there][2]]
+        police = PoliceSettings(pcr_bps=30_000_000, cdvt_ps=MS, pcr_action="tag")
+        network.add_vp(path, 9, weight=rng.randrange(1, 5), limit=rng.choice([0, 30]), police=police)
+        vcs += [(path[0].index, network.add_vc(path, 0, 200 + k)) for k in (here, here + 2)]
     for number in range(12):
         here, there = number % 2, rng.randrange(2)
         source, sink = rng.sample(range(5), 2)
