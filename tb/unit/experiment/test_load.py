@@ -11,8 +11,8 @@ from bentpipe.experiment.load import apply_settings, load, load_cases
 from bentpipe.hosts.config import host_costs
 
 NAMES = (
-    "acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows", "wan-1flow", "wan-3flows", "acts-oc12", "acts-noisy", "aai-ds3", "aai-ftp",
-    "host-limits",
+    "acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows", "wan-1flow", "wan-3flows", "acts-oc12", "acts-noisy",
+    "aai-ds3", "aai-ftp", "host-limits",
 )  # fmt: skip
 
 
