@@ -39,9 +39,9 @@ def crc10_holds(payload):
     return crc10_cell(payload) == Cat(payload[376:384], payload[368:370])
 
 
-def crc10_word(crc, word):
-    """The register after four more octets, the first in the low bits of ``word``. After all twelve words of a payload
-    whose CRC is right it is 0."""
-    columns = [advance(1 << i, 32) for i in range(CRC10_BITS)]
+def crc10_word(crc, word, bits=32):
+    """The register after four more octets, the first in the low bits of ``word``, or after the first ``bits`` of them.
+    After all twelve words of a payload whose CRC is right it is 0; before its last ten bits it is the CRC."""
+    columns = [advance(1 << i, bits) for i in range(CRC10_BITS)]
     kept = [reduce(xor, [crc[i] for i in range(CRC10_BITS) if columns[i] >> k & 1], Const(0, 1)) for k in range(10)]
-    return Cat(kept[k] ^ (word & Const(mask, 32)).xor() for k, mask in enumerate(_masks(32)))
+    return Cat(kept[k] ^ (word & Const(mask, 32)).xor() for k, mask in enumerate(_masks(bits)))

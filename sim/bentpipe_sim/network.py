@@ -20,6 +20,7 @@ from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 from .accounts import Account, read_account
 from .build import Shape, build_all, build_model
 from .channels import Channel, Channels, Hop, VirtualPath, faces_of, paths_of
+from .defects import Defects
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
 from .loop import Loop
@@ -71,6 +72,7 @@ class Network:
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._channels = Channels()
         self._paths: list[VirtualPath] = []
+        self._defects = Defects(self.loop, self.nodes, self._wires)
 
     # Building
 
@@ -138,6 +140,7 @@ class Network:
         if any(other.name == name for other in self.nodes):
             raise NetworkError(f"two nodes are called {name}")
         node = kind(self.loop, len(self.nodes), name, *made_of)
+        node.changed = self._defects.look
         self.nodes.append(node)
         return node
 
@@ -292,6 +295,8 @@ class Network:
         if self.loop.is_open:
             raise NetworkError(f"{what}: the network runs already, nothing can be added")
         given = made(what, VcSettings, settings)
+        if given.oam is not None:
+            raise NetworkError(f"{what}: switches have OAM of VCs, and none of virtual paths")
         if not 0 <= vpi < 4096:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI)")
         if not all(isinstance(end, (Nic, Switch)) for end in ends) or len({id(node) for node in path}) < len(path):
@@ -388,6 +393,8 @@ class Network:
         for hops in map(Channel.ledger_hops, self._channels):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
+        for node in self.nodes:
+            self._defects.look(node)
         for path, kind, node, port in self._captures:
             self._start_capture(path, kind, node, port)
         self._running = True
@@ -496,7 +503,7 @@ class Network:
             self.start()
         if until_ps >= _END_PS:
             raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
-        count = self.loop.run(ps_to_ticks(until_ps), 0)
+        count = self._defects.run(ps_to_ticks(until_ps))
         if not count:
             self._now_ps = max(until_ps, self._now_ps)
             return []

@@ -96,6 +96,7 @@ class Node:
 
     def __init__(self, loop: Loop, index: int, name: str):
         self.loop, self.index, self.name = loop, index, name
+        self.changed: Callable[[Node], None] = lambda _: None
         self.inputs: dict[int, tuple[Node, int]] = {}
         self.outputs: dict[int, tuple[Node, int]] = {}
 
@@ -137,6 +138,10 @@ class Node:
         with self._changing():
             self.settings = new
 
+    def outages(self) -> dict[int, bool]:
+        """Of a line: whether it is interrupted, by the output at the interrupted way's end."""
+        return {}
+
     def note(self) -> None:
         """Of a network that isn't started: what it is now is to be among what it can become in the run."""
 
@@ -153,6 +158,7 @@ class Node:
             raise
         if self.loop.is_open:
             self.driver.change(before._apply, self._apply)
+            self.changed(self)
 
     def _check_built(self) -> None:
         """Raise NetworkError if it isn't built for what it has become."""
@@ -293,7 +299,7 @@ class Switch(Node):
     @property
     def _options(self) -> int:
         """Those that its settings as they are now ask for."""
-        setup = Setup(self.settings, self.lines, self.vcs)
+        setup = Setup(self.settings, self.lines, self.vcs, name=self.name)
         options = options_for(setup)
         for option in options_of(options):
             for what in option.check(setup):
@@ -340,7 +346,12 @@ class Switch(Node):
         self._apply(self.driver)
 
     def _apply(self, driver: Any) -> None:
-        driver.configure(self.settings, self.lines, self.vcs, self.seed)
+        driver.configure(self.settings, self.lines, self.vcs, self.seed, self.name)
+
+    @property
+    def manages(self) -> bool:
+        """It knows OAM."""
+        return any(option.name == "oam" for option in options_of(self._shape.get("options", 0)))
 
     def note(self) -> None:
         self._more_options |= self._options
@@ -409,6 +420,9 @@ class Link(Node):
         if self.settings.faults and not self._shape:
             raise NetworkError(f"link {self.name} is built without outages and bursts")
 
+    def outages(self) -> dict[int, bool]:
+        return {0: self.settings.outage}
+
     @cached_property
     def driver(self) -> LinkDriver:
         return LinkDriver(self, **self._shape)
@@ -460,6 +474,9 @@ class SonetLine(Node):
 
     def shape(self) -> Shape:
         return Shape.of("sonet", sts=self.settings.sts)
+
+    def outages(self) -> dict[int, bool]:
+        return {1 - end: outage for end, outage in enumerate(self.settings.outage)}
 
     @cached_property
     def driver(self) -> SonetDriver:

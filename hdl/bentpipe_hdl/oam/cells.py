@@ -39,6 +39,7 @@ __all__ = [
     "OamCell",
     "OamError",
     "Rdi",
+    "location_of",
     "pack",
     "unpack",
 ]
@@ -83,6 +84,26 @@ ALL_POINTS: Final = bytes(LOCATION_OCTETS)
 
 NOT_LOOPED: Final = bytes([UNUSED]) * LOCATION_OCTETS
 """As a loopback location ID: nowhere."""
+
+
+def location_of(given: str) -> bytes:
+    """The 16 octets of an ID: 32 hexadecimal digits, or a text, with zeros behind it.
+
+    Raises
+    ------
+    ValueError
+        It is too long, or one of those that mean something else.
+    """
+    if len(given) == 2 * LOCATION_OCTETS and set(given) <= set("0123456789abcdefABCDEF"):
+        octets = bytes.fromhex(given)
+    else:
+        octets = given.encode()
+    if len(octets) > LOCATION_OCTETS:
+        raise ValueError(f"a location ID has {LOCATION_OCTETS} octets, and {given!r} has {len(octets)}")
+    octets = octets.ljust(LOCATION_OCTETS, b"\0")
+    if octets in (END_POINT, ALL_POINTS, NOT_LOOPED):
+        raise ValueError(f"{given!r} is no location ID of a node: it means something else")
+    return octets
 
 
 class OamError(ValueError):

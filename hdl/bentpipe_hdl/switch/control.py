@@ -17,6 +17,7 @@ from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIM
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
 from bentpipe_hdl.switch.options.credits import MOST_SHARE, CreditSettings
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
+from bentpipe_hdl.switch.options.oam import TAKEN, OamPoint, OamSettings, OamSwitchSettings
 from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
@@ -121,6 +122,7 @@ class SwitchSettings(Settings):
     )
     credits: CreditSettings | None = Field(default=None, description="VCs send to it only what it has places for")
 
+    oam: OamSwitchSettings | None = Field(default=None, description="of the VCs through it; `{}`: as by default")
     histograms: HistogramSettings | None = Field(
         default=None, description="of queues and delays, by port and by VC; `{}`: as they are by default"
     )
@@ -203,7 +205,10 @@ class VcSettings(Settings):
     )
     police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
     shape: ShapeSettings | None = Field(default=None, description="the contract that its cells are held back to")
-
+    oam: OamSettings | None = Field(
+        default=None,
+        description="what switches do with OAM cells of it and of the VC the other way, and which they send",
+    )
     credits: Annotated[int, CELLS.within(1, MOST_SHARE)] | None = Field(
         default=None, description="of each switch's buffer that are the VC's, and so many it may have on the way there"
     )
@@ -255,7 +260,8 @@ class SwitchPort:
 @dataclass(frozen=True)
 class SwitchVc:
     """A VC through a switch: where it comes in and goes out, what it may have; of credits, the places that it has here
-    and in the next switch (0: none), and the index of the VC the other way. Or a virtual path connection (``vpc``):
+    and in the next switch (0: none), and the index of the VC the other way; what its OAM flows have here. Or
+    a virtual path connection (``vpc``):
     all that comes in with its VPI, and goes out with the VCI that it has."""
 
     in_port: int
@@ -269,6 +275,7 @@ class SwitchVc:
     credits_out: int = 0
     back: int | None = None
     vpc: bool = False
+    oam: OamPoint | None = None
 
     def policy(self, switch: SwitchSettings) -> Policy:
         """What it is to be discarded by: what the switch has for all, unless it has its own; by cells, where there is
@@ -386,9 +393,15 @@ class SwitchDriver(Driver):
         self._setup = Setup(SwitchSettings(), (), ())
 
     def configure(
-        self, settings: SwitchSettings, ports: Sequence[SwitchPort], vcs: Sequence[SwitchVc], seed: str = ""
+        self,
+        settings: SwitchSettings,
+        ports: Sequence[SwitchPort],
+        vcs: Sequence[SwitchVc],
+        seed: str = "",
+        name: str = "",
     ) -> None:
-        """Write all settings of a switch that was reset; random numbers, if it needs some, are from ``seed``."""
+        """Write all settings of a switch with this name that was reset; random numbers, if it needs some, are from
+        ``seed``."""
         csr, cells = self.csr, settings.buffer_cells
         csr.capacity = cells
         csr.epd_threshold = settings.epd_cells
@@ -403,7 +416,7 @@ class SwitchDriver(Driver):
             self.set_up(index, settings)
         entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(vcs) if not vc.vpc}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
-        self._setup = Setup(settings, ports, vcs, seed)
+        self._setup = Setup(settings, ports, vcs, seed, name)
         for option in self.options:
             option.configure(csr, self._setup)
 
@@ -453,6 +466,7 @@ class SwitchDriver(Driver):
         accepted, departed = sum(now["accepted"]), sum(now["departed"])
         drops = sum(sum(now[f"drop_{reason}"]) for reason in (*REASONS, "unknown", "hec"))
         taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
+        taken += sum(sum(now.get(f"oam_taken_{name}", ())) for name in TAKEN)
         own = now.get("injected", 0)
         yield Balance("cells in + its own = queued + dropped + taken", cells_in + own, accepted + drops + taken)
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])

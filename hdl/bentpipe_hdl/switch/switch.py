@@ -26,6 +26,7 @@ from .frame_clock import FrameClock
 from .histograms import Histograms
 from .inlet import Inlet
 from .minimum import GuaranteedCells
+from .oam import Oam
 from .options import options_of
 from .options.scheduling import PRIORITIES
 from .options.vp import paths_of
@@ -97,6 +98,9 @@ class Switch(wiring.Component):
         For one clock, registered as ``o`` is: the cell of this VC that came with the tick was dropped, for the reason
         (in the order of ``control.REASONS``), after so many of its VC had been accepted (modulo 2**32). So whoever
         watches knows which cell of the VC it was, and need not look at those that are not dropped.
+    tells, own, took : Out
+        Of a switch with OAM, likewise: something is to be told of the tick's cell; it is an OAM cell of the switch's
+        own, queued or dropped; it is one that was taken.
     time, status, csr
 
     Raises
@@ -122,6 +126,8 @@ class Switch(wiring.Component):
             "drop_reason": Out(REASON_BITS),
             "drop_accepted": Out(32),
         }
+        if any(option.name == "oam" for option in self.options):
+            drop |= {"tells": Out(1), "own": Out(1), "took": Out(1)}
         super().__init__({**node_members(width, ports), "csr": In(CsrSignature()), **drop})
 
     def elaborate(self, platform):
@@ -169,7 +175,10 @@ class Switch(wiring.Component):
             csr.table("shape_limit")
 
         # The parts
-        offers = []  # of those that make cells
+        oam = None
+        if "oam" in has:
+            oam = m.submodules.oam = Oam(slot, width=width, vcs=vcs, ports=ports)
+        offers = [part.offer for part in (oam,) if part]  # of those that make cells
         cells_in, inlet = wiring.flipped(self.i), None
         if offers:
             inlet = m.submodules.inlet = Inlet(slot, width=width, ports=ports, vcs=vcs, offers=len(offers))
@@ -268,6 +277,8 @@ class Switch(wiring.Component):
             out_vci = Mux(out_vci == 0, buffer.next_vci, out_vci)
             m.d.comb += [buffer.vci.eq(header.vci), out_pti.eq(Cat(admission.new_pti[:2], header.pti[2]))]
         came = take & ~(known & (header.pti == RM)) if credits else take
+        if oam:
+            came = came & ~oam.takes
         arrives, clp, comes = came, header.clp, seen  # as the buffer sees it
         drop, reason, state = slot.settle(admission.drop, "drop_held"), admission.reason, admission.new_state
         if "police" in has:
@@ -276,24 +287,28 @@ class Switch(wiring.Component):
                 Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.table("police_rate"))),
                 Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.table("police_limit"))),
                 policer.now.eq(self.time.now),
-                policer.arrives.eq(came),
+                policer.arrives.eq(came & ~oam.own if oam else came),
                 policer.vc.eq(vc),
                 policer.clp.eq(header.clp),
                 policer.user.eq(~header.pti[2]),
                 policer.last.eq(header.pti[0]),
                 policer.state.eq(context.a_state.policed),
-                policer.seen.eq(seen),
+                policer.seen.eq(seen & ~oam.own if oam else seen),
                 policer.clearing.eq(context.clearing),
                 policer.clear.eq(context.clear),
             ]
             csr.counts("upc_tagged", policer.tagged_index, policer.tagged)
-            discarded = slot.settle(policer.discard, "discard_held")
-            arrives, clp, comes, drop = came & ~policer.discard, policer.new_clp, seen & ~discarded, drop | discarded
+            objects, clp, policed = policer.discard, policer.new_clp, policer.new_state
+            if oam:  # its cells come in behind the policer
+                objects = objects & ~oam.own
+                clp, policed = Mux(oam.own, header.clp, clp), Mux(oam.own, context.a_state.policed, policed)
+            discarded = slot.settle(objects, "discard_held")
+            arrives, comes, drop = came & ~objects, seen & ~discarded, drop | discarded
             reason, state = Signal(REASON_BITS), Signal(context.rows["state"])
             m.d.comb += [reason.eq(admission.reason), state.eq(admission.new_state)]
-            with m.If(policer.discard):
+            with m.If(objects):
                 m.d.comb += [reason.eq(REASONS.index("upc")), state.eq(context.a_state)]
-            m.d.comb += state.policed.eq(policer.new_state)
+            m.d.comb += state.policed.eq(policed)
         with m.If(came):
             with m.If(known):
                 m.d.comb += seen.eq(1)
@@ -338,7 +353,13 @@ class Switch(wiring.Component):
             counters.hec_error.eq(arrival.hec_error),
         ]
         m.d.sync += self.drop.eq(lost)
-        with m.If(lost):
+        tells = lost
+        if oam:
+            own, took, tells = Signal(), Signal(), Signal()
+            with m.If(take):
+                m.d.comb += [own.eq(oam.own), took.eq(oam.takes), tells.eq(lost | own | took)]
+            m.d.sync += [self.own.eq(own), self.took.eq(took), self.tells.eq(tells)]
+        with m.If(tells):
             m.d.sync += [
                 self.drop_vc.eq(vc),
                 self.drop_reason.eq(reason),
@@ -442,6 +463,8 @@ class Switch(wiring.Component):
         )  # fmt: skip
         if not isinstance(scheduler, RoundRobin):
             scheduler.attach(m, csr, tick)
+        if oam:
+            oam.attach(m, csr, tick, inlet.inside)
         for part in (changes, credits, queues, active, minima, histograms, red, rates, frames):
             if part:
                 part.attach(m, csr, tick)
@@ -473,7 +496,7 @@ class Switch(wiring.Component):
         csr.counts("hec", counters.hec_port, counters.hec)
         csr.finish()
 
-        due = [part.due for part in (port_clock, frames, rates, shaper, credits) if part]
+        due = [part.due for part in (port_clock, frames, rates, shaper, credits, oam) if part]
         works = [context.clearing, *([inlet.waits] if inlet else [])]
         if not slot.wide:
             works += [egress.streams, self.i.valid, *([histograms.pending] if histograms else [])]

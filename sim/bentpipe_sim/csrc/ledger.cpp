@@ -102,13 +102,18 @@ void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accept
         }
         return;
     }
-    const auto& known = by_number_[size_t(node)];
-    if (number >= known.size() || known[number].vc < 0) return;
-    const Passing at = known[number];
-    Vc& vc = vcs_[size_t(at.vc)];
-    // accepted = came - lost here, all of them counted since the start
-    const uint64_t ordinal = widened(vc, at.stage, accepted + uint32_t(vc.stages[at.stage].lost));
-    lose(vc, at.stage, ordinal, header, uint8_t(WHY_DROPPED + reason));
+    const Passing at = switched(node, number);
+    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, next_in(at, accepted), header, uint8_t(WHY_DROPPED + reason));
+}
+
+void Ledger::made(int node, uint32_t number, uint32_t accepted) {
+    const Passing at = switched(node, number);
+    if (at.vc >= 0) insert(vcs_[size_t(at.vc)], at.stage, next_in(at, accepted), CellHead::OAM);
+}
+
+void Ledger::took(int node, uint32_t number, uint32_t accepted) {
+    const Passing at = switched(node, number);  // a PDU's cell it can only be by errors in its header
+    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, next_in(at, accepted), CellHead::OAM, WHY_ASTRAY);
 }
 
 void Ledger::changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
@@ -189,6 +194,19 @@ uint64_t Ledger::inside_path(int index, const Hop& hop) const {
     for (const Stage& stage : vcs_[size_t(index)].stages)
         if (&stage.hop == &hop) return stage.came - stage.lost - stage.left;
     return 0;
+}
+
+// Whose cells a switch knows by a number; of a path's VCs it makes and takes none.
+Ledger::Passing Ledger::switched(int node, uint32_t number) const {
+    const auto& known = by_number_[size_t(node)];
+    return number < known.size() ? known[number] : Passing{};
+}
+
+// The number of the next cell that comes to a switch, which has accepted so many: accepted = came - lost + made there, all
+// of them counted since the start.
+uint64_t Ledger::next_in(const Passing& at, uint32_t accepted) const {
+    const Vc& vc = vcs_[size_t(at.vc)];
+    return widened(vc, at.stage, accepted + uint32_t(vc.stages[at.stage].shift()));
 }
 
 // A number of cells at a stage's input, of which hardware knows 32 bits: there can't be more than the source's and those

@@ -74,6 +74,9 @@ class Ledger {
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
     void dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header);
+    // A switch made a cell of its own on that VC, and accepted it after so many; it took one that came, after so many.
+    void made(int node, uint32_t number, uint32_t accepted);
+    void took(int node, uint32_t number, uint32_t accepted);
     // A link changed the cell that it took last, or took it out (`gone`, unless WHY_NONE).
     void changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
                  const uint32_t* after, Why gone);
@@ -193,6 +196,8 @@ class Ledger {
             for (const Passing& each : *found) ++(vcs_[size_t(each.vc)].stages[each.stage].*what);
     }
 
+    Passing switched(int node, uint32_t number) const;
+    uint64_t next_in(const Passing& at, uint32_t accepted) const;
     uint64_t widened(const Vc& vc, size_t stage, uint32_t low) const;
     uint32_t came_low(const Vc& vc, size_t stage) const;
     uint32_t left_low(const Vc& vc, size_t stage) const;

@@ -205,9 +205,11 @@ void Loop::tell(Node& node, int index, bool gone) {
     if (ledger.empty()) return;
     const uint32_t header = *node.i_header;
     if (!node.link) {
-        const uint32_t vc = node.drop_vc.get(), reason = node.drop_reason.get();
-        ledger.seen(index, vc * 64 + reason);
-        ledger.dropped(index, vc, reason, *node.drop_accepted, header);
+        const uint32_t vc = node.drop_vc.get(), reason = node.drop_reason.get(), accepted = *node.drop_accepted;
+        if (*node.dropped) ledger.seen(index, vc * 64 + reason);
+        if (*node.took) ledger.took(index, vc, accepted);
+        else if (!*node.own) ledger.dropped(index, vc, reason, accepted, header);
+        else if (!*node.dropped) ledger.made(index, vc, accepted);
         return;
     }
     ledger.seen(index, gone);

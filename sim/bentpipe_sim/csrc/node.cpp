@@ -46,15 +46,20 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
     csr_w_data_ = ports.at<uint32_t>("csr_w_data");
     csr_r_en_ = ports.at<uint8_t>("csr_r_en");
     csr_r_data_ = ports.at<uint32_t>("csr_r_data");
-    told = &NOTHING;
+    told = dropped = own = took = &NOTHING;
     link = ports.has("error");
     if (link) told = ports.at<uint8_t>("error");
     gone_why = ports.has("gone_why") ? ports.at<uint8_t>("gone_why") : &NOTHING;
     if (ports.has("drop")) {
-        told = ports.at<uint8_t>("drop");
+        told = dropped = ports.at<uint8_t>("drop");
         drop_vc = ports.number("drop_vc");
         drop_reason = ports.number("drop_reason");
         drop_accepted = ports.at<uint32_t>("drop_accepted");
+    }
+    if (ports.has("tells")) {
+        told = ports.at<uint8_t>("tells");
+        own = ports.at<uint8_t>("own");
+        took = ports.at<uint8_t>("took");
     }
     if (ports.has("post_valid")) nic = std::make_unique<Nic>(ports, index, inbox, ledger);
     std::fill(first, first + PORTS, NEVER);

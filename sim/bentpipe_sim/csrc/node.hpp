@@ -57,6 +57,7 @@ struct Node {
     uint64_t* status_due;
     // What the ledger wants to know of: a switch's cell dropped, a link's cell in error, and a SONET line's cells
     const uint8_t* told;
+    const uint8_t *dropped, *own, *took;  // of a switch: that was dropped; is its own; was taken there
     Number drop_vc, drop_reason;
     const uint32_t* drop_accepted = nullptr;
     const uint8_t* gone_why;  // why a link's cell is gone

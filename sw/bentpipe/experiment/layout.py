@@ -13,6 +13,7 @@ from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.switch.control import VcSettings
+from bentpipe_hdl.switch.options.oam import point_at
 from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.units import format_rate
 from bentpipe_hdl.words import nearest
@@ -141,6 +142,11 @@ class Channels:
         own = [switch for switch in self.network.switches if switch.name in path and switch.name not in inside]
         check_schedulers(key, vc, own)
         self._check_contract(key, table, path, [switch.name for switch in own])
+        if table.oam is not None:
+            try:
+                point_at(table.oam, [node for node in path[1:-1] if node not in inside], 0)
+            except ValueError as error:
+                raise Wrong(f"{key}.oam.segment", str(error)) from None
         for piece in pieces(path):
             vpi = vpi_on(vc, piece, self.network)
             where = f"from {piece[0]} to {piece[1]}"

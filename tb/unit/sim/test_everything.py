@@ -7,6 +7,7 @@ import pytest
 from bentpipe_hdl.switch.control import PortSettings
 from bentpipe_hdl.switch.options import OPTIONS, options_of
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
+from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
 from bentpipe_hdl.switch.options.police import PoliceSettings
 from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_hdl.switch.options.red import RedSettings
@@ -57,6 +58,7 @@ def make(rng):
             oam_reserve=rng.choice([0, 10]),
             efci_threshold=rng.choice([0, 60]),
             vc_minimum=rng.choice([1, 4]),
+            oam=OamSwitchSettings(scan_ps=MS),
             histograms=HistogramSettings(bins=rng.choice(["logarithmic", "linear"])),
         )
         for k in range(2)
@@ -94,6 +96,7 @@ def make(rng):
             path, 0, 100 + number, weight=rng.randrange(1, 5), priority=rng.randrange(2),
             service_rate_bps=rng.choice([None, 10_000_000]), police=police, efci_threshold=rng.choice([None, 3]),
             policy=rng.choice([None, "ppd", "fba", "selective"]) if number > 1 else "fba",
+            oam=OamSettings() if number % 3 else None,
         )  # fmt: skip
         vcs.append((path[0].index, index))
     return network, switches, vcs
@@ -110,6 +113,7 @@ def test_the_account_holds_with_every_option_at_once(seed):
     for step in range(40):
         for nic, vc in rng.choices(vcs, k=rng.choice([0, 2, 12, 30])):
             network.send(nic, vc, b"", key=vc + 1, length=rng.choice([40, 300, 1500, 9180]))
+        rng.choice(switches).csr.oam_defects = rng.choice([0, rng.getrandbits(6)])
         until = (step + 1) * MS * 2
         while network.now_ps < until:
             network.run(until)
@@ -119,3 +123,4 @@ def test_the_account_holds_with_every_option_at_once(seed):
     drops = [(name, value) for counted in counters for name, value in counted.items() if name.startswith("drop_")]
     reasons = {name for name, value in drops if value and (isinstance(value, int) or any(value))}
     assert len(reasons) >= 3, reasons
+    assert sum(sum(counted["oam_sent_ais"]) for counted in counters) > 20

@@ -19,9 +19,11 @@ from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.switch.control import REASON_BITS, REASONS, switch_registers
 from bentpipe_hdl.switch.options import options_word
+from bentpipe_hdl.switch.options.oam import MADE, POINT, TAKEN
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
 from models.credits import payload
+from models.oam import octets
 from models.registers import addresses, written
 
 VCS = 8
@@ -251,6 +253,65 @@ def test_switch_with_virtual_paths(seed):
     assert len(record.came_out) > 500
     assert len({cell.header >> 4 & 0xFFFF for _, cell in record.came_out}) > 200, "VCIs pass"
     assert sum(dropped(record, "reserve")) > 10
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_switch_with_oam(seed):
+    """F4 and F5 cells of all kinds, damaged or not, at points that change; half seconds of some hundred ticks; ports
+    with defects; loopback cells that software asks for, of which some come back."""
+    rng = random.Random(f"oam {seed}")
+    options = options_word(["oam", "vp", "police"])
+    registers = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS, options=options)
+    flags = [field.name for field in POINT if field.width == 1]
+    here = rng.randbytes(16)
+
+    def points(csr):
+        csr.oam_last, csr.oam_interval = rng.choice([VCS - 1, 3]), rng.choice([0, 30, 100, 300])
+        csr.oam_defects = rng.choice([0, 0, rng.getrandbits(PORTS)])
+        for k in range(4):
+            csr.oam_location[k] = int.from_bytes(here[4 * k : 4 * k + 4], "little")
+            csr.oam_target[k] = rng.choice([0xFFFFFFFF, rng.getrandbits(32)])
+        for vc in rng.sample(range(VCS), rng.choice([0, 2, VCS])):
+            more = {"port": rng.randrange(PORTS), "back": rng.randrange(VCS), "parent": rng.randrange(VCS)}
+            csr.oam_point[vc] = {name: int(rng.random() < 0.4) for name in flags} | more
+            csr.police_limit[2 * vc] = rng.randrange(200 << 16)
+            csr.police_rate[2 * vc] = {"increment": rng.randrange(1 << 16, 9 << 16), "enabled": rng.getrandbits(1)}
+            csr.vc_header[vc] = {"vpi": rng.getrandbits(12), "vci": rng.choice([0, 77])}
+        csr.oam_request = {name: rng.getrandbits(1) for name in ("segment", "path")} | {"vc": rng.randrange(VCS)}
+        entries = {(port, 32, 0): rng.randrange(VCS) for port in range(PORTS)}
+        lookup_table(VCS, entries).write(csr, "vp_lookup")
+
+    script = switch_script(rng, 9000, registers, points)
+    tags = 0
+    for tick, cell in sorted(script.cells.items()):
+        tags += tick in script.writes
+        if rng.random() < 0.3:
+            name = rng.choice(["ais", "rdi", "cc", "loopback", "loopback"])
+            given = {"function": rng.getrandbits(4)} if rng.random() < 0.05 else {}
+            if name == "loopback":
+                locations = [here, here, b"\xff" * 16, bytes(16), b"\x6a" * 16, rng.randbytes(16)]
+                at, source = (int.from_bytes(rng.choice(locations), "big") for _ in range(2))
+                given |= {"location": at, "source": source, "tag": rng.choice([tags, rng.getrandbits(32)])}
+                given |= {"indication": int(rng.random() < 0.7)}
+            payload = bytearray(octets(name, **given))
+            if rng.random() < 0.1:
+                payload[rng.randrange(48)] ^= 1 << rng.randrange(8)
+            header = cell.header & ~0xE | rng.choice([4, 5]) << 1
+            if rng.random() < 0.3:
+                header = rng.choice([0, 16, 32]) << 20 | rng.choice([3, 4]) << 4
+            script.cells[tick] = Cell(header, bytes(payload), cell.port)
+    names = [f"oam_{name}" for name in ("taken", "made", "changes", "answered", "late", "state")]
+    script.reads += addresses(registers, "injected", *names, "oam_delay", "oam_log_low", "oam_log_high")
+    record = compare(
+        lambda width: Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options), script, seed
+    )
+    assert len(record.came_out) > 500
+    for name, kinds in (("oam_taken", len(TAKEN)), ("oam_made", len(MADE))):
+        first = registers[name].addr
+        for k in range(min(kinds, TAKEN.index("no_place"))):
+            assert sum(record.counters[first + kinds * vc + k] for vc in range(VCS)) > 0, (name, k)
+    for name in ("injected", "oam_changes"):
+        assert record.counters[registers[name].addr] > 20, name
 
 
 # The NIC

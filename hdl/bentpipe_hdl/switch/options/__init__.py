@@ -10,6 +10,7 @@ from bentpipe_hdl.switch.options.credits import Credits
 from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
 from bentpipe_hdl.switch.options.frames import Frames
 from bentpipe_hdl.switch.options.histograms import Histograms
+from bentpipe_hdl.switch.options.oam import Oam
 from bentpipe_hdl.switch.options.police import Police
 from bentpipe_hdl.switch.options.reactive import Reactive
 from bentpipe_hdl.switch.options.red import QueueLimit, Red
@@ -23,6 +24,7 @@ __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 OPTIONS: Final[tuple[Option, ...]] = (
     Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
     Histograms(), VirtualClocks(), Credits(), Frames(), Shape(), VirtualPaths(),
+    Oam(),
 )  # fmt: skip
 """All there are; an option's place is its bit in a switch's shape."""
 

@@ -20,6 +20,8 @@ class Setup:
     settings : SwitchSettings
     ports : Sequence of SwitchPort
     vcs : Sequence of SwitchVc
+    name : str
+        The switch's.
     seed : str
         From which the switch's random numbers are, if it has any: the experiment's seed and the switch's name.
     """
@@ -28,6 +30,7 @@ class Setup:
     ports: Sequence[Any]
     vcs: Sequence[Any]
     seed: str = ""
+    name: str = ""
 
 
 class Option:

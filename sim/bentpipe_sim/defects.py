@@ -1,0 +1,75 @@
+"""Interrupted lines, as the switches at their ends see them."""
+
+from __future__ import annotations
+
+import heapq
+
+from .loop import Loop
+from .nodes import Link, Node, Switch
+
+__all__ = ["Defects"]
+
+
+class Defects:
+    """Tells switches with OAM, in the very tick, that a line that leads to them is interrupted, or that it is no more.
+
+    A line that is interrupted from tick T on takes no cell in then. What came before is still on its way: the switch
+    sees the defect in the tick in which a cell of T would have come, and its end likewise. (In a SONET line cells, and
+    its own defects, take a few ticks more.)
+
+    Parameters
+    ----------
+    loop : Loop
+    nodes : list of Node
+        Of the network.
+    wires : list of tuple
+        From a node's output to a node's input, with ticks.
+    """
+
+    def __init__(self, loop: Loop, nodes: list[Node], wires: list[tuple[Node, int, Node, int, int]]) -> None:
+        self._loop, self._nodes, self._wires = loop, nodes, wires
+        self._seen: dict[tuple[int, int], bool] = {}
+        self._due: list[tuple[int, int, int, bool]] = []  # ticks before which a switch's port has a defect, or has none
+        self._next = 0
+
+    def look(self, node: Node) -> None:
+        """A node may have become another: from the next tick on."""
+        for port, now in node.outages().items():
+            before = self._seen.get((node.index, port), False)
+            self._seen[node.index, port] = now
+            if now == before:
+                continue
+            delay, after, face = self._way(node, port)
+            if isinstance(after, Switch) and after.manages:
+                heapq.heappush(self._due, (self._next + delay, after.index, face, now))
+
+    def run(self, until: int) -> int:
+        """Let time pass up to this tick, or to when something happened; how many things did."""
+        while True:
+            stop = min(until, self._due[0][0] - 1) if self._due else until
+            count = self._loop.run(stop, 0)
+            if count:
+                self._next = self._loop.events()[count - 1].tick + 1
+                return count
+            self._next = stop + 1
+            while self._due and self._due[0][0] == self._next:
+                _, index, port, now = heapq.heappop(self._due)
+                csr = self._nodes[index].csr
+                csr.oam_defects = int(csr.oam_defects) & ~(1 << port) | now << port
+            if stop == until:
+                return 0
+
+    def _way(self, node: Node, port: int) -> tuple[int, Node | None, int]:
+        """From a line's end to the next switch or NIC: ticks, that, and its port."""
+        delay = 0
+        while True:
+            if isinstance(node, Link):
+                delay += node.delay
+            wire = next((wire for wire in self._wires if wire[0] is node and wire[1] == port), None)
+            if wire is None:
+                return delay, None, 0
+            _, _, node, face, held = wire
+            delay += held
+            if not node.outages():
+                return delay, node, face
+            port = 0 if isinstance(node, Link) else 1 - face

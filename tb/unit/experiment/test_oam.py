@@ -1,0 +1,91 @@
+"""OAM as files have it: what VCs and switches get of it, and what is refused."""
+
+import pytest
+
+from bentpipe.errors import ConfigError
+from bentpipe.experiment.build import build_network
+from bentpipe.experiment.load import load
+
+TEXT = """
+[experiment]
+id = "oam"
+title = "Three switches"
+duration = "60 s"
+
+[network.switches.a]
+[network.switches.b]
+oam = { location = "Cleveland" }
+[network.switches.c]
+
+[network.lines.one]
+ends = ["a:1", "b:0"]
+[network.lines.two]
+ends = ["b:1", "c:0"]
+
+[network.hosts.x]
+port = "a:0"
+[network.hosts.y]
+port = "c:1"
+
+[[vc]]
+name = "there"
+from = "x"
+to = "y"
+vci = 50
+oam = { ends = true, segment = ["a", "c"], check = "idle" }
+
+[[vc]]
+name = "back"
+from = "y"
+to = "x"
+vci = 50
+
+[[flow]]
+source = "x"
+sink = "y"
+vc = "there"
+return_vc = "back"
+
+[[event]]
+at = "10 s"
+set = { "network.lines.one.outage" = [true, false] }
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*settings, text=TEXT):
+        file = tmp_path / "oam.toml"
+        file.write_text(text)
+        return load(file, settings=settings)
+
+    return read
+
+
+def test_both_ways_get_their_points(read):
+    network, *_ = build_network(read())
+    a, b, c = (next(n for n in network.nodes if n.name == name) for name in "abc")
+    there = [switch.vcs[0].oam for switch in (a, b, c)]
+    back = [switch.vcs[1].oam for switch in (a, b, c)]
+    assert [(p.end, p.segment_end, p.end_sink, p.segment_sink) for p in there] == [(False,) * 4] * 2 + [(True,) * 4]
+    assert [(p.end_source, p.segment_source) for p in there] == [(True, True), (False, False), (False, False)]
+    assert [p.loops for p in there] == [p.loops for p in back] == [False, True, False]
+    assert [(p.end, p.segment_end, p.end_sink, p.segment_sink) for p in back] == [(True,) * 4] + [(False,) * 4] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["vc.0.oam.segment=['a','d']"], "vc.0.oam.segment: it passes a, b, c, and no switch 'd'"),
+        (["vc.0.oam.segment=['c','a']"], "vc.0.oam.segment: it passes 'a' before 'c'"),
+        (["vc.0.oam.segment=['a','a']"], "segment: a segment that begins and ends at 'a' has no line"),
+        (["vc.0.oam={check='idle'}"], "check: no flow ends at switches: give `ends` or `segment`, too"),
+        (["network.switches.b.oam.location='more than sixteen octets'"], "a location ID has 16 octets"),
+        ([f"network.switches.b.oam.location='{'ff' * 16}'"], "is no location ID of a node"),
+        (["network.switches.b.oam.scan='11 s'"], "scan: '11 s' is out of range 1 us to 10 s"),
+    ],
+)
+def test_what_is_refused(read, settings, said):
+    with pytest.raises(ConfigError) as error:
+        read(*settings)
+    assert said in str(error.value)

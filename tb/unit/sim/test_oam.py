@@ -1,0 +1,166 @@
+"""OAM of VCs in networks: what an interrupted line does, who hears of it and when, and that every account holds."""
+
+import itertools
+import random
+
+import pytest
+
+from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
+from bentpipe_hdl.ticks import round_ticks, ticks_to_ps
+from bentpipe_sim.errors import NetworkError
+from bentpipe_sim.network import Network
+
+US, MS, S = 10**6, 10**9, 10**12
+OC3 = 149_760_000
+HALF = 2 * MS
+"""What half a second of the standard is here, so that runs are short."""
+
+
+def chain(*, switches=3, seed=1, delay_ps=MS // 4, ber=0.0, **settings):
+    """Hosts at the ends of a chain of switches; a VC each way, with ``settings``."""
+    network = Network(seed=seed)
+    nodes = [network.add_switch(f"s{k}", [OC3] * 4, oam=OamSwitchSettings(scan_ps=HALF)) for k in range(switches)]
+    links = {}
+    for k, (a, b) in enumerate(itertools.pairwise(nodes)):
+        for name, one, two, ports in ((f"l{k}", a, b, (1, 0)), (f"b{k}", b, a, (0, 1))):
+            links[name] = network.add_link(name, delay_ps=delay_ps, ber=ber, outage=True)
+            links[name].note()  # that it may be
+            links[name].change(outage=False)
+            network.connect((one, ports[0]), links[name])
+            network.connect(links[name], (two, ports[1]))
+    nics = [network.add_nic(name) for name in ("here", "there")]
+    for nic, face in zip(nics, ((nodes[0], 0), (nodes[-1], 1)), strict=True):
+        network.connect(nic, face)
+        network.connect(face, nic)
+    there = [nics[0], *(n for k, s in enumerate(nodes) for n in (s, links.get(f"l{k}")) if n), nics[1]]
+    back = [nics[1], *(n for k, s in reversed([*enumerate(nodes)]) for n in (s, links.get(f"b{k - 1}")) if n), nics[0]]
+    vcs = [network.add_vc(there, 0, 100, **settings), network.add_vc(back, 0, 100)]
+    return network, nodes, links, vcs
+
+
+def run(network, until_ps):
+    while network.now_ps < until_ps:
+        network.run(until_ps)
+
+
+def log(network, switch):
+    """``(time in ps, VC, states)`` of each change."""
+    return [(ticks_to_ps(tick), vc, set(states)) for tick, vc, states in network.counters()[switch.name]["oam_log"]]
+
+
+def sent(network, switch, kind):
+    return network.counters()[switch.name][f"oam_sent_{kind}"]
+
+
+def test_an_outage_is_told_downstream_and_back_and_both_ends_recover():
+    """Of five seconds: AIS from the switch behind the line, RDI from the far end, and both states end by themselves."""
+    network, (s0, s1, s2), links, _ = chain(oam=OamSettings(ends=True))
+    network.start()
+    run(network, 10 * MS)
+    links["l0"].change(outage=True)
+    run(network, 10 * MS + 10 * HALF)
+    links["l0"].change(outage=False)
+    run(network, 10 * MS + 26 * HALF)
+    delay, near = MS // 4, 100 * US
+    (entered, vc, states), (left, *_) = log(network, s2)
+    assert (vc, states) == (0, {"ais"})
+    assert 10 * MS + 2 * delay <= entered < 10 * MS + 2 * delay + near, "after two lines"
+    end = 10 * MS + 10 * HALF
+    assert 5 * HALF - 2 * HALF <= left - end <= 6 * HALF + 2 * delay, "the last cell was up to a second before"
+    (rdi, vc, states), (clear, *_) = log(network, s0)
+    assert (vc, states) == (1, {"rdi"})
+    assert entered + 2 * delay <= rdi < entered + 2 * delay + near
+    assert 5 * HALF - 2 * HALF <= clear - left <= 6 * HALF + 2 * delay
+    assert log(network, s1) == [], "a connecting point is in no state"
+    assert sent(network, s1, "ais")[0] in (5, 6), "at once, and each second"
+    assert sum(sent(network, s0, "ais")) + sum(sent(network, s2, "ais")) == 0
+    assert sent(network, s2, "rdi")[1] >= 5
+    network.check_conservation()
+    network.ledger()
+
+
+def test_user_cells_end_ais_at_once():
+    network, (_, _, s2), links, (vc, _) = chain(oam=OamSettings(ends=True))
+    network.start()
+    links["l0"].change(outage=True)
+    run(network, 5 * HALF)
+    links["l0"].change(outage=False)
+    network.send(next(n.index for n in network.nodes if n.name == "here"), vc, b"x" * 100)
+    before = network.now_ps
+    run(network, before + HALF)
+    assert len(log(network, s2)) == 2
+    assert log(network, s2)[1][0] - before < MS
+    network.check_conservation()
+    assert network.ledger()[0].delivered == 1
+
+
+def test_a_segment_whose_line_is_cut_loses_continuity():
+    """Without alarms: the end of the segment finds out by itself, and tells downstream."""
+    network, (s0, s1, s2, _), links, _ = chain(
+        switches=4, oam=OamSettings(segment=("s0", "s2"), check="idle", alarms=True)
+    )
+    network.start()
+    run(network, 10 * HALF)
+    assert log(network, s2) == []
+    assert sent(network, s0, "cc")[0] == 5
+    s1.csr.oam_point[0] = {"port": 0}  # it doesn't tell
+    links["l0"].change(outage=True)
+    begin = network.now_ps
+    run(network, begin + 12 * HALF)
+    [(at, vc, states)] = log(network, s2)
+    assert (vc, states) == (0, {"segment_loc"})
+    assert 5 * HALF < at - begin < 8 * HALF + MS
+    assert sent(network, s2, "ais")[0] >= 2
+    network.check_conservation()
+
+
+def test_a_round_trip_takes_as_long_as_the_lines():
+    network, (s0, *_), _, _ = chain(oam=OamSettings(ends=True, segment=("s0", "s1")))
+    network.start()
+    s0.csr.oam_request = {"vc": 0}
+    run(network, 3 * MS)
+    counters = network.counters()["s0"]
+    assert counters["oam_answered"] == 1
+    assert 0 <= counters["oam_delay"] - round_ticks(MS) < 400, "four lines of a quarter of a millisecond"
+    s0.csr.oam_request = {"vc": 0, "segment": 1}
+    run(network, 6 * MS)
+    counters = network.counters()["s0"]
+    assert counters["oam_answered"] == 2
+    assert 0 <= counters["oam_delay"] - round_ticks(MS // 2) < 200
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
+    rng = random.Random(seed)
+    network, switches, links, vcs = chain(
+        seed=seed, ber=rng.choice([0, 1e-6]), delay_ps=rng.choice([MS // 20, MS]),
+        oam=OamSettings(ends=rng.random() < 0.7, segment=("s0", "s2"), check=rng.choice(["idle", "always"])),
+    )  # fmt: skip
+    network.start()
+    nics = {node.name: node.index for node in network.nodes}
+    for _ in range(60):
+        for name, vc in zip(("here", "there"), vcs, strict=True):
+            for _ in range(rng.choice([0, 0, 1, 3])):
+                network.send(nics[name], vc, b"", key=vc + 1, length=rng.choice([40, 1500, 9180]))
+        if rng.random() < 0.3:
+            links[rng.choice([*links])].change(outage=rng.random() < 0.5)
+        if rng.random() < 0.3:
+            switch = rng.choice(switches)
+            switch.csr.oam_request = {"vc": rng.randrange(2), "segment": rng.getrandbits(1)}
+        run(network, network.now_ps + rng.randrange(3 * HALF))
+    network.check_conservation()
+    accounts = network.ledger()
+    assert sum(account.delivered for account in accounts) > 5
+    assert sum(sum(sent(network, s, kind)) for s in switches for kind in ("ais", "cc", "loopback")) > 20
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"segment": ("s2", "s0")}, "'s0' before 's2'"),
+        ({"segment": ("s0", "s7")}, "no switch 's7'"),
+    ],
+)
+def test_a_segment_is_a_part_of_the_vc(given, what):
+    with pytest.raises(NetworkError, match=what):
+        chain(oam=OamSettings(**given))
