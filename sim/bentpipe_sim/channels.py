@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bentpipe_hdl.switch.control import VcSettings
-from bentpipe_hdl.switch.options.oam import OamSettings, point_at
 
 from .errors import NetworkError
-from .nodes import KINDS, Nic, Node, Switch, checked
+from .nodes import KINDS, Nic, Node, Switch
 
 __all__ = ["Channel", "Channels", "Hop", "LedgerHop", "VirtualPath", "faces_of", "paths_of"]
 
@@ -25,13 +24,14 @@ FASTEST_PERIOD = 4 << 16
 
 class Hop(NamedTuple):
     """A switch that a VC passes: ports in and out, the VC's index there, or (``in_path``) that of the virtual path with
-    the VC in it."""
+    the VC in it; the index there of the end of the virtual path that the VC comes out of."""
 
     switch: Switch
     come: int
     go: int
     number: int
     in_path: bool = False
+    parent: int | None = None
 
 
 class LedgerHop(NamedTuple):
@@ -56,12 +56,16 @@ class LedgerHop(NamedTuple):
 @dataclass(eq=False)
 class VirtualPath:
     """A virtual path in one direction: from the node where VCs come into it to that where they leave it, the switches
-    between them with its index there."""
+    between them with its index there; the ports by which it leaves the first node and comes into the last one; its
+    index there, if its OAM flow ends there."""
 
     path: Sequence[Node]
     vpi: int
     settings: VcSettings
     hops: list[Hop]
+    leaves: int
+    comes: int
+    end: int | None = None
 
     @property
     def what(self) -> str:
@@ -190,7 +194,7 @@ class Channels(list[Channel]):
     passes the same ports the other way and has none yet."""
 
     def lay(self, channel: Channel) -> None:
-        """Add one; its switches get to know its credits, and its OAM.
+        """Add one; its switches get to know its credits.
 
         Raises
         ------
@@ -213,14 +217,11 @@ class Channels(list[Channel]):
         for hop, here, after in zip(channel.hops, shares, [*shares[1:], 0][: len(shares)], strict=True):
             hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], credits_in=here, credits_out=after)
         self.append(channel)
-        if channel.settings.oam is not None:
-            self._manage(channel, channel.settings.oam)
         other = next((each for each in self if each.back is None and _opposite(each, channel)), None)
         if other is not None:
             for one, two in ((channel, other), (other, channel)):
                 one.back = two
                 self._pair(one, two)
-                self._manage_back(one, two)
 
     @staticmethod
     def _pair(channel: Channel, back: Channel) -> None:
@@ -230,31 +231,9 @@ class Channels(list[Channel]):
         for hop, other in zip(channel.hops, reversed(back.hops), strict=True):
             hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], back=other.number)
 
-    @staticmethod
-    def _manage(channel: Channel, given: OamSettings) -> None:
-        """Its switches get to know what its OAM flows have there."""
-        own = [hop for hop in channel.hops if not hop.in_path]
-        names = [hop.switch.name for hop in own]
-        for k, hop in enumerate(own):
-            point = checked(f"{channel.what}: oam", lambda k=k: point_at(given, names, k))
-            hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], oam=point)
-
-    def _manage_back(self, channel: Channel, back: Channel) -> None:
-        """OAM is of both ways: what one has the other has as well."""
-        given, other = channel.settings.oam, back.settings.oam
-        if given is None:
-            return
-        if other is None:
-            self._manage(back, given.other_way())
-        elif other != given.other_way():
-            raise NetworkError(f"{channel.what}: the VC the other way has another oam: give it to one of them")
-
     def check(self) -> None:
-        """Raise NetworkError if one has credits, or ends of OAM flows, and there is none the other way."""
+        """Raise NetworkError if one has credits and there is none the other way."""
         for channel in self:
-            given = channel.settings.oam
-            if channel.back is None and given is not None and (given.ends or given.segment):
-                raise NetworkError(f"{channel.what}: its OAM flows end at switches, and no VC the other way answers")
             if channel.back is None and any(channel.shares):
                 raise NetworkError(f"{channel.what}: it has credits, and no VC the other way to bring them")
 

@@ -24,6 +24,7 @@ from .defects import Defects
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
 from .loop import Loop
+from .management import check_managed, manage, manage_path
 from .nodes import Link, Nic, Node, SonetLine, Switch, checked, made, size_of
 
 __all__ = ["Network"]
@@ -226,7 +227,8 @@ class Network:
                 hops.append(inside[k])
             elif isinstance(node, Switch):
                 more = sum(hop.switch is node and not hop.in_path for hop in hops)
-                hops.append(Hop(node, come, go, len(node.vcs) + more))
+                parent = next((vp.end for at, vp in through.items() if k == at + len(vp.path) - 1), None)
+                hops.append(Hop(node, come, go, len(node.vcs) + more, parent=parent))
                 for port, number in ((come, vpis[k]), (go, vpis[k + 1])):
                     self._check_vpi(what, node, port, number)
                 self._check_free(what, node, come, vpis[k], vci)
@@ -246,6 +248,7 @@ class Network:
         source.sends[index] = NicSend(vpis[0], vci, *pacing)
         sink.receives[index] = NicReceive(vpis[-1], vci, max_sdu)
         self._channels.lay(channel)
+        manage(channel)
         return index
 
     def _check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
@@ -295,8 +298,6 @@ class Network:
         if self.loop.is_open:
             raise NetworkError(f"{what}: the network runs already, nothing can be added")
         given = made(what, VcSettings, settings)
-        if given.oam is not None:
-            raise NetworkError(f"{what}: switches have OAM of VCs, and none of virtual paths")
         if not 0 <= vpi < 4096:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI)")
         if not all(isinstance(end, (Nic, Switch)) for end in ends) or len({id(node) for node in path}) < len(path):
@@ -319,7 +320,8 @@ class Network:
         for k, hop in enumerate(hops):
             own = given.of_switch(hop.switch.name, first=k == 0)
             hop.switch.vcs.append(SwitchVc(hop.come, vpi, 0, hop.go, vpi, 0, own, vpc=True))
-        self._paths.append(VirtualPath(path, vpi, given, hops))
+        self._paths.append(VirtualPath(path, vpi, given, hops, faces[0][1], faces[-1][0]))
+        manage_path(self._paths)
         return len(self._paths) - 1
 
     def change_vp(self, number: int, **settings: Any) -> None:
@@ -374,6 +376,7 @@ class Network:
         if self.loop.is_open:
             return
         self._channels.check()
+        check_managed(self._channels, self._paths)
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()

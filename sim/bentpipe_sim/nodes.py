@@ -340,7 +340,7 @@ class Switch(Node):
     @property
     def size(self) -> int:
         """The number of VCs that it is built for."""
-        return size_of(self.name, len(self.vcs))
+        return size_of(self.name, sum(max(1, len(vc.keys)) for vc in self.vcs))
 
     def configure(self) -> None:
         self._apply(self.driver)

@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.oam.cells import END_VCI, SEGMENT_VCI
 from bentpipe_hdl.plcp import FramesName
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
@@ -261,8 +262,8 @@ class SwitchPort:
 class SwitchVc:
     """A VC through a switch: where it comes in and goes out, what it may have; of credits, the places that it has here
     and in the next switch (0: none), and the index of the VC the other way; what its OAM flows have here. Or
-    a virtual path connection (``vpc``):
-    all that comes in with its VPI, and goes out with the VCI that it has."""
+    a virtual path connection (``vpc``): all that comes in with its VPI, and goes out with the VCI that it has. Or the
+    end of one (``ends_path``): its OAM cells that come, and those that go back."""
 
     in_port: int
     in_vpi: int
@@ -275,12 +276,20 @@ class SwitchVc:
     credits_out: int = 0
     back: int | None = None
     vpc: bool = False
+    ends_path: bool = False
     oam: OamPoint | None = None
 
     def policy(self, switch: SwitchSettings) -> Policy:
         """What it is to be discarded by: what the switch has for all, unless it has its own; by cells, where there is
         nothing to discard or are no frames."""
-        return self.settings.policy or ("tail" if self.credits_in or self.vpc else switch.policy)
+        by_cells = self.credits_in or self.vpc or self.ends_path
+        return self.settings.policy or ("tail" if by_cells else switch.policy)
+
+    @property
+    def keys(self) -> list[tuple[int, int, int]]:
+        """Port, VPI and VCI of its cells; of a virtual path that passes there are none."""
+        vcis = () if self.vpc else (SEGMENT_VCI, END_VCI) if self.ends_path else (self.in_vci,)
+        return [(self.in_port, self.in_vpi, vci) for vci in vcis]
 
 
 def options_for(setup: Setup) -> int:
@@ -414,7 +423,7 @@ class SwitchDriver(Driver):
         self._vcs = vcs
         for index in range(len(vcs)):
             self.set_up(index, settings)
-        entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(vcs) if not vc.vpc}
+        entries = {key: index for index, vc in enumerate(vcs) for key in vc.keys}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
         self._setup = Setup(settings, ports, vcs, seed, name)
         for option in self.options:
@@ -432,7 +441,7 @@ class SwitchDriver(Driver):
             "epd_own": own is not None,
             "enabled": 1,
         }
-        self.csr.vc_header[index] = {"vpi": vc.out_vpi, "vci": 0 if vc.vpc else vc.out_vci}
+        self.csr.vc_header[index] = {"vpi": vc.out_vpi, "vci": 0 if vc.vpc or vc.ends_path else vc.out_vci}
 
     def counters(self) -> dict[str, Any]:
         csr, count = self.csr, len(self._vcs)

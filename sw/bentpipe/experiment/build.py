@@ -112,8 +112,9 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
     nics, switches, links, between = _nodes(experiment, network)
     nodes: Nodes = {**nics, **switches}
     for vp in experiment.network.vps:
-        for path in (vp.path, vp.path[::-1]):
-            network.add_vp(_along(path, nodes, between), vp.vpi, **VcSettings.part_of(vp))
+        for path, oam in ((vp.path, vp.oam), (vp.path[::-1], vp.oam and vp.oam.other_way())):
+            settings = VcSettings.part_of(vp) | {"oam": oam}
+            network.add_vp(_along(path, nodes, between), vp.vpi, **settings)
     vcs = [_vc(experiment, network, vc, nodes, between) for vc in experiment.vcs]
     for loss in experiment.losses:
         vc = experiment.vcs[loss.vc]

@@ -272,8 +272,6 @@ class VpTable(VcSettings):
                 raise wrong("goes by frames, and those of a virtual path's VCs interleave in it", key)
         if self.credits is not None:
             raise wrong("credits don't go through a virtual path", "credits")
-        if self.oam is not None:
-            raise wrong("switches have OAM of VCs, and none of virtual paths", "oam")
         return self
 
 

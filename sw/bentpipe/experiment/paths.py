@@ -10,6 +10,7 @@ from bentpipe.experiment.document import VpTable
 from bentpipe.experiment.schema import NetworkSpec, SwitchSpec, VcSpec, VpSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe_hdl.switch.control import VcSettings
+from bentpipe_hdl.switch.options.oam import point_at
 from bentpipe_hdl.words import nearest
 
 __all__ = ["check_nodes", "check_schedulers", "passed_on", "pieces", "read_paths", "vpi_on", "vps_of"]
@@ -76,6 +77,13 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
         if contract is not None and contract.at is not None and contract.at not in vp.path[1:-1]:
             what = f"the virtual path is switched at {', '.join(vp.path[1:-1])}, and not at {contract.at!r}"
             raise Wrong(f"{place}.{name}.at", what)
+    if vp.oam is not None:
+        for end in hosts & {vp.path[0], vp.path[-1]}:
+            raise Wrong(f"{place}.oam", f"the virtual path ends at {end!r}, and hosts know nothing of F4 flows")
+        try:
+            point_at(vp.oam, list(vp.path), 0)
+        except ValueError as error:
+            raise Wrong(f"{place}.oam.segment", str(error)) from None
     inside = [switch for switch in network.switches if switch.name in vp.path[1:-1]]
     check_schedulers(place, vp, inside)
     for switch in inside:

@@ -62,6 +62,34 @@ def read(tmp_path):
     return read
 
 
+PATHS = TEXT.replace('oam = { ends = true, segment = ["a", "c"], check = "idle" }', "").replace(
+    "[[vc]]", '[network.vps.beam]\npath = ["a", "b", "c"]\nvpi = 7\noam = { segment = ["b", "c"] }\n\n[[vc]]', 1
+)
+
+
+def test_a_path_gets_points_and_ends(read):
+    network, *_ = build_network(read(text=PATHS))
+    a, b, c = (next(n for n in network.nodes if n.name == name) for name in "abc")
+    assert [vc.oam.segment_end for vc in b.vcs] == [False, True]
+    for switch in (a, c):
+        [end] = [vc for vc in switch.vcs if vc.ends_path]
+        assert (end.oam.end, end.oam.segment_end, end.oam.path) == (True, True, True)
+        assert switch.vcs[end.back] is end
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["network.vps.beam.path=['x','a','b']"], "network.vps.beam.oam: the virtual path ends at 'x'"),
+        (["network.vps.beam.oam.segment=['b','d']"], "segment: it passes a, b, c, and no switch 'd'"),
+    ],
+)
+def test_what_is_refused_of_paths(read, settings, said):
+    with pytest.raises(ConfigError) as error:
+        read(*settings, text=PATHS)
+    assert said in str(error.value)
+
+
 def test_both_ways_get_their_points(read):
     network, *_ = build_network(read())
     a, b, c = (next(n for n in network.nodes if n.name == name) for name in "abc")

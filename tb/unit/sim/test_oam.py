@@ -132,10 +132,13 @@ def test_a_round_trip_takes_as_long_as_the_lines():
 @pytest.mark.parametrize("seed", range(3))
 def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
     rng = random.Random(seed)
-    network, switches, links, vcs = chain(
-        seed=seed, ber=rng.choice([0, 1e-6]), delay_ps=rng.choice([MS // 20, MS]),
-        oam=OamSettings(ends=rng.random() < 0.7, segment=("s0", "s2"), check=rng.choice(["idle", "always"])),
-    )  # fmt: skip
+    settings = OamSettings(ends=rng.random() < 0.7, segment=("s0", "s2"), check=rng.choice(["idle", "always"]))
+    if seed == 2:
+        network, switches, links, vcs = in_path(oam=settings)
+    else:
+        network, switches, links, vcs = chain(
+            seed=seed, ber=rng.choice([0, 1e-6]), delay_ps=rng.choice([MS // 20, MS]), oam=settings
+        )
     network.start()
     nics = {node.name: node.index for node in network.nodes}
     for _ in range(60):
@@ -146,7 +149,10 @@ def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
             links[rng.choice([*links])].change(outage=rng.random() < 0.5)
         if rng.random() < 0.3:
             switch = rng.choice(switches)
-            switch.csr.oam_request = {"vc": rng.randrange(2), "segment": rng.getrandbits(1)}
+            vc = rng.randrange(len(switch.vcs))
+            switch.csr.oam_request = {
+                "vc": vc, "segment": rng.getrandbits(1), "path": switch.vcs[vc].vpc or switch.vcs[vc].ends_path
+            }  # fmt: skip
         run(network, network.now_ps + rng.randrange(3 * HALF))
     network.check_conservation()
     accounts = network.ledger()
@@ -164,3 +170,79 @@ def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
 def test_a_segment_is_a_part_of_the_vc(given, what):
     with pytest.raises(NetworkError, match=what):
         chain(oam=OamSettings(**given))
+
+
+def in_path(**settings):
+    """Four switches in a chain; a VC each way whose ends are switches, in a virtual path from the first to the third
+    of them."""
+    network, switches, links, _ = chain(switches=4, oam=None)
+    nodes = {node.name: node for node in network.nodes}
+    ways = (("s0", "l0", "s1", "l1", "s2"), ("s2", "b1", "s1", "b0", "s0"))
+    for way in ways:
+        network.add_vp([nodes[name] for name in way], 7, **settings if way is ways[0] else {})
+    beyond = (
+        ("here", "s0", "l0", "s1", "l1", "s2", "l2", "s3", "there"),
+        ("there", "s3", "b2", "s2", "b1", "s1", "b0"),
+    )
+    oam = OamSettings(ends=True)
+    vcs = [
+        network.add_vc([nodes[name] for name in beyond[0]], 0, 200, oam=oam),
+        network.add_vc([nodes[name] for name in (*beyond[1], "s0", "here")], 0, 200),
+    ]
+    return network, switches, links, vcs
+
+
+def end_of_path(switch):
+    return next(k for k, vc in enumerate(switch.vcs) if vc.ends_path)
+
+
+def test_a_path_that_is_interrupted_tells_its_end_and_that_its_vcs():
+    network, (s0, s1, s2, s3), links, _ = in_path(oam=OamSettings(ends=True))
+    network.start()
+    run(network, 10 * MS)
+    links["l0"].change(outage=True)
+    run(network, 10 * MS + 6 * HALF)
+    links["l0"].change(outage=False)
+    run(network, 10 * MS + 24 * HALF)
+    assert sum(sent(network, s1, "ais")) in (3, 4), "on the path alone, of which it knows"
+    assert [(vc, states) for _, vc, states in log(network, s2)] == [
+        (end_of_path(s2), {"ais"}),
+        (end_of_path(s2), set()),
+    ]
+    assert next((vc, states) for _, vc, states in log(network, s0)) == (end_of_path(s0), {"rdi"})
+    vc = next(k for k, each in enumerate(s2.vcs) if each.oam is not None and each.oam.inside)
+    assert sent(network, s2, "ais")[vc] >= 3, "downstream, on the VC"
+    numbers = {vc for _, vc, states in log(network, s3) if "ais" in states}
+    assert [s3.vcs[number].in_vci for number in numbers] == [200]
+    network.check_conservation()
+    network.ledger()
+
+
+def test_the_round_trip_of_a_path():
+    network, (s0, *_), _, _ = in_path(oam=OamSettings(ends=True, segment=("s0", "s1")))
+    network.start()
+    for segment, answered, delay in ((0, 1, MS), (1, 2, MS // 2)):
+        s0.csr.oam_request = {"vc": end_of_path(s0), "segment": segment, "path": 1}
+        run(network, network.now_ps + 3 * MS)
+        counters = network.counters()["s0"]
+        assert counters["oam_answered"] == answered
+        assert 0 <= counters["oam_delay"] - round_ticks(delay) < 400
+    network.check_conservation()
+
+
+def test_continuity_of_a_path_is_checked():
+    network, (s0, s1, s2, _), links, vcs = in_path(oam=OamSettings(ends=True, check="always", alarms=False))
+    network.start()
+    here = next(n.index for n in network.nodes if n.name == "here")
+    for _ in range(10):
+        network.send(here, vcs[0], b"x" * 500)
+        run(network, network.now_ps + HALF)
+    assert log(network, s2) == []
+    assert sent(network, s0, "cc")[end_of_path(s0)] == 5
+    links["l0"].change(outage=True)
+    run(network, network.now_ps + 10 * HALF)
+    assert [(vc, states) for _, vc, states in log(network, s2)] == [(end_of_path(s2), {"end_loc"})]
+    assert sent(network, s2, "rdi")[end_of_path(s2)] >= 1
+    assert sum(sent(network, s1, "ais")) == 0
+    network.check_conservation()
+    assert network.ledger()[2].delivered == 10

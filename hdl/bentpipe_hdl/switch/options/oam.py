@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -154,6 +154,14 @@ class OamPoint:
     segment_sink: bool = False
     end_sink: bool = False
     path: bool = False
+    inside: bool = False
+    parent: int = 0
+
+    def both(self, other: OamPoint) -> OamPoint:
+        """What either has."""
+        return OamPoint(
+            **{field.name: getattr(self, field.name) or getattr(other, field.name) for field in fields(self)}
+        )
 
 
 def point_at(given: OamSettings, switches: list[str], place: int) -> OamPoint:

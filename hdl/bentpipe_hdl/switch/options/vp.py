@@ -27,7 +27,7 @@ class VirtualPaths(Option):
     name = "vp"
 
     def wanted(self, setup: Setup) -> bool:
-        return any(vc.vpc for vc in setup.vcs)
+        return any(vc.vpc or vc.ends_path for vc in setup.vcs)
 
     def check(self, setup: Setup) -> Iterator[str]:
         paths = [vc for vc in setup.vcs if vc.vpc]
