@@ -166,7 +166,7 @@ WITH = [
     ("red", "queue_limit"),
     ("port_epd", "fair", "minimum", "efci"),
     ("fifo", "shares", "histograms"),
-    ("virtual-clock",),
+    ("virtual-clock", "vp"),
     ("police", "shape"),
 ]
 
