@@ -15,8 +15,9 @@ def test_the_catalogue_builds(name):
     assert sorted(nics) == sorted(h.name for h in e.network.hosts)
     assert len(vcs) == len(e.vcs)
     kinds = [shape.kind for shape in network.shapes()]
-    sizes = {switch.buffer_cells for switch in e.network.switches}
-    assert len(set(kinds)) <= 3 and len(kinds) == len(set(kinds)) + len(sizes) - 1  # one model each, and size of buffer
+    # one model each, and of switches for each size of buffer and number of VCs and ports
+    sizes = {(node.settings.buffer_cells, node.size, node.ports) for node in network.nodes if node.kind == "switch"}
+    assert len(set(kinds)) <= 3 and len(kinds) == len(set(kinds)) + len(sizes) - 1
 
 
 def test_nodes_and_wires_are_as_the_experiment_says():
