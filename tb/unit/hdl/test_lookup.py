@@ -80,6 +80,28 @@ def test_as_many_keys_as_vcs(vcs, keys):
     check(vcs, keys(vcs))
 
 
+PATHS = {
+    "one port, VPIs in a row": lambda n: [(0, k, 0) for k in range(n)],
+    "the last VPIs": lambda n: [(15, 4095 - k, 0) for k in range(n)],
+    "low bits alike": lambda n: [(3, 4096 // n * k, 0) for k in range(n)],
+    "ports and VPIs": lambda n: [(k % 16, k // 16, 0) for k in range(n)],
+    "a grid": lambda n: [(k % 4 * 4, k // 4 % 4 << 10 | k // 16 << 4, 0) for k in range(n)],
+}
+
+
+@pytest.mark.parametrize("keys", PATHS.values(), ids=list(PATHS))
+@pytest.mark.parametrize("paths", [2, 64, 256])
+def test_as_many_paths_as_there_are_places(paths, keys):
+    """Keys without a VCI: half of their bits are 0."""
+    check(paths, keys(paths))
+
+
+@given(st.sampled_from([2, 16, 64, 256]), st.data())
+def test_any_set_of_paths_fits(paths, data):
+    keys = st.tuples(PORTS, VPIS, st.just(0))
+    check(paths, data.draw(st.lists(keys, unique=True, max_size=paths)))
+
+
 def test_0_32_and_1_33_at_one_port():
     check(2, [(0, 0, 32), (0, 1, 33)])
 
@@ -115,9 +137,9 @@ def test_what_does_not_fit_is_refused(entries, message):
 class Node(wiring.Component):
     """A look-up alone: the header is there from the tick's first clock on, the answer when the tick ends."""
 
-    def __init__(self, width, vcs, ports):
-        self.width, self.vcs, self.ports = width, vcs, ports
-        self.registers = RegisterMap("lookup", "", 1, {}, lookup_registers(vcs))
+    def __init__(self, width, vcs, ports, paths=0):
+        self.width, self.vcs, self.ports, self.paths = width, vcs, ports, paths
+        self.registers = RegisterMap("lookup", "", 1, {}, lookup_registers(paths or vcs, paths=bool(paths)))
         super().__init__(
             {
                 "time": In(TimeSignature()),
@@ -134,7 +156,8 @@ class Node(wiring.Component):
         m = Module()
         slot = Slot(m, self.time, self.width)
         csr = CsrMap(m, self.csr, self.registers)
-        table = Lookup(m, slot, csr, vcs=self.vcs, ports=self.ports, nni=self.nni)
+        of_paths = {"name": "vp_lookup", "entries": self.paths, "paths": True} if self.paths else {}
+        table = Lookup(m, slot, csr, vcs=self.vcs, ports=self.ports, nni=self.nni, **of_paths)
         known, vc = table.find(self.header, self.port[: (self.ports - 1).bit_length()])
         csr.finish()
         m.d.comb += [self.known.eq(known), self.vc.eq(vc)]
@@ -153,7 +176,8 @@ class LookupBench(Bench):
         return ctx.get(node.vc) if ctx.get(node.known) else None
 
     async def fill(self, placement):
-        await self.apply(placement.write)
+        name = "vp_lookup" if self.node.paths else "lookup"
+        await self.apply(lambda csr: placement.write(csr, name))
 
 
 def drive(node, test):
@@ -181,6 +205,25 @@ def test_rtl_against_a_dictionary(width, vcs, ports):
                 assert await bench.find(*key) == entries.get(key), key
 
     drive(Node(width, vcs, ports), test)
+
+
+@pytest.mark.parametrize(("vcs", "paths", "ports"), [(16, 4, 4), (64, 8, 16), (8, 8, 1)])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rtl_of_paths_against_a_dictionary(width, vcs, paths, ports):
+    """Fewer places than VCs; whatever the VCI is."""
+    rng = random.Random(f"{vcs} {paths}")
+    vpis = 0, 1, 2, 33, 0x800, 0xFFF
+
+    async def test(bench):
+        for _ in range(3):
+            every = list(product(range(ports), vpis))
+            keys = rng.sample(every, min(paths, len(every)))
+            entries = {(*key, 0): rng.randrange(vcs) for key in keys}
+            await bench.fill(lookup_table(paths, entries, vcs=vcs))
+            for key in [*keys, *rng.sample(every, min(len(every), 20))]:
+                assert await bench.find(*key, rng.choice([0, 3, 65535])) == entries.get((*key, 0)), key
+
+    drive(Node(width, vcs, ports, paths), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
