@@ -145,7 +145,9 @@ _FORMS = {
 
 
 def _type(setting: Any) -> str:
-    return _words(setting.choices) if setting.choices else _FORMS[setting.form].format(setting.of.name)
+    if setting.choices:
+        return _words(setting.choices)
+    return setting.of if isinstance(setting.of, str) else _FORMS[setting.form].format(setting.of.name)
 
 
 def _default(setting: Any) -> str:

@@ -134,3 +134,7 @@ class CellNetwork(PduNetwork, Protocol):
         """Queue a single cell of 48 octets with a PTI of its own on a VC at the present time. It is sent as the VC's
         next cell, between two cells of a PDU as well, and paced as they are."""
         ...
+
+    def user_cells(self, nic: int, vc: int) -> tuple[int, int]:
+        """Cells of PDUs that the interface has sent so far, and taken to a PDU (modulo 2**32), on a VC."""
+        ...

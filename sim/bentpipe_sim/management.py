@@ -40,6 +40,8 @@ def _set(channel: Channel, given: OamSettings) -> None:
         point = checked(f"{channel.what}: oam", lambda k=k: point_at(given, names, k))
         if hop.parent is not None:
             point = replace(point, inside=True, parent=hop.parent)
+        if channel.back is None:
+            point = replace(point, loops=False)
         _change(hop, oam=point)
 
 

@@ -85,17 +85,15 @@ class Network:
         clock_ppm: float = 0.0,
         nni: bool = False,
         frames: FramesName | None = None,
-        oam: bool = False,
         **settings: Any,
     ) -> Nic:
         """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
         take their rates, is ``clock_ppm`` fast, -1000 to 1000. With ``frames`` each cell goes in a slot of the line's.
-        With ``oam`` the host may send single cells, and gets the F5 cells of its VCs.
 
         ``settings``: as of :class:`~bentpipe_hdl.nic.control.NicSettings`.
         """
         made_of = made(f"NIC {name}", NicSettings, settings)
-        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of, oam)
+        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of)
 
     def add_switch(
         self,
@@ -338,6 +336,11 @@ class Network:
         for k, hop in enumerate(vp.hops):
             hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
 
+    def other_way(self, number: int) -> int | None:
+        """The VC that is the other way of one, by their numbers in the order in which they were added."""
+        back = self._channels[number].back
+        return None if back is None else next(k for k, each in enumerate(self._channels) if each is back)
+
     def change_vc(
         self,
         number: int,
@@ -496,6 +499,12 @@ class Network:
             raise SimulationError(f"a cell has 48 octets, not {len(payload)}, and a PTI of 3 bits, not {pti}")
         if not self.loop.send_cell(nic, vc, pti, payload):
             raise SimulationError(f"NIC {self.nodes[nic].name} is built without single cells")
+
+    def user_cells(self, nic: int, vc: int) -> tuple[int, int]:
+        node = self.nodes[nic]
+        assert isinstance(node, Nic)
+        received = node.csr.rx_cells[vc] if vc in node.receives else 0
+        return self.loop.user_cells_sent(nic, vc), received
 
     def report_sent(self, nic: int) -> None:
         """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""

@@ -200,9 +200,9 @@ class Nic(Node):
 
     kind = "nic"
 
-    def __init__(self, loop: Loop, index: int, name: str, line: NicLine, settings: NicSettings, oam: bool = False):
+    def __init__(self, loop: Loop, index: int, name: str, line: NicLine, settings: NicSettings):
         super().__init__(loop, index, name)
-        self.line, self.settings, self.oam = line, settings, oam
+        self.line, self.settings = line, settings
         self.period = checked(f"NIC {name}", line.period)
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
@@ -225,7 +225,7 @@ class Nic(Node):
             shape["credits"] = 1
         if self.line.frames:
             shape["frames"] = 1
-        if self.oam:
+        if self.settings.oam:
             shape["oam"] = 1
         return shape
 

@@ -44,6 +44,10 @@ class NicSettings(Settings):
         default=10**9,
         description="after which a VC with credits and cells that aren't accounted for asks its switch, at the latest",
     )
+    oam: bool = Field(
+        default=False,
+        description="it is an end of its VCs' OAM flows F5 (I.610): sends loopback cells back, has AIS and RDI states",
+    )
 
 
 PACING_KEYS: Final = ("cell_rate", "sustained_rate", "burst")

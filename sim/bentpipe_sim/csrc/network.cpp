@@ -144,6 +144,7 @@ void bp_timing(bp_net* net, int on) { net->loop.timing = on != 0; }
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
     return net->loop.nic(index).backlog(vc) + net->loop.nic(index).singles(vc);
 }
+uint64_t bp_user_cells_sent(bp_net* net, int index, uint32_t vc) { return net->loop.nic(index).user_cells(vc); }
 uint64_t bp_cells_due(bp_net* net, int index, uint32_t vc) { return net->loop.nic(index).cells_due(vc); }
 
 int bp_capture(bp_net* net, const char* path, uint32_t link) {

@@ -86,6 +86,7 @@ void bp_stats(bp_net*, int node, bp_node_stats*);
 uint64_t bp_wire_most(bp_net*, int node, int port); /* cells that were at once on the wire to an input or waited there */
 void bp_timing(bp_net*, int on); /* measure nanoseconds a node (slower) */
 uint64_t bp_backlog(bp_net*, int nic, uint32_t vc); /* PDUs queued or in work, and single cells */
+uint64_t bp_user_cells_sent(bp_net*, int nic, uint32_t vc); /* cells of PDUs that went */
 uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs handed over so far, and single ones */
 
 /* A pcap file of a link type of capture.hpp, from now to bp_capture_end, which returns the error number of the first write

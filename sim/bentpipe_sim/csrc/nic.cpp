@@ -109,10 +109,10 @@ void Nic::send_single(uint32_t vc, const Single& cell) {
     if (tx.singles.size() == 1) to_post_.push_back({vc, true});
 }
 
-// What has been fetched of the VC before, PDUs that were done and cells of the one in work, has been sent before.
+// What has been fetched of the VC's PDUs has been sent before.
 void Nic::sent_single(uint32_t vc) {
     TxVc& tx = tx_[vc];
-    if (tx.place >= 0) ledger_.single(tx.place, tx.whole + (tx.queue.empty() ? 0 : tx.fetched / 48));
+    if (tx.place >= 0) ledger_.single(tx.place, user_cells(vc));
     tx.singles.pop_front();
     if (!tx.singles.empty()) to_post_.push_back({vc, true});
 }

@@ -52,6 +52,11 @@ class Nic {
     bool has_posts() const { return !to_post_.empty(); }
     uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }    // PDUs queued or in work
     uint64_t singles(uint32_t vc) const { return tx_[vc].singles.size(); }  // single cells queued
+    // Of its PDUs, fetched so far.
+    uint64_t user_cells(uint32_t vc) const {
+        const TxVc& tx = tx_[vc];
+        return tx.whole + (tx.queue.empty() ? 0 : tx.fetched / 48);
+    }
     uint64_t cells_due(uint32_t vc) const { return tx_[vc].cells; }         // of all PDUs and single ones that it was given
     uint64_t good(uint32_t vc) const { return rx_[vc].good; }             // PDUs of a sink
     uint64_t bad(uint32_t vc) const { return rx_[vc].bad; }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import isqrt
 from typing import Final, final
 
-from bentpipe.apps.app import Application, Fact, Program, Socket
+from bentpipe.apps.app import Fact, Program, Socket
+from bentpipe.apps.round_trips import RoundTrips
 from bentpipe.apps.settings import SPAN, TIMES, Column, Given, Kind, Problem, Report, Setting, Test
 from bentpipe.ip.udp import STAMP_OCTETS, UDP_OVERHEAD
 from bentpipe_hdl.settings import SIZE
@@ -25,106 +25,30 @@ class Echo(Program):
 
 
 @final
-class Ping(Application):
+class Ping(RoundTrips):
     """Asks for an echo each ``interval_ps``, and times it from the call that sends it to the one that reads it.
 
     Parameters
     ----------
     octets : int
         Payload of a datagram; with 56 the packet is as long as ping's.
-    interval_ps : int
-    count : int
-        How many; 0: no end.
-    duration_ps : int
-        When to stop; 0: never.
+    interval_ps, count, duration_ps : int
+        As of :class:`~bentpipe.apps.round_trips.RoundTrips`.
     """
 
     def __init__(self, octets: int, interval_ps: int, count: int = 0, duration_ps: int = 0) -> None:
-        super().__init__("ping")
         if octets < STAMP_OCTETS:
             raise ValueError(f"octets must be at least {STAMP_OCTETS}, not {octets!r}")
-        if interval_ps < 1 or count < 0 or duration_ps < 0:
-            raise ValueError("interval_ps must be at least 1, count and duration_ps not negative")
-        self.octets = octets
-        self.interval_ps = interval_ps
-        self.count = count
-        self.duration_ps = duration_ps
-        self.end_ps: int = 0
-        self.writing: bool = False
-        self.waiting: int = 0  # requests that are due while the processor has one to send
-        self.asked: int = 0
-        self.sent: int = 0
-        self.came: int = 0
-        self.sum_ps: int = 0
-        self.squares: int = 0
-        self.min_ps: int = 0
-        self.max_ps: int = 0
+        super().__init__("ping", octets, interval_ps, count, duration_ps)
 
     def listen(self) -> None:
         ends = self.ends
         self.first = ends.pair(ends.source, self, ends.sink, Echo(), ports=(0, _ECHO_PORT))
 
-    def connected(self, socket: Socket, now_ps: int) -> int:
-        self.end_ps = now_ps + self.duration_ps if self.duration_ps else 0
-        return self.wake(socket, now_ps)
-
-    def wake(self, socket: Socket, now_ps: int) -> int:
-        if self.end_ps and now_ps >= self.end_ps:
-            self._stop(socket, now_ps)
-            return 0
-        self.asked += 1
-        if self.writing:
-            self.waiting += 1
-        else:
-            self._send(socket, now_ps)
-        if self.asked == self.count:
-            self._stop(socket, now_ps)
-            return 0
-        return now_ps + self.interval_ps
-
-    def written(self, socket: Socket, now_ps: int) -> int:
-        self.writing = False
-        if self.waiting:
-            self.waiting -= 1
-            self._send(socket, now_ps)
-            if self.asked == self.count:
-                self._stop(socket, now_ps)
-        return 0
-
-    def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
-        rtt = now_ps - sent_ps
-        self.came += 1
-        self.sum_ps += rtt
-        self.squares += rtt * rtt
-        if self.min_ps == 0 or rtt < self.min_ps:
-            self.min_ps = rtt
-        if rtt > self.max_ps:
-            self.max_ps = rtt
-        self.ends.sample("rtt", now_ps, rtt)
-        return 0
-
-    def _send(self, socket: Socket, now_ps: int) -> None:
-        self.sent += 1
-        self.writing = not socket.write(self.octets, now_ps)
-
-    def _stop(self, socket: Socket, now_ps: int) -> None:
-        """The last request is written, or waits to be."""
-        if not self.waiting:
-            socket.close(now_ps)
-
     def facts(self, now_ps: int) -> dict[str, Fact]:
         """What ping prints at its end."""
-        came = self.came
-        mean = self.sum_ps // came if came else 0
-        return {
-            "ping_sent": self.sent,
-            "ping_received": came,
-            "ping_lost": self.sent - came,
-            "ping_min_ps": self.min_ps,
-            "ping_mean_ps": mean,
-            "ping_max_ps": self.max_ps,
-            "ping_mdev_ps": isqrt((self.squares * came - self.sum_ps * self.sum_ps) // (came * came)) if came else 0,
-        }
+        counts = {"ping_sent": self.sent, "ping_received": self.came, "ping_lost": self.sent - self.came}
+        return counts | self.times()
 
 
 def _check(given: Given) -> Problem:

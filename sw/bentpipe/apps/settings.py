@@ -20,6 +20,7 @@ __all__ = [
     "OCTETS",
     "REQUIRED",
     "SPAN",
+    "TEXT",
     "TIMES",
     "Column",
     "Given",
@@ -47,6 +48,9 @@ BLOCKS: Final = "blocks"
 REQUIRED: Final[Any] = object()
 """The default of a setting that must be given."""
 
+TEXT: Final = "text"
+"""As what a setting is of: any text."""
+
 Problem = tuple[str, str] | None
 """The key that is wrong ("" for none) and why; None if nothing is."""
 
@@ -57,8 +61,8 @@ class Setting:
 
     Members
     -------
-    of : Quantity or tuple of str
-        Its unit and range, or the words that it may be.
+    of : Quantity or tuple of str or str
+        Its unit and range, or the words that it may be, or :data:`TEXT`.
     default : Any
         In base units (octets, ps, b/s); None: none, the setting may be left out. :data:`REQUIRED`: it may not. What is
         drawn has one of these two.
@@ -73,7 +77,7 @@ class Setting:
     """
 
     name: str
-    of: Quantity | tuple[str, ...]
+    of: Quantity | tuple[str, ...] | str
     default: Any
     text: str
     form: str = ""
@@ -111,6 +115,10 @@ class Setting:
             if value not in self.of:
                 raise ValueError(f"unknown value {value!r}{nearest(value, self.of)}")
             return value
+        if isinstance(self.of, str):
+            if not isinstance(value, str) or not value:
+                raise ValueError(f"expected a text, not {kind_of(value)}")
+            return value
         if not self.form:
             return self.of.check(value, document=True)
         if isinstance(value, Mapping):
@@ -129,7 +137,7 @@ class Setting:
 
     def show(self, value: Any) -> str:
         """A value in words."""
-        if isinstance(self.of, tuple):
+        if not isinstance(self.of, Quantity):
             return value
         show = self.of.shown
         if isinstance(value, Distribution):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -11,6 +11,7 @@ from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
 from bentpipe.experiment.document import Face
 from bentpipe.experiment.ledger import make_ledger
+from bentpipe.experiment.oam import OamEnds, add_ends, loopback_to, report_ends
 from bentpipe.experiment.paths import vpi_on
 from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.link.control import LinkSettings
@@ -66,6 +67,8 @@ class BuiltExperiment:
         Makes the network as it is from an event on; events in the order of their times.
     capture : Callable
         Begins the captures that the experiment asks for, in this folder; what it returns ends them.
+    oam : Callable
+        States and counts of the hosts' ends of OAM flows, a row each.
     """
 
     engine: EngineHandle
@@ -79,6 +82,7 @@ class BuiltExperiment:
     close: Callable[[], None]
     change: Callable[[EventSpec], None]
     capture: Callable[[Path], Callable[[], None]]
+    oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
 
 
 Nodes = dict[str, Any]
@@ -132,7 +136,8 @@ def add_hosts(
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
     hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in experiment.network.hosts}
-    flows = _add_flows(experiment, engine, hosts, vcs)
+    ends = add_ends(experiment, engine, network, hosts, vcs)
+    flows = _add_flows(experiment, engine, hosts, vcs, ends)
     network.start()  # compiles what is missing: no part of the run
 
     def drops(hosts: bool) -> dict[str, dict[str, int]]:
@@ -157,10 +162,13 @@ def add_hosts(
         close=network.close,
         change=_Changer(experiment, network).to,
         capture=capture,
+        oam=lambda: report_ends(experiment, ends, network.now_ps),
     )
 
 
-def _add_flows(experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int]) -> dict[str, Stage]:
+def _add_flows(
+    experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int], ends: OamEnds
+) -> dict[str, Stage]:
     """The flows by name; those of the schedule wait for it."""
     from bentpipe.hosts.engine import HELD
 
@@ -181,7 +189,10 @@ def _add_flows(experiment: Experiment, engine: Engine, hosts: dict[str, Host], v
         )
         app = make(flow.app, given)
         stage: Stage
-        if flow.tcp is None:
+        if flow.protocol == "oam":
+            location, pti = loopback_to(flow, experiment.network)
+            stage = engine.add_loopback_flow(flow.name, source, sink, ends[flow.vc], app, location, pti, start)
+        elif flow.tcp is None:
             stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start, back)
         else:
             stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)

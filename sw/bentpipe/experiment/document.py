@@ -31,7 +31,7 @@ from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
 from bentpipe.experiment.assign import over
 from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.experiment.tcp_options import TcpTable
-from bentpipe.hosts.config import HostSettings
+from bentpipe.hosts.config import ContinuitySettings, HostSettings
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import (
@@ -292,7 +292,7 @@ class NetworkTable(Settings):
     vps: dict[Name, VpTable] = Field(default={}, description="virtual paths, by name")
 
 
-class VcTable(VcSettings, PacingSettings):
+class VcTable(VcSettings, PacingSettings, ContinuitySettings):
     """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
 
     name: str = Field(description="for `vc` and `return_vc` of a flow, and for `[[loss]]`")
@@ -314,7 +314,7 @@ class VcTable(VcSettings, PacingSettings):
         return self
 
 
-class FlowTable(PacingSettings):
+class FlowTable(PacingSettings, ContinuitySettings):
     """A flow: an application that sends from one host to another, on a VC of its own unless one is named."""
 
     name: str | None = Field(default=None, description="`flow1` and so on unless given")
@@ -328,7 +328,7 @@ class FlowTable(PacingSettings):
         description="the nodes from source to sink, in reverse for the way back; the shortest way unless given. A "
         "switch stands twice in a row where the path passes its line in loop-back",
     )
-    protocol: Literal["tcp", "udp"] = Field(default="tcp", description="what it runs over")
+    protocol: Literal["tcp", "udp", "oam"] = Field(default="tcp", description="what it runs over")
     app: str = Field(default="ttcp", description="the application, whose settings stand beside these")
     size: (
         Annotated[
@@ -353,9 +353,9 @@ class FlowTable(PacingSettings):
         for key in ("vc", "return_vc"):
             if self.path is not None and getattr(self, key) is not None:
                 raise wrong("the VC has its own path; give either 'path' or 'vc' and 'return_vc'", key)
-        if self.protocol == "tcp" and self.datagram is not None:
+        if self.protocol != "udp" and self.datagram is not None:
             raise wrong('goes with protocol = "udp"', "datagram")
-        if self.protocol == "udp" and self.tcp is not None:
+        if self.protocol != "tcp" and self.tcp is not None:
             raise wrong('goes with protocol = "tcp"', "tcp")
         return self
 
@@ -412,6 +412,8 @@ def _type(setting: Setting) -> Any:
     """The type of an application's setting."""
     if setting.choices:
         return Annotated[str, Words(lambda: dict.fromkeys(setting.choices, ""))]
+    if isinstance(setting.of, str):
+        return str
     if setting.form == DRAWN:
         return _drawn(setting)
     kind = float if isinstance(setting.of, Quantity) and isinstance(setting.of.low, float) else int
@@ -424,7 +426,7 @@ def _flow_model(kind: Kind) -> type[FlowTable]:
     must = FlowTable.model_fields["app"].default != kind.name
     members: dict[str, Any] = {
         "app": (Literal[kind.name], Field(default=... if must else kind.name, description=kind.text)),
-        "protocol": (Literal["tcp", "udp"], Field(default=kind.protocols[0], description="what it runs over")),
+        "protocol": (Literal["tcp", "udp", "oam"], Field(default=kind.protocols[0], description="what it runs over")),
     }
     for setting in kind.settings:
         given = setting.default if setting.default is not REQUIRED else ...

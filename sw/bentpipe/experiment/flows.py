@@ -9,12 +9,13 @@ from bentpipe.apps.settings import Given
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.document import FlowTable, HostsTable, TrafficTable
 from bentpipe.experiment.layout import Channels, given_path, host_named, path_between, shortest_path
-from bentpipe.experiment.schema import FlowSpec, GroupSpec
+from bentpipe.experiment.schema import FlowSpec, GroupSpec, HostSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.experiment.tcp_options import make_config
 from bentpipe.netspec.plan import Connection, Group, read_script
 from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.nic.control import PacingSettings
+from bentpipe_hdl.oam.cells import location_of
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.words import nearest
 
@@ -54,8 +55,8 @@ class _Reader:
             raise Wrong(f"{place}.name", f"there is a flow {name!r} already")
         path = self._path(place, table)
         source, sink = (self._hosts[end] for end in (path[0], path[-1]))
-        vc = self._vc(f"{place}.vc", table.vc, path, table, name)
-        back = self._vc(f"{place}.return_vc", table.return_vc, path[::-1], PacingSettings(), f"{name}.return")
+        vc = self._vc(f"{place}.vc", table.vc, path, table, table, name)
+        back = self._vc(f"{place}.return_vc", table.return_vc, path[::-1], PacingSettings(), table, f"{name}.return")
         settings = {key: getattr(table, key) for key in table.settings()}
         size = table.size if isinstance(table.size, int) else None
         mtu = min(source.mtu, sink.mtu)
@@ -64,6 +65,11 @@ class _Reader:
         if problem:
             key, what = problem
             raise Wrong(f"{place}.{key}" if key in table.model_fields_set else place, what)
+        if table.protocol == "oam":
+            self._check_loopback(place, settings["at"], path, source, sink)
+        other = next((flow for flow in self.flows if vc in (flow.vc, flow.return_vc)), None)
+        if other is not None and back not in (other.vc, other.return_vc):
+            raise Wrong(f"{place}.return_vc", f"{other.name!r} has another one for the same VC")
         own = {} if table.tcp is None else table.tcp.given()
         tcp = None
         if table.protocol == "tcp":
@@ -86,6 +92,19 @@ class _Reader:
             )
         )
 
+    @staticmethod
+    def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
+        """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
+        for host in (source,) if at else (source, sink):
+            if not host.oam:
+                raise Wrong(place, f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true")
+        try:
+            location = location_of(at) if at else None
+        except ValueError as error:
+            raise Wrong(f"{place}.at", str(error)) from None
+        if location is not None and len(at or "") != 2 * len(location) and at not in path[1:-1]:
+            raise Wrong(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
+
     def _path(self, place: str, table: FlowTable) -> tuple[str, ...]:
         """The way of a flow's data: its ``path``, or else the shortest."""
         network = self._channels.network
@@ -98,11 +117,15 @@ class _Reader:
             raise Wrong(f"{place}.path", what)
         return path
 
-    def _vc(self, key: str, name: str | None, path: tuple[str, ...], pacing: PacingSettings, own: str) -> int:
-        """The VC that is named, or a new one with the name ``own``."""
+    def _vc(
+        self, key: str, name: str | None, path: tuple[str, ...], pacing: PacingSettings, table: FlowTable, own: str
+    ) -> int:
+        """The VC that is named, or a new one with the name ``own``. An OAM flow may share it with another flow."""
+        place = key.rpartition(".")[0]
         if name is None:
-            self._channels.check_pacing(key.rpartition(".")[0], pacing, path)
-            return self._channels.add(own, path, pacing)
+            self._channels.check_pacing(place, pacing, path)
+            self._channels.check_continuity(place, table, path)
+            return self._channels.add(own, path, pacing, table)
         names = self._channels.names
         if name not in names:
             raise Wrong(key, f"there is no VC {name!r}{nearest(name, names)}")
@@ -111,9 +134,13 @@ class _Reader:
         flow = own.removesuffix(".return")
         for given in PacingSettings.model_fields:
             if getattr(pacing, given) is not None:
-                raise Wrong(f"{key.rpartition('.')[0]}.{key_of(given)}", f"the VC {name!r} has its own pacing")
+                raise Wrong(f"{place}.{key_of(given)}", f"the VC {name!r} has its own pacing")
+        if table.continuity_check != "none":
+            raise Wrong(f"{place}.continuity_check", f"the VC {name!r} has its own")
         if (vc.path[0], vc.path[-1]) != (path[0], path[-1]):
             raise Wrong(key, f"the VC {name!r} leads from {vc.path[0]!r} to {vc.path[-1]!r}")
+        if table.protocol == "oam":
+            return index
         if index in self._users:
             raise Wrong(key, f"the VC {name!r} is used twice: by {self._users[index]!r} and {flow!r}")
         self._users[index] = flow

@@ -11,6 +11,7 @@ from bentpipe.experiment.document import VcTable
 from bentpipe.experiment.paths import check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
+from bentpipe.hosts.config import ContinuitySettings
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.switch.options.oam import point_at
@@ -126,6 +127,7 @@ class Channels:
             )
             path = path_between(key, self.network, source, sink)
         self.check_pacing(key, table, path)
+        self.check_continuity(key, table, path)
         vps = vps_of(f"{key}.path", path, self.network)
         vc = VcSpec(
             name=table.name,
@@ -134,6 +136,7 @@ class Channels:
             vci=table.vci,
             vps=vps,
             **PacingSettings.part_of(table),
+            **ContinuitySettings.part_of(table),
             **VcSettings.part_of(table),
         )
         if vc.name in [other.name for other in self.vcs]:
@@ -170,6 +173,13 @@ class Channels:
             what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
             raise Wrong(f"{key}.sustained_rate", what)
 
+    def check_continuity(self, key: str, given: ContinuitySettings, path: tuple[str, ...]) -> None:
+        """Both ends of a VC with a continuity check have OAM flows."""
+        for host in self.network.hosts:
+            if given.continuity_check != "none" and host.name in path and not host.oam:
+                what = f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
+                raise Wrong(f"{key}.continuity_check", what)
+
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...], switches: Sequence[str]) -> None:
         """A contract's switch is one of these, and its rates are not above the line that the VC begins on."""
         line = self._line(path)
@@ -182,13 +192,27 @@ class Channels:
                 what = f"{format_rate(contract.pcr_bps)} is more than the {format_rate(line)} of {path[0]}'s line"
                 raise Wrong(f"{key}.{name}.pcr", what)
 
-    def add(self, name: str, path: tuple[str, ...], pacing: PacingSettings) -> int:
+    def add(
+        self,
+        name: str,
+        path: tuple[str, ...],
+        pacing: PacingSettings,
+        continuity: ContinuitySettings = ContinuitySettings(),  # noqa: B008
+    ) -> int:
         """A channel with the lowest VCI that no VC has with VPI 0, anywhere, or in its virtual paths: a number names
         one VC in a trace."""
         vps = vps_of("network.vps", path, self.network)
         used = {vc.vci for vc in self.vcs if vc.vpi == 0 or {*vc.vps} & {*vps}}
         vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
-        vc = VcSpec(name=name, path=path, vpi=0, vci=vci, vps=vps, **PacingSettings.part_of(pacing))
+        vc = VcSpec(
+            name=name,
+            path=path,
+            vpi=0,
+            vci=vci,
+            vps=vps,
+            **PacingSettings.part_of(pacing),
+            **ContinuitySettings.part_of(continuity),
+        )
         for piece in pieces(path):
             for vp in self.network.vps:
                 if vp.vpi == 0 and vp.name not in vps and {piece, piece[::-1]} & set(pieces(vp.path)):

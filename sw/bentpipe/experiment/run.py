@@ -215,6 +215,7 @@ class _Sampler:
 
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
+        self._carry = [flow.name for flow in experiment.flows if flow.protocol != "oam"]
         self._built = built
         self._recorder = recorder
         self._last = -1
@@ -225,8 +226,8 @@ class _Sampler:
         before, self._last = self._last, now
         put = self._recorder.put
         if "goodput" in self._what:
-            for name, flow in self._built.flows.items():
-                put(f"{name}.delivered", now, flow.report(now).octets_delivered)
+            for name in self._carry:
+                put(f"{name}.delivered", now, self._built.flows[name].report(now).octets_delivered)
         for series, value in self._built.samples().items():
             if series.rpartition(".")[2] in self._what:
                 put(series, now, value)
@@ -315,7 +316,9 @@ def _sum_up(
     if status == "interrupted":
         reason = signal.Signals(stopped or 0).name
     resolved = _resolved(experiment)
-    found = metrics(flows, most_deliverable(resolved, [spec.name for spec in experiment.flows]))
+    found = metrics(
+        flows, most_deliverable(resolved, [spec.name for spec in experiment.flows if spec.protocol != "oam"])
+    )
     rows = [plain(row) for row in experiment.published]
     shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
     states = {
@@ -360,6 +363,7 @@ def _sum_up(
         "drops": built.drops(True),
         "ledger": ledger,
         "counters": built.counters(),
+        "oam": built.oam(),
         "published": compare(rows, found, remarks),
         "configuration": experiment.document,
         "resolved": resolved,

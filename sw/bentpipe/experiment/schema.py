@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 from bentpipe.experiment.document import Face, PublishedTable, TheoryTable
-from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.config import ContinuitySettings, HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.plcp import FramesName
@@ -93,7 +93,7 @@ class HostSpec(HostConfig, NicSettings):
         return self.line == "sonet"
 
 
-class VcSpec(VcSettings, PacingSettings):
+class VcSpec(VcSettings, PacingSettings, ContinuitySettings):
     """One direction of a virtual channel with the nodes it passes."""
 
     name: str = Field(description="its name")
@@ -130,7 +130,7 @@ class FlowSpec:
     Members
     -------
     protocol : str
-        ``"tcp"`` or ``"udp"``.
+        ``"tcp"``, ``"udp"`` or ``"oam"``.
     app, settings : str, dict
         The application and its settings (:mod:`bentpipe.apps.registry`).
     size, duration_ps : int | None
@@ -142,7 +142,7 @@ class FlowSpec:
     vc, return_vc : int
         Indices into ``Experiment.vcs``.
     tcp : TcpConfig | None
-        None over UDP.
+        None but over TCP.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from bentpipe.hosts.clock import MAX_CLOCK_HZ, MAX_CLOCK_PPM, HostClock
 from bentpipe.hosts.profiles import load_profiles, profile
 from bentpipe_hdl.settings import COUNT, NUMBER, PPM, TIME, Count, Settings, Words
 
-__all__ = ["HostConfig", "HostSettings", "host_clock", "host_costs", "profile_titles"]
+__all__ = ["ContinuitySettings", "HostConfig", "HostSettings", "host_clock", "host_costs", "profile_titles"]
 
 _SPREAD: Final = NUMBER.within(0, 1, name="share", beyond="is a share of the cost, between 0 and 1 (0.05: within 5 %)")
 _HZ: Final = NUMBER.within(
@@ -24,6 +24,16 @@ _MTU: Final = COUNT.within(104, 65527)
 def profile_titles() -> dict[str, str]:
     """The published hosts, by name."""
     return {name: profile.title for name, profile in load_profiles().items()}
+
+
+class ContinuitySettings(Settings):
+    """Continuity check of a VC from host to host."""
+
+    continuity_check: Literal["none", "idle", "always"] = Field(
+        default="none",
+        description="OAM cells by which the sink knows that the VC is there (I.610): in seconds in which no user cell "
+        "goes, or in all; both hosts have `oam`",
+    )
 
 
 class HostSettings(Settings):

@@ -9,6 +9,8 @@ from bentpipe.apps.app import Application
 from bentpipe.hosts.config import HostConfig, host_clock, host_costs
 from bentpipe.hosts.flow import Flow
 from bentpipe.hosts.host import Host
+from bentpipe.hosts.loopback import LoopbackFlow
+from bentpipe.hosts.oam import EndPoint, OamEnd
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.stage import Group, HostSite, Shared, Stage
 from bentpipe.hosts.udp import UdpFlow
@@ -109,6 +111,31 @@ class Engine:
         except ValueError as error:
             raise ValueError(f"flow {name}: {error}") from None
         flow = UdpFlow(name, self._shared, sites[0], sites[1], octets, app, start_ps)
+        self._add(flow)
+        return flow
+
+    def add_oam_end(self, host: Host, point: EndPoint, receives: int, sends: int) -> OamEnd:
+        """An end of OAM flows at a host, of the VC on which it ``receives`` and that on which it ``sends`` (-1: none);
+        the network's interfaces send single cells."""
+        end = OamEnd(self.scheduler, self.network, host.interface.nic, point, receives, sends)
+        if receives >= 0:
+            host.oam[receives] = end
+        return end
+
+    def add_loopback_flow(
+        self,
+        name: str,
+        source: Host,
+        sink: Host,
+        end: OamEnd,
+        app: Application,
+        location: bytes,
+        pti: int,
+        start_ps: int = 0,
+    ) -> LoopbackFlow:
+        """Loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
+        sites = self._sites(name, source, sink, end.sends, end.receives, app)
+        flow = LoopbackFlow(name, self._shared, sites[0], sites[1], end, location, pti, app, start_ps)
         self._add(flow)
         return flow
 

@@ -30,6 +30,10 @@ __all__ = ["Host"]
 
 _OK: Final = 0
 _SENT: Final = 15
+_OAM_SEGMENT: Final = 12
+_OAM_END_TO_END: Final = 13
+_OAM: Final = 8
+"""Without the PTI."""
 
 
 @final
@@ -42,9 +46,13 @@ class Host(Machine):
         if status != _OK:
             if status == _SENT:
                 self.interface.sent()
+            elif status in (_OAM_SEGMENT, _OAM_END_TO_END):
+                self._oam(event)
             else:
                 self.pdu_errors[status] += 1
             return
+        if self.oam:
+            self._user_cell(event)
         if event.congested:
             self.congested[event.vc] = self.congested.get(event.vc, 0) + 1
         head = event.head
@@ -99,6 +107,16 @@ class Host(Machine):
             return
         assert isinstance(end, Endpoint)
         end.arrive(segment, event, CHECKSUM_START + header)
+
+    def _oam(self, event: PduEvent) -> None:
+        end = self.oam.get(event.vc)
+        if end is not None:
+            end.cell(event.status - _OAM, event.head, event.time_ps)
+
+    def _user_cell(self, event: PduEvent) -> None:
+        end = self.oam.get(event.vc)
+        if end is not None:
+            end.user(event.time_ps)
 
     def _datagram(self, event: PduEvent) -> None:
         datagram = decode_datagram(event.head, event.length)

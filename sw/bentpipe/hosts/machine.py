@@ -10,6 +10,7 @@ from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.end import End
 from bentpipe.hosts.interface import Interface
+from bentpipe.hosts.oam import OamEnd
 from bentpipe.hosts.processor import Processor
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.ticks import Ticks
@@ -40,6 +41,8 @@ class Machine:
         Those, by VC.
     congested : dict of int to int
         Whole PDUs that met congestion (EFCI in their last cells), by VC.
+    oam : dict of int to OamEnd
+        Ends of OAM flows, by the VC on which they receive.
     no_connection : int
         Segments for no connection, answered by a RST, and datagrams for no port.
     """
@@ -78,6 +81,7 @@ class Machine:
         self.checksum_errors: int = 0
         self.damaged: dict[int, int] = {}
         self.congested: dict[int, int] = {}
+        self.oam: dict[int, OamEnd] = {}
         self.no_connection: int = 0
         self._next_port: int = _FIRST_PORT
         self._ends: int = 0

@@ -16,6 +16,7 @@ from bentpipe.results.tables import (
     DROP_COLUMNS,
     EVENT_COLUMNS,
     LOSS_COLUMNS,
+    OAM_COLUMNS,
     PUBLISHED_COLUMNS,
     TEXTS,
     THEORY_COLUMNS,
@@ -28,6 +29,7 @@ from bentpipe.results.tables import (
     loss_rows,
     loss_text,
     note_texts,
+    oam_rows,
     published_rows,
     theory_rows,
     time_text,
@@ -152,6 +154,8 @@ def report_html(result: RunResult, pictures: Mapping[str, bytes]) -> str:
     congested = congested_rows(s["ledger"])
     parts += [html_table(CONGESTED_COLUMNS, congested, 1)] if congested else []
     parts += [f"<p>{html.escape(loss_text(s))}</p>"] if loss_text(s) else []
+    ends = oam_rows(s.get("oam", ()))
+    parts += ["<h2>Ends of OAM flows</h2>", html_table(OAM_COLUMNS, ends, 2)] if ends else []
     for title, key in (("Counters of the nodes", "counters"), ("Configuration", "resolved"), ("Versions", "versions")):
         text = html.escape(json.dumps(s[key], indent=1, ensure_ascii=False))
         parts.append(f"<details><summary>{title}</summary><pre>{text}</pre></details>")

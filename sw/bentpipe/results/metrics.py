@@ -54,19 +54,20 @@ def metrics(flows: Sequence[Mapping[str, Any]], most: float | None = None) -> di
     first flow's start to the last one's end. What applications report stands beside them, as ``FLOW.FIGURE``. The
     efficiency is the aggregate's share of ``most``, that which the lines can deliver (:func:`most_deliverable`).
     """
-    rates = [float(flow["goodput_bps"]) for flow in flows]
-    mean = sum(rates) / len(rates)
+    carry = [flow for flow in flows if flow.get("protocol") != "oam"]  # OAM cells are no user's
+    rates = [float(flow["goodput_bps"]) for flow in carry]
+    mean = sum(rates) / len(rates) if rates else 0.0
     spread = math.sqrt(sum((x - mean) ** 2 for x in rates) / (len(rates) - 1)) if len(rates) > 1 else None
     found: dict[str, float | None] = {
         "aggregate_goodput": sum(rates),
-        "overall_goodput": _overall(flows),
+        "overall_goodput": _overall(carry),
         "goodput": mean,
         "fairness": fairness(rates),
         "share": sum(rates) / BEST_TCP_BPS,
         "efficiency": sum(rates) / most if most else None,
         "sigma": spread,
     }
-    found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(flows, rates, strict=True)}
+    found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(carry, rates, strict=True)}
     for flow in flows:
         came, lost = flow.get("datagrams_received", 0), flow.get("datagrams_lost", 0)
         if came + lost:
@@ -121,7 +122,7 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
     resolved : Mapping
         The experiment with every value in base units (``result.json``).
     names : Sequence[str]
-        Of the flows; at least one.
+        Of the flows.
     """
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     rate = hop_rates(resolved)
@@ -144,7 +145,7 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
         rate(*hop) * max(share[name] for name in through) + sum(own[name] for name in own if name not in through)
         for hop, through in passing.items()
     ]
-    return min(*bounds, sum(own.values()))
+    return min([*bounds, sum(own.values())])
 
 
 def compare(

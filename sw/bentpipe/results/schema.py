@@ -4,7 +4,8 @@
     The object :attr:`RunResult.summary`: schema, id, title, status ("running", "done", "interrupted", "failed"),
     reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
     events (changes in the run, with the tick from which each holds), versions, metrics, flows, drops, ledger (for each
-    VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, theory (with
+    VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, oam (of each end of
+    OAM flows at a host its cells by kind, its states and their changes), theory (with
     ``ours``, ``half``, ``batches`` and ``holds``), published (with ``ratio``, null in a shortened or failed run, and
     ``remarks``), configuration (the TOML document with the settings in it), resolved (every value in base units).
 ``flows.parquet``

@@ -16,6 +16,7 @@ __all__ = [
     "CONGESTED_COLUMNS",
     "DROP_COLUMNS",
     "LOSS_COLUMNS",
+    "OAM_COLUMNS",
     "PUBLISHED_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
@@ -29,6 +30,7 @@ __all__ = [
     "loss_rows",
     "loss_text",
     "note_texts",
+    "oam_rows",
     "print_notes",
     "print_run",
     "print_table",
@@ -213,6 +215,28 @@ def congested_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
+OAM_COLUMNS = (
+    "host", "sends on", "AIS state", "RDI state", "continuity lost", "AIS, RDI, checks in", "RDI, checks out",
+    "sent back", "bad CRC-10",
+)  # fmt: skip
+
+
+def oam_rows(ends: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """States and cells of the hosts' ends of OAM flows: how often in a state, and how long in all."""
+    return [
+        [
+            end["host"],
+            end["vc"],
+            *(f"{end[f'{state}_times']} ({_ms(end[f'{state}_ps'])})" for state in ("ais", "rdi", "loc")),
+            f"{end['ais_received']}, {end['rdi_received']}, {end['cc_received']}",
+            f"{end['rdi_sent']}, {end['cc_sent']}",
+            f"{end['looped']:,}",
+            f"{end['bad']:,}",
+        ]
+        for end in ends
+    ]
+
+
 def loss_text(summary: dict[str, Any]) -> str:
     """What there is to say below the tables of PDUs lost and cells dropped."""
     texts = []
@@ -258,6 +282,7 @@ def lines_text(summary: dict[str, Any]) -> str | None:
 
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
     """Sum and fairness of the flows' rates; what they come to over the whole time where that differs by 1 % or more."""
+    flows = [flow for flow in flows if flow.get("protocol") != "oam"]
     if len(flows) < 2:
         return None
     total = summary["metrics"]
@@ -278,6 +303,7 @@ def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
     """A table; its first ``left`` columns and those of :data:`TEXTS` are texts."""
+    from rich.markup import escape
     from rich.table import Table
 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
@@ -285,7 +311,7 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequ
         text = index < left or name in TEXTS
         made.add_column(name, justify="left" if text else "right", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*map(escape, row))  # a list is no markup
     console.print(made)
 
 
@@ -329,6 +355,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     text = loss_text(summary)
     if text:
         console.print(text, highlight=False)
+    ends = oam_rows(summary.get("oam", ()))
+    if ends:
+        print_table(console, "Ends of OAM flows", OAM_COLUMNS, ends, 2)
     if summary.get("theory"):
         console.print()
         print_table(console, "Theory and ours", THEORY_COLUMNS, theory_rows(summary["theory"]), 2)

@@ -4,6 +4,12 @@ import random
 
 import pytest
 
+from bentpipe.apps.loopback import LoopbackCells
+from bentpipe.hosts.config import HostConfig
+from bentpipe.hosts.engine import Engine
+from bentpipe.hosts.oam import EndPoint
+from bentpipe_hdl.oam.cells import END_POINT, END_PTI, location_of
+from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
@@ -103,6 +109,35 @@ def test_a_flood_of_oam_cells_takes_its_vcs_rate_and_no_more():
     assert pdus[-1] < 60 * 188 * 424 / (149_760_000 - 15_000_000) * 1e12 * 1.001 + MS // 100
     network.check_conservation()
     network.ledger()
+
+
+def round_trips(delays, posts):
+    """Round trips (ticks) of loopback cells between two hosts on a wire with this delay (ticks) each way."""
+    network = Network()
+    a, b = (network.add_nic(name, oam=True) for name in "ab")
+    network.connect(a, b, ticks_to_ps(delays))
+    network.connect(b, a, ticks_to_ps(delays))
+    vcs = [network.add_vc(path, 0, 40) for path in ([a, b], [b, a])]
+    engine = Engine(network)
+    hosts = [engine.add_host(HostConfig(name=nic.name), nic.index) for nic in (a, b)]
+    point = EndPoint(location_of("a"))
+    end = engine.add_oam_end(hosts[0], point, vcs[1], vcs[0])
+    engine.add_oam_end(hosts[1], EndPoint(location_of("b")), vcs[0], vcs[1])
+    app = LoopbackCells(ticks_to_ps(1000), posts)
+    engine.add_loopback_flow("loop", hosts[0], hosts[1], end, app, END_POINT, END_PTI, MS)
+    times = []
+    app.received = lambda socket, octets, sent_ps, now_ps: times.append(now_ps - sent_ps) or 0
+    engine.run(MS + ticks_to_ps(1000 * posts + 2 * delays + 1000))
+    network.check_conservation()
+    assert [account.lost for account in network.ledger()] == [{}, {}]
+    return [round(time / ticks_to_ps(10**9) * 10**9) for time in times]
+
+
+@pytest.mark.parametrize("delay", [1, 16, 40, 333, 12_345])
+def test_a_round_trip_in_an_idle_network_is_known_to_the_tick(delay):
+    """Each way a tick in which the interface takes the cell, one in which it sends it, and the wire's; at the far end
+    it is taken in the tick after that in which it came."""
+    assert round_trips(delay, 20) == [2 * (delay + 2) + 1] * 20
 
 
 def test_an_interface_without_them_counts_oam_cells_and_sends_none():

@@ -119,7 +119,7 @@ class OamSettings(Settings):
         description="the first and the last switch on its way are the ends of its end-to-end flow; else its hosts are",
     )
     segment: tuple[str, str] | None = Field(
-        default=None, description="the switches at which a segment of it begins and ends"
+        default=None, description="the switches at which a segment of it begins and ends; else its hosts are"
     )
     alarms: bool = Field(default=True, description="switches tell downstream when the line before them is interrupted")
     check: Literal["none", "idle", "always"] = Field(
@@ -188,7 +188,7 @@ def point_at(given: OamSettings, switches: list[str], place: int) -> OamPoint:
     return OamPoint(
         segment_end=place == end,
         end=given.ends and place == last,
-        loops=begin < place < end,
+        loops=begin < place < end or (segment is None and not given.ends),
         alarms=given.alarms,
         segment_source=checks and place == begin,
         end_source=checks and given.ends and place == first,

@@ -1,0 +1,67 @@
+"""loopback: round trips of OAM cells of a VC, to its far end or to a switch on its way (I.610)."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bentpipe.apps.app import Fact
+from bentpipe.apps.round_trips import RoundTrips
+from bentpipe.apps.settings import SPAN, TEXT, TIMES, Column, Given, Kind, Report, Setting
+
+__all__ = ["APPLICATION", "LoopbackCells"]
+
+
+@final
+class LoopbackCells(RoundTrips):
+    """Sends a loopback cell each ``interval_ps``, and times it until it is back.
+
+    Parameters
+    ----------
+    interval_ps, count, duration_ps : int
+        As of :class:`~bentpipe.apps.round_trips.RoundTrips`.
+    """
+
+    def __init__(self, interval_ps: int, count: int = 0, duration_ps: int = 0) -> None:
+        super().__init__("loopback", 48, interval_ps, count, duration_ps)
+
+    def facts(self, now_ps: int) -> dict[str, Fact]:
+        """What it counted; how many are lost the flow knows."""
+        counts: dict[str, Fact] = {"loopback_sent": self.sent, "loopback_returned": self.came}
+        return counts | self.times()
+
+
+def _make(given: Given) -> LoopbackCells:
+    v = given.values
+    return LoopbackCells(v["interval"], v["count"] or 0, given.duration_ps)
+
+
+APPLICATION: Final = Kind(
+    "loopback",
+    "round trips of a VC's loopback cells (I.610) to its far end or a switch, at fixed times; hosts need `oam = true`",
+    (
+        Setting("interval", SPAN, 10**12, "from one cell to the next", word="period", unit="s"),
+        Setting("count", TIMES, None, "how many cells; without it there is no end", word="repeats", ends=True),
+        Setting(
+            "at",
+            TEXT,
+            None,
+            "the switch on the way that sends them back, by its name or its location ID (of a segment's flow, PTI 4); "
+            "the sink unless given (end to end, PTI 5)",
+        ),
+    ),
+    _make,
+    protocols=("oam",),
+    takes=("duration",),
+    report=Report(
+        "Loopback",
+        (
+            Column("loopback_sent", "", "loopback cells sent", "sent"),
+            Column("loopback_returned", "", "those that came back within 5 s", "returned"),
+            Column("loopback_lost", "", "those that did not", "lost"),
+            Column("loopback_min_ps", "ps", "shortest round trip", "min"),
+            Column("loopback_mean_ps", "ps", "their mean", "mean"),
+            Column("loopback_max_ps", "ps", "the longest", "max"),
+            Column("loopback_mdev_ps", "ps", "their standard deviation", "mdev"),
+        ),
+    ),
+)
