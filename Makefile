@@ -43,7 +43,7 @@ formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
 	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
 
-bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment
+bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment; beside ns-3 where that is installed
 	$(BIN)/python -m bentpipe.bench $(ARGS)
 	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m speed.terminals)
 

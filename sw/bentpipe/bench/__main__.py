@@ -1,0 +1,273 @@
+"""How fast the simulation is: ``python -m bentpipe.bench`` (``make bench``).
+
+Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run
+on one machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms
+satellite. Cases with hosts run in both forms of these, compiled and plain. Where valgrind is, the instructions of one
+flow are counted by kind of node; where Debian's ns-3 is, it carries the same flow in turns with ours.
+
+``--against DIR`` holds this tree against another checkout: CPU seconds in turns, the least of each; with
+``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
+``--scaling`` measures what a cell costs among more nodes, VCs and idle lines; with ``--instructions`` so counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.bench import beside, counts, scaling
+from bentpipe.bench.cases import GOALS, TITLES, measure, network_of, segment
+from bentpipe.compiled import prepare
+from bentpipe_sim.network import Network
+
+__all__ = ["main"]
+
+_TURNS: Final = 3
+_TREE: Final = Path(__file__).resolve().parents[3]
+_COUNTED: Final = "cells-1flow"
+
+
+def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
+    """CPU seconds a simulated second of a case in each tree, the best tenth of all turns."""
+    best = [math.inf] * len(trees)
+    for _ in range(_TURNS):
+        for k, tree in enumerate(trees):
+            found = json.loads(counts.in_tree(tree, "--inside", case, "--seconds", str(seconds)).stdout)
+            best[k] = min(best[k], found["best_ratio"])
+    return best
+
+
+def _against(other: Path, cases: Sequence[str], seconds: float, instructions: bool) -> None:
+    trees = (_TREE, other.resolve())
+    print(f"{'instructions a cell' if instructions else 'CPU seconds a simulated second'}: this tree, {other}, ratio")
+    for case in cases:
+        if instructions:
+            here, there = (counts.count(tree, case).a_cell for tree in trees)
+        else:
+            here, there = _seconds(trees, case, seconds)
+        print(f"{case:16}{here:10.3f}{there:10.3f}{here / there:8.3f}", flush=True)
+
+
+def _scaling(instructions: bool, plot: Path | None) -> None:
+    unit = "instructions" if instructions else "ns"
+    found = dict.fromkeys(scaling.POINTS, math.inf)
+    for _ in range(1 if instructions else _TURNS):
+        for k, point in enumerate(scaling.POINTS):
+            case = f"scaling-{k}"
+            if instructions:
+                found[point] = counts.count(_TREE, case, scaling.counted(point)).a_cell
+            else:
+                value = json.loads(counts.in_tree(_TREE, "--inside", case).stdout)["seconds_a_cell"] * 1e9
+                found[point] = min(found[point], value)
+            print(f"{point.series}: {point.value}: {found[point]:.0f} {unit} a cell", flush=True)
+    if plot is not None:
+        scaling.draw(found, unit, plot)
+
+
+def _begun(case: str) -> Network:
+    """The network of a case without hosts."""
+    kind, _, what = case.partition("-")
+    return scaling.network_at(scaling.POINTS[int(what)]) if kind == "scaling" else network_of(case)[0]
+
+
+def _inside(case: str, seconds: float) -> dict[str, Any]:
+    """What a process measures."""
+    from bentpipe.compiled import describe
+
+    kind, _, what = case.partition("-")
+    if kind == "scaling":
+        return {"seconds_a_cell": scaling.seconds_a_cell(scaling.POINTS[int(what)])}
+    result = segment() if case == "segment" else measure(case, seconds)
+    return {**result, "hosts": describe()}
+
+
+def _table(results: list[dict[str, Any]], segments: dict[str, dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="CPU seconds per simulated second, one core", title_justify="left", box=None)
+    for title in (
+        "case",
+        "hosts",
+        "s per s",
+        "best tenth",
+        "asked",
+        "goal",
+        "x real time",
+        "Mb/s",
+        "Python and hosts",
+        "memory",
+    ):
+        table.add_column(title, justify="left" if title in ("case", "hosts") else "right")
+    for r in results:
+        asked, goal = GOALS[r["case"]]
+        table.add_row(
+            TITLES[r["case"]],
+            _short(r["hosts"]) if "python_share" in r else "",
+            f"{r['ratio']:.3f}",
+            f"{r['best_ratio']:.3f}",
+            f"{asked}" if asked else "",
+            f"{goal}" if goal else "",
+            f"{1 / r['ratio']:.1f}",
+            f"{r['goodput_mbps']:.1f}" if "goodput_mbps" in r else "",
+            f"{100 * r['python_share']:.0f} %" if "python_share" in r else "",
+            f"{r['peak_memory_mb']:.0f} MB",
+        )
+    nodes = Table(title="\nNanoseconds an evaluated tick", title_justify="left", box=None)
+    for title in ("case", "node", "ns", "evaluations a simulated second", "s per s"):
+        nodes.add_column(title, justify="right" if title != "case" and title != "node" else "left")
+    for r in results:
+        for name, node in r.get("nodes", {}).items():
+            nodes.add_row(
+                r["case"],
+                name,
+                f"{node['ns']:.0f}",
+                f"{node['evaluations']:,}",
+                f"{node['ns'] * node['evaluations'] / 1e9:.3f}",
+            )
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    console.print(nodes)
+    alone = Table(title="\nHosts alone: us a segment sent, received and acknowledged", title_justify="left", box=None)
+    alone.add_column("what")
+    for form in segments:
+        alone.add_column(form, justify="right")
+    for what in next(iter(segments.values())):
+        alone.add_row(what, *(f"{values[what]:.1f}" for values in segments.values()))
+    console.print(alone)
+
+
+def _short(form: str) -> str:
+    return form.split(" with ")[0]
+
+
+def _process(case: str, form: str, seconds: float) -> dict[str, Any] | None:
+    """What a process of its own measures, with the hosts in this form; None if it fails."""
+    print(f"{case}, hosts {form} ...", file=sys.stderr)
+    command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(seconds)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENTPIPE_HOSTS": form}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        print(f"{case} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def _count_table(counted: counts.Counted) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"\nInstructions a cell, {_COUNTED}", title_justify="left", box=None)
+    for title in ("what", "evaluations a cell", "instructions an evaluation", "instructions a cell"):
+        table.add_column(title, justify="left" if title == "what" else "right")
+    for kind, number in sorted(counted.instructions.items(), key=lambda item: -item[1]):
+        evaluations = counted.evaluations.get(kind, 0)
+        table.add_row(
+            kind,
+            f"{evaluations / counted.cells:.2f}" if evaluations else "",
+            f"{number / evaluations:,.0f}" if evaluations else "",
+            f"{number / counted.cells:,.0f}",
+        )
+    table.add_row("together", "", "", f"{counted.a_cell:,.0f}")
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+def _beside(seconds: float) -> beside.Turns | str:
+    """What ns-3 takes in turns with us, or why it isn't asked."""
+
+    def ours() -> dict[str, float]:
+        found = _process("hosts-1flow", "auto", seconds)
+        if found is None:
+            raise beside.NotHere("our own run failed")
+        return found
+
+    try:
+        return beside.measure(ours, seconds, _TURNS)
+    except beside.NotHere as why:
+        return str(why)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
+    parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
+    parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+    parser.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling: a plot of it")
+    parser.add_argument(
+        "--instructions", action="store_true", help="with --against or --scaling: count them, by valgrind"
+    )
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.until is not None:
+        print(json.dumps(counts.told(_begun(given.inside), given.until)))
+        return 0
+    if given.inside:
+        print(json.dumps(_inside(given.inside, given.seconds)))
+        return 0
+    unknown = set(given.case) - set(TITLES)
+    if unknown:
+        parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
+    if given.instructions and not (given.against or given.scaling):
+        parser.error("--instructions goes with --against or --scaling")
+    if given.plot and not given.scaling:
+        parser.error("--plot goes with --scaling")
+    if given.instructions and not shutil.which("valgrind"):
+        parser.error("--instructions needs valgrind")
+    if given.against:
+        if not (given.against / "sw" / "bentpipe" / "bench").is_dir():
+            parser.error(f"{given.against} is no checkout of bentpipe with this bench")
+        cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith("hosts"))]
+        _against(given.against, cases, given.seconds, given.instructions)
+        return 0
+    if given.scaling:
+        _scaling(given.instructions, given.plot)
+        return 0
+    why_plain = prepare(sys.stderr.isatty())
+    if why_plain:
+        print(f"hosts only as plain Python: {why_plain}", file=sys.stderr)
+    forms = ("compiled", "plain") if why_plain == "" else ("plain",)
+    results = []
+    for case in given.case or TITLES:
+        for form in forms if case.startswith("hosts") else forms[:1]:
+            found = _process(case, form, given.seconds)
+            if found is None:
+                return 1
+            results.append(found)
+    alone = {}
+    for form in forms:
+        found = _process("segment", form, given.seconds)
+        if found is None:
+            return 1
+        alone[_short(found.pop("hosts"))] = found
+    counted = counts.count(_TREE, _COUNTED) if shutil.which("valgrind") else None
+    turns = _beside(given.seconds)
+    if given.json:
+        whole: dict[str, Any] = {"cases": results, "microseconds_a_segment": alone}
+        if counted is not None:
+            whole["instructions"] = {"case": _COUNTED, **vars(counted)}
+        whole["ns-3"] = turns if isinstance(turns, str) else {**vars(turns), "ratio": turns.ratio}
+        print(json.dumps(whole, indent=1))
+    else:
+        _table(results, alone)
+        if counted is None:
+            print("\nvalgrind is not installed, so no instructions are counted")
+        else:
+            _count_table(counted)
+        print(f"\n{turns}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""What is measured: networks with saturated lines, and the hosts alone."""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.load import load
+from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.schema import Experiment
+from bentpipe_sim.loop import Loop
+from bentpipe_sim.network import Network
+
+__all__ = ["GOALS", "PS", "SDU", "TITLES", "in_tenths", "measure", "network_of", "segment"]
+
+PS: Final = 10**12
+SDU: Final = 9188
+"""Octets that fill 192 cells."""
+_ACK = 40
+_CALLS = 100_000
+_LAN = (
+    "network.lines.satellite.delay=40 us",
+    "network.lines.satellite.ber=0",
+    "window=800 kB",
+    "record.interval=50 ms",
+)
+
+TITLES = {
+    "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
+    "cells-3flows": "3 flows, a third of the line each, no hosts",
+    "cells-overload": "3 flows, a whole line each, two thirds dropped, no hosts",
+    "sonet-3": "an OC-3c SONET line full of cells both ways, two NICs included",
+    "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
+    "hosts-1flow": "1 flow, everything included, over the satellite",
+    "hosts-3flows": "3 flows, everything included, over a LAN",
+}
+GOALS = {
+    "cells-1flow": (0.3, 0.1),
+    "cells-3flows": (0.3, 0.1),
+    "cells-overload": (0, 0),
+    "sonet-3": (1.0, 0.25),
+    "sonet-12": (2.5, 0.5),
+    "hosts-1flow": (0.5, 0.15),
+    "hosts-3flows": (0.5, 0.15),
+}
+"""CPU seconds per simulated second: what is asked, what is aimed at."""
+
+
+class _Clocked:
+    """An event loop whose time in C++ is measured from outside: what is left is Python and hosts."""
+
+    def __init__(self, loop: Loop):
+        self.seconds, self.calls = 0.0, 0
+        nothing = self._timed(lambda: None)
+        start = time.process_time()
+        for _ in range(_CALLS):
+            nothing()
+        # What reading the clock adds to a call: in all, and within what is measured.
+        self.outer = (time.process_time() - start) / _CALLS
+        self.inner = self.seconds / _CALLS
+        self.seconds, self.calls = 0.0, 0
+        for name in ("run", "send", "check", "checksum"):
+            setattr(loop, name, self._timed(getattr(loop, name)))
+
+    def _timed(self, function: Any) -> Any:
+        clock = time.process_time_ns
+
+        def call(*arguments: Any) -> Any:
+            start = clock()
+            result = function(*arguments)
+            self.seconds += (clock() - start) / 1e9
+            self.calls += 1
+            return result
+
+        return call
+
+    def share_of_rest(self, seconds: float) -> float:
+        """The share of a run of so many CPU seconds that was not in C++."""
+        return 1 - (self.seconds - self.calls * self.inner) / (seconds - self.calls * self.outer)
+
+
+def _experiment(flows: str, *settings: str) -> Experiment:
+    """The experiment of ``FLOWS.toml`` beside this file."""
+    return load(str(Path(__file__).with_name(f"{flows}.toml")), settings)
+
+
+def _cells(case: str) -> tuple[Network, list[str]]:
+    """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of one cell.
+
+    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it.
+    """
+    experiment = _experiment("1flow" if case == "1flow" else "3flows")
+    network, nics, vcs = build_network(experiment)
+    if case != "overload":
+        for flow in experiment.flows:
+            nic = nics[flow.source]
+            sent = nic.sends[vcs[flow.vc]]
+            nic.sends[vcs[flow.vc]] = replace(sent, period=nic.period * len(experiment.flows))
+    network.start()
+    loop = network.loop
+    for key, flow in enumerate(experiment.flows):
+        source, sink = nics[flow.source].index, nics[flow.sink].index
+        loop.sink(sink, vcs[flow.vc], key, vcs[flow.return_vc], _ACK, 2)
+        loop.sink(source, vcs[flow.return_vc], 0, 0, 0, 0)
+        loop.source(source, vcs[flow.vc], SDU, key)
+    return network, [node.name for node in network.nodes]
+
+
+def _sonet(sts: int) -> tuple[Network, list[str]]:
+    """Two NICs on a SONET line, which send as fast as it goes."""
+    network = Network(seed=1)
+    rate = {3: 149_760_000, 12: 599_040_000}[sts]
+    nics = [network.add_nic(name, rate) for name in ("left", "right")]
+    line = network.add_sonet_line("line", sts=sts)
+    for end, nic in enumerate(nics):
+        network.connect(nic, (line, end))
+        network.connect((line, end), nic)
+    ways = [network.add_vc([nics[k], line, nics[1 - k]], 0, 100 + k) for k in range(2)]
+    network.start()
+    loop = network.loop
+    for k, vc in enumerate(ways):
+        loop.sink(nics[1 - k].index, vc, k, 0, 0, 0)
+        loop.source(nics[k].index, vc, SDU, k)
+    return network, [node.name for node in network.nodes]
+
+
+def network_of(case: str) -> tuple[Network, list[str]]:
+    """The network of a case without hosts, begun, and the names of its nodes."""
+    kind, what = case.split("-")
+    return _cells(what) if kind == "cells" else _sonet(int(what))
+
+
+def measure(case: str, seconds: float) -> dict[str, Any]:
+    kind, flows = case.split("-")
+    result: dict[str, Any] = {"case": case}
+    if kind in ("cells", "sonet"):
+        network, names = network_of(case)
+        network.run(1 * PS)  # the satellite's line is full
+        spent = in_tenths(network.run, 1, seconds)
+        before = network.stats()
+        network.loop.timing(1)
+        network.run(int((2 + seconds) * PS))
+        after = network.stats()
+        overhead = _clock_overhead_ns()
+        result["nodes"] = {
+            name: {
+                "evaluations": evaluations,
+                "ns": (after[name]["nanoseconds"] - before[name]["nanoseconds"]) / evaluations - overhead,
+            }
+            for name in names
+            if (evaluations := after[name]["evaluations"] - before[name]["evaluations"])
+        }
+        network.check_conservation()
+    else:
+        # One flow: from the end of slow start on. Three: on the LAN, where the line is full from the start.
+        begin = 11 if flows == "1flow" else 2
+        experiment = _experiment(flows, *(_LAN if flows == "3flows" else ()))
+        recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
+        network, nics, vcs = build_network(experiment)
+        built = add_hosts(experiment, recorder, network, nics, vcs)
+        built.engine.run(begin * PS)
+        delivered = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
+        spent = in_tenths(built.engine.run, begin, seconds)
+        more = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
+        result["goodput_mbps"] = (sum(more) - sum(delivered)) * 8 / seconds / 1e6
+        clocked = _Clocked(network.loop)
+        start = time.process_time()
+        built.engine.run(int((begin + 2 * seconds) * PS))
+        result["python_share"] = clocked.share_of_rest(time.process_time() - start)
+        built.check()
+    result["simulated_s"], result["cpu_s"] = seconds, sum(spent)
+    result["ratio"], result["best_ratio"] = sum(spent) / seconds, min(spent) * len(spent) / seconds
+    result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return result
+
+
+def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
+    """CPU seconds of each tenth of the simulated seconds from ``begin`` on."""
+    spent = []
+    for tenth in range(1, 11):
+        start = time.process_time()
+        run(int((begin + seconds * tenth / 10) * PS))
+        spent.append(time.process_time() - start)
+    return spent
+
+
+def _clock_overhead_ns() -> float:
+    """What two readings of the clock add to an evaluation, roughly: they are vDSO calls of about 25 ns."""
+    count = 100_000
+    start = time.perf_counter_ns()
+    for _ in range(count):
+        pass
+    loop = time.perf_counter_ns() - start
+    start = time.perf_counter_ns()
+    for _ in range(count):
+        time.perf_counter_ns()
+    return max(0.0, (time.perf_counter_ns() - start - loop) / count)
+
+
+def segment() -> dict[str, Any]:
+    """Microseconds a segment of the hosts alone: the best of three runs of each kind."""
+    from bentpipe.hosts.bench import microseconds_a_segment
+
+    cost = 62_000_000
+    kinds = {"hosts that cost nothing": (0, 0, "reno"), "the same with SACK": (0, 0, "sack"),
+             "62 us a segment": (cost, cost, "reno")}  # fmt: skip
+    return {what: min(microseconds_a_segment(20_000, *how)[1] for _ in range(3)) for what, how in kinds.items()}

@@ -1,0 +1,123 @@
+"""What a case executes, in instructions: valgrind counts them, and no other load on the machine changes that."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.bench.cases import PS
+from bentpipe_sim.network import Network
+
+__all__ = ["COUNTED", "Counted", "by_object", "count", "in_tree", "told"]
+
+COUNTED: Final = (0.3, 0.35)
+"""Simulated seconds between which a case's instructions are counted: the satellite's line is full."""
+
+_KINDS: Final = {"nic": "interface", "switch": "switch", "link": "link", "sonet_line": "SONET line", "network": "loop"}
+"""What a library is, by what its file's name begins with."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a case executed.
+
+    Members
+    -------
+    cells : int
+        That came to their NICs.
+    evaluations : mapping of str to int
+        By kind of node.
+    instructions : mapping of str to int
+        By kind of node, of the event loop (``loop``), and of others.
+    """
+
+    cells: int
+    evaluations: dict[str, int]
+    instructions: dict[str, int]
+
+    @property
+    def a_cell(self) -> float:
+        return sum(self.instructions.values()) / self.cells
+
+
+def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subprocess.CompletedProcess[str]:
+    """This program's counterpart in a checkout."""
+    paths = os.pathsep.join(str(tree / part) for part in ("hdl", "sim", "sw", "boards"))
+    environment = {"BENTPIPE_HOSTS": "compiled", **os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
+    command = [*under, sys.executable, "-m", "bentpipe.bench", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise SystemExit(f"{tree}: {' '.join(arguments)} failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done
+
+
+def told(network: Network, until_s: float) -> dict[str, Any]:
+    """Run a network, and tell what its nodes did."""
+    network.run(int(until_s * PS))
+    evaluations: Counter[str] = Counter()
+    cells = 0
+    for name, found in network.stats().items():
+        kind = next(node.kind for node in network.nodes if node.name == name)
+        evaluations[_kind(kind)] += found["evaluations"]
+        cells += found["cells_in"] if kind == "nic" else 0
+    return {"cells": cells, "evaluations": evaluations}
+
+
+def count(tree: Path, case: str, between: tuple[float, float] = COUNTED) -> Counted:
+    """Instructions of a case in a checkout: of a run to the second of two simulated times (s), less those of one to the
+    first."""
+    if not shutil.which("valgrind"):
+        raise SystemExit("valgrind is missing (Debian, Ubuntu: apt install valgrind)")
+    in_tree(tree, "--inside", case, "--until", "0")  # compiles what is missing
+    with ThreadPoolExecutor(max_workers=2) as pool:  # other load changes nothing
+        before, after = pool.map(lambda until_s: _run(tree, case, until_s), between)
+    after[1].subtract(before[1])
+    instructions: Counter[str] = Counter()
+    for name, number in after[1].items():
+        instructions[_kind(Path(name).name.split("-")[0])] += number
+    evaluations = {kind: number - before[0]["evaluations"][kind] for kind, number in after[0]["evaluations"].items()}
+    return Counted(after[0]["cells"] - before[0]["cells"], evaluations, dict(instructions))
+
+
+def _run(tree: Path, case: str, until_s: float) -> tuple[dict[str, Any], Counter[str]]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "callgrind.out"
+        under = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={file}")
+        done = in_tree(tree, "--inside", case, "--until", str(until_s), under=under)
+        return json.loads(done.stdout), by_object(file.read_text().splitlines())
+
+
+def _kind(name: str) -> str:
+    return _KINDS.get(name, "libraries and Python")
+
+
+def by_object(lines: Iterable[str]) -> Counter[str]:
+    """Instructions by library, of a file that callgrind wrote (its format: Callgrind Format Specification 1)."""
+    found: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    name, called = "", False
+    for line in lines:
+        if line.startswith(("ob=", "cob=")):
+            number, given = re.fullmatch(r"c?ob=(\(\d+\)) ?(.*)", line).groups()  # type: ignore[union-attr]
+            if given:
+                names[number] = given
+            if line.startswith("ob="):
+                name = names[number]
+        elif line.startswith("calls="):
+            called = True  # the next line's cost is that of what is called
+        elif line[:1] in "0123456789+-*" and line:
+            if not called:
+                found[name] += int(line.split()[-1])
+            called = False
+    return found

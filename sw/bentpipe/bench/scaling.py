@@ -1,0 +1,127 @@
+"""What a cell costs in larger networks: more nodes, more VCs, idle flows and idle lines beside a full one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bentpipe.bench.cases import PS, SDU
+from bentpipe_sim.network import Network
+
+__all__ = ["POINTS", "Point", "counted", "draw", "network_at", "seconds_a_cell"]
+
+_RATE: Final = 149_760_000
+_WARM_S: Final = 0.005
+_RUN_S: Final = 0.1
+"""Simulated seconds of one full line; of several together as much shorter."""
+
+
+class Point(NamedTuple):
+    """A network of paths of six nodes each: NIC, switch, link, switch, NIC, and the link back.
+
+    Members
+    -------
+    series : str
+        What grows.
+    value : int
+        How large it is here.
+    full, idle : int
+        Paths whose line is full, and such that carry nothing.
+    vcs, idle_vcs : int
+        VCs on each full path that share its line, and such that carry nothing.
+    """
+
+    series: str
+    value: int
+    full: int = 1
+    idle: int = 0
+    vcs: int = 1
+    idle_vcs: int = 0
+
+
+POINTS: Final = (
+    *(Point("nodes, all lines full", 6 * paths, full=paths) for paths in (1, 5, 20)),
+    *(Point("nodes, one line full", 6 * (1 + paths), idle=paths) for paths in (0, 4, 19)),
+    *(Point("VCs that share the line", vcs, vcs=vcs) for vcs in (1, 8, 64, 256, 1024)),
+    *(Point("idle VCs beside one", vcs, idle_vcs=vcs) for vcs in (0, 63, 255, 1023)),
+)
+
+
+def network_at(point: Point) -> Network:
+    """The network, begun."""
+    network = Network(seed=1)
+    sending: list[tuple[int, int, int]] = []
+    for path in range(point.full + point.idle):
+        a, b = (network.add_nic(f"{name}{path}", _RATE) for name in ("a", "b"))
+        west, east = (network.add_switch(f"{name}{path}") for name in ("west", "east"))
+        out, back = (network.add_link(f"{name}{path}", delay_ps=40_000_000) for name in ("out", "back"))
+        for host, switch in ((a, west), (b, east)):
+            network.connect(host, (switch, 0))
+            network.connect((switch, 0), host)
+        network.connect((west, 3), out)
+        network.connect(out, (east, 3))
+        network.connect((east, 3), back)
+        network.connect(back, (west, 3))
+        full = path < point.full
+        for number in range(point.vcs + point.idle_vcs if full else 1):
+            rate = _RATE / point.vcs if number < point.vcs else None
+            vc = network.add_vc([a, west, out, east, b], 0, 32 + number, cell_rate_bps=rate)
+            if full and number < point.vcs:
+                sending.append((a.index, b.index, vc))
+    network.start()
+    for key, (source, sink, vc) in enumerate(sending):
+        network.loop.sink(sink, vc, key, 0, 0, 0)
+        network.loop.source(source, vc, SDU, key)
+    network.run(int(_WARM_S * PS))
+    return network
+
+
+def counted(point: Point) -> tuple[float, float]:
+    """Simulated seconds between which instructions are counted."""
+    return 2 * _WARM_S, 2 * _WARM_S + 0.2 * _RUN_S / point.full
+
+
+def seconds_a_cell(point: Point) -> float:
+    """CPU seconds of a cell from NIC to NIC, the best tenth of a run."""
+    network = network_at(point)
+    found = min(_tenths(network, _RUN_S / point.full))
+    network.check_conservation()
+    return found
+
+
+def _tenths(network: Network, seconds: float) -> Iterator[float]:
+    came = _came(network)
+    for tenth in range(1, 11):
+        start = time.process_time()
+        network.run(int((_WARM_S + seconds * tenth / 10) * PS))
+        spent = time.process_time() - start
+        before, came = came, _came(network)
+        yield spent / (came - before)
+
+
+def _came(network: Network) -> int:
+    """Cells that came to NICs."""
+    stats = network.stats()
+    return sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")
+
+
+def draw(found: dict[Point, float], unit: str, file: Path) -> None:
+    """A plot of what a cell costs at each point, a panel for each series."""
+    from matplotlib.figure import Figure
+
+    from bentpipe.plots.style import COLOURS, styled
+
+    series = list(dict.fromkeys(point.series for point in found))
+    with styled():
+        figure = Figure(figsize=(8.4, 2.6), layout="constrained")
+        axes = figure.subplots(1, len(series), sharey=True, squeeze=False)[0]
+        for axis, name in zip(axes, series, strict=True):
+            points = [point for point in found if point.series == name]
+            axis.plot(range(len(points)), [found[point] for point in points], "o-", color=COLOURS[0], markersize=4)
+            axis.set_xticks(range(len(points)), [str(point.value) for point in points])
+            axis.set_xlabel(name)
+        axes[0].set_ylim(0, 1.25 * max(found.values()))
+        axes[0].set_ylabel(f"{unit} a cell")
+        figure.savefig(file)

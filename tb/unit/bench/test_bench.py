@@ -1,0 +1,88 @@
+"""The parts of ``make bench`` that measure nothing themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bentpipe.bench import beside, scaling
+from bentpipe.bench.__main__ import main
+from bentpipe.bench.counts import by_object
+
+CALLGRIND = """\
+# callgrind format
+version: 1
+positions: line
+events: Ir
+summary: 1234
+
+ob=(1) /models/switch-0a1b.so
+fl=(1) ???
+fn=(1) clock
+0 100
++3 20
+cob=(2) /models/network-2c3d.so
+cfn=(2) take
+calls=7 0
+* 5000
+
+ob=(2)
+fn=(2)
+0 14
+-2 6
+cob=(3) /lib/libc.so.6
+cfn=(3) memcpy
+calls=1 0
+0 30
+
+ob=(3)
+fn=(3)
+0 30
+totals: 170
+"""
+
+
+def test_instructions_are_those_of_each_library_itself() -> None:
+    found = by_object(CALLGRIND.splitlines())
+    assert found == {"/models/switch-0a1b.so": 120, "/models/network-2c3d.so": 20, "/lib/libc.so.6": 30}
+
+
+@pytest.mark.parametrize("point", [scaling.Point("", 0, full=2, idle=1), scaling.Point("", 0, vcs=3, idle_vcs=2)])
+def test_only_full_lines_carry_cells_and_they_are_full(point: scaling.Point) -> None:
+    network = scaling.network_at(point)
+    before = network.stats()
+    network.run(6_000_000_000)
+    after = network.stats()
+    cells = {name: after[name]["cells_in"] - before[name]["cells_in"] for name in after if name.startswith("b")}
+    a_millisecond = 149_760_000 / 424 / 1000
+    full = [cells[f"b{path}"] for path in range(point.full)]
+    assert full == [pytest.approx(a_millisecond, abs=3)] * point.full
+    assert all(cells[f"b{path}"] == 0 for path in range(point.full, point.full + point.idle))
+    network.check_conservation()
+
+
+def test_the_ratio_is_that_of_the_best_and_its_spread_that_of_turns() -> None:
+    turns = beside.Turns("3.37")
+    turns.ours, turns.theirs = [0.2, 0.3, 0.24], [0.1, 0.2, 0.08]
+    assert turns.ratio == pytest.approx(2.5)
+    assert turns.ratios == pytest.approx([1.5, 2, 3])
+    assert "ratio 2.50 (in turns 1.50 to 3.00)" in str(turns)
+
+
+def test_without_ns3_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "call", lambda command: (1, "", "no packages found matching libns3-dev"))
+    with pytest.raises(beside.NotHere, match=r"^ns-3 is not installed \(.*\), so nothing is held beside it$"):
+        beside.measure(dict, 1.0, 1)
+
+
+def test_a_plot_of_what_was_found(tmp_path: Path) -> None:
+    scaling.draw(dict.fromkeys(scaling.POINTS, 500.0), "ns", tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("given", [["--instructions"], ["--plot", "x.png"], ["no-such-case"], ["--against", "/"]])
+def test_wrong_use_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2 and "error: " in capsys.readouterr().err
