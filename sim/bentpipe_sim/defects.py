@@ -30,10 +30,11 @@ class Defects:
         self._loop, self._nodes, self._wires = loop, nodes, wires
         self._seen: dict[tuple[int, int], bool] = {}
         self._due: list[tuple[int, int, int, bool]] = []  # ticks before which a switch's port has a defect, or has none
-        self._next = 0
+        self._ran = False
 
     def look(self, node: Node) -> None:
         """A node may have become another: from the next tick on."""
+        coming = self._loop.now() + 1 if self._ran else 0
         for port, now in node.outages().items():
             before = self._seen.get((node.index, port), False)
             self._seen[node.index, port] = now
@@ -41,23 +42,22 @@ class Defects:
                 continue
             delay, after, face = self._way(node, port)
             if isinstance(after, Switch) and after.manages:
-                heapq.heappush(self._due, (self._next + delay, after.index, face, now))
+                heapq.heappush(self._due, (coming + delay, after.index, face, now))
 
     def run(self, until: int) -> int:
         """Let time pass up to this tick, or to when something happened; how many things did."""
-        while True:
-            stop = min(until, self._due[0][0] - 1) if self._due else until
-            count = self._loop.run(stop, 0)
+        self._ran = True
+        due = self._due
+        while due and due[0][0] <= until:
+            tick = due[0][0]
+            count = self._loop.run(tick - 1, 0) if tick else 0
             if count:
-                self._next = self._loop.events()[count - 1].tick + 1
                 return count
-            self._next = stop + 1
-            while self._due and self._due[0][0] == self._next:
-                _, index, port, now = heapq.heappop(self._due)
+            while due and due[0][0] == tick:
+                _, index, port, now = heapq.heappop(due)
                 csr = self._nodes[index].csr
                 csr.oam_defects = int(csr.oam_defects) & ~(1 << port) | now << port
-            if stop == until:
-                return 0
+        return self._loop.run(until, 0)
 
     def _way(self, node: Node, port: int) -> tuple[int, Node | None, int]:
         """From a line's end to the next switch or NIC: ticks, that, and its port."""
