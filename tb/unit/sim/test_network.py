@@ -210,6 +210,21 @@ def test_pdus_are_reported_as_sent_where_that_is_asked_for():
     assert len(events) == 6
 
 
+def test_a_run_may_bring_more_events_than_any_before():
+    network = Network()
+    pairs = []
+    for k in range(4):
+        one, two = (network.add_nic(f"{name}{k}") for name in ("one", "two"))
+        network.connect(one, two)
+        network.connect(two, one)
+        pairs.append((one.index, two.index, network.add_vc([one, two], 0, 100)))
+    for together in (pairs[3:], pairs[:3]):
+        for one, _, vc in together:
+            network.send(one, vc, bytes([one]) * 40)
+        events = network.run(network.now_ps + MS)
+        assert [(event.nic, event.head) for event in events] == [(two, bytes([one]) * 40) for one, two, _ in together]
+
+
 @pytest.mark.parametrize("what", ["lost", "doubled"])
 def test_a_cell_that_is_not_accounted_for_is_an_error(what):
     network, nics, vcs = satellite(ber=0)

@@ -246,3 +246,33 @@ def test_continuity_of_a_path_is_checked():
     assert sum(sent(network, s1, "ais")) == 0
     network.check_conservation()
     assert network.ledger()[2].delivered == 10
+
+
+def test_a_line_is_interrupted_from_the_next_tick_on():
+    """Before the first tick, and after it: the same, a tick later."""
+    entered = []
+    for ticks in (0, 1):
+        network, (*_, last), links, _ = chain(oam=OamSettings(ends=True))
+        network.start()
+        if ticks:
+            network.run(0)
+        links["l0"].change(outage=True)
+        run(network, MS)
+        entered.append(network.counters()[last.name]["oam_log"][0][0])
+    assert entered[1] - entered[0] == 1
+
+
+def test_a_switch_has_the_defect_in_the_tick_in_which_a_cell_would_have_come():
+    logs = []
+    for told in (True, False):
+        network, (_, near, last), links, _ = chain(oam=OamSettings(ends=True))
+        network.start()
+        run(network, MS)
+        if told:
+            links["l0"].change(outage=True)
+        else:  # as if by hand, before that tick
+            network.run(ticks_to_ps(network.loop.now() + links["l0"].delay))
+            near.csr.oam_defects = 1
+        run(network, 2 * MS)
+        logs.append(network.counters()[last.name]["oam_log"])
+    assert logs[0] == logs[1] != []
