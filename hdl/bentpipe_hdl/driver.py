@@ -117,6 +117,10 @@ class Driver:
         addresses, of a node that has VCs and such a counter; else 0."""
         return 0, 0
 
+    def copied(self) -> tuple[int, int]:
+        """As ``counted``, of VCs whose cells are copied: the address of how many wait for it; else 0."""
+        return 0, 0
+
     def told(self) -> Iterator[tuple[str, int, int]]:
         """Losses and hits that the node tells of as they happen, to whoever keeps a ledger: what, as which number, and
         how many it has counted."""

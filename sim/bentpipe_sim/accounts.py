@@ -66,7 +66,7 @@ class Account:
 
 
 def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:
-    """The account of the VC that was added as number ``place``, through ``hops``.
+    """The account of the path that was added as number ``place``, through ``hops``.
 
     Raises
     ------

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from bentpipe_hdl.switch.control import VcSettings
+from bentpipe_hdl.switch.control import REASONS, VcSettings
 
 from .errors import NetworkError
 from .nodes import KINDS, Nic, Node, Switch
 
-__all__ = ["Channel", "Channels", "Hop", "LedgerHop", "VirtualPath", "faces_of", "paths_of"]
+__all__ = ["Channel", "Channels", "Hop", "LedgerHop", "Leg", "Stop", "VirtualPath", "faces_of", "paths_of"]
 
 NOT_RM = 1 << 31
 """In a ledger's mask: RM cells with this VPI/VCI are none of the VC's (``csrc/cell.hpp``)."""
@@ -22,9 +22,14 @@ FASTEST_PERIOD = 4 << 16
 """Of a NIC's line whose VCs have credits, so that credit cells are taken as they come: that of OC-12c."""
 
 
+NOT_COPIED = sum(1 << REASONS.index(reason) for reason in ("upc", "copies"))
+"""Reasons, a bit each, for which a switch drops a cell that it then doesn't copy; others don't keep it from that."""
+
+
 class Hop(NamedTuple):
-    """A switch that a VC passes: ports in and out, the VC's index there, or (``in_path``) that of the virtual path with
-    the VC in it; the index there of the end of the virtual path that the VC comes out of."""
+    """A switch that a VC passes: ports in (-1: as copies of another's cells) and out, the VC's index there, or
+    (``in_path``) that of the virtual path with the VC in it; the index there of the end of the virtual path that the VC
+    comes out of."""
 
     switch: Switch
     come: int
@@ -36,7 +41,8 @@ class Hop(NamedTuple):
 
 class LedgerHop(NamedTuple):
     """A node on a VC's path as the ledger wants it: the port at which the VC comes in, its index there, VPI << 16 | VCI
-    of its cells as they come, and the bits of these that count; whether a virtual path is switched there."""
+    of its cells as they come, and the bits of these that count; whether a virtual path is switched there, or the cells
+    of another VC are copied for it."""
 
     node: Node
     port: int
@@ -44,13 +50,49 @@ class LedgerHop(NamedTuple):
     key: int
     mask: int
     in_path: bool
+    root: bool
 
     def row(self) -> tuple[int, ...]:
         """As of ``bp_hop`` in ``csrc/network.h``."""
-        kind, counted = KINDS.index(self.node.kind), self.node.driver.counted(self.number)
+        kind, counted, reasons = KINDS.index(self.node.kind), self.node.driver.counted(self.number), 0xFFFFFFFF
         if self.in_path:
             kind, counted = len(KINDS), (0, 0)
-        return kind, self.node.index, self.port, self.number, self.key, self.mask, *counted
+        if self.root:
+            kind, counted, reasons = len(KINDS) + 1, self.node.driver.copied(), NOT_COPIED
+        return kind, self.node.index, self.port, self.number, self.key, self.mask, *counted, reasons
+
+
+class Stop(NamedTuple):
+    """Where a VC comes into a node: the node's place in the VC's path, the port (-1: none, at the source, and as copies
+    of the cells of the stop before), the VC's index there, its VPI on the way there; whether the index is that of a
+    virtual path with the VC in it, or that of another VC (``root``), whose cells are copied for this one."""
+
+    place: int
+    node: Node
+    port: int
+    number: int
+    vpi: int
+    in_path: bool = False
+    root: bool = False
+
+
+@dataclass(eq=False)
+class Leg:
+    """A path of a VC, from NIC to NIC, links and SONET lines included."""
+
+    path: Sequence[Node]
+    stops: list[Stop]
+
+    def common(self, path: Sequence[Node], vpis: Sequence[int]) -> int:
+        """Nodes that another path has in common with this one, and the VPIs on the way there."""
+        first = {stop.place: stop.vpi for stop in reversed(self.stops)}
+        alike = (node is self.path[k] and vpis[k] == first[k] for k, node in enumerate(path[: len(self.path)]))
+        return sum(1 for _ in itertools.takewhile(bool, alike))
+
+    def upto(self, place: int) -> list[Stop]:
+        """The stops of a path that goes on otherwise from the node at this place."""
+        before = [stop for stop in self.stops if stop.place < place]
+        return [*before, next(stop for stop in self.stops if stop.place == place)._replace(root=True)]
 
 
 @dataclass(eq=False)
@@ -119,16 +161,14 @@ class Channel:
 
     Members
     -------
-    path : Sequence of Node
-        From NIC to NIC, links and SONET lines included.
-    faces : Sequence of int
-        The port at which it comes into each node of the path; -1: the source.
+    legs : list of Leg
+        One; of a point-to-multipoint VC one to each leaf.
     index : int
-        Its index at both NICs.
+        Its index at all its NICs.
     hops : list of Hop
-        Switches that it passes.
-    vpis : Sequence of int
-        Its VPI on the way to each node of the path; to the source, that on its line.
+        Switches that its first leg passes.
+    branches : list of Hop
+        Those of the others, from where they part from a leg before.
     vpi, vci : int
         Its own, where it is in no virtual path; its VCI everywhere.
     settings : VcSettings
@@ -136,15 +176,18 @@ class Channel:
         The VC the other way.
     """
 
-    path: Sequence[Node]
-    faces: Sequence[int]
+    legs: list[Leg]
     index: int
     hops: list[Hop]
-    vpis: Sequence[int]
+    branches: list[Hop]
     vpi: int
     vci: int
     settings: VcSettings
     back: Channel | None = field(default=None, repr=False)
+
+    @property
+    def path(self) -> Sequence[Node]:
+        return self.legs[0].path
 
     @property
     def what(self) -> str:
@@ -160,30 +203,37 @@ class Channel:
         return next((share for share, hop in zip(self.shares, self.hops, strict=True) if hop.switch is node), 0)
 
     def own_hops(self) -> list[tuple[Hop, VcSettings]]:
-        """The switches that look at the VC itself, with what each gives it."""
+        """The switches that look at the VC itself, with what each gives it. Its cells are policed where they come in,
+        not as copies."""
         own = [hop for hop in self.hops if not hop.in_path]
-        return [(hop, self.settings.of_switch(hop.switch.name, first=k == 0)) for k, hop in enumerate(own)]
+        found = [(hop, self.settings.of_switch(hop.switch.name, first=k == 0)) for k, hop in enumerate(own)]
+        for hop in self.branches:
+            if not hop.in_path:
+                given = self.settings.of_switch(hop.switch.name, first=hop.switch is own[0].switch)
+                found.append((hop, given if hop.come >= 0 else given.model_copy(update={"police": None})))
+        return found
 
-    def ledger_hops(self) -> list[LedgerHop]:
-        """As the ledger wants it: a line's headers are read as its next switch or NIC reads them, and its RM cells are
-        not the VC's where they are credit cells or probes."""
-        found, mask, hops = [], 0, list(self.hops)
-        for k in reversed(range(len(self.path))):
-            node, port, number, in_path = self.path[k], self.faces[k], self.index, False
+    def ledger_hops(self) -> list[list[LedgerHop]]:
+        """As the ledger wants it, for each leg."""
+        return [self._hops_of(leg) for leg in self.legs]
+
+    def _hops_of(self, leg: Leg) -> list[LedgerHop]:
+        """A line's headers are read as its next switch or NIC reads them, and its RM cells are not the VC's where they
+        are credit cells or probes."""
+        found, mask = [], 0
+        for place, node, port, number, vpi, in_path, root in reversed(leg.stops):
             if isinstance(node, (Nic, Switch)):
-                nni = node.lines[port].nni if isinstance(node, Switch) else node.line.nni
-                mask = (0xFFFFFFF if nni else 0xFFFFFF) | (NOT_RM if self._told_on_the_way_to(k) else 0)
-            if isinstance(node, Switch):
-                number, in_path = hops[-1].number, hops.pop().in_path
-            found.append(LedgerHop(node, port, number, self.vpis[k] << 16 | self.vci, mask, in_path))
+                nni = node.line.nni if isinstance(node, Nic) else port >= 0 and node.lines[port].nni
+                mask = (0xFFFFFFF if nni else 0xFFFFFF) | (NOT_RM if self._told_on_the_way_to(leg, place) else 0)
+            found.append(LedgerHop(node, port, number, vpi << 16 | self.vci, mask, in_path, root))
         return found[::-1]
 
-    def _told_on_the_way_to(self, place: int) -> bool:
+    def _told_on_the_way_to(self, leg: Leg, place: int) -> bool:
         """RM cells that come to this switch or NIC on the VC are credit cells and probes."""
-        before = next((node for node in reversed(self.path[:place]) if isinstance(node, (Nic, Switch))), None)
+        before = next((node for node in reversed(leg.path[:place]) if isinstance(node, (Nic, Switch))), None)
         if before is None:
             return False
-        after = self.path[place]
+        after = leg.path[place]
         if isinstance(after, Switch):  # one with credits takes all RM cells
             return any(vc.credits_in or vc.credits_out for vc in after.vcs)
         return self.back is not None and self.back.share_in(before) > 0
@@ -199,9 +249,17 @@ class Channels(list[Channel]):
         Raises
         ------
         NetworkError
-            It has credits, and a line in loop-back, a virtual path, or an interface whose line is faster than OC-12c.
+            It has credits, and a line in loop-back, a virtual path, several leaves, or an interface whose line is
+            faster than OC-12c.
         """
         shares = channel.shares
+        if len(channel.legs) > 1:
+            if any(shares):
+                raise NetworkError(f"{channel.what}: it goes to several hosts, and has credits, which are for one")
+            if channel.settings.oam is not None:
+                raise NetworkError(f"{channel.what}: it goes to several hosts, and OAM's answers come from one")
+            self.append(channel)
+            return
         if any(shares) and any(hop.in_path for hop in channel.hops):
             raise NetworkError(f"{channel.what}: credits don't go through a virtual path")
         for switch, before in itertools.pairwise(hop.switch for hop in channel.hops):
@@ -217,7 +275,8 @@ class Channels(list[Channel]):
         for hop, here, after in zip(channel.hops, shares, [*shares[1:], 0][: len(shares)], strict=True):
             hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], credits_in=here, credits_out=after)
         self.append(channel)
-        other = next((each for each in self if each.back is None and _opposite(each, channel)), None)
+        singles = (each for each in self if len(each.legs) == 1)
+        other = next((each for each in singles if each.back is None and _opposite(each, channel)), None)
         if other is not None:
             for one, two in ((channel, other), (other, channel)):
                 one.back = two

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
 from .build import Shape, build_all, build_model
-from .channels import Channel, Channels, Hop, VirtualPath, faces_of, paths_of
+from .channels import Channel, Channels, Hop, LedgerHop, Leg, Stop, VirtualPath, faces_of, paths_of
 from .defects import Defects
 from .errors import NetworkError, SimulationError
 from .interface import PduEvent
@@ -72,7 +72,7 @@ class Network:
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._channels = Channels()
-        self._paths: list[VirtualPath] = []
+        self.paths: list[VirtualPath] = []
         self._defects = Defects(self.loop, self.nodes, self._wires)
 
     # Building
@@ -170,10 +170,14 @@ class Network:
         sustained_rate_bps: float | None = None,
         burst: int | None = None,
         max_sdu: int = 65535,
+        branches: Sequence[Sequence[Node]] = (),
         **settings: Any,
     ) -> int:
         """A VC in one direction along ``path``, from a NIC through switches and links to a NIC; through the virtual
         paths that are there (:meth:`add_vp`) and are parts of it.
+
+        A point-to-multipoint one (UNI 3.1 clause 5.6) has further paths, its ``branches``, from the same NIC: the
+        switch at which a path leaves those before it copies each cell for it.
 
         Parameters
         ----------
@@ -185,75 +189,68 @@ class Network:
         sustained_rate_bps, burst : float, int, optional
             In the long run at this one, with so many cells at most in a row at the first.
         max_sdu : int
-            Octets of the largest SDU that the sink takes.
+            Octets of the largest SDU that the sinks take.
+        branches : sequence of paths
         settings
             What the switches give it, as of :class:`~bentpipe_hdl.switch.control.VcSettings`.
 
         Returns
         -------
         int
-            The VC's index at both NICs.
+            The VC's index at all its NICs.
 
         Raises
         ------
         NetworkError
-            The path is not connected, the VPI/VCI are out of range or used already, or something else of the above.
+            A path is not connected, the VPI/VCI are out of range or used already, or something else of the above.
         """
         source, sink = path[0], path[-1]
         what = f"VC {vpi}/{vci} from {source.name} to {sink.name}"
         if self.loop.is_open:
             raise NetworkError(f"{what}: the network runs already, nothing can be added")
-        if not isinstance(source, Nic) or not isinstance(sink, Nic) or len(path) < 2:
+        paths = [path, *branches]
+        if not isinstance(source, Nic) or any(not isinstance(each[-1], Nic) or len(each) < 2 for each in paths):
             raise NetworkError(f"{what}: a VC goes from a NIC to a NIC")
+        if len({id(each[-1]) for each in paths}) < len(paths) or any(each[0] is not source for each in paths):
+            raise NetworkError(f"{what}: its branches begin at {source.name}, each to another NIC")
         given = made(what, VcSettings, settings)
         if not 0 <= vpi < 4096 or not 32 <= vci < 65536:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI), VCI from 32 to 65535")
         if not 1 <= max_sdu <= 65535:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
         pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
-        faces = faces_of(what, path)
-        through = paths_of(what, path, self._paths)
-        vpis, inside = [vpi] * len(path), {}  # on the way to each node; hops of virtual paths
-        for k, vp in through.items():
-            vpis[k + 1 : k + len(vp.path)] = [vp.vpi] * (len(vp.path) - 1)
-            switches = (at for at in range(k + 1, k + len(vp.path) - 1) if isinstance(path[at], Switch))
-            inside |= dict(zip(switches, vp.hops, strict=True))
-        vpis[0] = vpis[1]
-        hops: list[Hop] = []
-        for k, (node, (come, go)) in enumerate(zip(path, faces, strict=True)):
-            if k in inside:
-                hops.append(inside[k])
-            elif isinstance(node, Switch):
-                more = sum(hop.switch is node and not hop.in_path for hop in hops)
-                parent = next((vp.end for at, vp in through.items() if k == at + len(vp.path) - 1), None)
-                hops.append(Hop(node, come, go, len(node.vcs) + more, parent=parent))
-                for port, number in ((come, vpis[k]), (go, vpis[k + 1])):
-                    self._check_vpi(what, node, port, number)
-                self._check_free(what, node, come, vpis[k], vci)
-                size_of(node.name, len(node.vcs) + 1)
-        if any((other.vpi, other.vci) == (vpis[-1], vci) for other in sink.receives.values()):
-            raise NetworkError(f"{what}: VPI/VCI {vpis[-1]}/{vci} is used twice at port 0 of {sink.name}")
-        index = next(k for k in itertools.count() if k not in source.sends and k not in sink.receives)
-        for nic in (source, sink):
+        sinks = [each[-1] for each in paths if isinstance(each[-1], Nic)]
+        index = next(k for k in itertools.count() if all(k not in nic.sends | nic.receives for nic in (source, *sinks)))
+        for nic in (source, *sinks):
             size_of(nic.name, index + 1)
+        laid = _Laid(self, what, vpi, vci, index)
+        for each in paths:
+            laid.lay(each)
+        for leg, nic in zip(laid.legs, sinks, strict=True):
+            came = leg.stops[-1].vpi
+            if any((other.vpi, other.vci) == (came, vci) for other in nic.receives.values()):
+                raise NetworkError(f"{what}: VPI/VCI {came}/{vci} is used twice at port 0 of {nic.name}")
         for switch in given.named_switches():
-            if switch not in [hop.switch.name for hop in hops if not hop.in_path]:
+            if switch not in [hop.switch.name for hop in laid.hops if not hop.in_path and hop.come >= 0]:
                 raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
-        channel = Channel(path, [come for come, _ in faces], index, hops, vpis, vpi, vci, given)
-        places = (k for k, node in enumerate(path) if isinstance(node, Switch) and k not in inside)
-        for k, (hop, own) in zip(places, channel.own_hops(), strict=True):
-            hop.switch.vcs.append(SwitchVc(hop.come, vpis[k], vci, hop.go, vpis[k + 1], vci, own))
-        source.sends[index] = NicSend(vpis[0], vci, *pacing)
-        sink.receives[index] = NicReceive(vpis[-1], vci, max_sdu)
+        channel = Channel(laid.legs, index, laid.hops[: laid.own], laid.hops[laid.own :], vpi, vci, given)
+        for (hop, own), (before, after) in zip(channel.own_hops(), laid.vpis, strict=True):
+            hop.switch.vcs.append(SwitchVc(hop.come, before, vci, hop.go, after, vci, own))
+        for switch, root, number in laid.chained:
+            switch.vcs[root] = replace(switch.vcs[root], leaf=number)
+        source.sends[index] = NicSend(laid.legs[0].stops[0].vpi, vci, *pacing)
+        for leg, nic in zip(laid.legs, sinks, strict=True):
+            nic.receives[index] = NicReceive(leg.stops[-1].vpi, vci, max_sdu)
         self._channels.lay(channel)
         manage(channel)
         return index
 
-    def _check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
+    def check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
+        """The port's lines have this VPI."""
         if vpi > 255 and not switch.lines[port].nni:
             raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
 
-    def _check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
+    def check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
         """Nothing at a port has this VPI/VCI, or VPI."""
         for other in switch.vcs:
             if (other.in_port, other.in_vpi) != (port, vpi):
@@ -307,8 +304,8 @@ class Network:
             if isinstance(node, Switch):
                 hops.append(Hop(node, come, go, len(node.vcs), in_path=True))
                 for port in (come, go):
-                    self._check_vpi(what, node, port, vpi)
-                self._check_free(what, node, come, vpi, None)
+                    self.check_vpi(what, node, port, vpi)
+                self.check_free(what, node, come, vpi, None)
                 size_of(node.name, len(node.vcs) + 1)
         if not hops:
             raise NetworkError(f"{what}: there is no switch between its ends")
@@ -318,9 +315,9 @@ class Network:
         for k, hop in enumerate(hops):
             own = given.of_switch(hop.switch.name, first=k == 0)
             hop.switch.vcs.append(SwitchVc(hop.come, vpi, 0, hop.go, vpi, 0, own, vpc=True))
-        self._paths.append(VirtualPath(path, vpi, given, hops, faces[0][1], faces[-1][0]))
-        manage_path(self._paths)
-        return len(self._paths) - 1
+        self.paths.append(VirtualPath(path, vpi, given, hops, faces[0][1], faces[-1][0]))
+        manage_path(self.paths)
+        return len(self.paths) - 1
 
     def change_vp(self, number: int, **settings: Any) -> None:
         """From its next cell at each switch on a virtual path has these settings, as of :meth:`add_vp`, instead of all
@@ -331,7 +328,7 @@ class Network:
         NetworkError
             A setting is not one.
         """
-        vp = self._paths[number]
+        vp = self.paths[number]
         given = made(vp.what, VcSettings, settings)
         for k, hop in enumerate(vp.hops):
             hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
@@ -379,7 +376,7 @@ class Network:
         if self.loop.is_open:
             return
         self._channels.check()
-        check_managed(self._channels, self._paths)
+        check_managed(self._channels, self.paths)
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()
@@ -396,7 +393,7 @@ class Network:
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.loop.connect(a.index, a_port, b.index, b_port, held)
-        for hops in map(Channel.ledger_hops, self._channels):
+        for hops in self._legs():
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
         for node in self.nodes:
@@ -579,7 +576,8 @@ class Network:
         return found
 
     def ledger(self) -> list[Account]:
-        """What became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`.
+        """What became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`; of a
+        point-to-multipoint VC one for each of its paths.
 
         Raises
         ------
@@ -591,10 +589,11 @@ class Network:
             self.start()
         for node in self.nodes:
             node.check_told()
-        return [
-            read_account(self.loop, self.nodes, place, hops)
-            for place, hops in enumerate(map(Channel.ledger_hops, self._channels))
-        ]
+        return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
+
+    def _legs(self) -> Iterator[list[LedgerHop]]:
+        """All paths of all VCs."""
+        return itertools.chain.from_iterable(map(Channel.ledger_hops, self._channels))
 
     def trace(self) -> None:
         """From now on keep the digests of what enters the wires: before cells are under way."""
@@ -636,3 +635,83 @@ class Network:
                 raise NetworkError(
                     f"the wire from {a.name} to {b.name}: {most} cells at once, and its rate and delay take {room}"
                 )
+
+
+class _Laid:
+    """The paths of a VC while they are laid: what it will have at each switch, before anything is changed there.
+
+    Members
+    -------
+    legs : list of Leg
+    hops : list of Hop
+        The switches of the first path, ``own`` of them; then those of the others, from where they part.
+    vpis : list of (int, int)
+        At each of these that is in no virtual path: before it and behind it.
+    chained : list of (Switch, int, int)
+        Indices of a VC there, and of that which gets a copy of its cells.
+    """
+
+    def __init__(self, network: Network, what: str, vpi: int, vci: int, index: int):
+        self._network, self._what, self._vpi, self._vci, self._index = network, what, vpi, vci, index
+        self.legs: list[Leg] = []
+        self.hops: list[Hop] = []
+        self.own: int = 0
+        self.vpis: list[tuple[int, int]] = []
+        self.chained: list[tuple[Switch, int, int]] = []
+
+    def lay(self, path: Sequence[Node]) -> None:
+        """Add a path; it is one with another as long as both pass the same nodes with the same VPIs."""
+        faces = faces_of(self._what, path)
+        vpis, inside = [self._vpi] * len(path), {}  # on the way to each node; hops of virtual paths
+        through = paths_of(self._what, path, self._network.paths)
+        for k, vp in through.items():
+            vpis[k + 1 : k + len(vp.path)] = [vp.vpi] * (len(vp.path) - 1)
+            switches = (at for at in range(k + 1, k + len(vp.path) - 1) if isinstance(path[at], Switch))
+            inside |= dict(zip(switches, vp.hops, strict=True))
+        vpis[0] = vpis[1]
+        common = [leg.common(path, vpis) for leg in self.legs]
+        parts = max(common, default=0) - 1  # the last place in common
+        stops: list[Stop] = []
+        if self.legs:
+            stops = self.legs[common.index(parts + 1)].upto(parts) if parts > 0 else []
+            if not stops or not isinstance(stops[-1].node, Switch) or stops[-1].in_path:
+                where = path[max(parts, 0)].name
+                raise NetworkError(f"{self._what}: its paths part at {where}, where it can't be copied")
+        for k, (node, (come, go)) in enumerate(zip(path, faces, strict=True)):
+            if k < parts:
+                continue
+            came, number = -1 if k == parts else come, self._index
+            if k in inside:
+                self.hops.append(inside[k])
+                number = inside[k].number
+            elif isinstance(node, Switch):
+                parent = next((vp.end for at, vp in through.items() if k == at + len(vp.path) - 1), None)
+                number = self._pass(Hop(node, came, go, 0, parent=parent), vpis[k], vpis[k + 1])
+                if came < 0:
+                    self._chain(node, stops[-1].number, number)
+            stops.append(Stop(k, node, came, number, vpis[k], k in inside))
+        self.legs.append(Leg(path, stops))
+        self.own = self.own or len(self.hops)
+
+    def _pass(self, given: Hop, before: int, after: int) -> int:
+        """The VC's index at a switch that looks at it."""
+        switch, come, go = given.switch, given.come, given.go
+        number = len(switch.vcs) + sum(hop.switch is switch and not hop.in_path for hop in self.hops)
+        for port, vpi in ((come, before), (go, after)):
+            if port >= 0:
+                self._network.check_vpi(self._what, switch, port, vpi)
+        if come >= 0:
+            self._network.check_free(self._what, switch, come, before, self._vci)
+            own = (hop.come for hop in self.hops if hop.switch is switch and not hop.in_path)
+            if self.legs and come in own:
+                raise NetworkError(f"{self._what}: its paths part before {switch.name}, and meet again there")
+        size_of(switch.name, number + 1)
+        self.hops.append(given._replace(number=number))
+        self.vpis.append((before, after))
+        return number
+
+    def _chain(self, switch: Switch, root: int, number: int) -> None:
+        """A VC is the last one to get a copy of the root's cells."""
+        for there, before, after in self.chained:
+            root = after if there is switch and before == root else root
+        self.chained.append((switch, root, number))

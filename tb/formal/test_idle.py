@@ -59,7 +59,8 @@ def _switch(*options):
         found = found | busy
         near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
         punctual.append(~busy | (now - tick)[TIME_BITS - 1] | ~(now - node.status.due)[TIME_BITS - 1])
-    spec.condition("invariant", node.status.due == soonest, *asleep)
+    waits = probe.parts["copier"].waiting.any() if "copies" in options else 0  # it isn't idle then
+    spec.condition("invariant", waits | (node.status.due == soonest), *asleep)
     # Times are compared modulo half their range, and a busy port's next is less than a quarter of it from now
     spec.condition("near", *near)
     spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])

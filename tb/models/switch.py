@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from models.cell import Header, Interface, Pti
+from models.copies import Copies
 from models.policer import Policer
 from models.red import RedPort, xorshift64
 from models.scheduling import Member, Scheduler
@@ -39,6 +40,7 @@ class Drop(enum.Enum):
     RED = "red"
     UPC = "upc"
     FAIR = "fair"
+    COPIES = "copies"
 
 
 class Frame(enum.Enum):
@@ -63,7 +65,7 @@ class Vc:
     ``limit`` is the most cells it may have queued. ``epd_threshold`` is its own one; None uses the switch's
     threshold on the shared buffer. Its cells pass the ``policer``, if there is one, before the buffer sees them.
     ``fair`` is "selective" (drop) or "fba" (fair buffer allocation), instead of EPD. ``minimum`` are the cells that it
-    may always have, ``efci_threshold`` marks by its own queue.
+    may always have, ``efci_threshold`` marks by its own queue. One with ``in_port`` -1 gets copies alone.
     """
 
     in_port: int
@@ -122,6 +124,8 @@ class Switch:
         By output port: most frames queued for it; random early detection on them, with the state of its generator.
     fifo : set of int
         Ports that send cells in the order in which they came; the others go round their VCs, by weight and priority.
+    copies : Copies, optional
+        Of the cells of point-to-multipoint VCs. Each tick ends with :meth:`tick`.
 
     Attributes
     ----------
@@ -146,8 +150,10 @@ class Switch:
         limits: dict[int, int] | None = None,
         red: dict[int, tuple[RedPort, int]] | None = None,
         fifo: frozenset[int] = frozenset(),
+        copies: Copies | None = None,
     ) -> None:
         self.vcs = vcs
+        self.copies, self._came, self._copied = copies, None, False
         self.capacity = capacity
         self.user_capacity = user_capacity
         self.epd_threshold = epd_threshold
@@ -162,6 +168,8 @@ class Switch:
         self.scheduler = Scheduler([Member(vc.out_port) for vc in vcs], ports=ports, fifo=fifo)
         self._routes: dict[tuple[int, int, int | None], int] = {}
         for index, vc in enumerate(vcs):
+            if vc.in_port < 0:
+                continue
             key = (vc.in_port, vc.in_vpi, None if vc.vpc else vc.in_vci)
             if key in self._routes:
                 raise ValueError(f"port {key[0]} VPI {key[1]} VCI {key[2]} is used twice")
@@ -189,7 +197,39 @@ class Switch:
                 vc.drops[Drop.UPC] += 1
                 return False, Drop.UPC
             header = replace(header, clp=clp)
-        judged = replace(header, pti=F4[header.vci]) if vc.vpc and header.vci in F4 else header
+        if self.copies:
+            framed = vc.ppd or vc.epd or bool(vc.fair)
+            judged = self._judged(vc, header)
+            if self.copies.refuses(index, framed=framed, user=judged.user, last=judged.last):
+                vc.drops[Drop.COPIES] += 1
+                return False, Drop.COPIES
+            self._came = index, (header, cell)
+        return self._admit(index, header, cell)
+
+    def copy(self) -> bool:
+        """A copy comes in, if one is offered."""
+        offer = self.copies.offer() if self.copies else None
+        if offer is None:
+            return False
+        self._copied = True
+        self._admit(offer.leaf, *offer.cell)
+        return True
+
+    def tick(self) -> None:
+        """The tick is over."""
+        if self.copies:
+            self.copies.tick(self._came, self._copied)
+            self._came, self._copied = None, False
+
+    @staticmethod
+    def _judged(vc: Vc, header: Header) -> Header:
+        """As the buffer takes it: OAM cells of a VPC are known by their VCI."""
+        return replace(header, pti=F4[header.vci]) if vc.vpc and header.vci in F4 else header
+
+    def _admit(self, index: int, header: Header, cell: object) -> tuple[bool, Drop | None]:
+        """A cell of a known VC is queued or dropped."""
+        vc = self.vcs[index]
+        judged = self._judged(vc, header)
         reason = self._policy(vc, judged)
         if reason is not None:
             vc.drops[reason] += 1

@@ -52,6 +52,7 @@ REASON_TITLES = {
     "red": "RED",
     "upc": "UPC",
     "fair": "share",
+    "copies": "copies",
 }
 """Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
 
@@ -260,8 +261,9 @@ class SwitchPort:
 
 @dataclass(frozen=True)
 class SwitchVc:
-    """A VC through a switch: where it comes in and goes out, what it may have; of credits, the places that it has here
-    and in the next switch (0: none), and the index of the VC the other way; what its OAM flows have here. Or
+    """A VC through a switch: where it comes in (``in_port`` -1: it gets copies of another's cells) and goes out, what
+    it may have; of credits, the places that it has here and in the next switch (0: none), and the index of the VC the
+    other way; what its OAM flows have here; the index of the VC that gets a copy of its cells (``leaf``). Or
     a virtual path connection (``vpc``): all that comes in with its VPI, and goes out with the VCI that it has. Or the
     end of one (``ends_path``): its OAM cells that come, and those that go back."""
 
@@ -278,6 +280,7 @@ class SwitchVc:
     vpc: bool = False
     ends_path: bool = False
     oam: OamPoint | None = None
+    leaf: int | None = None
 
     def policy(self, switch: SwitchSettings) -> Policy:
         """What it is to be discarded by: what the switch has for all, unless it has its own; by cells, where there is
@@ -287,8 +290,8 @@ class SwitchVc:
 
     @property
     def keys(self) -> list[tuple[int, int, int]]:
-        """Port, VPI and VCI of its cells; of a virtual path that passes there are none."""
-        vcis = () if self.vpc else (SEGMENT_VCI, END_VCI) if self.ends_path else (self.in_vci,)
+        """Port, VPI and VCI of its cells; of copies, and of a virtual path that passes, there are none."""
+        vcis = () if self.vpc or self.in_port < 0 else (SEGMENT_VCI, END_VCI) if self.ends_path else (self.in_vci,)
         return [(self.in_port, self.in_vpi, vci) for vci in vcis]
 
 
@@ -483,6 +486,9 @@ class SwitchDriver(Driver):
 
     def counted(self, number: int) -> tuple[int, int]:
         return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number
+
+    def copied(self) -> tuple[int, int]:
+        return self.csr.map["copies_waiting"].addr, 0
 
     def told(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()

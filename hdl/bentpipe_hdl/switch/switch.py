@@ -17,6 +17,7 @@ from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, 
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
 from .control import REASON_BITS, REASONS, switch_registers
+from .copier import COPIED, Copier
 from .counters import Changes, Counters
 from .credits import Credits
 from .efci import CongestionIndication
@@ -97,7 +98,8 @@ class Switch(wiring.Component):
     drop, drop_vc, drop_reason, drop_accepted : Out
         For one clock, registered as ``o`` is: the cell of this VC that came with the tick was dropped, for the reason
         (in the order of ``control.REASONS``), after so many of its VC had been accepted (modulo 2**32). So whoever
-        watches knows which cell of the VC it was, and need not look at those that are not dropped.
+        watches knows which cell of the VC it was, and need not look at those that are not dropped. Where cells are made
+        in the switch, ``drop_pti`` is its PTI: it may be one of those.
     tells, own, took : Out
         Of a switch with OAM, likewise: something is to be told of the tick's cell; it is an OAM cell of the switch's
         own, queued or dropped; it is one that was taken.
@@ -128,6 +130,8 @@ class Switch(wiring.Component):
         }
         if any(option.name == "oam" for option in self.options):
             drop |= {"tells": Out(1), "own": Out(1), "took": Out(1)}
+        if any(option.makes_cells for option in self.options):
+            drop["drop_pti"] = Out(3)
         super().__init__({**node_members(width, ports), "csr": In(CsrSignature()), **drop})
 
     def elaborate(self, platform):
@@ -175,10 +179,12 @@ class Switch(wiring.Component):
             csr.table("shape_limit")
 
         # The parts
-        oam = None
+        oam = copier = None
         if "oam" in has:
             oam = m.submodules.oam = Oam(slot, width=width, vcs=vcs, ports=ports)
-        offers = [part.offer for part in (oam,) if part]  # of those that make cells
+        if "copies" in has:
+            copier = m.submodules.copier = Copier(slot, width=width, ports=ports, vcs=vcs)
+        offers = [part.offer for part in (oam, copier) if part]  # of those that make cells; OAM's go first
         cells_in, inlet = wiring.flipped(self.i), None
         if offers:
             inlet = m.submodules.inlet = Inlet(slot, width=width, ports=ports, vcs=vcs, offers=len(offers))
@@ -215,6 +221,7 @@ class Switch(wiring.Component):
             VcField("departed", 32, "departure"),
             *Admission.fields(stages),
             *((POLICED,) if "police" in has else ()),
+            *((COPIED,) if copier else ()),
             *(minima.fields if minima is not None else ()),
             *((VcField("holds", 1, "arrival"), VcField("held", 1, "departure")) if credits else ()),
         )
@@ -304,8 +311,24 @@ class Switch(wiring.Component):
                 clp, policed = Mux(oam.own, header.clp, clp), Mux(oam.own, context.a_state.policed, policed)
             discarded = slot.settle(objects, "discard_held")
             arrives, comes, drop = came & ~objects, seen & ~discarded, drop | discarded
+        if "police" in has or copier:
             reason, state = Signal(REASON_BITS), Signal(context.rows["state"])
             m.d.comb += [reason.eq(admission.reason), state.eq(admission.new_state)]
+        if copier:
+            m.d.comb += [
+                copier.inside.eq(inlet.inside),
+                copier.arrives.eq(arrives),
+                copier.user.eq(~pti[2]),
+                copier.last.eq(pti[0]),
+                copier.header.eq(header),
+                copier.header.clp.eq(clp),
+            ]
+            refused = slot.settle(copier.refuse, "refused_held")
+            arrives, comes, drop = arrives & ~copier.refuse, comes & ~refused, drop | refused
+            with m.If(copier.refuse):
+                m.d.comb += [reason.eq(REASONS.index("copies")), state.eq(context.a_state)]
+            m.d.comb += state.copied.eq(copier.new_state)
+        if "police" in has:
             with m.If(objects):
                 m.d.comb += [reason.eq(REASONS.index("upc")), state.eq(context.a_state)]
             m.d.comb += state.policed.eq(policed)
@@ -365,6 +388,8 @@ class Switch(wiring.Component):
                 self.drop_reason.eq(reason),
                 self.drop_accepted.eq(context.a_arrival.accepted),
             ]
+            if inlet:
+                m.d.sync += self.drop_pti.eq(header.pti)
 
         # A cell leaves: of which port and VC? Is the VC still there, and does it go on?
         port, d_vc, d_policy = port_clock.port, scheduler.vc, context.d_policy
@@ -465,7 +490,7 @@ class Switch(wiring.Component):
             scheduler.attach(m, csr, tick)
         if oam:
             oam.attach(m, csr, tick, inlet.inside)
-        for part in (changes, credits, queues, active, minima, histograms, red, rates, frames):
+        for part in (changes, copier, credits, queues, active, minima, histograms, red, rates, frames):
             if part:
                 part.attach(m, csr, tick)
         if shaper:
@@ -497,7 +522,7 @@ class Switch(wiring.Component):
         csr.finish()
 
         due = [part.due for part in (port_clock, frames, rates, shaper, credits, oam) if part]
-        works = [context.clearing, *([inlet.waits] if inlet else [])]
+        works = [context.clearing, *([inlet.waits] if inlet else []), *([copier.waiting.any()] if copier else [])]
         if not slot.wide:
             works += [egress.streams, self.i.valid, *([histograms.pending] if histograms else [])]
         m.d.comb += [
@@ -506,6 +531,9 @@ class Switch(wiring.Component):
             self.status.due.eq(reduce(earlier, due)),
             self.status.idle.eq(~reduce(or_, works)),
         ]
+        if copier:
+            with m.If(copier.waiting.any()):
+                m.d.comb += self.status.due.eq(0)  # long past: the next tick is wanted
         return slot.checked(m)
 
     def _scheduler(self, slot, has):

@@ -32,8 +32,16 @@ int Ledger::add(const Hop* hops, size_t count) {
         const Hop& hop = hops[k];
         vc.stages.emplace_back();
         vc.stages.back().hop = hop;
-        if (hop.kind == LINK || hop.kind == SONET) passing_[place(hop.node, hop.port)].push_back({index, k});
-        else if (hop.kind == SWITCH) at(by_number_[size_t(hop.node)], hop.number) = {index, k};
+        if (hop.kind == LINK || hop.kind == SONET) {
+            auto& there = passing_[place(hop.node, hop.port)];
+            auto same = std::find_if(there.begin(), there.end(), [&](const Paths& paths) {
+                return this->hop(paths.front()).key == hop.key && this->hop(paths.front()).mask == hop.mask;
+            });
+            if (same == there.end()) same = there.insert(same, Paths{});
+            same->push_back({index, k});
+        } else if (k == 0 || hop.kind == SWITCH || hop.kind == ROOT) {
+            at(by_number_[size_t(hop.node)], hop.number).push_back({index, k});
+        }
         if (hop.kind == PATH) {
             note(entering_, hop, {index, k});
             path_port_[row(hop.node, hop.number)] = hop.port;
@@ -46,16 +54,20 @@ int Ledger::add(const Hop* hops, size_t count) {
 // What hosts and nodes tell
 
 void Ledger::enqueue(int index, uint32_t length, uint64_t cells) {
-    Vc& vc = vcs_[size_t(index)];
-    vc.cells += cells;
-    ++vc.counts.sent;
-    vc.pdus.push_back(
-        {vc.cells, uint16_t(length), uint8_t(1 + vc.early_ends), vc.early_why, vc.early_node, false, false});
-    vc.early_ends = 0;
-    vc.early_why = WHY_NONE;
+    for (const Passing& each : sources(index)) {
+        Vc& vc = vcs_[size_t(each.vc)];
+        vc.cells += cells;
+        ++vc.counts.sent;
+        vc.pdus.push_back(
+            {vc.cells, uint16_t(length), uint8_t(1 + vc.early_ends), vc.early_why, vc.early_node, false, false});
+        vc.early_ends = 0;
+        vc.early_why = WHY_NONE;
+    }
 }
 
-void Ledger::single(int index, uint64_t before) { add_foreign(vcs_[size_t(index)].stages[0], before, before); }
+void Ledger::single(int index, uint64_t before) {
+    for (const Passing& each : sources(index)) add_foreign(vcs_[size_t(each.vc)].stages[0], before, before);
+}
 
 void Ledger::ended(int index, uint32_t status, uint32_t length) {
     Vc& vc = vcs_[size_t(index)];
@@ -94,7 +106,7 @@ void Ledger::ended(int index, uint32_t status, uint32_t length) {
 
 void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header) {
     if (const auto path = path_port_.find(row(node, number)); path != path_port_.end()) {
-        const std::vector<Passing>* found = named(entering_, node, path->second, header);
+        const Paths* found = named(entering_, node, path->second, header);
         for (size_t k = 0; found && k < found->size(); ++k) {
             const Passing at = (*found)[k];
             Vc& vc = vcs_[size_t(at.vc)];
@@ -102,27 +114,35 @@ void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accept
         }
         return;
     }
-    const Passing at = switched(node, number);
-    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, next_in(at, accepted), header, uint8_t(WHY_DROPPED + reason));
+    const Paths* at = switched(node, number);
+    if (!at) return;
+    const uint32_t next = next_in(*at, accepted);
+    for (const Passing& each : *at)
+        if (hop(each).reasons >> reason & 1) lose(each, next, header, uint8_t(WHY_DROPPED + reason));
 }
 
 void Ledger::made(int node, uint32_t number, uint32_t accepted) {
-    const Passing at = switched(node, number);
-    if (at.vc >= 0) insert(vcs_[size_t(at.vc)], at.stage, next_in(at, accepted), CellHead::OAM);
+    const Paths* at = switched(node, number);
+    if (!at) return;
+    const Passing& own = at->front();  // it isn't copied
+    Vc& vc = vcs_[size_t(own.vc)];
+    insert(vc, own.stage, widened(vc, own.stage, next_in(*at, accepted)), CellHead::OAM);
 }
 
 void Ledger::took(int node, uint32_t number, uint32_t accepted) {
-    const Passing at = switched(node, number);  // a PDU's cell it can only be by errors in its header
-    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, next_in(at, accepted), CellHead::OAM, WHY_ASTRAY);
+    const Paths* at = switched(node, number);
+    if (!at) return;
+    const uint32_t next = next_in(*at, accepted);  // a PDU's cell it can only be by errors in its header
+    for (const Passing& each : *at) lose(each, next, CellHead::OAM, WHY_ASTRAY);
 }
 
 void Ledger::changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
                      const uint32_t* after, Why gone) {
     if (was_bad) return;  // lost where its header became bad
-    const Passing at = find(node, 0, was);
-    if (at.vc < 0 && (gone || is_bad || find(node, 0, is).vc < 0)) return;
-    const uint64_t ordinal = at.vc < 0 ? 0 : came(vcs_[size_t(at.vc)], at.stage) - 1;
-    if (gone) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, gone);
+    const Paths* at = find(node, 0, was);
+    if (!at && (gone || is_bad || !find(node, 0, is))) return;
+    const uint64_t ordinal = at ? came(at->front()) - 1 : 0;
+    if (gone) lose(*at, ordinal, was, gone);
     else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
 }
 
@@ -169,12 +189,12 @@ uint64_t Ledger::records() const {
 
 // Which cell it is
 
-Ledger::Passing Ledger::find(int node, int port, uint32_t header) const {
+const Ledger::Paths* Ledger::find(int node, int port, uint32_t header) const {
     const auto known = passing_.find(place(node, port));
     if (known != passing_.end())
-        for (const Passing& each : known->second)
-            if (hop(each).names(header)) return each;
-    return {};
+        for (const Paths& each : known->second)
+            if (hop(each.front()).names(header)) return &each;
+    return nullptr;
 }
 
 void Ledger::note(Inputs& inputs, const Hop& there, const Passing& at) {
@@ -183,7 +203,7 @@ void Ledger::note(Inputs& inputs, const Hop& there, const Passing& at) {
     vcs.named[there.key & vcs.mask].push_back(at);
 }
 
-const std::vector<Ledger::Passing>* Ledger::named(const Inputs& inputs, int node, int port, uint32_t header) {
+const Ledger::Paths* Ledger::named(const Inputs& inputs, int node, int port, uint32_t header) {
     const auto known = inputs.find(place(node, port));
     if (known == inputs.end()) return nullptr;
     const auto found = known->second.named.find(header >> 4 & known->second.mask);
@@ -197,16 +217,21 @@ uint64_t Ledger::inside_path(int index, const Hop& hop) const {
 }
 
 // Whose cells a switch knows by a number; of a path's VCs it makes and takes none.
-Ledger::Passing Ledger::switched(int node, uint32_t number) const {
+const Ledger::Paths* Ledger::switched(int node, uint32_t number) const {
     const auto& known = by_number_[size_t(node)];
-    return number < known.size() ? known[number] : Passing{};
+    return number < known.size() && !known[number].empty() ? &known[number] : nullptr;
 }
 
-// The number of the next cell that comes to a switch, which has accepted so many: accepted = came - lost + made there, all
-// of them counted since the start.
-uint64_t Ledger::next_in(const Passing& at, uint32_t accepted) const {
-    const Vc& vc = vcs_[size_t(at.vc)];
-    return widened(vc, at.stage, accepted + uint32_t(vc.stages[at.stage].shift()));
+// The number, modulo 2^32, of the next cell that comes to a switch, which has accepted so many: accepted = came - lost +
+// made there, all of them counted since the start.
+uint32_t Ledger::next_in(const Paths& at, uint32_t accepted) const {
+    return accepted + uint32_t(vcs_[size_t(at.front().vc)].stages[at.front().stage].shift());
+}
+
+// A cell is lost at a switch, on one of the paths there.
+void Ledger::lose(const Passing& at, uint32_t ordinal, uint32_t header, uint8_t why) {
+    Vc& vc = vcs_[size_t(at.vc)];
+    lose(vc, at.stage, widened(vc, at.stage, ordinal), header, why);
 }
 
 // A number of cells at a stage's input, of which hardware knows 32 bits: there can't be more than the source's and those
@@ -274,6 +299,11 @@ Ledger::Pdu* Ledger::pdu_of(Vc& vc, uint64_t source) {
 
 // What befell it
 
+// A cell is lost where these paths are one.
+void Ledger::lose(const Paths& at, uint64_t ordinal, uint32_t header, uint8_t why) {
+    for (const Passing& each : at) lose(vcs_[size_t(each.vc)], each.stage, ordinal, header, why);
+}
+
 // A cell of the VC is lost at a stage.
 void Ledger::lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why) {
     Stage& stage = vc.stages[index];
@@ -315,27 +345,29 @@ void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
     if (last) end(vc, cell, 1);
 }
 
-// A cell comes out of a link or a SONET line otherwise than it went in; `at` has no VC if nothing went in.
-void Ledger::arrive(int node, int port, Passing at, uint64_t ordinal, uint32_t was, const uint32_t* before, uint32_t is,
-                    bool is_bad, const uint32_t* after) {
-    const Passing to = is_bad ? Passing{} : find(node, port, is);
-    if (at.vc >= 0 && at.vc == to.vc) {
-        Vc& vc = vcs_[size_t(at.vc)];
-        Run* foreign = nullptr;
-        const uint64_t cell = source(vc, at.stage, ordinal, &foreign);
-        if (!foreign && std::memcmp(before, after, 48)) mark(vc, cell, node, WHY_PAYLOAD);
-        else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
-        else if (foreign && CellHead::user(is) && !CellHead::user(was))
-            mark(vc, next_own(vc, at.stage, ordinal), node, WHY_FOREIGN);
-        const int more = int(CellHead::last(is)) - int(CellHead::last(was));
-        if (more) end(vc, foreign ? foreign->source : cell, more);
+// A cell comes out of a link or a SONET line otherwise than it went in; `at` is none if nothing went in.
+void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const uint32_t* before,
+                    uint32_t is, bool is_bad, const uint32_t* after) {
+    const Paths* to = is_bad ? nullptr : find(node, port, is);
+    if (at && at == to) {
+        for (const Passing& each : *at) {
+            Vc& vc = vcs_[size_t(each.vc)];
+            Run* foreign = nullptr;
+            const uint64_t cell = source(vc, each.stage, ordinal, &foreign);
+            if (!foreign && std::memcmp(before, after, 48)) mark(vc, cell, node, WHY_PAYLOAD);
+            else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
+            else if (foreign && CellHead::user(is) && !CellHead::user(was))
+                mark(vc, next_own(vc, each.stage, ordinal), node, WHY_FOREIGN);
+            const int more = int(CellHead::last(is)) - int(CellHead::last(was));
+            if (more) end(vc, foreign ? foreign->source : cell, more);
+        }
         return;
     }
-    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, ordinal, was, is_bad ? WHY_HEADER : WHY_ASTRAY);
-    if (to.vc >= 0) {
-        const bool line = hop(to).kind == SONET;
-        Vc& vc = vcs_[size_t(to.vc)];
-        insert(vc, to.stage, line ? first_inside(to) : came(vc, to.stage), is);
+    if (at) lose(*at, ordinal, was, is_bad ? WHY_HEADER : WHY_ASTRAY);
+    if (to) {
+        const bool line = hop(to->front()).kind == SONET;
+        const uint64_t next = line ? first_inside(to->front()) : came(to->front());
+        for (const Passing& each : *to) insert(vcs_[size_t(each.vc)], each.stage, next, is);
     }
 }
 
@@ -382,8 +414,8 @@ void Ledger::settle_lost(Vc& vc) {
 void Ledger::lose_first(int node, int port) {
     Crossing& line = crossing(node, port);
     const uint32_t header = line.first().header;
-    const Passing at = find(node, port, header);
-    if (at.vc >= 0) lose(vcs_[size_t(at.vc)], at.stage, first_inside(at), header, WHY_LINE);
+    const Paths* at = find(node, port, header);
+    if (at) lose(*at, first_inside(at->front()), header, WHY_LINE);
     line.pop();
 }
 
@@ -395,17 +427,17 @@ void Ledger::lose_overdue(int node, int port, uint64_t tick) {
 // first of the VC that its header names; else none, and it may be an idle cell in error.
 void Ledger::line_changed(int node, int port, uint32_t header, const uint32_t* payload, bool bad) {
     Crossing& line = crossing(node, port);
-    const Passing named = bad ? Passing{} : find(node, port, header);
+    const Paths* named = bad ? nullptr : find(node, port, header);
     uint64_t which = line.nearest(header, payload);
-    if (which == line.size() && named.vc >= 0) which = line.find(hop(named).key, hop(named).mask);
+    if (which == line.size() && named) which = line.find(hop(named->front()).key, hop(named->front()).mask);
     if (which == line.size()) {
-        if (named.vc >= 0) arrive(node, port, {}, 0, 0, payload, header, false, payload);
+        if (named) arrive(node, port, nullptr, 0, 0, payload, header, false, payload);
         return;
     }
     for (; which; --which) lose_first(node, port);
     const Crossing::Inside cell = line.first();
-    const Passing at = find(node, port, cell.header);
-    const uint64_t ordinal = at.vc >= 0 ? first_inside(at) : 0;
+    const Paths* at = find(node, port, cell.header);
+    const uint64_t ordinal = at ? first_inside(at->front()) : 0;
     line.pop();
     arrive(node, port, at, ordinal, cell.header, cell.payload, header, bad, payload);
 }

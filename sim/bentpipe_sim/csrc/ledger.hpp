@@ -3,6 +3,8 @@
 // Nothing is done for a cell. Order within a VC is kept by every node, so a cell is known by its number within its VC:
 // the nodes tell of the cells that they drop or damage (rare), and from a cell's number at that node the losses
 // recorded upstream lead back, node by node, to its number at the source, and so to its PDU. A PDU's first cause counts.
+// The path to each leaf of a point-to-multipoint VC has an account of its own; what befalls a cell where paths are still
+// one is entered in all of theirs.
 // Hardware counts cells in 32 bits: all of its numbers are taken modulo 2^32, beside a bound from above.
 #pragma once
 #include <cstddef>
@@ -45,14 +47,19 @@ struct CellCounts {
 
 class Ledger {
   public:
-    enum Kind { NIC, SWITCH, LINK, SONET, PATH };  // PATH: a switch that passes a virtual path with the VC in it
+    // PATH: a switch that passes a virtual path with the VC in it. ROOT: a switch into which the VC's cells come as those
+    // of another VC, which are copied for it there; a hop SWITCH follows.
+    enum Kind { NIC, SWITCH, LINK, SONET, PATH, ROOT };
 
-    // A node on a VC's path, with the port at which the VC comes in and its number there (NIC, switch).
+    // A node on a VC's path, with the port at which the VC comes in and its number there (NIC, switch, root).
     struct Hop {
-        int32_t kind, node, port;  // -1 for the source
+        int32_t kind, node, port;  // -1: the source; it comes from the root, the hop before
         uint32_t number;
         uint32_t key, mask;    // header >> 4 of its cells as the node takes them in, and the bits of it that count
-        uint32_t taken, sent;  // addresses of the node's counters of its cells: taken to be sent (switch), sent (NIC, switch)
+        // Addresses of the node's counters of its cells: taken to be sent (switch), sent (NIC, switch); waiting to be
+        // copied (root).
+        uint32_t taken, sent;
+        uint32_t reasons;  // for which a drop concerns it, a bit each (switch, root)
         bool names(uint32_t header) const { return CellHead::names(header, key, mask); }
     };
 
@@ -173,44 +180,52 @@ class Ledger {
         int vc = -1;
         size_t stage = 0;
     };
+    using Paths = std::vector<Passing>;  // that are one up to a place; at a switch the VC that comes in there first
     struct Line {
         Crossing way[2];
     };
     struct Vcs {  // whose cells come to an input, by VPI/VCI
         uint32_t mask = 0;
-        std::unordered_map<uint32_t, std::vector<Passing>> named;
+        std::unordered_map<uint32_t, Paths> named;
     };
     using Inputs = std::unordered_map<uint64_t, Vcs>;  // by node and port
 
     Crossing& crossing(int node, int port) { return lines_[size_t(node)].way[port]; }
+    const Paths& sources(int index) const {  // the paths that begin where this one does
+        const Hop& source = vcs_[size_t(index)].stages.front().hop;
+        return by_number_[size_t(source.node)][source.number];
+    }
     const Hop& hop(const Passing& at) const { return vcs_[size_t(at.vc)].stages[at.stage].hop; }
-    Passing find(int node, int port, uint32_t header) const;
+    const Paths* find(int node, int port, uint32_t header) const;
     uint64_t inside(const Hop& hop, bool last = false) const {
         return lines_[size_t(hop.node)].way[hop.port].count(hop.key, hop.mask, last);
     }
     uint64_t first_inside(const Passing& at) const;
     static void note(Inputs& inputs, const Hop& there, const Passing& at);
-    static const std::vector<Passing>* named(const Inputs& inputs, int node, int port, uint32_t header);
+    static const Paths* named(const Inputs& inputs, int node, int port, uint32_t header);
     void count(const Inputs& inputs, int node, int port, uint32_t header, uint64_t Stage::*what) {
-        if (const std::vector<Passing>* found = named(inputs, node, port, header))
+        if (const Paths* found = named(inputs, node, port, header))
             for (const Passing& each : *found) ++(vcs_[size_t(each.vc)].stages[each.stage].*what);
     }
 
-    Passing switched(int node, uint32_t number) const;
-    uint64_t next_in(const Passing& at, uint32_t accepted) const;
+    const Paths* switched(int node, uint32_t number) const;
+    uint32_t next_in(const Paths& at, uint32_t accepted) const;
+    void lose(const Passing& at, uint32_t ordinal, uint32_t header, uint8_t why);
     uint64_t widened(const Vc& vc, size_t stage, uint32_t low) const;
     uint32_t came_low(const Vc& vc, size_t stage) const;
     uint32_t left_low(const Vc& vc, size_t stage) const;
     uint64_t came(const Vc& vc, size_t stage) const { return widened(vc, stage, came_low(vc, stage)); }
+    uint64_t came(const Passing& at) const { return came(vcs_[size_t(at.vc)], at.stage); }
 
     uint64_t source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign);
     uint64_t next_own(Vc& vc, size_t stage, uint64_t ordinal);
     static Pdu* pdu_of(Vc& vc, uint64_t source);
 
+    void lose(const Paths& at, uint64_t ordinal, uint32_t header, uint8_t why);
     void lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why);
     void insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header);
     static void add_foreign(Stage& stage, uint64_t ordinal, uint64_t before);
-    void arrive(int node, int port, Passing at, uint64_t ordinal, uint32_t was, const uint32_t* before, uint32_t is,
+    void arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const uint32_t* before, uint32_t is,
                 bool is_bad, const uint32_t* after);
     void end(Vc& vc, uint64_t source, int more);
     static void mark(Vc& vc, uint64_t source, int node, uint8_t why);
@@ -223,8 +238,8 @@ class Ledger {
 
     CellCounts& cells_;
     std::vector<Vc> vcs_;
-    std::unordered_map<uint64_t, std::vector<Passing>> passing_;  // of links and SONET lines, by node and port
-    std::vector<std::vector<Passing>> by_number_;                 // of switches
+    std::unordered_map<uint64_t, std::vector<Paths>> passing_;  // of links and SONET lines, by node and port
+    std::vector<std::vector<Paths>> by_number_;                 // of sources and switches
     Inputs entering_, leaving_;  // of switches that pass paths; of the nodes behind them, with the stages before those
     std::unordered_map<uint64_t, int> path_port_;  // where a path comes in, by switch and number there
     std::vector<Line> lines_;

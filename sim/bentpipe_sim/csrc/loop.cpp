@@ -206,9 +206,10 @@ void Loop::tell(Node& node, int index, bool gone) {
     const uint32_t header = *node.i_header;
     if (!node.link) {
         const uint32_t vc = node.drop_vc.get(), reason = node.drop_reason.get(), accepted = *node.drop_accepted;
+        const uint32_t its = node.drop_pti ? (header & ~14u) | uint32_t(*node.drop_pti) << 1 : header;
         if (*node.dropped) ledger.seen(index, vc * 64 + reason);
         if (*node.took) ledger.took(index, vc, accepted);
-        else if (!*node.own) ledger.dropped(index, vc, reason, accepted, header);
+        else if (!*node.own) ledger.dropped(index, vc, reason, accepted, its);
         else if (!*node.dropped) ledger.made(index, vc, accepted);
         return;
     }

@@ -78,11 +78,9 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     *account = {counts.sent, counts.delivered, ledger.ends(place), 0, 0, ledger.astray(place)};
     ledger.each_hop(place, [&](const bp::Ledger::Hop& hop) {
         bp::Node& node = loop.node(hop.node);
-        if (hop.port < 0) {
-            account->ends_there += node.nic->backlog(hop.number);
-            return;
-        }
-        account->ends_there += node.in[hop.port]->count(hop.key, hop.mask, true);
+        if (hop.port >= 0) account->ends_there += node.in[hop.port]->count(hop.key, hop.mask, true);
+        else if (hop.kind == bp::Ledger::NIC) account->ends_there += node.nic->backlog(hop.number);
+        if (hop.kind == bp::Ledger::ROOT) account->queued += node.read(hop.taken);
         if (hop.kind == bp::Ledger::SWITCH) account->queued += node.read(hop.taken) - node.read(hop.sent);
         if (hop.kind == bp::Ledger::PATH) account->queued += ledger.inside_path(place, hop);
         if (hop.kind == bp::Ledger::SONET) account->ends_there += ledger.ends_inside(hop);

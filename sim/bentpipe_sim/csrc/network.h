@@ -49,14 +49,16 @@ void bp_send(bp_net*, const uint8_t* post); /* a bp_post, and its head */
 /* A single cell of 48 octets with this PTI, between those of the VC's PDUs; 0 if the NIC is built without. */
 int bp_send_cell(bp_net*, int nic, uint32_t vc, uint32_t pti, const uint8_t* octets);
 /* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
-   line, 4 a switch that passes a virtual path with it), the port at which the VC comes in (-1: the source), its number there, header >> 4 of its cells there with the
-   bits that count (CellHead::names), and the addresses of its counters there: of cells taken to be sent (switch), of cells sent (NIC, switch).
+   line, 4 a switch that passes a virtual path with it, 5 a switch that copies another VC's cells for it, before its own
+   hop there), the port at which the VC comes in (-1: the source, or as copies), its number there, header >> 4 of its
+   cells there with the bits that count (CellHead::names), the addresses of its counters there: of cells taken to be sent
+   (switch) or waiting to be copied, of cells sent (NIC, switch); and the reasons (bits) for which a drop concerns it.
    What became of its PDUs: sent, delivered, and the others by node (-1: none) and reason (`Why` in
    ledger.hpp). `ends` are the ends of PDUs that are still to come; `ends_there` of them are in queues of NICs and on
    lines, and the others must be among the `queued` cells in switches. */
 typedef struct {
     int32_t kind, node, port;
-    uint32_t number, key, mask, taken, sent;
+    uint32_t number, key, mask, taken, sent, reasons;
 } bp_hop;
 typedef struct {
     uint64_t sent, delivered, ends, ends_there, queued, astray;

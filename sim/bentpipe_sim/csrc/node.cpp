@@ -55,6 +55,7 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
         drop_vc = ports.number("drop_vc");
         drop_reason = ports.number("drop_reason");
         drop_accepted = ports.at<uint32_t>("drop_accepted");
+        if (ports.has("drop_pti")) drop_pti = ports.at<uint8_t>("drop_pti");
     }
     if (ports.has("tells")) {
         told = ports.at<uint8_t>("tells");

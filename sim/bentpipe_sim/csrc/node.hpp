@@ -60,6 +60,7 @@ struct Node {
     const uint8_t *dropped, *own, *took;  // of a switch: that was dropped; is its own; was taken there
     Number drop_vc, drop_reason;
     const uint32_t* drop_accepted = nullptr;
+    const uint8_t* drop_pti = nullptr;  // of a switch that makes cells: it may be one of these
     const uint8_t* gone_why;  // why a link's cell is gone
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
 

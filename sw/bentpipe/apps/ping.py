@@ -82,6 +82,7 @@ APPLICATION: Final = Kind(
     _make,
     _check,
     protocols=("udp",),
+    answers=True,
     takes=("duration",),
     tests=(Test("ping", "round trips to the receiving host's echo service, over UDP"),),
     report=Report(

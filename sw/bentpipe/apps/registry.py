@@ -50,6 +50,9 @@ def check(name: str, given: Given) -> Problem:
     kind = APPLICATIONS[name]
     if given.protocol not in kind.protocols:
         return "protocol", f"{name} runs over {' and '.join(kind.protocols)} only"
+    if given.sinks > 1 and (given.protocol != "udp" or kind.answers):
+        what = "TCP" if given.protocol == "tcp" else kind.name
+        return "sink", f'{what} is between two hosts; to several go applications with protocol = "udp" and no answers'
     if given.size is not None and "size" not in kind.takes:
         return "size", f"{name} has no such setting"
     if given.protocol == "udp":

@@ -192,6 +192,8 @@ class Given:
         Of the source.
     seed, number : int
         The experiment's, and that of the flow in it: what random numbers depend on.
+    sinks : int
+        Hosts that receive.
     """
 
     protocol: str
@@ -203,6 +205,7 @@ class Given:
     interface_queue: int = 0
     seed: int = 1
     number: int = 0
+    sinks: int = 1
 
 
 @dataclass(frozen=True)
@@ -292,6 +295,8 @@ class Kind:
     tests : tuple of Test
         Its names in NetSpec.
     report : Report or None
+    answers : bool
+        The sink sends something back.
     """
 
     name: str
@@ -303,6 +308,7 @@ class Kind:
     takes: tuple[str, ...] = ("size", "duration")
     tests: tuple[Test, ...] = ()
     report: Report | None = None
+    answers: bool = False
     by_name: dict[str, Setting] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -119,7 +119,9 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
         for path, oam in ((vp.path, vp.oam), (vp.path[::-1], vp.oam and vp.oam.other_way())):
             settings = VcSettings.part_of(vp) | {"oam": oam}
             network.add_vp(_along(path, nodes, between), vp.vpi, **settings)
-    vcs = [_vc(experiment, network, vc, nodes, between) for vc in experiment.vcs]
+    vcs: list[int] = []
+    for number, vc in enumerate(experiment.vcs):
+        vcs.append(_vc(experiment, network, number, nodes, between) if vc.root is None else vcs[vc.root])
     for loss in experiment.losses:
         vc = experiment.vcs[loss.vc]
         vpi = vpi_on(vc, loss.way, experiment.network)
@@ -168,16 +170,19 @@ def add_hosts(
 
 def _add_flows(
     experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int], ends: OamEnds
-) -> dict[str, Stage]:
+) -> dict[str, FlowHandle]:
     """The flows by name; those of the schedule wait for it."""
     from bentpipe.hosts.engine import HELD
 
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
-    stages: list[Stage] = []
+    stages: dict[int, Stage] = {}
+    handles: dict[str, FlowHandle] = {flow.name: cast("FlowHandle", None) for flow in experiment.flows}  # their order
     for index, flow in enumerate(experiment.flows):
+        if flow.first is not None:
+            continue
         start = HELD if index in held else flow.start_ps
         source, sink = hosts[flow.source], hosts[flow.sink]
-        there, back = vcs[flow.vc], vcs[flow.return_vc]
+        there, back = vcs[flow.vc], 0 if flow.return_vc is None else vcs[flow.return_vc]
         given = Given(
             flow.protocol,
             flow.settings,
@@ -193,12 +198,15 @@ def _add_flows(
             location, pti = loopback_to(flow, experiment.network)
             stage = engine.add_loopback_flow(flow.name, source, sink, ends[flow.vc], app, location, pti, start)
         elif flow.tcp is None:
-            stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start, back)
+            others = [(other.name, hosts[other.sink]) for other in experiment.flows if other.first == index]
+            stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start, back, others)
+            handles |= {receiver.name: receiver for receiver in stage.receivers}
         else:
             stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
         if index in held:
             stage.delay_ps = flow.start_ps
-        stages.append(stage)
+        stages[index] = stage
+        handles[flow.name] = stage
 
     def group(spec: GroupSpec) -> Stage:
         members = [stages[m] if isinstance(m, int) else group(m) for m in spec.members]
@@ -208,7 +216,7 @@ def _add_flows(
 
     if experiment.schedule is not None:
         engine.start(group(experiment.schedule))
-    return {flow.name: stage for flow, stage in zip(experiment.flows, stages, strict=True)}
+    return handles
 
 
 def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
@@ -338,7 +346,8 @@ class _Changer:
         for number, (old, new) in enumerate(zip(before.vps, event.network.vps, strict=True)):
             for way in (0, 1) if old != new else ():
                 self._network.change_vp(2 * number + way, **VcSettings.part_of(new))
-        for number, (old, new) in enumerate(zip(vcs, event.vcs, strict=True)):
+        roots = [(old, new) for old, new in zip(vcs, event.vcs, strict=True) if new.root is None]
+        for number, (old, new) in enumerate(roots):
             if old != new:
                 self._network.change_vc(number, **PacingSettings.part_of(new), **VcSettings.part_of(new))
 
@@ -355,10 +364,15 @@ def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
     return found
 
 
-def _vc(experiment: Experiment, network: Network, vc: VcSpec, nodes: Nodes, between: Between) -> int:
-    mtu = min(experiment.host(vc.path[0]).mtu, experiment.host(vc.path[-1]).mtu)
+def _vc(experiment: Experiment, network: Network, number: int, nodes: Nodes, between: Between) -> int:
+    """A VC with all its leaves."""
+    vc = experiment.vcs[number]
+    paths = [vc.path, *(other.path for other in experiment.vcs if other.root == number)]
+    mtu = min(experiment.host(host).mtu for host in (vc.path[0], *(path[-1] for path in paths)))
+    first, *branches = (_along(path, nodes, between) for path in paths)
     return network.add_vc(
-        path=_along(vc.path, nodes, between),
+        path=first,
+        branches=branches,
         vpi=vc.vpi,
         vci=vc.vci,
         **PacingSettings.part_of(vc),

@@ -292,13 +292,29 @@ class NetworkTable(Settings):
     vps: dict[Name, VpTable] = Field(default={}, description="virtual paths, by name")
 
 
+Hosts = Annotated[
+    Annotated[str, Tag("|one")]
+    | Annotated[tuple[str, ...], Length(1, 255, "give 1 to 255 hosts, not {count}"), Tag("|list")],
+    Discriminator(one_or_list),
+]
+"""A host, or several."""
+
+
+def hosts_of(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts that are named."""
+    return given if isinstance(given, tuple) else (given,)
+
+
 class VcTable(VcSettings, PacingSettings, ContinuitySettings):
     """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
 
     name: str = Field(description="for `vc` and `return_vc` of a flow, and for `[[loss]]`")
     path: tuple[str, ...] | None = Field(default=None, description="host, switches, host; instead of `from` and `to`")
     from_: str | None = Field(default=None, description="the host it leads from, on the shortest path")
-    to: str | None = Field(default=None, description="the host it leads to")
+    to: Hosts | None = Field(
+        default=None,
+        description="the host it leads to; a list: point to multipoint, the switches where paths part copy",
+    )
     vpi: Annotated[int, COUNT.within(0, 255)] = Field(
         default=0, description="on every line it passes, but where it is in a virtual path"
     )
@@ -322,7 +338,9 @@ class FlowTable(PacingSettings, ContinuitySettings):
         default=1, description="so many flows like this one, `NAME-1` and so on"
     )
     source: str = Field(description="the host that sends")
-    sink: str = Field(description="the host that receives")
+    sink: Hosts = Field(
+        description="the host that receives; a list (UDP): all of them do, each with figures of its own, `NAME.HOST`"
+    )
     path: tuple[str, ...] | None = Field(
         default=None,
         description="the nodes from source to sink, in reverse for the way back; the shortest way unless given. A "

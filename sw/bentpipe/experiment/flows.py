@@ -7,8 +7,8 @@ from pathlib import Path
 from bentpipe.apps.registry import APPLICATIONS, check
 from bentpipe.apps.settings import Given
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.document import FlowTable, HostsTable, TrafficTable
-from bentpipe.experiment.layout import Channels, given_path, host_named, path_between, shortest_path
+from bentpipe.experiment.document import FlowTable, HostsTable, TrafficTable, hosts_of
+from bentpipe.experiment.layout import Channels, given_path, host_named, shortest_path
 from bentpipe.experiment.schema import FlowSpec, GroupSpec, HostSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.experiment.tcp_options import make_config
@@ -51,22 +51,39 @@ class _Reader:
         self._users: dict[int, str] = {}
 
     def read(self, place: str, table: FlowTable, name: str) -> None:
-        if name in [f.name for f in self.flows]:
-            raise Wrong(f"{place}.name", f"there is a flow {name!r} already")
-        path = self._path(place, table)
-        source, sink = (self._hosts[end] for end in (path[0], path[-1]))
-        vc = self._vc(f"{place}.vc", table.vc, path, table, table, name)
-        back = self._vc(f"{place}.return_vc", table.return_vc, path[::-1], PacingSettings(), table, f"{name}.return")
+        paths = self._paths(place, table)
+        several = len(paths) > 1
+        names = [f"{name}.{path[-1]}" if several else name for path in paths]
+        for own in names:
+            if own in [f.name for f in self.flows]:
+                raise Wrong(f"{place}.name", f"there is a flow {own!r} already")
+        source, *sinks = (self._hosts[end] for end in (paths[0][0], *(path[-1] for path in paths)))
         settings = {key: getattr(table, key) for key in table.settings()}
         size = table.size if isinstance(table.size, int) else None
-        mtu = min(source.mtu, sink.mtu)
-        duration, queue = table.duration_ps or 0, source.interface_queue
-        problem = check(table.app, Given(table.protocol, settings, size, duration, table.datagram, mtu, queue))
+        mtu = min(host.mtu for host in (source, *sinks))
+        given = Given(
+            table.protocol,
+            settings,
+            size,
+            table.duration_ps or 0,
+            table.datagram,
+            mtu,
+            source.interface_queue,
+            sinks=len(sinks),
+        )
+        problem = check(table.app, given)
         if problem:
             key, what = problem
             raise Wrong(f"{place}.{key}" if key in table.model_fields_set else place, what)
+        if several and table.return_vc is not None:
+            raise Wrong(f"{place}.return_vc", "nothing comes back from several sinks")
         if table.protocol == "oam":
-            self._check_loopback(place, settings["at"], path, source, sink)
+            self._check_loopback(place, settings["at"], paths[0], source, sinks[0])
+        vc = self._vc(f"{place}.vc", table.vc, paths, table, table, name)
+        back = None
+        if not several:
+            way, own = [paths[0][::-1]], f"{name}.return"
+            back = self._vc(f"{place}.return_vc", table.return_vc, way, PacingSettings(), table, own)
         other = next((flow for flow in self.flows if vc in (flow.vc, flow.return_vc)), None)
         if other is not None and back not in (other.vc, other.return_vc):
             raise Wrong(f"{place}.return_vc", f"{other.name!r} has another one for the same VC")
@@ -74,23 +91,27 @@ class _Reader:
         tcp = None
         if table.protocol == "tcp":
             tcp = make_config(self._common.tcp.given() | own, mtu, f"{place}.tcp" if own else "hosts.tcp")
-        self.flows.append(
-            FlowSpec(
-                name=name,
-                source=source.name,
-                sink=sink.name,
-                protocol=table.protocol,
-                app=table.app,
-                settings=settings,
-                size=size,
-                duration_ps=table.duration_ps,
-                datagram=table.datagram,
-                start_ps=table.start_ps,
-                vc=vc,
-                return_vc=back,
-                tcp=tcp,
+        first = len(self.flows)
+        to = {self._channels.vcs[leaf].path[-1]: leaf for leaf in self._channels.leaves(vc)}
+        for own, sink in zip(names, sinks, strict=True):
+            self.flows.append(
+                FlowSpec(
+                    name=own,
+                    source=source.name,
+                    sink=sink.name,
+                    protocol=table.protocol,
+                    app=table.app,
+                    settings=settings,
+                    size=size,
+                    duration_ps=table.duration_ps,
+                    datagram=table.datagram,
+                    start_ps=table.start_ps,
+                    vc=to[sink.name],
+                    return_vc=back,
+                    tcp=tcp,
+                    first=first if len(self.flows) > first else None,
+                )
             )
-        )
 
     @staticmethod
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
@@ -105,27 +126,37 @@ class _Reader:
         if location is not None and len(at or "") != 2 * len(location) and at not in path[1:-1]:
             raise Wrong(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
 
-    def _path(self, place: str, table: FlowTable) -> tuple[str, ...]:
-        """The way of a flow's data: its ``path``, or else the shortest."""
+    def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
+        """The ways of a flow's data: its ``path``, or else the shortest."""
         network = self._channels.network
-        ends = tuple(host_named(f"{place}.{key}", getattr(table, key), network) for key in ("source", "sink"))
+        source, sinks = host_named(f"{place}.source", table.source, network), hosts_of(table.sink)
         if table.path is None:
-            return path_between(place, network, *ends)
+            return self._channels.paths(place, f"{place}.sink", source, sinks)
+        if len(sinks) != 1:
+            raise Wrong(f"{place}.path", "leads to one sink; the ways to several are the shortest")
+        ends = (source, host_named(f"{place}.sink", sinks[0], network))
         path = given_path(f"{place}.path", table.path, network)
         if (path[0], path[-1]) != ends:
             what = f"leads from {path[0]!r} to {path[-1]!r}, the flow from {ends[0]!r} to {ends[1]!r}"
             raise Wrong(f"{place}.path", what)
-        return path
+        return [path]
 
     def _vc(
-        self, key: str, name: str | None, path: tuple[str, ...], pacing: PacingSettings, table: FlowTable, own: str
+        self,
+        key: str,
+        name: str | None,
+        paths: list[tuple[str, ...]],
+        pacing: PacingSettings,
+        table: FlowTable,
+        own: str,
     ) -> int:
-        """The VC that is named, or a new one with the name ``own``. An OAM flow may share it with another flow."""
+        """The VC that is named, or a new one with the name ``own``; of one with several leaves the root. An OAM flow
+        may share it with another flow."""
         place = key.rpartition(".")[0]
         if name is None:
-            self._channels.check_pacing(place, pacing, path)
-            self._channels.check_continuity(place, table, path)
-            return self._channels.add(own, path, pacing, table)
+            self._channels.check_pacing(place, pacing, paths[0])
+            self._channels.check_continuity(place, table, paths)
+            return self._channels.add(own, paths, pacing, table)
         names = self._channels.names
         if name not in names:
             raise Wrong(key, f"there is no VC {name!r}{nearest(name, names)}")
@@ -137,8 +168,9 @@ class _Reader:
                 raise Wrong(f"{place}.{key_of(given)}", f"the VC {name!r} has its own pacing")
         if table.continuity_check != "none":
             raise Wrong(f"{place}.continuity_check", f"the VC {name!r} has its own")
-        if (vc.path[0], vc.path[-1]) != (path[0], path[-1]):
-            raise Wrong(key, f"the VC {name!r} leads from {vc.path[0]!r} to {vc.path[-1]!r}")
+        ends = [self._channels.vcs[leaf].path[-1] for leaf in self._channels.leaves(index)]
+        if vc.path[0] != paths[0][0] or {*ends} != {path[-1] for path in paths}:
+            raise Wrong(key, f"the VC {name!r} leads from {vc.path[0]!r} to {', '.join(map(repr, ends))}")
         if table.protocol == "oam":
             return index
         if index in self._users:
@@ -168,7 +200,8 @@ def read_traffic(
     script = _script(table, source)
     network = channels.network
     hosts = {h.name: h for h in network.hosts}
-    pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)])}
+    single = [root for root in range(len(channels.vcs)) if len(channels.leaves(root)) == 1]
+    pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)]) if index in single}
     flows: list[FlowSpec] = []
 
     def host(connection: Connection, end: str) -> str:
@@ -182,7 +215,7 @@ def read_traffic(
             path = shortest_path(network, a, b)
             if path is None:
                 raise script.error(connection.place, f"no lines lead from {a!r} to {b!r}")
-            pairs[a, b] = channels.add(f"{a}-{b}", path, table)
+            pairs[a, b] = channels.add(f"{a}-{b}", [path], table)
         return pairs[a, b]
 
     def flow(connection: Connection) -> int:

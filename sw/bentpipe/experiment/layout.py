@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bentpipe.experiment.document import VcTable
+from bentpipe.experiment.document import VcTable, hosts_of
 from bentpipe.experiment.paths import check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
@@ -104,63 +104,80 @@ class Channels:
     Members
     -------
     vcs : list[VcSpec]
+        One with several leaves is one for each, the first of them the root of the others.
     names : dict[str, int]
-        Indices of those laid out by hand.
+        Indices of those laid out by hand; of one with several leaves that of the root.
     """
 
     def __init__(self, tables: Iterable[VcTable], network: NetworkSpec, problems: Problems) -> None:
         self.network = network
         self.vcs: list[VcSpec] = []
+        self.names: dict[str, int] = {}
         for index, table in enumerate(tables):
             with problems.gathered():
                 self._lay(f"vc.{index}", table)
-        self.names = {vc.name: index for index, vc in enumerate(self.vcs)}
         problems.check()
 
     def _lay(self, key: str, table: VcTable) -> None:
         if table.path is not None:
-            path = given_path(f"{key}.path", table.path, self.network)
+            paths = [given_path(f"{key}.path", table.path, self.network)]
         else:
-            ends = (table.from_ or "", table.to or "")
-            source, sink = (
-                host_named(f"{key}.{k}", n, self.network) for k, n in zip(("from", "to"), ends, strict=True)
+            source = host_named(f"{key}.from", table.from_ or "", self.network)
+            paths = self.paths(key, f"{key}.to", source, hosts_of(table.to or ""))
+        legs = [
+            VcSpec(
+                name=table.name if len(paths) == 1 else f"{table.name}.{path[-1]}",
+                path=path,
+                vpi=table.vpi,
+                vci=table.vci,
+                vps=vps_of(f"{key}.path", path, self.network),
+                root=len(self.vcs) if path is not paths[0] else None,
+                **PacingSettings.part_of(table),
+                **ContinuitySettings.part_of(table),
+                **VcSettings.part_of(table),
             )
-            path = path_between(key, self.network, source, sink)
-        self.check_pacing(key, table, path)
-        self.check_continuity(key, table, path)
-        vps = vps_of(f"{key}.path", path, self.network)
-        vc = VcSpec(
-            name=table.name,
-            path=path,
-            vpi=table.vpi,
-            vci=table.vci,
-            vps=vps,
-            **PacingSettings.part_of(table),
-            **ContinuitySettings.part_of(table),
-            **VcSettings.part_of(table),
-        )
-        if vc.name in [other.name for other in self.vcs]:
-            raise Wrong(f"{key}.name", f"there is a VC {vc.name!r} already")
-        inside = passed_on(vc, self.network)
-        own = [switch for switch in self.network.switches if switch.name in path and switch.name not in inside]
-        check_schedulers(key, vc, own)
-        self._check_contract(key, table, path, [switch.name for switch in own])
+            for path in paths
+        ]
+        names = [*self.names, *(vc.name for vc in self.vcs)]
+        if any(name in names for name in (table.name, *(leg.name for leg in legs))):
+            raise Wrong(f"{key}.name", f"there is a VC {table.name!r} already")
+        self.check_pacing(key, table, paths[0])
+        self.check_continuity(key, table, paths)
+        looking = {node for leg in legs for node in leg.path if node not in passed_on(leg, self.network)}
+        own = [switch for switch in self.network.switches if switch.name in looking]
+        check_schedulers(key, legs[0], own)
+        self._check_contract(key, table, paths[0], [switch.name for switch in own])
         if table.oam is not None:
+            if len(legs) > 1:
+                raise Wrong(f"{key}.oam", "the VC goes to several hosts, and OAM's answers come from one")
+            inside = passed_on(legs[0], self.network)
             try:
-                point_at(table.oam, [node for node in path[1:-1] if node not in inside], 0)
+                point_at(table.oam, [node for node in paths[0][1:-1] if node not in inside], 0)
             except ValueError as error:
                 raise Wrong(f"{key}.oam.segment", str(error)) from None
-        for piece in pieces(path):
+        for leg in legs:
+            self._check_free(key, leg)
+        self.names[table.name] = len(self.vcs)
+        self.vcs += legs
+
+    def _check_free(self, key: str, vc: VcSpec) -> None:
+        """No other VC, and no virtual path, has its numbers on a line of its path."""
+        for piece in pieces(vc.path):
             vpi = vpi_on(vc, piece, self.network)
             where = f"from {piece[0]} to {piece[1]}"
             for vp in self.network.vps:
-                if vp.name not in vps and vp.vpi == vpi and {piece, piece[::-1]} & set(pieces(vp.path)):
+                if vp.name not in vc.vps and vp.vpi == vpi and {piece, piece[::-1]} & set(pieces(vp.path)):
                     raise Wrong(f"{key}.vpi", f"VPI {vpi} is that of the virtual path {vp.name!r} {where}")
             for other in self.vcs:
                 if vc.vci == other.vci and piece in pieces(other.path) and vpi == vpi_on(other, piece, self.network):
                     what = f"VPI/VCI {vpi}/{vc.vci} is used twice {where}: by {other.name!r} and {vc.name!r}"
                     raise Wrong(f"{key}.vci", what)
-        self.vcs.append(vc)
+
+    def paths(self, key: str, place: str, source: str, sinks: Sequence[str]) -> list[tuple[str, ...]]:
+        """The shortest paths from one host to some: a tree."""
+        if len(set(sinks)) < len(sinks):
+            raise Wrong(place, "a host is named twice")
+        return [path_between(key, self.network, source, host_named(place, sink, self.network)) for sink in sinks]
 
     def _line(self, path: tuple[str, ...]) -> int:
         """The rate of the line that a VC begins on."""
@@ -173,8 +190,11 @@ class Channels:
             what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
             raise Wrong(f"{key}.sustained_rate", what)
 
-    def check_continuity(self, key: str, given: ContinuitySettings, path: tuple[str, ...]) -> None:
-        """Both ends of a VC with a continuity check have OAM flows."""
+    def check_continuity(self, key: str, given: ContinuitySettings, paths: Sequence[tuple[str, ...]]) -> None:
+        """Both ends of a VC with a continuity check have OAM flows, and it has two ends."""
+        path = paths[0]
+        if given.continuity_check != "none" and len(paths) > 1:
+            raise Wrong(f"{key}.continuity_check", "the VC goes to several hosts, and OAM's answers come from one")
         for host in self.network.hosts:
             if given.continuity_check != "none" and host.name in path and not host.oam:
                 what = f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
@@ -195,31 +215,33 @@ class Channels:
     def add(
         self,
         name: str,
-        path: tuple[str, ...],
+        paths: Sequence[tuple[str, ...]],
         pacing: PacingSettings,
         continuity: ContinuitySettings = ContinuitySettings(),  # noqa: B008
     ) -> int:
         """A channel with the lowest VCI that no VC has with VPI 0, anywhere, or in its virtual paths: a number names
-        one VC in a trace."""
-        vps = vps_of("network.vps", path, self.network)
-        used = {vc.vci for vc in self.vcs if vc.vpi == 0 or {*vc.vps} & {*vps}}
+        one VC in a trace. With several paths it is ``NAME.HOST`` to each, and the first is the root of the others."""
+        through = [vps_of("network.vps", path, self.network) for path in paths]
+        vps = {vp for each in through for vp in each}
+        used = {vc.vci for vc in self.vcs if vc.vpi == 0 or {*vc.vps} & vps}
         vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
-        vc = VcSpec(
-            name=name,
-            path=path,
-            vpi=0,
-            vci=vci,
-            vps=vps,
-            **PacingSettings.part_of(pacing),
-            **ContinuitySettings.part_of(continuity),
-        )
-        for piece in pieces(path):
-            for vp in self.network.vps:
-                if vp.vpi == 0 and vp.name not in vps and {piece, piece[::-1]} & set(pieces(vp.path)):
-                    what = f"VC {name!r} has VPI 0 from {piece[0]} to {piece[1]}, too; give the virtual path another"
-                    raise Wrong(f"network.vps.{vp.name}.vpi", what)
-        self.vcs.append(vc)
-        return len(self.vcs) - 1
+        first = len(self.vcs)
+        given = PacingSettings.part_of(pacing) | ContinuitySettings.part_of(continuity)
+        for path, its in zip(paths, through, strict=True):
+            own = name if len(paths) == 1 else f"{name}.{path[-1]}"
+            root = first if len(self.vcs) > first else None
+            vc = VcSpec(name=own, path=path, vpi=0, vci=vci, vps=its, root=root, **given)
+            for piece in pieces(path):
+                for vp in self.network.vps:
+                    if vp.vpi == 0 and vp.name not in its and {piece, piece[::-1]} & set(pieces(vp.path)):
+                        what = f"VC {own!r} has VPI 0 from {piece[0]} to {piece[1]}, too; give the virtual path another"
+                        raise Wrong(f"network.vps.{vp.name}.vpi", what)
+            self.vcs.append(vc)
+        return first
+
+    def leaves(self, root: int) -> list[int]:
+        """The VC with this index, and those of which it is the root."""
+        return [root, *(index for index, vc in enumerate(self.vcs) if vc.root == root)]
 
     def check(self, problems: Problems) -> None:
         """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
@@ -231,7 +253,14 @@ class Channels:
                 if not own and len({getattr(s, key) for s in path}) > 1:
                     what = f"{' and '.join(s.name for s in path)} differ in {key}, but VC {vc.name!r} passes both"
                     problems.found.append(Wrong("network.switches", f"{what}; give it its own {instead} in [[vc]]"))
-        passing = Counter(node for vc in self.vcs for node in vc.path if node not in passed_on(vc, self.network))
+        passing: Counter[str] = Counter()
+        known: set[tuple[int, tuple[str, str]]] = set()
+        for index, vc in enumerate(self.vcs):
+            tree = index if vc.root is None else vc.root
+            new = [piece for piece in pieces(vc.path) if (tree, piece) not in known]
+            known.update((tree, piece) for piece in new)
+            inside = passed_on(vc, self.network)  # where paths part, the switch has a VC for each
+            passing.update([vc.path[-1], *(node for node, _ in new if node not in inside)])
         passing.update(node for vp in self.network.vps for node in (*vp.path[1:-1], *vp.path[1:-1]))
         for node in (*self.network.hosts, *self.network.switches):
             if passing[node.name] > MOST_VCS:

@@ -23,17 +23,23 @@ OamEnds = dict[int, "OamEnd"]
 def add_ends(
     experiment: Experiment, engine: Engine, network: Network, hosts: Mapping[str, Host], vcs: list[int]
 ) -> OamEnds:
-    """An end at every host with OAM flows, for each VC that begins there, or ends there and has no other way.
+    """An end at every host with OAM flows, for each VC that begins there, or ends there and has no other way; none for
+    those to several hosts.
 
     The other way of a VC is that of its flow, or else the one that passes the same ports.
     """
     from bentpipe.hosts.oam import EndPoint
 
     ways = {one: other for flow in experiment.flows for one, other in _both(flow)}
+    roots = [number for number, vc in enumerate(experiment.vcs) if vc.root is None]  # as the network has them
+    several = {vc.root for vc in experiment.vcs}
     ends: OamEnds = {}
     with_oam = {host.name for host in experiment.network.hosts if host.oam}
-    for number, vc in enumerate(experiment.vcs):
-        back = ways.get(number, network.other_way(number))
+    for place, number in enumerate(roots):
+        if number in several:
+            continue
+        vc, other = experiment.vcs[number], network.other_way(place)
+        back = ways.get(number, None if other is None else roots[other])
         source, sink = vc.path[0], vc.path[-1]
         if source in with_oam:
             watches = back is not None and experiment.vcs[back].continuity_check != "none"
@@ -46,8 +52,8 @@ def add_ends(
     return ends
 
 
-def _both(flow: FlowSpec) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (flow.vc, flow.return_vc), (flow.return_vc, flow.vc)
+def _both(flow: FlowSpec) -> tuple[tuple[int, int], ...]:
+    return () if flow.return_vc is None else ((flow.vc, flow.return_vc), (flow.return_vc, flow.vc))
 
 
 def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:

@@ -137,15 +137,17 @@ def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems)
                 raise Wrong(f"{place}.line", f"there is no line {table.line!r}{nearest(table.line, lines)}")
             if table.vc not in names:
                 raise Wrong(f"{place}.vc", f"there is no VC {table.vc!r}{nearest(table.vc, names)}")
-            if (table.line, table.vc) in found:
-                raise Wrong(f"{place}.vc", f"{table.vc!r} has losses on {table.line!r} already")
             index = names.index(table.vc)
+            root = channels.vcs[index].root
+            tree = names[index if root is None else root]  # its leaves have one VPI/VCI
+            if (table.line, tree) in found:
+                raise Wrong(f"{place}.vc", f"{table.vc!r} has losses on {table.line!r} already")
             ends = {end.switch for end in lines[table.line].ends}
             way = next((piece for piece in pieces(channels.vcs[index].path) if set(piece) == ends), None)
             if way is None:
                 raise Wrong(f"{place}.vc", f"{table.vc!r} does not pass the line {table.line!r}")
             pdus, cells = (tuple(sorted(set(numbers))) for numbers in (table.pdus, table.cells))
-            found[table.line, table.vc] = LossSpec(index, way, pdus, cells)
+            found[table.line, tree] = LossSpec(index, way, pdus, cells)
     return tuple(found.values())
 
 

@@ -103,6 +103,9 @@ class VcSpec(VcSettings, PacingSettings, ContinuitySettings):
     vpi: int = Field(description="on every line, but in virtual paths")
     vci: int = Field(description="on every line")
     vps: tuple[str, ...] = Field(default=(), description="the virtual paths that it goes through")
+    root: int | None = Field(
+        default=None, description="the VC of which this is another leaf: with the same VPI/VCI, one as far as paths are"
+    )
 
 
 class VpSpec(VcSettings):
@@ -140,7 +143,9 @@ class FlowSpec:
     start_ps : int
         For a flow of a group counted from when the group says start.
     vc, return_vc : int
-        Indices into ``Experiment.vcs``.
+        Indices into ``Experiment.vcs``; None: nothing comes back.
+    first : int | None
+        Index of the flow whose datagrams this sink gets, too; None: it has a source of its own.
     tcp : TcpConfig | None
         None but over TCP.
     """
@@ -156,8 +161,9 @@ class FlowSpec:
     datagram: int | None
     start_ps: int
     vc: int
-    return_vc: int
+    return_vc: int | None
     tcp: TcpConfig | None
+    first: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class UdpSocket(Socket):
     it is complete when the last is done.
 
     A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp.
-    One of a single cell has a stamp without times: when it was written is kept in ``times`` until it comes.
+    One of a single cell has a stamp without times: when it was written its receivers (``ends``) keep until it comes.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class UdpSocket(Socket):
         self.key = key
         self.datagram = datagram
         self.least: int = CELL_STAMP_OCTETS if datagram == CELL_STAMP_OCTETS else STAMP_OCTETS
-        self.times: dict[int, int] = {}
+        self.ends: list[DatagramEnd] = []
         self.owner: DatagramOwner | None = None
         self.driver: Driver | None = None if program is None else Driver(host.scheduler, program, self)
         self.got: tuple[int, int, int] = (0, 0, 0)
@@ -223,7 +223,8 @@ class UdpSocket(Socket):
             mark = STAMP.pack(*stamp)
         else:
             mark = CELL_STAMP.pack(stamp[0] & 0xFFFFFFFF)
-            self.times[stamp[0]] = stamp[2]
+            for end in self.ends:
+                end.times[stamp[0]] = stamp[2]
         head = self.path.encode(octets, interface.identification()) + mark
         length = octets - self.least
         interface.network.send(
@@ -244,7 +245,7 @@ class DatagramEnd(End):
     socket : UdpSocket or None
         The same port's sending side, whose program is told of what comes.
     sender : UdpSocket
-        The other port's: it knows when datagrams of one cell were written.
+        The other port's: it says when datagrams of one cell were written (``times``, by number).
     """
 
     def __init__(
@@ -256,6 +257,8 @@ class DatagramEnd(End):
         self.owner = owner
         self.socket = socket
         self.sender = sender
+        self.times: dict[int, int] = {}
+        sender.ends.append(self)
         self.arrivals: deque[tuple[int, int, int, int]] = deque()  # stamp and octets of those that wait
         self.next: int = 0
         self.missing: set[int] = set()
@@ -284,7 +287,7 @@ class DatagramEnd(End):
                 self.bad_octets += count_bad(sdu, _HEAD, self.key, offset, length)
         elif size == CELL_STAMP_OCTETS == self.sender.least:
             number = self._whole(CELL_STAMP.unpack_from(event.head, UDP_PAYLOAD_AT)[0])
-            wrote = self.sender.times.pop(number, -1)
+            wrote = self.times.pop(number, -1)
             if wrote < 0:  # not sent, or twice
                 number = -1
         self.arrivals.append((number, offset, wrote, size))

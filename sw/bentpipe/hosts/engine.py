@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from bentpipe.apps.app import Application
@@ -102,15 +102,22 @@ class Engine:
         datagram: int = 0,
         start_ps: int = 0,
         sink_vc: int = 0,
+        others: Sequence[tuple[str, Host]] = (),
     ) -> UdpFlow:
         """Datagrams of ``datagram`` octets of payload at most (0: as many as fit the MTU) from ``app`` on ``source``
-        to ``sink``; ``sink_vc`` is for those that come back. ValueError if a datagram would need fragmentation."""
+        to ``sink``; ``sink_vc`` is for those that come back. ``others``, by the names that they report with, get
+        the same datagrams, on a point-to-multipoint VC. ValueError if a datagram would need fragmentation."""
         sites = self._sites(name, source, sink, source_vc, sink_vc, app)
+        mtu = min(source.config.mtu, sink.config.mtu)
+        also: list[tuple[str, HostSite]] = []
+        for own, host in others:
+            mtu = min(mtu, host.config.mtu)
+            also.append((own, HostSite(host, 0)))
         try:
-            octets = datagram_octets(datagram, min(source.config.mtu, sink.config.mtu))
+            octets = datagram_octets(datagram, mtu)
         except ValueError as error:
             raise ValueError(f"flow {name}: {error}") from None
-        flow = UdpFlow(name, self._shared, sites[0], sites[1], octets, app, start_ps)
+        flow = UdpFlow(name, self._shared, sites[0], sites[1], octets, app, start_ps, also)
         self._add(flow)
         return flow
 

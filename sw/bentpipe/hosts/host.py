@@ -120,7 +120,7 @@ class Host(Machine):
 
     def _datagram(self, event: PduEvent) -> None:
         datagram = decode_datagram(event.head, event.length)
-        if datagram is None or datagram.destination != self.address:
+        if datagram is None or (datagram.destination != self.address and datagram.destination not in self.groups):
             self._bad_header(event)
             return
         size = datagram.length

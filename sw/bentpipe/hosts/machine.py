@@ -43,6 +43,8 @@ class Machine:
         Whole PDUs that met congestion (EFCI in their last cells), by VC.
     oam : dict of int to OamEnd
         Ends of OAM flows, by the VC on which they receive.
+    groups : set of int
+        Group addresses at which it receives.
     no_connection : int
         Segments for no connection, answered by a RST, and datagrams for no port.
     """
@@ -82,6 +84,7 @@ class Machine:
         self.damaged: dict[int, int] = {}
         self.congested: dict[int, int] = {}
         self.oam: dict[int, OamEnd] = {}
+        self.groups: set[int] = set()
         self.no_connection: int = 0
         self._next_port: int = _FIRST_PORT
         self._ends: int = 0

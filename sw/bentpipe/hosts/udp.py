@@ -15,6 +15,8 @@ from bentpipe.tcp.constants import PS_PER_S
 __all__ = ["UdpFlow", "UdpReport"]
 
 _SERVER_PORT: Final = 5001
+_GROUPS: Final = 239 << 24
+"""Group addresses of flows to several sinks: 239.0.0.1 and on (RFC 1112 section 4; 239/8 has local scope, RFC 2365)."""
 _LINGER_PS: Final = 2 * PS_PER_S
 
 
@@ -71,12 +73,12 @@ class UdpReport:
 
 @final
 class UdpPair(SocketPair):
-    """A port at the source and one at the sink: datagrams go from the one to the other, and perhaps back."""
+    """A port at the source and one at each sink: datagrams go from the one to the others, and perhaps back."""
 
-    def __init__(self, flow: UdpFlow, socket: UdpSocket, sink: DatagramEnd, back: DatagramEnd | None) -> None:
+    def __init__(self, flow: UdpFlow, socket: UdpSocket, sinks: list[DatagramEnd], back: DatagramEnd | None) -> None:
         self.flow = flow
         self.socket = socket
-        self.sink = sink
+        self.sinks = sinks
         self.back = back
 
     def open(self, now_ps: int) -> None:
@@ -87,7 +89,10 @@ class UdpPair(SocketPair):
     def complete(self) -> bool:
         """All that was sent is there, and what comes back."""
         sent = self.socket.number
-        return self.sink.received == sent and (self.back is None or self.back.received == sent)
+        for sink in self.sinks:
+            if sink.received != sent:
+                return False
+        return self.back is None or self.back.received == sent
 
 
 @final
@@ -109,16 +114,19 @@ class UdpEnds(DatagramOwner):
         ports: tuple[int, int] | None = None,
         name: str = "",
     ) -> SocketPair:
-        """One pair a flow, from the source to the sink; a program at the sink makes datagrams come back."""
+        """One pair a flow, from the source to the sink; a program at the sink makes datagrams come back. To several
+        sinks datagrams go to a group's address, at which all of them receive."""
         flow = self.flow
         assert isinstance(near, HostSite) and isinstance(far, HostSite)
         assert near is self.source and opener is not far and program is not None and flow.made is None
         key = 2 * flow.shared.number() + 1
+        assert not flow.receivers or far_program is None  # several sinks don't answer
         a, b = near.host, far.host
+        to = b.address if not flow.receivers else _GROUPS + 1 + key // 2
         port, far_port = ports if ports is not None else (0, _SERVER_PORT)
         if port == 0:
-            port = a.port(b.address, far_port)
-        socket = UdpSocket(a, UdpPath(a.address, b.address, port, far_port), near.vc, key, self.datagram, program)
+            port = a.port(to, far_port)
+        socket = UdpSocket(a, UdpPath(a.address, to, port, far_port), near.vc, key, self.datagram, program)
         socket.owner = self
         echo: UdpSocket | None = None
         back: DatagramEnd | None = None
@@ -127,15 +135,26 @@ class UdpEnds(DatagramOwner):
             echo = UdpSocket(b, way, far.vc, key, self.datagram, far_program)
             back = DatagramEnd(a, key, self, socket, echo)
             a.datagram_ends[remote_key(b.address, far_port, port)] = back
-        sink = DatagramEnd(b, key, self, echo, socket)
-        b.datagram_ends[remote_key(a.address, port, far_port)] = sink
-        flow.made = UdpPair(flow, socket, sink, back)
+        sinks = [DatagramEnd(b, key, self, echo, socket)]
+        b.datagram_ends[remote_key(a.address, port, far_port)] = sinks[0]
+        for receiver in flow.receivers:
+            host = receiver.site.host
+            sinks.append(DatagramEnd(host, key, self, None, socket))
+            host.datagram_ends[remote_key(a.address, port, far_port)] = sinks[-1]
+            host.groups.add(to)
+        if flow.receivers:
+            b.groups.add(to)
+        flow.made = UdpPair(flow, socket, sinks, back)
         return flow.made
 
     def sample(self, series: str, now_ps: int, value: int) -> None:
+        self.record(self.flow.name, series, now_ps, value)
+
+    def record(self, name: str, series: str, now_ps: int, value: int) -> None:
+        """Record a value of what reports with this name."""
         recorder = self.flow.shared.recorder
         if recorder is not None:
-            recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
+            recorder.sample(f"{name}.{series}", now_ps, value)
 
     def at(self, time_ps: int, alarm: Alarm) -> None:
         self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
@@ -151,13 +170,33 @@ class UdpEnds(DatagramOwner):
             self.flow.check(now)
 
     def lost_changed(self, end: DatagramEnd, now: int) -> None:
-        if end is self.flow.pair().sink:
+        sinks = self.flow.pair().sinks
+        if end is sinks[0]:
             self.sample("lost", now, len(end.missing))
+            return
+        for k, receiver in enumerate(self.flow.receivers):
+            if end is sinks[k + 1]:
+                self.record(receiver.name, "lost", now, len(end.missing))
+
+
+@final
+class UdpReceiver:
+    """A further sink of a flow: it has a name and a report of its own."""
+
+    def __init__(self, flow: UdpFlow, number: int, name: str, site: HostSite) -> None:
+        self.flow = flow
+        self.number = number
+        self.name = name
+        self.site = site
+
+    def report(self, end_ps: int) -> UdpReport:
+        """As of the flow."""
+        return self.flow.report_of(self.number, self.name, self.site, end_ps)
 
 
 @final
 class UdpFlow(Stage):
-    """Datagrams from an application on ``source`` to ``sink``.
+    """Datagrams from an application on ``source`` to ``sink``, and to ``others``.
 
     It ends when the application has closed and all that it sent is there, or two seconds later.
     """
@@ -171,10 +210,12 @@ class UdpFlow(Stage):
         datagram: int,
         application: Application,
         start_ps: int,
+        others: list[tuple[str, HostSite]],
     ) -> None:
         super().__init__(name, source.host.scheduler, start_ps)
         self.shared = shared
         self.sites = (source, sink)
+        self.receivers = [UdpReceiver(self, k + 1, own, site) for k, (own, site) in enumerate(others)]
         self.application = application
         self.closed: bool = False
         self.made: UdpPair | None = None
@@ -209,9 +250,13 @@ class UdpFlow(Stage):
             self.finish(now)
 
     def report(self, end_ps: int) -> UdpReport:
-        """The flow as of ``end_ps``, the end of the run."""
+        """The flow as of ``end_ps``, the end of the run; with several sinks, to the first."""
+        return self.report_of(0, self.name, self.sites[1], end_ps)
+
+    def report_of(self, number: int, name: str, site: HostSite, end_ps: int) -> UdpReport:
+        """The flow to the sink with this number, which reports with this name."""
         source = self.pair().socket
-        sink = self.pair().sink
+        sink = self.pair().sinks[number]
         back = self.pair().back
         end = end_ps
         lost = len(sink.missing)
@@ -222,11 +267,11 @@ class UdpFlow(Stage):
         elapsed = end - self.start_ps
         received = sink.received
         return UdpReport(
-            name=self.name,
+            name=name,
             protocol="udp",
             app=self.application.kind,
             source=self.sites[0].host.name,
-            sink=self.sites[1].host.name,
+            sink=site.host.name,
             finished=self.finished,
             octets_delivered=sink.octets,
             start_ps=self.start_ps,

@@ -114,8 +114,9 @@ def cells_of(packet: int) -> int:
 def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float:
     """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
 
-    No hop carries more than its rate, and what does not pass it is bounded by its own hops. Data fill the packets,
-    and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an MTU of 9180.
+    No hop carries more than its rate, and what does not pass it is bounded by its own hops; what goes to several sinks
+    passes a hop once. Data fill the packets, and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an
+    MTU of 9180.
 
     Parameters
     ----------
@@ -127,6 +128,7 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     rate = hop_rates(resolved)
     passing: dict[tuple[str, str], set[str]] = {}
+    passed: set[tuple[int, tuple[str, str]]] = set()
     own: dict[str, float] = {}
     share: dict[str, float] = {}
     for flow in resolved["flows"]:
@@ -139,8 +141,12 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
         hops = list(itertools.pairwise(vc["path"]))
         slowest = min(rate(*hop) for hop in hops)
         own[flow["name"]] = share[flow["name"]] * min(slowest, vc["cell_rate_bps"] or slowest)
+        root = vc.get("root")
+        tree = flow["vc"] if root is None else root
         for hop in hops:
-            passing.setdefault(hop, set()).add(flow["name"])
+            if root is None or (tree, hop) not in passed:
+                passing.setdefault(hop, set()).add(flow["name"])
+            passed.add((tree, hop))
     bounds = [
         rate(*hop) * max(share[name] for name in through) + sum(own[name] for name in own if name not in through)
         for hop, through in passing.items()

@@ -21,7 +21,9 @@ from models.switch import Drop, Vc
 from models.switch import Switch as Model
 from unit.hdl.bench import WIDTHS, Arrival, run
 
-REASONS = (Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED, Drop.UPC, Drop.FAIR)
+REASONS = (
+    Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED, Drop.UPC, Drop.FAIR, Drop.COPIES,
+)  # fmt: skip
 NONE = 0xFFFF
 
 
@@ -48,10 +50,11 @@ async def configure(bench, model, periods, delay=1):
 
 async def write_lookups(bench, model):
     vcs = bench.node.vcs
-    entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in enumerate(model.vcs) if not vc.vpc}
+    came = [(index, vc) for index, vc in enumerate(model.vcs) if vc.in_port >= 0]
+    entries = {(vc.in_port, vc.in_vpi, vc.in_vci): index for index, vc in came if not vc.vpc}
     await bench.apply(lookup_table(vcs, entries).write)
     if any(vc.vpc for vc in model.vcs):
-        paths = {(vc.in_port, vc.in_vpi, 0): index for index, vc in enumerate(model.vcs) if vc.vpc}
+        paths = {(vc.in_port, vc.in_vpi, 0): index for index, vc in came if vc.vpc}
         await bench.apply(lambda csr: lookup_table(paths_of(vcs), paths, vcs=vcs).write(csr, "vp_lookup"))
 
 
@@ -130,10 +133,10 @@ class Judge:
             assert len(departures) <= 1
             # A cell leaves in the tick after it came at the earliest: it is not among those of which one is chosen now
             levels = [self.model.scheduler.level(departure.port) for departure in departures]
+            before = [dict(vc.drops) for vc in self.model.vcs]
             if arrival:
-                cell = arrival.cell
-                before = [dict(vc.drops) for vc in self.model.vcs]
-                self.model.arrive(arrival.port, cell.header, arrival.hec_error, cell)
+                self.model.arrive(arrival.port, arrival.cell.header, arrival.hec_error, arrival.cell)
+            if arrival or self.model.copy():
                 for index, vc in enumerate(self.model.vcs):
                     for k, reason in enumerate(REASONS):
                         if vc.drops[reason] != before[index].get(reason, 0):
@@ -147,6 +150,7 @@ class Judge:
                 assert departure.as_header(interface) == header, f"tick {tick}, VC {index}"
                 assert departure.payload == cell.payload, f"tick {tick}, VC {index}"
                 assert not departure.hec_error
+            self.model.tick()
             self.high_water = max(self.high_water, self.model.occupancy)
 
 
@@ -167,7 +171,7 @@ def random_cell(rng, model, frames):
     draw = rng.random()
     if draw < 0.04:
         return Arrival(Cell(Header(9, 99, 1), bytes(48)), rng.randrange(3))
-    k = rng.randrange(8)
+    k = rng.choice([k for k, vc in enumerate(model.vcs) if vc.in_port >= 0])
     vc = model.vcs[k]
     interface = model.interface(vc.in_port)
     if draw < 0.12:
@@ -196,7 +200,7 @@ def random_traffic(width, seed, model, rng, *, options=0, prepare=None):
         await judge.finish()
         if bench.wide:  # on the narrow datapath a cell may be on its way out
             await compare_counters(bench, model, judge.high_water)
-        for _ in range(80):
+        for _ in range(400 if model.copies else 80):
             await judge.tick()
         await judge.finish()
         assert model.occupancy == 0

@@ -55,9 +55,9 @@ int main(int, char** argv) {
     Ledger ledger(w);
     ledger.nodes(5);
     for (uint32_t v = 0; v < VCS; ++v) {
-        Ledger::Hop hops[] = {{Ledger::NIC, 0, -1, v, v, ~0u, 0, v},   {Ledger::LINK, 1, 0, v, v, ~0u, 0, v},
-                              {path ? Ledger::PATH : Ledger::SWITCH, 2, 0, path ? 9 : v, v, ~0u, 0, v}, {Ledger::LINK, 3, 0, v, v, ~0u, 0, v},
-                              {Ledger::NIC, 4, 0, v, v, ~0u, 0, v}};
+        Ledger::Hop hops[] = {{Ledger::NIC, 0, -1, v, v, ~0u, 0, v, ~0u},   {Ledger::LINK, 1, 0, v, v, ~0u, 0, v, ~0u},
+                              {path ? Ledger::PATH : Ledger::SWITCH, 2, 0, path ? 9 : v, v, ~0u, 0, v, ~0u}, {Ledger::LINK, 3, 0, v, v, ~0u, 0, v, ~0u},
+                              {Ledger::NIC, 4, 0, v, v, ~0u, 0, v, ~0u}};
         ledger.add(hops, 5);
         ledger.enqueue(int(v), 1, before_all);
         ledger.ended(int(v), 0, 1);

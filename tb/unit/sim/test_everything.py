@@ -92,8 +92,12 @@ def make(rng):
                 pcr_bps=20_000_000, cdvt_ps=rng.choice([0, MS]), pcr_action=rng.choice(["discard", "tag"]),
                 packets=rng.random() < 0.5,
             )  # fmt: skip
+        branches = []
+        if number < 2:  # a leaf in each switch
+            leaf = next(nic for nic in nics[here] if nic not in (path[0], path[-1]))
+            branches = [[path[0], switches[here], leaf]]
         index = network.add_vc(
-            path, 0, 100 + number, weight=rng.randrange(1, 5), priority=rng.randrange(2),
+            path, 0, 100 + number, branches=branches, weight=rng.randrange(1, 5), priority=rng.randrange(2),
             service_rate_bps=rng.choice([None, 10_000_000]), police=police, efci_threshold=rng.choice([None, 3]),
             policy=rng.choice([None, "ppd", "fba", "selective"]) if number > 1 else "fba",
             oam=OamSettings() if number % 3 else None,

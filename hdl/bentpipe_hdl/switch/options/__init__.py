@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.copies import Copies
 from bentpipe_hdl.switch.options.credits import Credits
 from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
 from bentpipe_hdl.switch.options.frames import Frames
@@ -23,8 +24,7 @@ __all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
-    Histograms(), VirtualClocks(), Credits(), Frames(), Shape(), VirtualPaths(),
-    Oam(),
+    Histograms(), VirtualClocks(), Credits(), Frames(), Shape(), VirtualPaths(), Oam(), Copies(),
 )  # fmt: skip
 """All there are; an option's place is its bit in a switch's shape."""
 
