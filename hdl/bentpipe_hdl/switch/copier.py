@@ -223,7 +223,7 @@ class Copier(wiring.Component):
 
     def _wide(self, m, slot, head, tail, keeps, full):
         del full
-        payloads = slot.store("kept_payloads", 384, self._cells)
+        self.payloads = payloads = slot.store("kept_payloads", 384, self._cells)
         payloads.write(tail, self.i.payload, keeps)
         with slot.only(self.waiting.any()):
             m.d.comb += self.offer.payload.eq(payloads.read(head))

@@ -104,6 +104,7 @@ def _cells(case: str) -> tuple[Network, list[str]]:
     loop = network.loop
     for key, flow in enumerate(experiment.flows):
         source, sink = nics[flow.source].index, nics[flow.sink].index
+        assert flow.return_vc is not None
         loop.sink(sink, vcs[flow.vc], key, vcs[flow.return_vc], _ACK, 2)
         loop.sink(source, vcs[flow.return_vc], 0, 0, 0, 0)
         loop.source(source, vcs[flow.vc], SDU, key)

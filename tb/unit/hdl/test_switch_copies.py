@@ -4,16 +4,28 @@ import random
 from fractions import Fraction
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
+from amaranth.sim import Simulator
 
 from bentpipe_hdl.switch.copier import CELLS
 from bentpipe_hdl.switch.options import options_word
+from bentpipe_hdl.switch.switch import Switch
+from models.cell import Cell, Header
 from models.copies import Copies
 from models.gcra import VirtualScheduling
 from models.policer import Bucket, Policer
-from models.switch import Drop
+from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl.bench import WIDTHS
-from unit.hdl.test_switch_rtl import random_traffic, random_vcs
+from unit.hdl.bench import WIDTHS, Arrival, Bench, run
+from unit.hdl.test_switch_rtl import (
+    Judge,
+    compare_counters,
+    configure,
+    random_traffic,
+    random_vcs,
+    small,
+    write_policy,
+)
 
 CHAINS = {0: 5, 5: 6, 1: 7, 4: 4}
 """Two leaves, one, and a VC that is its own."""
@@ -70,3 +82,85 @@ def test_random_traffic_of_policed_roots(width):
     seen = random_traffic(width, 2, model, rng, options=options_word(["copies", "police"]), prepare=prepare)
     assert set(seen) >= {Drop.UPC, Drop.COPIES, Drop.CLP}
     assert sum(model.vcs[leaf].drops[Drop.CLP] for leaf in (5, 6)), "no tagged copy met the threshold"
+
+
+def simple(chains, ports=3):
+    """Eight VCs without limits; those that nobody is chained to come in at ports of their own, with VCI 32 and on."""
+    leaves = set(chains.values())
+    vcs = [Vc(-1 if k in leaves else k % ports, 0, 32 + k, k % ports, 1, 64 + k, ppd=True) for k in range(8)]
+    return Model(vcs, ports=ports, capacity=12, copies=Copies(8, CELLS))
+
+
+def cell_of(model, k, number):
+    vc = model.vcs[k]
+    return Arrival(Cell(Header(0, vc.in_vci, pti=int(number % 5 == 4)), bytes([k, number]) * 24), vc.in_port)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_sixteen_ports_that_leave_no_tick(width):
+    """A chain of all VCs but one, and a cell in every tick: the root's are refused but for those that the FIFO has room
+    for, and nobody else notices. When the ports fall silent, all that waited is copied."""
+    chains = {k: k + 1 for k in range(6)}
+    model = simple(chains, ports=16)
+    node = Switch(width=width, vcs=8, cells=12, ports=16, options=options_word(["copies"]))
+
+    async def test(bench):
+        await configure(bench, model, [16] * 16)
+        await writes(model, chains)(bench)
+        judge = Judge(bench, model)
+        for step in range(120):
+            await judge.tick(cell_of(model, (0, 7)[step % 2], step // 2))
+        await judge.finish()
+        assert await bench.get("copies_waiting") == CELLS
+        for _ in range(CELLS * 6 + 200):
+            await judge.tick()
+        await judge.finish()
+        await compare_counters(bench, model, judge.high_water)
+        assert await bench.get("injected") == await bench.get("copies_made") == model.copies.made == CELLS * 6
+
+    run(node, test)
+    assert model.vcs[0].drops[Drop.COPIES] == 60 - CELLS and not model.vcs[7].drops[Drop.COPIES]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_reset_forgets_what_waits(width):
+    model, node, reset = simple({0: 5}), small(width, options=options_word(["copies"])), Signal()
+
+    async def test(ctx):
+        bench = Bench(ctx, node)
+        await configure(bench, model, [4] * 3)
+        await writes(model, {0: 5})(bench)
+        for k in range(10):
+            await bench.tick(cell_of(model, 0, k))
+        assert await bench.get("copies_waiting") == 10
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        await configure(bench, model, [4] * 3)
+        assert [await bench.get(f"copies_{name}") for name in ("waiting", "made", "endless")] == [0, 0, 0]
+        bench.came_out.clear()
+        bench.skip(1000)
+        await bench.tick(cell_of(model, 0, 99))
+        await bench.ticks(12)
+        assert [departure.payload[1] for departure in bench.came_out] == [99]  # no chain, and nothing of before
+
+    simulator = Simulator(ResetInserter(reset)(node))
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(test)
+    simulator.run()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_copy_for_a_vc_that_has_ended_is_of_an_unknown_one(width):
+    model = simple({0: 5, 5: 6})
+
+    async def test(bench):
+        await configure(bench, model, [4] * 3)
+        await writes(model, {0: 5, 5: 6})(bench)
+        await bench.tick(cell_of(model, 0, 1))
+        await write_policy(bench, 5, model.vcs[5], enabled=False)
+        await bench.ticks(12)
+        assert [await bench.get("accepted", vc) for vc in (0, 5, 6)] == [1, 0, 1]
+        assert [await bench.get("unknown", port) for port in range(3)] == [1, 0, 0]
+
+    run(small(width, options=options_word(["copies"])), test)
