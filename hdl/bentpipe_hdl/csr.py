@@ -53,8 +53,6 @@ class CsrMap:
     bus : CsrSignature interface, as the node sees it
     registers : RegisterMap
         Without its windows, which are the node's own affair.
-    settled : bool
-        The registers of the bus itself are settled (:mod:`bentpipe_hdl.steady`): for nodes that mark others, too.
 
     Raises
     ------
@@ -64,8 +62,8 @@ class CsrMap:
         It asks for one twice, or for something else than is declared.
     """
 
-    def __init__(self, m: Module, bus, registers: RegisterMap, *, settled: bool = False):
-        self._m, self._bus, self._settled = m, bus, settled
+    def __init__(self, m: Module, bus, registers: RegisterMap):
+        self._m, self._bus = m, bus
         self._map = registers
         self._taken: set[str] = set()
         self._strobes: list[Signal] = []
@@ -195,9 +193,8 @@ class CsrMap:
                 if register.access == "ro" or register.words > 1 or register.on_write:
                     raise ValueError(f"nothing is behind register {register.name} of {self._map.kind}")
                 (self.setting if register.count is None else self.settings)(register.name)
-        if self._settled:
-            for signal in (self._reading, self._strobed, *self._strobes):
-                settled(signal)
+        for signal in (self._reading, self._strobed, *self._strobes):
+            settled(signal)
         m = self._m
         # Which register it is, is known with the address; they don't overlap.
         chosen = Signal(len(self._read), name="csr_chosen")

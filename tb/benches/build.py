@@ -20,7 +20,8 @@ from amaranth.hdl import Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
-from bentpipe_sim.build import compiler, verilator
+from bentpipe_sim.tools import compiler
+from bentpipe_sim.verilated import verilator
 
 __all__ = ["TOP", "build"]
 

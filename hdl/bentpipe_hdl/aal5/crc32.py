@@ -10,6 +10,8 @@ from operator import xor
 from amaranth.hdl import Cat, Const, Signal
 from amaranth.lib import memory
 
+from ..functions import computed
+
 __all__ = ["INIT", "RESIDUE", "CrcTables", "advance_cell", "crc32_word", "swapped"]
 
 POLYNOMIAL = 0x04C11DB7
@@ -73,15 +75,17 @@ class CrcTables:
 
         A register to start from is added to the first four octets beforehand (:func:`swapped`): the code is linear.
         """
+        taken = Signal(384, name=f"{name}_octets")
+        m.d.comb += taken.eq(octets)
         crc = None
         for step in range(48 // self.STEP):
             terms = []
             for k in range(self.STEP):
-                octet = octets.word_select(self.STEP * step + k, 8)
+                octet = taken.word_select(self.STEP * step + k, 8)
                 if crc is not None and k < 4:
                     octet = octet ^ crc[24 - 8 * k : 32 - 8 * k]
                 terms.append(self._look_up(m, self.STEP - 1 - k, octet))
             after = Signal(32, name=f"{name}_crc{step}")
             m.d.comb += after.eq(reduce(xor, terms))
             crc = after
-        return crc
+        return computed("crc32_cell", name, crc, taken)

@@ -16,6 +16,7 @@ from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
+from ..steady import settled
 from ..traffic.pacer import Pacer
 from .control import nic_registers
 from .credits import COUNTERS as CREDIT_COUNTERS
@@ -160,7 +161,8 @@ class Nic(wiring.Component):
         if tables:
             tables.add_to(m)
 
-        clear = Signal((vcs - 1).bit_length() + 4)  # clearing after reset: 8 * vcs clocks
+        clear_bits = (vcs - 1).bit_length() + 4  # clearing after reset: 8 * vcs clocks
+        clear = settled(Signal(clear_bits), 1 << (clear_bits - 1))
         clearing = Signal()
         m.d.comb += clearing.eq(~clear[-1])
         with m.If(clearing):

@@ -344,7 +344,7 @@ class SonetLine(wiring.Component):
     def _registers(self, m, ends, ways):
         """The bus: the node's own map, which is returned, and the terminals' behind their pages."""
         bus = CsrSignature().create()
-        csr = CsrMap(m, bus, self.registers, settled=True)
+        csr = CsrMap(m, bus, self.registers)
         page = self.csr.addr[12:]
         held = Signal.like(page)
         with m.If(self.csr.r_en):

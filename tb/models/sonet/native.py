@@ -1,11 +1,10 @@
-"""Two Verilated ends of a SONET line with a channel each way: for tests that need thousands of frames."""
+"""Two compiled ends of a SONET line with a channel each way: for tests that need thousands of frames."""
 
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 # (cffi's library has no types)
 
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 import cffi
 
@@ -13,8 +12,9 @@ from bentpipe_hdl.sonet.control import TERMINAL
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_sim import build
+from bentpipe_sim import build, tools
 
+FLAGS = (*tools.CXX_FLAGS, "-O3")
 _C = """
 typedef struct { uint64_t cells, payload_bad, header_bad, lost, repeated, alien, discarded, corrected, errors,
                  first_cell, last_bad, last_cell; } Counts;
@@ -49,12 +49,12 @@ class TerminalShape:
 def _driver():
     cache = build._Cache()
     source = Path(__file__).with_name("native.cpp")
-    name = f"sonet-line-{build._digest(source.read_bytes(), *build.CXX_FLAGS)}.so"
+    name = f"sonet-line-{tools.digest(source.read_bytes(), *FLAGS)}.so"
 
     def make(folder):
         made = folder / "line.so"
-        command = [build.compiler(), *build.CXX_FLAGS, f"-I{build.CSRC}", str(source), "-o", str(made), "-ldl"]
-        build._run(command, "compiling the SONET line driver")
+        command = [tools.compiler(), *FLAGS, f"-I{tools.CSRC}", str(source), "-o", str(made), "-ldl"]
+        tools.run(command, "compiling the SONET line driver")
         return made
 
     return cache.make(name, make)
@@ -63,15 +63,12 @@ def _driver():
 class NativeLine:
     """Ends 0 and 1. Times are in words of ``width`` bytes."""
 
-    def __init__(self, n, width, seed=1, direct=True):
+    def __init__(self, n, width, seed=1):
         self.geometry = Geometry(n, width)
         self._ffi = cffi.FFI()
         self._ffi.cdef(_C)
         self._lib = self._ffi.dlopen(str(_driver()))
-        # one file, so that the builder sees one definition of the clocked function
-        flags = (*build.VERILATOR_FLAGS, "--output-split", "0")
-        with mock.patch.object(build, "VERILATOR_FLAGS", flags):
-            model = build.build_model(TerminalShape(n, width), direct=direct)
+        model = build.build_model(TerminalShape(n, width))
         handle = self._lib.line_open(str(model).encode(), width)
         assert handle != self._ffi.NULL
         self._handle = self._ffi.gc(handle, self._lib.line_close)

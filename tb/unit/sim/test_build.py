@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from bentpipe_sim import build
+from bentpipe_sim import build, tools
 from bentpipe_sim.build import Shape, build_all, build_loop, build_model
 from bentpipe_sim.errors import CacheError, ToolError
 
@@ -35,8 +35,8 @@ def test_a_second_build_runs_no_tool(cache, monkeypatch):
     def none(*_, **__):
         raise AssertionError("a tool ran")
 
-    monkeypatch.setattr(build, "_run", none)
-    monkeypatch.setattr("bentpipe_sim.schedule.schedule", none)
+    monkeypatch.setattr(tools, "call", none)
+    monkeypatch.setattr("bentpipe_sim.native.node.generate", none)
     assert build_model(SMALL) == first
     assert build_loop() == loop
 
@@ -86,7 +86,6 @@ def test_a_warm_cache_needs_no_tool(cache, monkeypatch):
     first, loop = build_model(SMALL), build_loop()
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(build, "verilator", lambda: pytest.fail("Verilator was asked for"))
     assert build_all([SMALL]) == [loop, first]
     empty(first)
     with pytest.raises(ToolError, match=re.escape("C++17 compiler is missing: install g++")):
@@ -99,7 +98,7 @@ def test_another_compiler_makes_its_own(cache, tmp_path, monkeypatch, quick):
     second = build_loop()
     assert second.read_text() == "second\n" * 1000
     monkeypatch.setenv("CXX", str(tmp_path / "bin" / "first"))
-    monkeypatch.setattr(build, "_run", lambda *_, **__: pytest.fail("a tool ran"))
+    monkeypatch.setattr(tools, "call", lambda *_, **__: pytest.fail("a tool ran"))
     assert build_loop() == first
 
 
@@ -107,14 +106,14 @@ def test_an_error_ends_the_tools_that_run_beside(tmp_path):
     """It comes when one of two has begun that never ends by itself, and others wait their turn."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(ZeroDivisionError), build.side_by_side() as pool:
-        jobs = [pool.submit(build.call, ["sh", "-c", f"echo begun > {fifo}; exec sleep 1000000"])]
-        jobs += [pool.submit(build.call, ["sleep", "1000000"]) for _ in range(3)]
+    with pytest.raises(ZeroDivisionError), tools.side_by_side() as pool:
+        jobs = [pool.submit(tools.call, ["sh", "-c", f"echo begun > {fifo}; exec sleep 1000000"])]
+        jobs += [pool.submit(tools.call, ["sleep", "1000000"]) for _ in range(3)]
         assert fifo.read_text() == "begun\n"
         raise ZeroDivisionError
     assert jobs[0].result()[0] == -signal.SIGKILL
     assert all(job.cancelled() or job.result()[0] == -signal.SIGKILL for job in jobs)
-    assert build.call(["true"])[0] == 0
+    assert tools.call(["true"])[0] == 0
 
 
 def test_force_empties_a_damaged_cache(cache):

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapReader
 
-from bentpipe_sim.build import CSRC, compiler
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Link, Nic, Node, Switch
+from bentpipe_sim.tools import CSRC, compiler
 from models.aal5 import Reassembly, segment
 from models.cell import Cell, Header
 from models.switch import Drop, Vc

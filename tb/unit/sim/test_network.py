@@ -12,9 +12,9 @@ from bentpipe_sim.network import Network
 MS = 10**9
 
 
-def satellite(*, direct=True, seed=1, ber=1e-5, start=True, reassembly_timeout_ps=0):
+def satellite(*, engine=None, seed=1, ber=1e-5, start=True, reassembly_timeout_ps=0):
     """A NIC, a switch, a link with errors, a switch, a NIC; the second VC shares the line and overruns the buffer."""
-    network = Network(seed=seed, direct=direct)
+    network = Network(seed=seed, engine=engine)
     a, b, c = (network.add_nic(name, reassembly_timeout_ps=reassembly_timeout_ps) for name in "abc")
     west = network.add_switch("west", buffer_cells=512, epd_threshold=300)
     east = network.add_switch("east", buffer_cells=512)
@@ -61,7 +61,7 @@ def test_the_same_seed_gives_the_same_cells_at_the_same_ticks():
 
 
 def test_the_public_interface_of_verilator_gives_the_same():
-    assert run(*satellite()) == run(*satellite(direct=False))
+    assert run(*satellite()) == run(*satellite(engine="verilator"))
 
 
 def test_a_bit_error_ratio_changed_in_a_run():

@@ -1,4 +1,4 @@
-"""The second body of a scheduled block, for clocks where marked registers are steady, does what the whole one does."""
+"""The shorter bodies of a node, for clocks where marked registers are steady, do what the whole one does."""
 
 import random
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from bentpipe_hdl.csr import CsrSignature
 from bentpipe_hdl.sonet.control import TERMINAL
@@ -16,8 +15,8 @@ from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_hdl.steady import settled, steady
 from bentpipe_sim.build import build_model
-from bentpipe_sim.schedule import schedule
-from models.verilated import VerilatedModel
+from bentpipe_sim.native.node import generate
+from models.lockstep import side_by_side
 
 
 class Machine(wiring.Component):
@@ -99,36 +98,6 @@ class LoopShape:
         return SonetTerminal(Geometry(3, 9))
 
 
-def side_by_side(shape, clocks, stimulus):
-    """The compiled model and Amaranth's simulator get the same inputs; ``stimulus(clock, outputs)`` gives them. What
-    the outputs were, a dictionary a clock."""
-    component = shape.component()
-    model = VerilatedModel(build_model(shape))
-    members = {"_".join(map(str, path)): (m, value) for path, m, value in component.signature.flatten(component)}
-    signals = {name: value.as_value() if hasattr(value, "as_value") else value for name, (_, value) in members.items()}
-    outputs = [name for name, (m, _) in members.items() if m.flow.name == "Out" and name in model.ports]
-    seen = []
-
-    async def bench(ctx):
-        before = dict.fromkeys(outputs, 0)
-        for clock in range(clocks):
-            for name, value in stimulus(clock, before).items():
-                ctx.set(signals[name], value)
-                model.set(name, value)
-            await ctx.tick()
-            model.clock()
-            before = {name: ctx.get(signals[name]) for name in outputs}
-            got = {name: model.get(name) for name in outputs}
-            assert got == before, f"clock {clock}"
-            seen.append(before)
-
-    simulator = Simulator(component)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
-    return seen
-
-
 def test_a_machine_of_everything():
     rng = random.Random(1)
 
@@ -142,7 +111,7 @@ def test_a_machine_of_everything():
             "csr_w_data": rng.getrandbits(32),
         }
 
-    seen = side_by_side(MachineShape(), 4000, stimulus)
+    seen = side_by_side(MachineShape(), 4000, stimulus, build_model(MachineShape()))
     assert {values["state"] for values in seen} == {0, 1, 2, 3}
     assert len({values["count"] for values in seen}) == 256
     assert len({values["total"] for values in seen}) > 20
@@ -166,7 +135,7 @@ def test_a_terminal_that_hears_itself():
             values |= {"csr_w_en": 1, "csr_addr": TERMINAL["move"].addr, "csr_w_data": 1}
         return values
 
-    seen = side_by_side(LoopShape(), 4000, stimulus)
+    seen = side_by_side(LoopShape(), 4000, stimulus, build_model(LoopShape()))
     assert sum(values["rx_valid"] for values in seen) > 20
 
 
@@ -180,11 +149,9 @@ def test_nodes_without_marks_have_one_body():
             m.d.sync += self.y.eq(self.y + self.x)
             return m
 
-    text = schedule(Plain(), "plain").text
-    assert "steady" not in text and "settled" not in text
-    text = schedule(Machine(), "machine").text
-    for flags in ("steady & settled", "settled"):
-        assert text.count(f"if ({flags} & ~rst & ~csr_w_en & ~csr_r_en) begin") == 1
+    assert "static void" not in generate(Plain(), "plain").text.replace("static void whole_clock", "")
+    text = generate(Machine(), "machine").text
+    assert all(f"static void {name}_clock(" in text for name in ("steady", "settled", "whole"))
 
 
 @pytest.mark.parametrize("value", [0, 3])
@@ -208,5 +175,9 @@ def test_a_register_that_leaves_its_value_ends_the_steady_clocks(mark, value):
             return Leaves()
 
     rng = random.Random(value)
-    seen = side_by_side(Shape(), 200, lambda clock, before: {"x": rng.choice([value, value, rng.randrange(4)])})
+
+    def stimulus(clock, before):
+        return {"x": rng.choice([value, value, rng.randrange(4)])}
+
+    seen = side_by_side(Shape(), 200, stimulus, build_model(Shape()))
     assert {values["y"] for values in seen} == {0, 1, 2, 3}

@@ -17,7 +17,7 @@ class _Model(ctypes.Structure):
     ]
 
 
-class VerilatedModel:
+class CompiledModel:
     """A model made by ``bentpipe_sim.build.build_model``; ports by name, as integers of any width."""
 
     def __init__(self, path):

@@ -1,4 +1,4 @@
-"""The scheduled, Verilated node does at every clock what Amaranth's simulator does with the same component."""
+"""A node of each engine does at every clock what Amaranth's simulator does with the same component."""
 
 import random
 
@@ -11,8 +11,8 @@ from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_sim.build import Shape, build_model
+from models.compiled import CompiledModel
 from models.registers import written
-from models.verilated import VerilatedModel
 
 SHAPES = [
     Shape.of("switch", vcs=8, cells=12, ports=2),
@@ -85,10 +85,10 @@ def _stimulus(rng, ports, now, clock, setup, registers):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "eval"])
-def test_scheduled_model_equals_amaranth(shape, direct):
+@pytest.mark.parametrize("engine", ["native", "verilator"])
+def test_a_model_equals_amaranth(shape, engine):
     component = shape.component()
-    model = VerilatedModel(build_model(shape, direct=direct))
+    model = CompiledModel(build_model(shape, engine))
     members = {
         "_".join(str(part) for part in path): (member, value)
         for path, member, value in component.signature.flatten(component)

@@ -1,0 +1,16 @@
+"""Marks of what the simulation may compute by a function of C++ in the place of its gates.
+
+They change nothing in hardware. The native engine (:mod:`bentpipe_sim.native`) takes the result from the function
+``name`` of ``csrc``, and leaves out the gates that only the result needs; tests hold each function against its gates.
+"""
+
+from amaranth.hdl import Signal
+
+__all__ = ["computed"]
+
+
+def computed(name: str, which: str, result: Signal, argument: Signal) -> Signal:
+    """Mark ``result`` as what the function ``name`` gives of ``argument``; gives ``result``. ``which`` tells apart the
+    calls of one node."""
+    result.attrs["bentpipe_result"] = argument.attrs["bentpipe_argument"] = f"{name} {which}"
+    return result

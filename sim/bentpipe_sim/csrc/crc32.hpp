@@ -1,0 +1,94 @@
+// CRC-32 of AAL5 over 48 octets, from a register of 0: what bentpipe_hdl.aal5.crc32.CrcTables.cell is in gates. By
+// multiplication without carries where the processor has it, by tables elsewhere.
+#pragma once
+#include "wide.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace crc32 {
+
+constexpr uint32_t POLYNOMIAL = 0x04C11DB7;
+
+struct Tables {
+    uint32_t table[16][256];  // table[k]: what an octet adds when k others follow it
+    constexpr Tables() : table{} {
+        for (uint32_t octet = 0; octet < 256; ++octet) {
+            uint32_t crc = octet << 24;
+            for (int k = 0; k < 8; ++k) crc = crc << 1 ^ (crc >> 31 ? POLYNOMIAL : 0);
+            table[0][octet] = crc;
+        }
+        for (int k = 1; k < 16; ++k)
+            for (uint32_t octet = 0; octet < 256; ++octet) {
+                const uint32_t crc = table[k - 1][octet];
+                table[k][octet] = crc << 8 ^ table[0][crc >> 24];
+            }
+    }
+};
+
+inline uint32_t by_tables(const W<6>& octets) {
+    static constexpr Tables TABLES;
+    uint32_t crc = 0;
+    for (int step = 0; step < 6; step += 2) {
+        const uint64_t first = octets.w[step] ^ __builtin_bswap32(crc), second = octets.w[step + 1];
+        crc = 0;
+        for (int k = 0; k < 8; ++k)
+            crc ^= TABLES.table[15 - k][first >> 8 * k & 255] ^ TABLES.table[7 - k][second >> 8 * k & 255];
+    }
+    return crc;
+}
+
+#if defined(__x86_64__)
+constexpr uint64_t power(int n) {  // x^n modulo the polynomial
+    uint32_t rest = 1;
+    for (int k = 0; k < n; ++k) rest = rest << 1 ^ (rest >> 31 ? POLYNOMIAL : 0);
+    return rest;
+}
+
+constexpr uint64_t quotient() {  // x^64 divided by the polynomial, 33 bits
+    uint64_t found = 0, rest = 0;
+    for (int k = 0; k <= 64; ++k) {
+        rest = rest << 1 | (k == 0);
+        found <<= 1;
+        if (rest >> 32 & 1) {
+            rest ^= 0x100000000ull | POLYNOMIAL;
+            found |= 1;
+        }
+    }
+    return found;
+}
+
+// Each 64 octets' bits times what x to the number of bits behind them leaves, all added: 96 bits. The upper 32 are folded
+// into the lower 64, whose rest is found with the quotient (Barrett).
+__attribute__((target("pclmul,ssse3,sse4.1"))) inline uint32_t by_multiplication(const W<6>& octets) {
+    const __m128i reverse = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m128i* at = reinterpret_cast<const __m128i*>(octets.w);
+    const __m128i a = _mm_shuffle_epi8(_mm_loadu_si128(at), reverse);
+    const __m128i b = _mm_shuffle_epi8(_mm_loadu_si128(at + 1), reverse);
+    const __m128i c = _mm_shuffle_epi8(_mm_loadu_si128(at + 2), reverse);
+    constexpr uint64_t a1 = power(352), a0 = power(288), b1 = power(224), b0 = power(160), c1 = power(96), c0 = power(32);
+    const __m128i ka = _mm_set_epi64x(int64_t(a1), int64_t(a0)), kb = _mm_set_epi64x(int64_t(b1), int64_t(b0)),
+                  kc = _mm_set_epi64x(int64_t(c1), int64_t(c0));
+    __m128i sum = _mm_xor_si128(_mm_clmulepi64_si128(a, ka, 0x11), _mm_clmulepi64_si128(a, ka, 0x00));
+    sum = _mm_xor_si128(sum, _mm_xor_si128(_mm_clmulepi64_si128(b, kb, 0x11), _mm_clmulepi64_si128(b, kb, 0x00)));
+    sum = _mm_xor_si128(sum, _mm_xor_si128(_mm_clmulepi64_si128(c, kc, 0x11), _mm_clmulepi64_si128(c, kc, 0x00)));
+    constexpr uint64_t k64 = power(64), q = quotient();
+    const __m128i constants = _mm_set_epi64x(int64_t(q), int64_t(k64));
+    sum = _mm_xor_si128(sum, _mm_clmulepi64_si128(sum, constants, 0x01));
+    const uint64_t low = uint64_t(_mm_cvtsi128_si64(sum));
+    const __m128i times = _mm_clmulepi64_si128(_mm_cvtsi64_si128(int64_t(low >> 32)), constants, 0x10);
+    const __m128i polynomial = _mm_cvtsi64_si128(int64_t(0x100000000ull | POLYNOMIAL));
+    const __m128i product = _mm_clmulepi64_si128(_mm_srli_epi64(times, 32), polynomial, 0x00);
+    return uint32_t(low) ^ uint32_t(_mm_cvtsi128_si64(product));
+}
+#endif
+
+}  // namespace crc32
+
+inline uint32_t crc32_cell(const W<6>& octets) {
+#if defined(__x86_64__)
+    static const bool multiplies = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+    if (__builtin_expect(multiplies, 1)) return crc32::by_multiplication(octets);
+#endif
+    return crc32::by_tables(octets);
+}

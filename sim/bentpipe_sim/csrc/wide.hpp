@@ -1,0 +1,157 @@
+// Numbers of more than 64 bits, as generated nodes use them: the lowest word first, zeros above the number's own bits.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+template <int N>
+struct W {
+    uint64_t w[N];
+};
+
+template <int N>
+inline W<N> operator&(const W<N>& a, const W<N>& b) {
+    W<N> r;
+    for (int k = 0; k < N; ++k) r.w[k] = a.w[k] & b.w[k];
+    return r;
+}
+template <int N>
+inline W<N> operator|(const W<N>& a, const W<N>& b) {
+    W<N> r;
+    for (int k = 0; k < N; ++k) r.w[k] = a.w[k] | b.w[k];
+    return r;
+}
+template <int N>
+inline W<N> operator^(const W<N>& a, const W<N>& b) {
+    W<N> r;
+    for (int k = 0; k < N; ++k) r.w[k] = a.w[k] ^ b.w[k];
+    return r;
+}
+template <int N>
+inline W<N> operator~(const W<N>& a) {
+    W<N> r;
+    for (int k = 0; k < N; ++k) r.w[k] = ~a.w[k];
+    return r;
+}
+template <int N>
+inline bool operator==(const W<N>& a, const W<N>& b) {
+    uint64_t apart = 0;
+    for (int k = 0; k < N; ++k) apart |= a.w[k] ^ b.w[k];
+    return !apart;
+}
+template <int N>
+inline bool less(const W<N>& a, const W<N>& b) {
+    for (int k = N - 1; k > 0; --k)
+        if (a.w[k] != b.w[k]) return a.w[k] < b.w[k];
+    return a.w[0] < b.w[0];
+}
+inline bool parity(uint64_t a) { return __builtin_parityll(a); }
+template <int N>
+inline bool parity(const W<N>& a) {
+    uint64_t sum = 0;
+    for (int k = 0; k < N; ++k) sum ^= a.w[k];
+    return parity(sum);
+}
+
+constexpr uint64_t ones(int bits) { return bits < 64 ? (1ull << (bits & 63)) - 1 : ~0ull; }
+inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+// A signed number of so many bits.
+template <int Bits>
+inline int64_t extend(uint64_t a) {
+    return int64_t(a << (64 - Bits)) >> (64 - Bits);
+}
+
+// Its lowest so many bits.
+template <int Bits, int N>
+inline W<N> trim(W<N> a) {
+    if (Bits % 64) a.w[N - 1] &= ones(Bits % 64);
+    return a;
+}
+template <int Bits, int N>
+inline W<(Bits + 63) / 64> resize(const W<N>& a) {
+    W<(Bits + 63) / 64> r;
+    for (int k = 0; k < (Bits + 63) / 64; ++k) r.w[k] = k < N ? a.w[k] : 0;
+    return trim<Bits>(r);
+}
+// Up to 64 bits from a place on that is known, and from one that isn't.
+template <int Low, int Bits, int N>
+inline uint64_t bits(const W<N>& a) {
+    constexpr int word = Low / 64, shift = Low % 64;
+    uint64_t r = a.w[word] >> shift;
+    if constexpr (shift + Bits > 64) r |= a.w[word + 1] << (64 - shift);
+    return r & ones(Bits);
+}
+template <int Bits, int N>
+inline uint64_t pick(const W<N>& a, uint64_t low) {
+    const uint64_t word = low / 64, shift = low % 64;
+    uint64_t r = word < N ? a.w[word] >> shift : 0;
+    if (shift && word + 1 < N) r |= a.w[word + 1] << (64 - shift);
+    return r & ones(Bits);
+}
+template <int N>
+inline W<N> shr(const W<N>& a, uint64_t by) {
+    W<N> r;
+    const uint64_t words = by / 64, shift = by % 64;
+    for (uint64_t k = 0; k < N; ++k) {
+        uint64_t x = k + words < N ? a.w[k + words] >> shift : 0;
+        if (shift && k + words + 1 < N) x |= a.w[k + words + 1] << (64 - shift);
+        r.w[k] = x;
+    }
+    return r;
+}
+template <int N>
+inline W<N> shl(const W<N>& a, uint64_t by) {
+    W<N> r;
+    const uint64_t words = by / 64, shift = by % 64;
+    for (uint64_t k = 0; k < N; ++k) {
+        uint64_t x = k >= words ? a.w[k - words] << shift : 0;
+        if (shift && k >= words + 1) x |= a.w[k - words - 1] >> (64 - shift);
+        r.w[k] = x;
+    }
+    return r;
+}
+// Of a signed number of so many bits.
+template <int Bits, int N>
+inline W<N> sar(const W<N>& a, uint64_t by) {
+    const bool negative = a.w[(Bits - 1) / 64] >> (Bits - 1) % 64 & 1;
+    return negative ? trim<Bits>(~shr(trim<Bits>(~a), by)) : shr(a, by);
+}
+// More than 64 bits from a place on that is known.
+template <int Low, int Bits, int N>
+inline W<(Bits + 63) / 64> slice(const W<N>& a) {
+    return resize<Bits>(shr(a, Low));
+}
+template <int N>
+inline W<N> add(const W<N>& a, const W<N>& b) {
+    W<N> r;
+    unsigned __int128 sum = 0;
+    for (int k = 0; k < N; ++k) {
+        sum += (unsigned __int128)a.w[k] + b.w[k];
+        r.w[k] = uint64_t(sum);
+        sum >>= 64;
+    }
+    return r;
+}
+template <int N>
+inline W<N> sub(const W<N>& a, const W<N>& b) {
+    W<N> r;
+    uint64_t borrow = 0;
+    for (int k = 0; k < N; ++k) {
+        const unsigned __int128 rest = (unsigned __int128)a.w[k] - b.w[k] - borrow;
+        r.w[k] = uint64_t(rest);
+        borrow = uint64_t(rest >> 64) & 1;
+    }
+    return r;
+}
+template <int N>
+inline W<N> mul(const W<N>& a, const W<N>& b) {
+    W<N> r{};
+    for (int i = 0; i < N; ++i) {
+        unsigned __int128 sum = 0;
+        for (int j = 0; i + j < N; ++j) {
+            sum += (unsigned __int128)a.w[i] * b.w[j] + r.w[i + j];
+            r.w[i + j] = uint64_t(sum);
+            sum >>= 64;
+        }
+    }
+    return r;
+}

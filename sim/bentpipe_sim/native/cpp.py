@@ -1,0 +1,342 @@
+"""Values and statements as text of C++.
+
+A value of up to 64 bits is an unsigned number, with zeros above its bits; a wider one is a ``W<n>`` of ``wide.hpp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .design import Memory, Register
+from .graph import Bits, Literal, Node, constant_of, cut, width_of
+from .netlist import NetlistError
+from .schedule import Branch, Plan, Statement
+
+__all__ = ["Text", "local_type", "number", "stored_type"]
+
+
+def stored_type(width: int) -> str:
+    """The type of a port, a register or a field of a memory."""
+    for bits in (8, 16, 32, 64):
+        if width <= bits:
+            return f"uint{bits}_t"
+    return f"W<{_words(width)}>"
+
+
+def local_type(width: int) -> str:
+    return "bool" if width == 1 else f"uint{32 if width <= 32 else 64}_t" if width <= 64 else f"W<{_words(width)}>"
+
+
+def number(value: int, width: int) -> str:
+    if width <= 64:
+        return f"{value:#x}" + ("ull" if width > 32 else "u")
+    words = ", ".join(f"{value >> 64 * k & (1 << 64) - 1:#x}ull" for k in range(_words(width)))
+    return f"W<{_words(width)}>{{{{{words}}}}}"
+
+
+def _words(width: int) -> int:
+    return (width + 63) // 64
+
+
+def _mask(width: int) -> str:
+    return number((1 << width) - 1, width)
+
+
+class Text:
+    """What a plan is in C++.
+
+    Parameters
+    ----------
+    plan : Plan
+    names : mapping of Register to str
+        Members of the node, ``s``.
+    flags : mapping of Register to (str, int)
+        Marked registers: the member that falls when one gets another value than this.
+    """
+
+    def __init__(self, plan: Plan, names: Mapping[Register, str], flags: Mapping[Register, tuple[str, int]]):
+        self.plan, self.names, self.flags = plan, names, flags
+        self.copied = set(plan.copied)
+        # Of each variable: the block of all its uses, that of its first value; those that are declared
+        self.path: dict[Node, tuple[int, ...]] = {}
+        self.first: dict[Node, tuple[int, ...]] = {}
+        self.declared: set[Node] = set()
+
+    def lines(self) -> list[str]:
+        self.find(self.plan.tree, ())
+        shared: dict[tuple[int, ...], list[Node]] = {}
+        for node, path in self.path.items():
+            if self.first[node] != path:  # blocks beside each other have it
+                shared.setdefault(path, []).append(node)
+        copies = [
+            f"    const {local_type(register.width)} c_{self.names[register]} = s.{self.names[register]};"
+            for register in self.plan.copied
+        ]
+        return copies + self.walk(self.plan.tree, (), shared)
+
+    def find(self, tree: Iterable[Statement | Branch], path: tuple[int, ...]) -> None:
+        """For each variable the block that all its uses are in, and the block in which it gets its first value."""
+
+        def used(bits: Bits) -> None:
+            for node, _, _ in bits:
+                if node is not None and node in self.path:
+                    self.path[node] = _common(self.path[node], path)
+
+        for k, item in enumerate(tree):
+            if isinstance(item, Statement):
+                for bits in (*item.args, item.address):
+                    used(bits)
+                if item.target[0] == "value":
+                    node = item.target[1]
+                    self.first.setdefault(node, path)
+                    self.path[node] = _common(self.path.get(node, path), path)
+                continue
+            for literal, _ in item.arms:
+                used(((literal[0], literal[1], 1),))
+            for arm, (_, inner) in enumerate(item.arms):
+                self.find(inner, (*path, k, arm))
+
+    def walk(
+        self, tree: Iterable[Statement | Branch], path: tuple[int, ...], shared: Mapping[tuple[int, ...], list[Node]]
+    ) -> list[str]:
+        pad = "    " * (1 + len(path) // 2)
+        out = [f"{pad}{local_type(node.width)} {_local(node)}{{}};" for node in shared.get(path, ())]
+        for k, item in enumerate(tree):
+            if isinstance(item, Statement):
+                kind = ""
+                if item.target[0] == "value" and self.first[item.target[1]] == path == self.path[item.target[1]]:
+                    node = item.target[1]
+                    if node not in self.declared:
+                        self.declared.add(node)
+                        kind = local_type(node.width) + " "
+                out.append(pad + kind + self.statement(item))
+                continue
+            for arm, (literal, inner) in enumerate(item.arms):
+                before = item.arms[arm - 1][0] if arm else None
+                opposite = before is not None and before == (literal[0], literal[1], not literal[2])
+                head = "if" if not arm else "} else if"
+                out.append(f"{pad}}} else {{" if opposite else f"{pad}{head} ({self.literal(literal)}) {{")
+                out += self.walk(inner, (*path, k, arm), shared)
+            out.append(f"{pad}}}")
+        return out
+
+    def literal(self, literal: Literal) -> str:
+        text = self.value(((literal[0], literal[1], 1),))
+        return text if literal[2] else f"!{text}"
+
+    # Statements
+
+    def statement(self, statement: Statement) -> str:
+        kind, what = statement.target[:2]
+        if kind == "value":
+            assert isinstance(what, Node)
+            return f"{_local(what)} = {self.operation(statement, what.width)};"
+        if kind == "output":
+            return f"s.{what} = {self.operation(statement, width_of(statement.args[0]))};"
+        if kind == "memory":
+            assert isinstance(what, Memory)
+            field = statement.target[2]
+            place = self.word(what, field, statement.address)
+            return f"{place} = {self.operation(statement, what.fields[field][1])};"
+        assert isinstance(what, Register)
+        name = f"s.{self.names[what]}"
+        text = f"{name} = {self.operation(statement, what.width)};"
+        if what in self.flags:
+            flag, value = self.flags[what]
+            is_value = constant_of(statement.args[0]) if statement.op == "is" else None
+            if is_value is None:
+                text += f" s.{flag} &= {name} == {number(value, what.width)};"
+            elif is_value != value:
+                text += f" s.{flag} = false;"
+        return text
+
+    def operation(self, statement: Statement, width: int) -> str:
+        op, args = statement.op, statement.args
+        if op == "is":
+            return self.value(args[0])
+        if op == "read":
+            memory, field = statement.data
+            return self.word(memory, field, args[0])
+        if op == "call":
+            return f"{statement.data}({', '.join(self.value(arg) for arg in args)})"
+        if op == "m":
+            return f"{self.value(args[0])} ? {self.value(args[1])} : {self.value(args[2])}"
+        if op == "all":
+            parts = zip(args, statement.data, strict=True)
+            return " & ".join(("" if is_one else "!") + self.value(bit) for bit, is_one in parts)
+        if op == "part":
+            return self.part(args[0], args[1], width, *statement.data)
+        if op in ("&", "|", "^"):
+            return f"{self.value(args[0])} {op} {self.value(args[1])}"
+        if op == "~":
+            if width > 64:
+                return f"trim<{width}>(~{self.value(args[0])})"
+            return f"{self.value(args[0])} ^ {_mask(width)}"
+        if op == "==":
+            return f"{self.value(args[0])} == {self.value(args[1])}"
+        if op == "r^":
+            return f"parity({self.value(args[0])})"
+        if op == "u<":
+            most = max(_effective(arg) for arg in args)
+            if most > 64:
+                return f"less({self.value(args[0])}, {self.value(args[1])})"
+            return f"{self.value(cut(args[0], 0, most))} < {self.value(cut(args[1], 0, most))}"
+        if op == "s<" and width_of(args[0]) <= 64:
+            return f"{self.signed(args[0])} < {self.signed(args[1])}"
+        if op in ("+", "-", "*"):
+            return self.sum(op, args, width)
+        if op in ("<<", "u>>", "s>>"):
+            return self.shift(op, args, width)
+        if op in ("u//", "u%") and width <= 64:
+            a, b = map(self.value, args)
+            return f"{b} ? {a} {op[1]} {b} : 0"
+        raise NetlistError(f"the native engine has no operation {op} of {width} bits")
+
+    def sum(self, op: str, args: tuple[Bits, ...], width: int) -> str:
+        a, b = map(self.value, args)
+        if width > 64:
+            return f"trim<{width}>({ {'+': 'add', '-': 'sub', '*': 'mul'}[op] }({a}, {b}))"
+        a = f"(uint64_t){a}" if width > 32 else f"(uint32_t){a}"
+        sizes = [_effective(arg) for arg in args]
+        fits = (op == "+" and max(sizes) < width) or (op == "*" and sum(sizes) <= width)
+        text = f"{a} {op} {b}"
+        return text if fits or width in (32, 64) else f"({text}) & {_mask(width)}"
+
+    def shift(self, op: str, args: tuple[Bits, ...], width: int) -> str:
+        a, by = self.value(args[0]), self.value(args[1])
+        most = (1 << min(_effective(args[1]), 20)) - 1
+        if width > 64:
+            by = by if most < 1 << 20 else f"least({by}, {width}u)"
+            if op == "s>>":
+                return f"sar<{width}>({a}, {by})"
+            return f"shr({a}, {by})" if op == "u>>" else f"trim<{width}>(shl({a}, {by}))"
+        if op == "s>>":
+            by = by if most < 64 else f"least({by}, 63u)"
+            return f"(uint64_t)({self.signed(args[0])} >> {by}) & {_mask(width)}"
+        text = f"((uint64_t){a} {op.lstrip('u')} {by})"
+        if most >= 64:
+            text = f"({by} < 64 ? {text} : 0)"
+        return f"{text} & {_mask(width)}" if op == "<<" else text
+
+    def part(self, value: Bits, offset: Bits, width: int, stride: int, signed: bool) -> str:
+        size = width_of(value)
+        at = self.value(offset) if stride == 1 else f"{self.value(offset)} * {stride}u"
+        most = ((1 << _effective(offset)) - 1) * stride
+        if size > 64:
+            if most >= size:
+                at = f"least({at}, {size}u)"
+            if signed:
+                return f"resize<{width}>(sar<{size}>({self.value(value)}, {at}))" + (".w[0]" if width <= 64 else "")
+            if width <= 64:
+                return f"pick<{width}>({self.value(value)}, {at})"
+            return f"resize<{width}>(shr({self.value(value)}, {at}))"
+        if signed:
+            return f"(uint64_t)({self.signed(value)} >> least({at}, 63u)) & {_mask(width)}"
+        text = f"((uint64_t){self.value(value)} >> ({at}))"
+        if most >= 64:
+            text = f"({at} < 64 ? {text} : 0)"
+        return f"{text} & {_mask(width)}" if width < 64 else text
+
+    # Values
+
+    def word(self, memory: Memory, field: int, address: Bits) -> str:
+        place = f"s.{memory.name}[{self.value(address)}]"
+        return place if len(memory.fields) == 1 else f"{place}.f{field}"
+
+    def atom(self, node: Node) -> str:
+        if node.op == "input":
+            return f"s.{node.data}"
+        if node.op == "register":
+            return f"c_{self.names[node.data]}" if node.data in self.copied else f"s.{self.names[node.data]}"
+        return _local(node)
+
+    def value(self, bits: Bits) -> str:
+        """An expression that needs no parentheses around it."""
+        width = width_of(bits)
+        if width > 64:
+            node, _, size = bits[0]
+            if len(bits) == 1 and node is not None and size == node.width:
+                return self.atom(node)
+            if constant_of(bits) is not None:
+                return number(constant_of(bits) or 0, width)
+            if len(bits) == 1 and node is not None:
+                return f"slice<{bits[0][1]}, {width}>({self.atom(node)})"
+            words = [self.value(cut(bits, at, min(64, width - at))) for at in range(0, width, 64)]
+            return f"W<{len(words)}>{{{{{', '.join(words)}}}}}"
+        big, at = width > 32, 0
+        terms = []
+        pieces = list(bits)
+        while pieces:
+            node, low, size = pieces.pop(0)
+            here, at = at, at + size
+            if node is None:
+                if low:
+                    terms.append(number(low << here, width))
+                continue
+            again = 0  # its highest bit repeated: a signed number in more bits
+            while pieces and pieces[0] == (node, low + size - 1, 1):
+                pieces.pop(0)
+                again += 1
+            at += again
+            text, type_bits = self.piece(node, low, size)
+            if again:
+                text = f"((uint64_t)extend<{size}>({text}) & {_mask(size + again)})"
+                type_bits = 64
+            if big and type_bits <= 32 and here:
+                text = f"(uint64_t){text}"
+            elif (not big and type_bits > 32) or (here and type_bits < 32):
+                text = f"(uint32_t){text}"
+            terms.append(f"{text} << {here}" if here else text)
+        if not terms:
+            return "0ull" if big else "0u"
+        if len(terms) == 1 and "<<" not in terms[0]:
+            return terms[0]
+        return "(" + " | ".join(f"({term})" if "<<" in term else term for term in terms) + ")"
+
+    def piece(self, node: Node, low: int, size: int) -> tuple[str, int]:
+        """Some bits of a node at the low end, and how many bits the type of the expression has."""
+        text, width = self.atom(node), node.width
+        if width > 64:
+            return f"bits<{low}, {size}>({text})", 64
+        type_bits = 64 if width > 32 else 32
+        if node.op in STORED and width <= 16:
+            type_bits = 16
+        elif width == 1:
+            type_bits = 1
+        if low:
+            text = f"({text} >> {low})"
+        if low + size < width:
+            text = f"({text} & {number((1 << size) - 1, width)})"
+        return text, type_bits
+
+    def signed(self, bits: Bits) -> str:
+        """A signed number of up to 64 bits, as int64_t."""
+        size = width_of(bits)
+        while size > 1 and cut(bits, size - 1, 1) == cut(bits, size - 2, 1):
+            size -= 1
+        if constant_of(cut(bits, size - 1, 1)) == 0:
+            return f"(int64_t){self.value(cut(bits, 0, size))}"
+        return f"extend<{size}>({self.value(cut(bits, 0, size))})"
+
+
+STORED = ("register", "input")
+
+
+def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    """The block that two blocks are in: a block is a row of statements' places and arms."""
+    same = 0
+    while same < min(len(one), len(other)) and one[same : same + 2] == other[same : same + 2]:
+        same += 2
+    return one[:same]
+
+
+def _local(node: Node) -> str:
+    return f"v{node.key}"
+
+
+def _effective(bits: Bits) -> int:
+    """Bits without the zeros at the top."""
+    size = width_of(bits)
+    if bits and bits[-1][0] is None:
+        size -= bits[-1][2] - bits[-1][1].bit_length()
+    return size

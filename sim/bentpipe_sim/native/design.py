@@ -1,0 +1,268 @@
+"""A node as values of registers and memories: what each of them is after a clock, as a graph of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .fields import Fields, fields
+from .graph import Bits, Graph, Node, cat, constant, cut
+from .netlist import CONSTANT, Cell, Netlist, NetlistError
+
+__all__ = ["Design", "Memory", "Register", "Write", "design"]
+
+
+@dataclass(frozen=True)
+class Register:
+    """A field of a register. ``mark``: the level and the value of it if it is marked (:mod:`bentpipe_hdl.steady`)."""
+
+    name: str
+    width: int
+    init: int
+    mark: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """``fields``: lowest bit and width of each."""
+
+    name: str
+    depth: int
+    fields: tuple[tuple[int, int], ...]
+    init: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write port; ``data`` by field."""
+
+    memory: Memory
+    enable: Bits
+    address: Bits
+    data: tuple[Bits, ...]
+
+
+@dataclass
+class Design:
+    """
+    Members
+    -------
+    inputs : dict of str to int
+        Widths.
+    outputs : dict of str to Bits
+    registers : dict of Register to Bits
+        What each is after a clock.
+    memories : list of Memory
+    writes : list of Write
+        Later ones over earlier ones.
+    """
+
+    graph: Graph
+    inputs: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, Bits] = field(default_factory=dict)
+    registers: dict[Register, Bits] = field(default_factory=dict)
+    memories: list[Memory] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+
+    def roots(self) -> Iterator[Bits]:
+        yield from self.outputs.values()
+        yield from self.registers.values()
+        for write in self.writes:
+            yield from (write.enable, write.address, *write.data)
+
+    def register(self, register: Register) -> Bits:
+        """What it is before the clock."""
+        return self.graph.node("register", register.width, data=register)
+
+    def input(self, name: str) -> Bits:
+        return self.graph.node("input", self.inputs[name], data=name)
+
+    def known(self, registers: Mapping[Register, int], inputs: Mapping[str, int]) -> Design:
+        """The same design for clocks at whose beginning these registers and inputs have these values."""
+        known: dict[Node, Bits] = {}
+        for bits, value in [
+            *((self.register(register), value) for register, value in registers.items()),
+            *((self.input(name), value) for name, value in inputs.items()),
+        ]:
+            node, _, width = bits[0]
+            assert node is not None
+            known[node] = constant(value, width)
+        return self._copied(known)._narrowed()
+
+    def _copied(self, known: Mapping[Node, Bits], narrow: Mapping[Node, int] | None = None) -> Design:
+        graph = Graph()
+        copied = graph.copy(known, narrow)
+        made = Design(graph, self.inputs, memories=self.memories)
+        made.outputs = {name: copied(bits) for name, bits in self.outputs.items()}
+        made.registers = {register: copied(bits) for register, bits in self.registers.items()}
+        for write in self.writes:
+            enable = copied(write.enable)
+            if enable != constant(0, 1):
+                data = tuple(copied(bits) for bits in write.data)
+                made.writes.append(Write(write.memory, enable, copied(write.address), data))
+        return made
+
+    def _narrowed(self) -> Design:
+        """Without the high bits of sums and the like that nothing asks for."""
+        asked: dict[Node, int] = {}
+        order = topological(self.roots())
+
+        def ask(bits: Bits, most: int) -> None:
+            at = 0
+            for node, low, width in bits:
+                if at < most and node is not None:
+                    asked[node] = max(asked.get(node, 0), low + min(width, most - at))
+                at += width
+
+        for bits in self.roots():
+            ask(bits, 1 << 30)
+        for node in reversed(order):
+            most = asked[node] if node.op in Graph.NARROWED else 1 << 30
+            for k, arg in enumerate(node.args):
+                ask(arg, 1 << 30 if node.op == "<<" and k else most)
+        return self._copied({}, asked)
+
+
+def topological(roots: Iterator[Bits]) -> list[Node]:
+    """All nodes below some values, what is needed before what needs it."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    for bits in roots:
+        waiting = [node for node, _, _ in bits if node is not None and node not in done]
+        while waiting:
+            node = waiting[-1]
+            inner = [] if node in done else [
+                n for arg in node.args for n, _, _ in arg if n is not None and n not in done]  # fmt: skip
+            if inner:
+                waiting += inner
+                continue
+            waiting.pop()
+            if node not in done:
+                done.add(node)
+                order.append(node)
+    return order
+
+
+def design(netlist: Netlist) -> Design:
+    """The design of a netlist, all of it.
+
+    Raises
+    ------
+    NetlistError
+        An output depends on an input without a register between.
+    """
+    return _Builder(netlist, fields(netlist)).run()
+
+
+class _Builder:
+    def __init__(self, netlist: Netlist, fields: Fields):
+        self.netlist, self.cells, self.fields = netlist, netlist.cells, fields
+        self.graph = Graph()
+        self.design = Design(self.graph)
+        self.values: dict[tuple[int, int], Bits] = {}  # of a cell's field
+        self.registers: dict[tuple[int, int], Register] = {}
+        self.memories: dict[int, Memory] = {}
+
+    def run(self) -> Design:
+        netlist, made = self.netlist, self.design
+        made.inputs = {name: self.cells[index].width for name, index in netlist.inputs.items()}
+        for index, cell in enumerate(self.cells):
+            if cell.op == "memory":
+                split = tuple(self.fields.of(index, cell.width))
+                self.memories[index] = Memory(f"m{index}", cell.data.depth, split, cell.data.init)
+            elif cell.op == "register":
+                split = self.fields.of(index, cell.width)
+                for k, (low, width) in enumerate(split):
+                    mark = cell.data.marks and (cell.data.marks[0], cell.data.marks[1] >> low & ((1 << width) - 1))
+                    name = f"q{index}" if len(split) == 1 else f"q{index}_{k}"
+                    init = cell.data.init >> low & ((1 << width) - 1)
+                    self.registers[index, k] = Register(name, width, init, mark)
+        made.memories = list(self.memories.values())
+        for (index, k), register in self.registers.items():
+            low, width = self.fields.of(index, self.cells[index].width)[k]
+            made.registers[register] = cut(self.value(self.cells[index].args[0]), low, width)
+        for cell in self.cells:
+            if cell.op == "write":
+                enable, address, data = (self.value(bits) for bits in cell.args)
+                memory = self.memories[cell.data]
+                parts = tuple(cut(data, low, width) for low, width in memory.fields)
+                made.writes.append(Write(memory, enable, address, parts))
+        made.outputs = {name: self.value(bits) for name, bits in netlist.outputs.items()}
+        for node in topological(iter(made.outputs.values())):
+            if node.op == "input":
+                raise NetlistError(f"an output depends on input {node.data} without a register")
+        return made
+
+    def value(self, bits: tuple[tuple[int, int, int], ...]) -> Bits:
+        found = []
+        for index, low, width in bits:
+            if index == CONSTANT:
+                found.append(constant(low, width))
+                continue
+            cell = self.cells[index]
+            home = cell.data if cell.op == "read" else index
+            for k, (first, size) in enumerate(self.fields.of(home, cell.width)):
+                a, b = max(low, first), min(low + width, first + size)
+                if a < b:
+                    found.append(cut(self.field(index, k, first, size), a - first, b - a))
+        return cat(found)
+
+    def field(self, index: int, k: int, low: int, width: int) -> Bits:
+        found = self.values.get((index, k))
+        if found is None:
+            found = self.values[index, k] = self.make(self.cells[index], index, k, low, width)
+        return found
+
+    def make(self, cell: Cell, index: int, k: int, low: int, width: int) -> Bits:
+        graph = self.graph
+        match cell.op:
+            case "input":
+                return graph.node("input", width, data=cell.data)
+            case "register":
+                return self.design.register(self.registers[index, k])
+            case "read":
+                return graph.node("read", width, (self.value(cell.args[0]),), (self.memories[cell.data], k))
+            case "assign":
+                return self.assigned(cell, low, width)
+            case "m":
+                a, b = (self.value(_part(value, low, width)) for value in cell.args[1:])
+                return graph.make("m", width, (self.value(cell.args[0]), a, b))
+            case "matches":
+                value = self.value(cell.args[0])
+                return graph.any(self.pattern(value, pattern) for pattern in cell.data)
+            case "none":
+                raise NetlistError("a value comes from nowhere")
+        return graph.make(cell.op, cell.width, tuple(self.value(bits) for bits in cell.args), cell.data)
+
+    def assigned(self, cell: Cell, low: int, width: int) -> Bits:
+        """A field of what is assigned: an assignment of part of it is one of all of it, with the rest as it was."""
+        graph, high = self.graph, low + width
+        args = [self.value(_part(cell.args[0], low, width))]
+        for condition, start, value in cell.data:
+            a, b = max(low, start), min(high, start + sum(run[2] for run in value))
+            if a >= b:
+                continue
+            new = self.value(_part(value, a - start, b - a))
+            if (a, b) != (low, high):
+                before = graph.choose(tuple(args))
+                new = cat([cut(before, 0, a - low), new, cut(before, b - low, high - b)])
+                args = [before]
+            args += [self.value(condition), new]
+        return graph.choose(tuple(args))
+
+    def pattern(self, value: Bits, pattern: str) -> Bits:
+        cared = [k for k, wanted in enumerate(reversed(pattern)) if wanted != "-"]
+        wanted = sum(int(pattern[len(pattern) - 1 - k]) << at for at, k in enumerate(cared))
+        return self.graph.equal(cat(cut(value, k, 1) for k in cared), constant(wanted, len(cared)))
+
+
+def _part(bits: tuple[tuple[int, int, int], ...], low: int, width: int) -> tuple[tuple[int, int, int], ...]:
+    """So many bits of a netlist's value from ``low`` on."""
+    found, at = [], 0
+    for index, first, size in bits:
+        a, b = max(low, at), min(low + width, at + size)
+        if a < b:
+            value = first >> (a - at) & ((1 << (b - a)) - 1) if index == CONSTANT else first + a - at
+            found.append((index, value, b - a))
+        at += size
+    return tuple(found)

@@ -1,0 +1,345 @@
+"""Values of a design as a graph that folds while it is built.
+
+A value (:data:`Bits`) is a row of pieces of nodes. Equal nodes are one; what is constant, or is just another value,
+never becomes a node. So a design with some of its inputs or registers known is the same design built again
+(:meth:`Graph.copy`), and what can't happen then is not there any more.
+
+Truth is one operation, ``all``: some bits are 1 and others 0. So ``m.If``, ``m.Elif``, ``&``, ``|`` and ``~`` of one
+bit are alike, and conditions can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+__all__ = ["Bits", "Graph", "Literal", "Node", "cat", "constant", "constant_of", "cut", "negated", "width_of"]
+
+
+class Node:
+    """``op`` of ``args``; ``data`` is what else there is to it, ``key`` its place in the order of making."""
+
+    __slots__ = ("args", "data", "key", "op", "width")
+
+    def __init__(self, op: str, width: int, args: tuple[Bits, ...], data: Any, key: int):
+        self.op, self.width, self.args, self.data, self.key = op, width, args, data, key
+
+    def __repr__(self) -> str:
+        return f"{self.op}#{self.key}"
+
+
+Piece = tuple[Node | None, int, int]
+"""Bits of a node: ``(node, lowest, how many)``; of a constant ``(None, value, how many)``."""
+
+Bits = tuple[Piece, ...]
+"""A value, its lowest bits first, in as few pieces as there can be."""
+
+Literal = tuple[Node, int, bool]
+"""A bit of a node that is 1 or 0."""
+
+
+def constant(value: int, width: int) -> Bits:
+    return ((None, value & ((1 << width) - 1), width),) if width else ()
+
+
+def constant_of(bits: Bits) -> int | None:
+    """The number that these bits are, if they are."""
+    if not bits:
+        return 0
+    return bits[0][1] if len(bits) == 1 and bits[0][0] is None else None
+
+
+def width_of(bits: Bits) -> int:
+    return sum(piece[2] for piece in bits)
+
+
+def cat(parts: Iterable[Bits]) -> Bits:
+    """One behind the other, the lowest first."""
+    found: list[Piece] = []
+    for part in parts:
+        for node, low, width in part:
+            if found and found[-1][0] is node:
+                _, low_before, width_before = found[-1]
+                if node is None:
+                    found[-1] = (None, low_before | low << width_before, width_before + width)
+                    continue
+                if low_before + width_before == low:
+                    found[-1] = (node, low_before, width_before + width)
+                    continue
+            found.append((node, low, width))
+    return tuple(found)
+
+
+def cut(bits: Bits, low: int, width: int) -> Bits:
+    """So many bits from ``low`` on; those beyond the end are 0."""
+    found: list[Piece] = []
+    at, high = 0, low + width
+    for node, first, size in bits:
+        a, b = max(low, at), min(high, at + size)
+        if a < b:
+            if node is None:
+                found.append((None, first >> (a - at) & ((1 << (b - a)) - 1), b - a))
+            else:
+                found.append((node, first + a - at, b - a))
+        at += size
+    if high > max(at, low):
+        found.append((None, 0, high - max(at, low)))
+    return cat([tuple(found)])
+
+
+def negated(literal: Literal) -> Literal:
+    return literal[0], literal[1], not literal[2]
+
+
+class Graph:
+    """Makes nodes."""
+
+    NARROWED = ("+", "-", "*", "&", "|", "^", "~", "<<")
+    """Operations whose low bits depend on low bits alone."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple, Node] = {}
+
+    def node(self, op: str, width: int, args: tuple[Bits, ...] = (), data: Any = None) -> Bits:
+        """All bits of a node that isn't folded."""
+        key = (op, width, args, data)
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = Node(op, width, args, data, len(self._nodes))
+        return ((found, 0, width),) if width else ()
+
+    # Truth
+
+    def all(self, literals: Iterable[tuple[Bits, bool]]) -> Bits:
+        """1 if every one of these bits is as it is said."""
+        kept: dict[tuple[Node, int], bool] = {}
+        waiting = list(literals)[::-1]
+        while waiting:
+            bit, wanted = waiting.pop()
+            node, low, _ = bit[0]
+            if node is None:
+                if bool(low) != wanted:
+                    return constant(0, 1)
+                continue
+            if node.op == "all" and (wanted or len(node.args) == 1):
+                inner = list(zip(node.args, node.data, strict=True))
+                if not wanted:
+                    inner = [(inner[0][0], not inner[0][1])]
+                waiting += inner[::-1]
+                continue
+            if kept.setdefault((node, low), wanted) != wanted:
+                return constant(0, 1)
+        if not kept:
+            return constant(1, 1)
+        args = tuple(((node, low, 1),) for node, low in kept)
+        data = tuple(kept.values())
+        if len(args) == 1 and data[0]:
+            return args[0]
+        return self.node("all", 1, args, data)
+
+    def no(self, bit: Bits) -> Bits:
+        return self.all([(bit, False)])
+
+    def any(self, bits: Iterable[Bits]) -> Bits:
+        return self.no(self.all((bit, False) for bit in bits))
+
+    # The rest
+
+    def make(self, op: str, width: int, args: tuple[Bits, ...], data: Any = None) -> Bits:
+        """What an operation gives, as simple as it can be."""
+        match op:
+            case "all":
+                return self.all(zip(args, data, strict=True))
+            case "choose":
+                return self.choose(args, data)
+            case "m":
+                return self.choose((args[2], args[0], args[1]), "eager")
+            case "==":
+                return self.equal(*args)
+            case "!=":
+                return self.no(self.equal(*args))
+            case "b" | "r|":
+                return self.no(self.equal(args[0], constant(0, width_of(args[0]))))
+            case "r&":
+                return self.equal(args[0], constant(-1, width_of(args[0])))
+            case "u>" | "s>":
+                return self.make(op[0] + "<", 1, args[::-1])
+            case "u>=" | "s>=":
+                return self.no(self.make(op[0] + "<", 1, args))
+            case "u<=" | "s<=":
+                return self.no(self.make(op[0] + "<", 1, args[::-1]))
+            case "&" | "|" | "^" | "~":
+                return self.bitwise(op, width, args)
+            case "-" if len(args) == 1:
+                return self.make("-", width, (constant(0, width), args[0]))
+            case "<<" | "u>>" | "s>>":
+                return self.shift(op, width, args)
+            case "part":
+                return self.part(width, args, data)
+        numbers = [constant_of(arg) for arg in args]
+        if None not in numbers and op in _NUMBERS and args:
+            return constant(_NUMBERS[op](*numbers, width_of(args[0])), width)  # type: ignore[arg-type]
+        if op in ("+", "-") and numbers[1] == 0:
+            return args[0]
+        if op == "+" and numbers[0] == 0:
+            return args[1]
+        if op == "s<" and width_of(args[0]) > 64:  # with the sign as the highest bit of a larger number
+            high = width_of(args[0]) - 1
+            return self.make("u<", 1, tuple(cat([cut(a, 0, high), self.no(cut(a, high, 1))]) for a in args))
+        if op == "u<" and (numbers[1] == 0 or args[0] == args[1]):
+            return constant(0, 1)
+        return self.node(op, width, args, data)
+
+    def choose(self, args: tuple[Bits, ...], data: Any = None) -> Bits:
+        """``args``: what it is where no condition holds, then conditions and values, the later over the earlier."""
+        default, width = args[0], width_of(args[0])
+        kept: list[tuple[Bits, Bits]] = []
+        for condition, value in zip(args[1::2], args[2::2], strict=True):
+            holds = constant_of(condition)
+            if holds == 0:
+                continue
+            if holds:
+                default, kept = value, []
+            elif kept or value != default:
+                kept.append((condition, value))
+        if not kept:
+            return default
+        if width == 1:
+            values = [constant_of(value) for _, value in kept]
+            if constant_of(default) == 0 and all(value == 1 for value in values):
+                return self.any(condition for condition, _ in kept)
+            if constant_of(default) == 1 and all(value == 0 for value in values):
+                return self.all((condition, False) for condition, _ in kept)
+        return self.node("choose", width, (default, *(bits for pair in kept for bits in pair)), data)
+
+    def equal(self, a: Bits, b: Bits) -> Bits:
+        """Bits that are alike in both are left out."""
+        left: list[tuple[Bits, Bits]] = []
+        at = 0
+        for width in _common(a, b):
+            x, y = cut(a, at, width), cut(b, at, width)
+            at += width
+            if x == y:
+                continue
+            if constant_of(x) is not None and constant_of(y) is not None:
+                return constant(0, 1)
+            left.append((x, y))
+        if not left:
+            return constant(1, 1)
+        x, y = cat(x for x, _ in left), cat(y for _, y in left)
+        if constant_of(x) is not None:
+            x, y = y, x
+        value = constant_of(y)
+        if width_of(x) == 1 and value is not None:
+            return self.all([(x, bool(value))])
+        return self.node("==", 1, (x, y))
+
+    def bitwise(self, op: str, width: int, args: tuple[Bits, ...]) -> Bits:
+        if width == 1 and op != "^":
+            if op == "~":
+                return self.no(args[0])
+            return self.all((arg, True) for arg in args) if op == "&" else self.any(args)
+        numbers = [constant_of(arg) for arg in args]
+        ones = (1 << width) - 1
+        if op == "~":
+            return constant(~numbers[0], width) if numbers[0] is not None else self.node(op, width, args)
+        for a, number in ((0, numbers[1]), (1, numbers[0])):
+            if number is None:
+                continue
+            if number == (ones if op == "&" else 0):
+                return args[a]
+            if number == (0 if op == "&" else ones):
+                return self.make("~", width, (args[a],)) if op == "^" else constant(number, width)
+            if numbers[a] is not None:
+                return constant(_NUMBERS[op](number, numbers[a], width), width)  # type: ignore[arg-type]
+        if op == "^" and width == 1 and args[0] == args[1]:
+            return constant(0, 1)
+        return self.node(op, width, args)
+
+    def shift(self, op: str, width: int, args: tuple[Bits, ...]) -> Bits:
+        by = constant_of(args[1])
+        if by is None:
+            return self.node(op, width, args)
+        by = min(by, width)
+        if op == "<<":
+            return cat([constant(0, by), cut(args[0], 0, width - by)])
+        sign = cut(args[0], width - 1, 1) if op == "s>>" else constant(0, 1)
+        return cat([cut(args[0], by, width - by), *[sign] * by])
+
+    def part(self, width: int, args: tuple[Bits, ...], data: tuple[int, bool]) -> Bits:
+        value, offset = args
+        by = constant_of(offset)
+        if by is None:
+            return self.node("part", width, args, data)
+        size = width_of(value)
+        low = min(by * data[0], size)
+        here = min(width, size - low)
+        sign = cut(value, size - 1, 1) if data[1] and size else constant(0, 1)
+        return cat([cut(value, low, here), *[sign] * (width - here)])
+
+    def copy(self, known: Mapping[Node, Bits], narrow: Mapping[Node, int] | None = None) -> Callable[[Bits], Bits]:
+        """A function that gives values of another graph as they are in this one, where those of some nodes are known.
+
+        ``narrow``: how many of a node's low bits are asked for.
+        """
+        done: dict[Node, Bits] = dict(known)
+
+        def moved(bits: Bits) -> Bits:
+            return cat(
+                ((None, low, width),) if node is None else cut(done[node], low, width) for node, low, width in bits
+            )
+
+        def copied(bits: Bits) -> Bits:
+            waiting = [node for node, _, _ in bits if node is not None and node not in done]
+            while waiting:
+                node = waiting[-1]
+                if node in done:
+                    waiting.pop()
+                    continue
+                inner = [n for arg in node.args for n, _, _ in arg if n is not None and n not in done]
+                if inner:
+                    waiting += inner
+                    continue
+                waiting.pop()
+                args, width = tuple(moved(arg) for arg in node.args), node.width
+                if narrow is not None and node.op in self.NARROWED and 0 < narrow.get(node, 0) < width:
+                    least = narrow[node]
+                    short = (cut(args[0], 0, least), *args[1:]) if node.op == "<<" else tuple(
+                        cut(arg, 0, least) for arg in args)  # fmt: skip
+                    done[node] = cat([self.make(node.op, least, short, node.data), constant(0, width - least)])
+                else:
+                    done[node] = self.make(node.op, width, args, node.data)
+            return moved(bits)
+
+        return copied
+
+
+def _common(a: Bits, b: Bits) -> list[int]:
+    """Widths of the pieces that come of cutting both wherever one of them is cut."""
+    cuts = set()
+    for bits in (a, b):
+        at = 0
+        for _, _, width in bits:
+            at += width
+            cuts.add(at)
+    ordered = sorted(cuts)
+    return [high - low for low, high in zip([0, *ordered], ordered, strict=False)]
+
+
+def _signed(value: int, width: int) -> int:
+    return value - (1 << width) if value >> (width - 1) & 1 else value
+
+
+_NUMBERS: dict[str, Callable[..., int]] = {
+    "+": lambda a, b, _: a + b,
+    "-": lambda a, b, _: a - b,
+    "*": lambda a, b, _: a * b,
+    "&": lambda a, b, _: a & b,
+    "|": lambda a, b, _: a | b,
+    "^": lambda a, b, _: a ^ b,
+    "u<": lambda a, b, _: int(a < b),
+    "s<": lambda a, b, width: int(_signed(a, width) < _signed(b, width)),
+    "u//": lambda a, b, _: a // b if b else 0,
+    "u%": lambda a, b, _: a % b if b else 0,
+    "r^": lambda a, _: a.bit_count() & 1,
+}

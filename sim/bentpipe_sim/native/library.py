@@ -1,0 +1,50 @@
+"""A node of the native engine as a shared library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..border import border
+from ..tools import CSRC, CXX_FLAGS, compiler, compiler_version, run
+
+__all__ = ["FLAGS", "HEADERS", "MAKERS", "compiled", "source", "tools"]
+
+HEADERS = ("model.h", "wide.hpp", "crc32.hpp")
+MAKERS = (
+    "border.py",
+    *(f"native/{name}.py" for name in (
+        "cpp", "design", "fields", "graph", "guards", "library", "netlist", "node", "schedule")),
+    *(f"csrc/{name}" for name in HEADERS),
+)  # fmt: skip
+"""What makes a model of a component."""
+FLAGS = (*CXX_FLAGS, "-O2")
+
+
+def tools() -> str:
+    """The versions of what makes a library of a source."""
+    return compiler_version()
+
+
+def source(component: Any, name: str) -> str:
+    """The whole C++ of a node.
+
+    Raises
+    ------
+    NetlistError
+        The component uses something that the native engine does not handle.
+    """
+    from .node import generate
+
+    node = generate(component, name)
+    head = "".join(f'#include "{header}"\n' for header in HEADERS)
+    around = border(node.ports, "Node", begin="outputs(m);", clock="clock(m);")
+    return f"{head}namespace {{\n{node.text}}}\n{around}"
+
+
+def compiled(text: str, folder: Path, what: str) -> Path:
+    """The library made of it, in this folder."""
+    written, made = folder / "node.cpp", folder / "node.so"
+    written.write_text(text)
+    run([compiler(), *FLAGS, f"-I{CSRC}", str(written), "-o", str(made)], f"compiling {what}")
+    return made

@@ -1,0 +1,245 @@
+"""Amaranth's netlist (NIR) of a component, read into plain cells: the one file that knows Amaranth's private modules.
+
+NIR keeps the decision trees of ``m.If``, which Verilog for synthesis no longer has; so Amaranth is pinned to a minor
+version, and ``tb/unit/sim/test_native_netlist.py`` says what another one does differently.
+
+Restrictions, each a :class:`NetlistError`: one clock domain ``sync`` with rising edges and synchronous reset, no
+instances, no registered memory reads (they are for the narrow datapath), one write enable a memory word.
+"""
+
+# The netlist's classes carry no types.
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from amaranth.hdl import Fragment, Value
+from amaranth.hdl import _nir as nir
+from amaranth.hdl._ir import PortDirection, build_netlist
+from amaranth.lib.wiring import In
+
+from ..errors import SimulationError
+
+__all__ = ["CONSTANT", "Bits", "Cell", "Netlist", "NetlistError", "read"]
+
+CONSTANT = -1
+"""In the place of a cell's index."""
+
+Run = tuple[int, int, int]
+"""Bits of a cell that follow each other: ``(cell, lowest, how many)``, or ``(CONSTANT, value, how many)``."""
+
+Bits = tuple[Run, ...]
+"""A value, its lowest bits first."""
+
+
+class NetlistError(SimulationError):
+    """The design uses something that the native engine does not handle."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """One cell.
+
+    Members
+    -------
+    op : str
+        An operator as in NIR, or "input", "register", "memory", "read", "write", "assign", "matches", "all", "part",
+        "call".
+    width : int
+        Bits of its output.
+    args : list of Bits
+        "register": the next value. "read": address. "write": enable, address, data. "assign": the value where none
+        of ``data`` holds. "matches": value. "part": value, offset. Else operands.
+    data
+        "input": the port's name. "register": :class:`Register`. "memory": :class:`Memory`. "read", "write": index of
+        the memory. "assign": ``(condition, start, value)``, later ones over earlier ones. "matches": patterns.
+        "all": for each operand, whether it has to be 1 or 0. "part": stride, whether it is signed. "call": the
+        function's name.
+    """
+
+    op: str
+    width: int
+    args: list[Bits]
+    data: Any = None
+
+
+@dataclass(frozen=True)
+class Register:
+    """``marks``: :mod:`bentpipe_hdl.steady`'s level and value, if it has one."""
+
+    init: int
+    marks: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class Memory:
+    depth: int
+    init: tuple[int, ...]
+
+
+@dataclass
+class Netlist:
+    """Cells, and the ports: inputs by name with their cell, outputs with their value."""
+
+    cells: list[Cell] = field(default_factory=list)
+    inputs: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, Bits] = field(default_factory=dict)
+
+
+def read(component: Any, name: str) -> Netlist:
+    """The netlist of an Amaranth component (``wiring.Component``).
+
+    Raises
+    ------
+    NetlistError
+        It uses something that the native engine does not handle.
+    """
+    ports = {}
+    for path, member, value in component.signature.flatten(component):
+        direction = PortDirection.Input if member.flow == In else PortDirection.Output
+        ports["__".join(str(part) for part in path)] = (Value.cast(value), direction)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
+    return _Reader(build_netlist(Fragment.get(component, None), ports=ports, name=name)).run()
+
+
+class _Reader:
+    def __init__(self, source: nir.Netlist):
+        self.source = source
+        self.found = Netlist()
+        self.place: dict[int, tuple[int, int]] = {}  # nets that are no bit of the cell of their own number
+        self.cells = self.found.cells
+
+    def run(self) -> Netlist:
+        source = self.source
+        # Cells keep their numbers; those that NIR has no number for come behind them.
+        self.cells += [Cell("none", 0, []) for _ in source.cells]
+        for port, (start, width) in source.top.ports_i.items():
+            if port == "clk" or not width:
+                continue
+            name = _port_name(port)
+            self.found.inputs[name] = self.add(Cell("input", width, [], name))
+            for bit in range(width):
+                self.place[nir.Net.from_cell(0, start + bit)] = (self.found.inputs[name], bit)
+        for index, cell in enumerate(source.cells):
+            if isinstance(cell, nir.PriorityMatch):
+                for bit in range(len(cell.inputs)):
+                    self.place[nir.Net.from_cell(index, bit)] = (self.add(Cell("all", 1, [])), 0)
+        calls = self.calls()
+        for index, cell in enumerate(source.cells):
+            self.one(index, cell)
+        for _, result, arguments in calls:  # the function's own operands are as they were
+            index = self.place[result[0]][0]
+            self.cells[index].args = [self.bits(value) for value in arguments]
+        self.found.outputs = {_port_name(port): self.bits(value) for port, value in source.top.ports_o.items() if value}
+        return self.found
+
+    def add(self, cell: Cell) -> int:
+        self.cells.append(cell)
+        return len(self.cells) - 1
+
+    def bits(self, value: Iterable[nir.Net]) -> Bits:
+        runs: list[list[int]] = []
+        for net in value:
+            if net < 2:
+                if runs and runs[-1][0] == CONSTANT:
+                    runs[-1][1] |= net << runs[-1][2]
+                    runs[-1][2] += 1
+                else:
+                    runs.append([CONSTANT, int(net), 1])
+                continue
+            cell, bit = self.place.get(net) or (net >> 16, net & 0xFFFF)
+            if runs and runs[-1][0] == cell and runs[-1][1] + runs[-1][2] == bit:
+                runs[-1][2] += 1
+            else:
+                runs.append([cell, bit, 1])
+        return tuple((cell, low, width) for cell, low, width in runs)
+
+    def calls(self) -> list[tuple[str, nir.Value, list[nir.Value]]]:
+        """What RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that."""
+        results, arguments = {}, {}
+        for signal, value in self.source.signals.items():
+            if "bentpipe_result" in signal.attrs:
+                results[signal.attrs["bentpipe_result"]] = value
+            if "bentpipe_argument" in signal.attrs:
+                arguments[signal.attrs["bentpipe_argument"]] = value
+        found = []
+        for mark, result in results.items():
+            index = self.add(Cell("call", len(result), [], mark.split()[0]))
+            for bit, net in enumerate(result):
+                self.place[net] = (index, bit)
+            found.append((mark, result, [arguments[mark]]))
+        return found
+
+    def one(self, index: int, cell: nir.Cell) -> None:
+        bits = self.bits
+        match cell:
+            case nir.Top():
+                return
+            case nir.Operator():
+                made = Cell(cell.operator, cell.width, [bits(value) for value in cell.inputs])
+            case nir.Part():
+                made = Cell("part", cell.width, [bits(cell.value), bits(cell.offset)], (cell.stride, cell.value_signed))
+            case nir.Matches():
+                made = Cell("matches", 1, [bits(cell.value)], cell.patterns)
+            case nir.PriorityMatch():
+                self.priority(index, cell)
+                return
+            case nir.AssignmentList():
+                assigned = [(bits([a.cond]), a.start, bits(a.value)) for a in cell.assignments]
+                made = Cell("assign", len(cell.default), [bits(cell.default)], assigned)
+            case nir.FlipFlop():
+                if cell.clk_edge != "pos" or cell.arst != 0:
+                    raise NetlistError(f"{cell!r}: only rising edges and synchronous resets")
+                made = Cell("register", len(cell.data), [bits(cell.data)], Register(cell.init, _marks(cell)))
+            case nir.Memory():
+                made = Cell("memory", cell.width, [], Memory(cell.depth, cell.init))
+            case nir.AsyncReadPort():
+                made = Cell("read", cell.width, [bits(cell.addr)], cell.memory)
+            case nir.SyncWritePort():
+                if len(set(cell.en)) != 1:
+                    raise NetlistError("a memory word has several write enables")
+                made = Cell("write", 0, [bits(cell.en[:1]), bits(cell.addr), bits(cell.data)], cell.memory)
+            case nir.SyncReadPort():
+                raise NetlistError("registered memory reads are for the narrow datapath, which has no native engine")
+            case _:
+                raise NetlistError(f"the native engine has no {type(cell).__name__}")
+        self.cells[index] = made
+
+    def priority(self, index: int, cell: nir.PriorityMatch) -> None:
+        """Each bit is 1 if this input is, none before it is, and the whole is enabled."""
+        exclusive = self.exclusive(cell)
+        for bit, net in enumerate(cell.inputs):
+            before = [] if exclusive else cell.inputs[:bit]
+            made = self.cells[self.place[nir.Net.from_cell(index, bit)][0]]
+            made.args = [self.bits([each]) for each in (cell.en, *before, net)]
+            made.data = (True, *(False for _ in before), True)
+
+    def exclusive(self, cell: nir.PriorityMatch) -> bool:
+        """Whether no two of its inputs can be 1, as those of a ``Switch`` with different numbers."""
+        value, seen = None, set()
+        for net in cell.inputs:
+            source = self.source.cells[net.cell] if net.is_cell else None
+            if not isinstance(source, nir.Matches) or (value is not None and tuple(source.value) != value):
+                return False
+            value = tuple(source.value)
+            if any("-" in pattern or pattern in seen for pattern in source.patterns):
+                return False
+            seen.update(source.patterns)
+        return True
+
+
+def _marks(cell: nir.FlipFlop) -> tuple[str, int] | None:
+    for level in ("steady", "settled"):
+        value = cell.attributes.get(f"bentpipe_{level}")
+        if value is not None:
+            return level, int(getattr(value, "value", value)) & ((1 << len(cell.data)) - 1)
+    return None
+
+
+def _port_name(port: str) -> str:
+    return port.replace("__", "_")

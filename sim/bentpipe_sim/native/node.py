@@ -1,0 +1,157 @@
+"""A node as a class of C++, with a function that is one clock.
+
+A clock has more than one body: the whole one, and shorter ones for clocks at whose beginning some inputs and registers
+are known: no register is accessed, a cell comes or none does, what is marked as settled or steady
+(:mod:`bentpipe_hdl.steady`) has its value. A shorter body is the same design with these as constants. Members tell
+whether marked registers have their values: a body in which they are constants clears the member when it writes another
+value, and a longer one computes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..border import Port
+from .cpp import Text, number, stored_type
+from .design import Design, Memory, Register, design
+from .netlist import read
+from .schedule import schedule
+
+__all__ = ["Generated", "generate"]
+
+LEVELS = ("settled", "steady")
+"""Marks; what is settled differs least often."""
+
+QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0}
+"""Inputs as they are in nearly all clocks."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """C++ of a class ``Node`` with a member for each port, and of ``void clock(Node&)``; the ports."""
+
+    text: str
+    ports: tuple[Port, ...]
+
+
+def generate(component: Any, name: str) -> Generated:
+    """The C++ of an Amaranth component.
+
+    Raises
+    ------
+    NetlistError
+        It uses something that the native engine does not handle.
+    """
+    return _Node(design(read(component, name))).run()
+
+
+class _Node:
+    def __init__(self, whole: Design):
+        self.whole = whole
+        self.ports = [Port(name, width) for name, width in whole.inputs.items()]
+        self.names: dict[Register, str] = {register: register.name for register in whole.registers}
+        self.computed: list[str] = []  # outputs that are no registers
+        registers = {whole.register(register): register for register in whole.registers}
+        for name, bits in whole.outputs.items():
+            register = registers.pop(bits, None)
+            if register is not None:
+                self.names[register] = name
+                width = register.width
+            else:
+                self.computed.append(name)
+                width = sum(piece[2] for piece in bits)
+            self.ports.append(Port(name, width))
+        self.marked: dict[str, dict[Register, int]] = {level: {} for level in LEVELS}
+        for register in whole.registers:
+            if register.mark:
+                self.marked[register.mark[0]][register] = register.mark[1]
+
+    def run(self) -> Generated:
+        quiet = {name: value for name, value in QUIET.items() if name in self.whole.inputs}
+        settled, steady = self.marked["settled"], self.marked["steady"]
+        flags = {register: (level, value) for level in LEVELS for register, value in self.marked[level].items()}
+        functions: list[list[str]] = []
+
+        def body(name: str, registers: Mapping[Register, int], inputs: Mapping[str, int]) -> None:
+            known = self.whole.known(registers, inputs)
+            text = Text(schedule(known, registers), self.names, {r: flags[r] for r in registers})
+            tail = [] if "steady" in self.flags(registers) or not steady else [self.test("steady")]
+            head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
+            functions.append([head, *text.lines(), *tail, "    outputs(s);", "}"])
+
+        if steady:
+            body("steady_clock", {**settled, **steady}, quiet)
+            body("settled_clock", settled, quiet)
+        elif "i_valid" in self.whole.inputs:
+            for comes in (1, 0):
+                body(("turn_clock", "cell_clock")[comes], settled, {**quiet, "i_valid": comes})
+        body("whole_clock", {}, {})
+        wanted = " && ".join(["s.settled", *(f"s.{name}" if value else f"!s.{name}" for name, value in quiet.items())])
+        if steady:
+            short = "s.steady ? steady_clock(s) : settled_clock(s)"
+        elif "i_valid" in self.whole.inputs:
+            short = "s.i_valid ? cell_clock(s) : turn_clock(s)"
+        else:
+            short = None
+        clock = ["void clock(Node& s) {"]
+        if short:
+            clock += [f"    if (__builtin_expect({wanted}, 1)) return {short};"]
+        clock += ["    whole_clock(s);", self.test("settled"), "}"]
+        lines = [*self.members(), *self.outputs(), *(line for each in functions for line in each), *clock]
+        return Generated("\n".join(lines) + "\n", tuple(self.ports))
+
+    def flags(self, registers: Mapping[Register, int]) -> set[str]:
+        return {level for level in LEVELS if any(register in registers for register in self.marked[level])}
+
+    def test(self, level: str) -> str:
+        tests = [f"s.{self.names[r]} == {number(v, r.width)}" for r, v in self.marked[level].items()]
+        return f"    s.{level} = {' && '.join(tests) or 'true'};"
+
+    def members(self) -> list[str]:
+        """Small ones first, so that what a clock needs lies beside each other."""
+        found = [(0, f"{stored_type(port.width)} {port.name}{{}};") for port in self.ports]
+        begin: list[str] = []
+        of_ports = {port.name for port in self.ports}
+        for register, name in self.names.items():
+            if name not in of_ports:
+                found.append((1, f"{stored_type(register.width)} {name}{{}};"))
+            if register.init:
+                begin.append(f"        {name} = {number(register.init, register.width)};")
+        for memory in self.whole.memories:
+            found.append((2 + memory.depth, self.member(memory)))
+            begin += self.contents(memory)
+        found.sort(key=lambda member: member[0])
+        flags = [f"    bool {level} = false;" for level in LEVELS]
+        return ["struct Node {", *flags, *(f"    {text}" for _, text in found), "    Node() {", *begin, "    }", "};"]
+
+    def member(self, memory: Memory) -> str:
+        # An address that is out of range in a clock that doesn't use what is read is no fault
+        depth = 1 << max(0, memory.depth - 1).bit_length()
+        if len(memory.fields) == 1:
+            return f"{stored_type(memory.fields[0][1])} {memory.name}[{depth}]{{}};"
+        order = sorted(range(len(memory.fields)), key=lambda k: -memory.fields[k][1])
+        inside = " ".join(f"{stored_type(memory.fields[k][1])} f{k};" for k in order)
+        return f"struct {memory.name.upper()} {{ {inside} }} {memory.name}[{depth}]{{}};"
+
+    def contents(self, memory: Memory) -> list[str]:
+        found = []
+        for k, (low, width) in enumerate(memory.fields):
+            values = [value >> low & ((1 << width) - 1) for value in memory.init]
+            place = f"{memory.name}[k]" + (f".f{k}" if len(memory.fields) > 1 else "")
+            if any(values):
+                table = ", ".join(number(value, width) for value in values)
+                kind = stored_type(width)
+                found += [
+                    f"        static const {kind} {memory.name}_{k}[] = {{{table}}};",
+                    f"        for (int k = 0; k < {len(values)}; ++k) {place} = {memory.name}_{k}[k];",
+                ]
+        return found
+
+    def outputs(self) -> list[str]:
+        """The function that makes the outputs which are no registers."""
+        made = self.whole.known({}, {})
+        made.outputs = {name: made.outputs[name] for name in self.computed}
+        text = Text(schedule(made, {}, outputs=True), self.names, {})
+        return ["inline void outputs(Node& s) {", *text.lines(), "}"]

@@ -1,0 +1,378 @@
+"""The statements of one clock, and their order.
+
+Each value is computed where it is wanted: in the context that all its uses have in common. Statements are then put in
+an order in which every value is there before it is read, in few blocks of ``if``; a register or a word of a memory is
+written after what reads it. Where that would part blocks, a register is read from a copy made at the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .design import Design, Register, Write, topological
+from .graph import Bits, Literal, Node, constant, constant_of, negated
+from .guards import Context, Guards, literal_of
+
+__all__ = ["Branch", "Plan", "Statement", "schedule"]
+
+Target = tuple[Any, ...]
+"""What a statement writes: ``("value", node)``, ``("register", register)``, ``("memory", memory, field)`` or
+``("output", name)``."""
+
+STATE = ("register", "input")
+"""What is there before the clock."""
+
+WIDE = 64
+"""Bits that a machine's register has: what is wider is not copied, if that can be helped."""
+
+
+@dataclass(eq=False)
+class Statement:
+    """``target`` becomes ``op`` of ``args``; of a memory, at ``address``."""
+
+    context: Context
+    target: Target
+    op: str
+    args: tuple[Bits, ...]
+    data: Any = None
+    address: Bits = ()
+    reads: set = field(default_factory=set)
+
+
+@dataclass
+class Branch:
+    """``if`` the first literal holds, its tree; ``else if`` the next one does, ... They exclude each other."""
+
+    arms: list[tuple[Literal, list[Statement | Branch]]]
+
+
+@dataclass
+class Plan:
+    """What a clock does, in order. ``copied``: registers that are read from copies made before."""
+
+    tree: list[Statement | Branch]
+    copied: list[Register]
+
+
+def schedule(design: Design, known: Mapping[Register, int], *, outputs: bool = False) -> Plan:
+    """The clock of a design in which these registers are constants; with ``outputs`` not the clock, but what makes the
+    outputs of the registers."""
+    placing = _Placing(design, known)
+    return _Ordering(placing.run(outputs), placing.guards.root).run()
+
+
+class _Placing:
+    """Makes the statements."""
+
+    def __init__(self, design: Design, known: Mapping[Register, int]):
+        self.design, self.known = design, known
+        self.guards = Guards()
+        self.wanted: dict[Node, Context] = {}
+        self.statements: list[Statement] = []
+        self.uses: dict[Node, int] = {}
+
+    def run(self, outputs: bool) -> list[Statement]:
+        design, root = self.design, self.guards.root
+        order = topological(design.roots())
+        for bits in [*design.roots(), *(arg for node in order for arg in node.args)]:
+            for node, _, _ in bits:
+                if node is not None:
+                    self.uses[node] = self.uses.get(node, 0) + 1
+        if outputs:
+            for name, bits in design.outputs.items():
+                self.put(root, ("output", name), bits)
+        else:
+            for register, bits in design.registers.items():
+                self.sink(register, bits)
+            for k, write in enumerate(design.writes):
+                self.write(write, all(other.memory is not write.memory for other in design.writes[:k]))
+        for node in reversed(order):
+            context = self.wanted.get(node)
+            if context is not None:
+                self.define(node, context)
+        return self.statements
+
+    # What a clock leaves behind
+
+    def own(self, register: Register) -> Bits:
+        if register in self.known:
+            return constant(self.known[register], register.width)
+        return self.design.register(register)
+
+    def sink(self, register: Register, bits: Bits) -> None:
+        target, root = ("register", register), self.guards.root
+        if bits == self.own(register):
+            return
+        node, _, width = bits[0]
+        if len(bits) == 1 and node is not None and node.op == "choose" and not node.data and width == node.width:
+            if node.args[0] != self.own(register):
+                self.put(root, target, node.args[0])
+            self.steps(root, target, node)
+        else:
+            self.put(root, target, bits)
+
+    def write(self, write: Write, first: bool) -> None:
+        """``first``: no other writes this memory before it, so that what is there is what was there."""
+        for context in self.cases(write.enable):
+            address = self.guards.value(write.address, context)
+            for k, bits in enumerate(write.data):
+                value = self.guards.value(bits, context)
+                node, _, width = value[0]
+                if (
+                    first
+                    and len(value) == 1
+                    and node is not None
+                    and (node.op, node.data, node.width) == ("read", (write.memory, k), width)
+                    and self.guards.value(node.args[0], context) == address
+                ):
+                    continue  # it is there already
+                self.put(context, ("memory", write.memory, k), value, address)
+
+    def cases(self, enable: Bits) -> list[Context]:
+        """The contexts in which a memory is written: one for each of the conditions that are joined by "or", where
+        none of those behind it holds."""
+        root = self.guards.root
+        if constant_of(enable) is not None:
+            return [root]
+        node, _, wanted = literal_of(enable, True)
+        if wanted or node.op != "all" or any(node.data):
+            found = self.guards.within(root, enable)
+            return [] if found is None else [found]
+        contexts = []
+        for k, condition in enumerate(node.args):
+            context = self.guards.within(root, condition)
+            for later in node.args[k + 1 :]:
+                if context is not None and self.guards.bit(later, context) is None:
+                    context = context.within(literal_of(later, False))
+                elif context is not None and self.guards.bit(later, context):
+                    context = None
+            if context is not None:
+                contexts.append(context)
+        return contexts
+
+    # Statements
+
+    def steps(self, context: Context, target: Target, node: Node) -> None:
+        """The conditional assignments of a choice."""
+        for condition, bits in zip(node.args[1::2], node.args[2::2], strict=True):
+            inner = self.guards.within(context, condition)
+            if inner is not None:
+                self.put(inner, target, bits)
+
+    def put(self, context: Context, target: Target, bits: Bits, address: Bits = ()) -> None:
+        value = self.guards.value(bits, context)
+        node, _, width = value[0]
+        if (
+            len(value) == 1
+            and node is not None
+            and width == node.width > WIDE
+            and self.uses[node] == 1
+            and node.op not in (*STATE, "choose")
+        ):  # not by way of a variable
+            self.add(context, target, node.op, node.args, node.data, address)
+        else:
+            self.add(context, target, "is", (value,), None, address)
+
+    def add(self, context: Context, target: Target, op: str, args: tuple[Bits, ...], data=None, address=()) -> None:
+        args = tuple(self.guards.value(arg, context) for arg in args)
+        made = Statement(context, target, op, args, data, address)
+        for bits in (*args, address):
+            self.use(bits, context, made.reads)
+        for inner in context.path():
+            literal = inner.literal
+            assert literal is not None and inner.parent is not None
+            self.use(((literal[0], literal[1], 1),), inner.parent, made.reads)
+        if op == "read" and data:
+            made.reads.add(("memory", *data))
+        self.statements.append(made)
+
+    def use(self, bits: Bits, context: Context, reads: set) -> None:
+        for node, _, _ in bits:
+            if node is None or node.op == "input":
+                continue
+            if node.op == "register":
+                reads.add(("register", node.data))
+                continue
+            reads.add(("value", node))
+            before = self.wanted.get(node)
+            self.wanted[node] = context if before is None else before.common(context)
+
+    def define(self, node: Node, context: Context) -> None:
+        target = ("value", node)
+        if node.op != "choose":
+            self.add(context, target, node.op, node.args, node.data)
+        elif node.data:  # both values are there
+            self.add(context, target, "m", (node.args[1], node.args[2], node.args[0]))
+        else:
+            default, first = node.args[0], 1
+            for at in range(len(node.args) - 2, 0, -2):  # a condition that holds here hides those before it
+                if self.guards.bit(node.args[at], context):
+                    default, first = node.args[at + 1], at + 2
+                    break
+            self.put(context, target, default)
+            for at in range(first, len(node.args), 2):
+                inner = self.guards.within(context, node.args[at])
+                if inner is not None:
+                    self.put(inner, target, node.args[at + 1])
+
+
+class _Ordering:
+    """Puts statements in order."""
+
+    def __init__(self, statements: list[Statement], root: Context):
+        self.statements, self.root = statements, root
+        self.paths = [statement.context.path() for statement in statements]
+        count = range(len(statements))
+        self.hard: list[set[int]] = [set() for _ in count]  # what has to be done before
+        self.soft: list[set[int]] = [set() for _ in count]  # what should be, else a register is to be copied
+        self.wide: set[int] = set()  # writers of registers that are not copied if that can be helped
+        self.users: list[list[int]] = [[] for _ in count]
+        self.done: set[int] = set()
+
+    def run(self) -> Plan:
+        self.link()
+        tree = self.emit(set(range(len(self.statements))), 0)
+        return Plan(tree, self.copied(tree))
+
+    def link(self) -> None:
+        statements = self.statements
+        writers: dict[Target, list[int]] = {}
+        readers: dict[Target, list[int]] = {}
+        for at, statement in enumerate(statements):
+            writers.setdefault(statement.target, []).append(at)
+            for key in statement.reads:
+                readers.setdefault(key, []).append(at)
+        for target, own in writers.items():
+            reading = [at for at in readers.get(target, ()) if statements[at].target != target]
+            for k, at in enumerate(own):
+                self.hard[at].update(
+                    before for before in own[:k] if not statements[before].context.apart(statements[at].context)
+                )
+            if target[0] == "value":
+                for at in reading:
+                    self.hard[at].update(own)
+            elif target[0] == "memory":
+                for at in own:
+                    self.hard[at].update(r for r in readers.get(target, ()) if r not in own)
+            elif target[0] == "register":
+                for at in own:
+                    self.soft[at].update(reading)
+                    if target[1].width > WIDE:
+                        self.wide.add(at)
+        for at in range(len(statements)):
+            self.soft[at] -= self.hard[at]
+            for need in self.hard[at] | self.soft[at]:
+                self.users[need].append(at)
+
+    def needs(self, at: int, ease: int) -> Iterable[int]:
+        """``ease`` 0: all; 1: copies of registers are possible; 2: of wide ones, too."""
+        if ease == 0 or (ease == 1 and at in self.wide):
+            return self.hard[at] | self.soft[at]
+        return self.hard[at]
+
+    def possible(self, group: set[int], ease: int) -> set[int]:
+        """What of a group needs nothing more from outside of it."""
+        done = self.done
+        blocked = [k for k in group if any(n not in done and n not in group for n in self.needs(k, ease))]
+        found = group.difference(blocked)
+        while blocked:
+            need = blocked.pop()
+            for k in self.users[need]:
+                if k in found and need in self.needs(k, ease):
+                    found.discard(k)
+                    blocked.append(k)
+        return found
+
+    def emit(self, group: set[int], depth: int) -> list[Statement | Branch]:
+        """The tree of a group of statements in a context of this depth: what is ready, then inner blocks that can be
+        as a whole; only if that leads no further, a part of one."""
+        out: list[Statement | Branch] = []
+        own = [k for k in sorted(group) if len(self.paths[k]) == depth]
+        inner: dict[Context, set[int]] = {}
+        for k in sorted(group):
+            if len(self.paths[k]) > depth:
+                inner.setdefault(self.paths[k][depth], set()).add(k)
+
+        def do(ready: list[int]) -> None:
+            out.extend(self.statements[k] for k in ready)
+            self.done.update(ready)
+            own[:] = [k for k in own if k not in self.done]
+
+        def enter(contexts: list[tuple[Context, set[int]]]) -> None:
+            arms = []
+            for context, members in contexts:
+                assert context.literal is not None
+                arms.append((context.literal, self.emit(members, depth + 1)))
+                inner[context] -= members
+                if not inner[context]:
+                    del inner[context]
+            out.append(Branch(arms))
+
+        while own or inner:
+            for ease in (0, 1, 2):
+                ready = [k for k in own if self.done.issuperset(self.needs(k, ease))]
+                if ready and ease == 0:
+                    do(ready)
+                    break
+                parts = {context: self.possible(members, ease) for context, members in inner.items()}
+                whole = [context for context, members in inner.items() if len(parts[context]) == len(members)]
+                if whole:
+                    enter([(context, parts[context]) for context in _exclusive(whole)])
+                    break
+                if ready:
+                    do(ready[:1])
+                    break
+                largest = max(parts, key=lambda context: len(parts[context]), default=None)
+                if ease == 1 and largest is not None and parts[largest]:
+                    enter([(largest, parts[largest])])
+                    break
+            else:
+                raise AssertionError("statements wait for each other")
+        return out
+
+    def copied(self, tree: list[Statement | Branch]) -> list[Register]:
+        """Registers that some statement reads after another one has written them."""
+        written: dict[Register, list[Context]] = {}
+        found: dict[Register, None] = {}
+
+        def read(bits: Bits, context: Context) -> None:
+            for node, _, _ in bits:
+                before = written.get(node.data, ()) if node is not None and node.op == "register" else ()
+                if node is not None and not all(each.apart(context) for each in before):
+                    found[node.data] = None
+
+        def walk(part: list[Statement | Branch], context: Context) -> None:
+            for item in part:
+                if isinstance(item, Statement):
+                    for bits in (*item.args, item.address):
+                        read(bits, context)
+                    if item.target[0] == "register":
+                        written.setdefault(item.target[1], []).append(context)
+                    continue
+                for literal, _ in item.arms:  # asked before any of them
+                    read(((literal[0], literal[1], 1),), context)
+                for literal, inner in item.arms:
+                    walk(inner, context.within(literal))
+
+        walk(tree, self.root)
+        return sorted(found, key=lambda register: register.name)
+
+
+def _exclusive(contexts: list[Context]) -> list[Context]:
+    """The first one, and those that exclude it and each other: its opposite, or other values of the same."""
+    first = contexts[0].literal
+    assert first is not None
+    opposite = [context for context in contexts[1:] if context.literal == negated(first)]
+    if opposite:
+        return [contexts[0], opposite[0]]
+    alike = [context for context in contexts if _compared(context) == _compared(contexts[0]) is not None]
+    return alike if alike and _compared(contexts[0]) is not None else contexts[:1]
+
+
+def _compared(context: Context) -> Bits | None:
+    """What it compares with a constant."""
+    assert context.literal is not None
+    node, _, wanted = context.literal
+    return node.args[0] if wanted and node.op == "==" and constant_of(node.args[1]) is not None else None

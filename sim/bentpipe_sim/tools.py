@@ -1,0 +1,107 @@
+"""Compilers and other tools, as processes of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .errors import ToolError
+
+__all__ = ["CSRC", "CXX_FLAGS", "call", "compiler", "compiler_version", "digest", "digest_of", "run", "side_by_side"]
+
+CSRC = Path(__file__).parent / "csrc"
+CXX_FLAGS = ("-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-plt", "-w")
+"""But for the degree of optimisation."""
+
+
+def compiler() -> str:
+    """The C++ compiler: ``$CXX``, else ``g++``, ``c++`` or ``clang++``, the first that is there.
+
+    Raises
+    ------
+    ToolError
+        There is none.
+    """
+    named = os.environ.get("CXX")
+    for name in [named] if named else ["g++", "c++", "clang++"]:
+        if shutil.which(name):
+            return name
+    what = f"The C++ compiler {named} (from CXX)" if named else "A C++17 compiler"
+    raise ToolError(f"{what} is missing: install g++ (Debian, Ubuntu: apt install g++) or set CXX to one")
+
+
+def digest(*parts: str | bytes) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "little") + data)
+    return total.hexdigest()[:32]
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    return digest(*(part for file in files for part in (file.name, file.read_bytes())))
+
+
+_running: set[subprocess.Popen[str]] = set()
+_ending = threading.Event()
+
+
+def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
+    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        _running.add(process)
+        try:
+            if _ending.is_set():
+                process.kill()
+            out, err = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _running.discard(process)
+        return process.returncode, out, err
+
+
+@contextmanager
+def side_by_side() -> Iterator[ThreadPoolExecutor]:
+    """Two threads that call tools. When an exception leaves the block (Ctrl-C, or one has failed), no other begins and
+    those that run are ended: a compiler can take a minute."""
+    try:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            try:
+                yield pool
+            except BaseException:
+                _ending.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(_running):
+                    process.kill()
+                raise
+    finally:
+        _ending.clear()
+
+
+def run(command: list[str], what: str, **options: Any) -> None:
+    code, out, err = call(command, **options)
+    if code:
+        lines = [line for line in (err + out).splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()] or lines or ["no message"]
+        raise ToolError(f"{what} failed: {errors[0].strip()}")
+
+
+_versions: dict[str, str] = {}
+
+
+def compiler_version() -> str:
+    cxx = compiler()
+    if cxx not in _versions:
+        result = subprocess.run([cxx, "--version"], capture_output=True, text=True)
+        _versions[cxx] = (result.stdout.splitlines() or ["unknown"])[0]
+    return _versions[cxx]

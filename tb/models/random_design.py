@@ -1,0 +1,148 @@
+"""Random components of everything that Amaranth has and a node may use: for engines that have to do the same."""
+
+import random
+from dataclasses import dataclass
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+WIDTHS = (1, 1, 2, 5, 8, 13, 32, 33, 48, 64, 70, 100)
+
+
+class RandomDesign(wiring.Component):
+    """Some registers, some memories with rows of fields, and conditions in each other; everything shows in ``seen``."""
+
+    def __init__(self, seed):
+        self._seed = seed
+        super().__init__({"a": In(48), "b": In(16), "c": In(1), "d": In(100), "seen": Out(128), "flag": Out(1)})
+
+    def elaborate(self, platform):
+        rng, m = random.Random(self._seed), Module()
+        values = [self.a, self.b, self.c, self.d]
+
+        def pick(width=None):
+            value = rng.choice(values)
+            if len(value) > 1 and rng.random() < 0.3:
+                low = rng.randrange(len(value))
+                value = value[low : rng.randrange(low, len(value)) + 1]
+            if rng.random() < 0.1:
+                value = Cat(value, rng.choice(values))
+            return value
+
+        def condition():
+            kind = rng.randrange(6)
+            if kind == 0:
+                return rng.choice(values) == rng.choice([0, 1, 3])
+            if kind == 1:
+                return pick() < pick()
+            if kind == 2:
+                return self.c & rng.choice(values).any()
+            if kind == 3:
+                return (pick()[0] | ~self.c) & pick()[-1]
+            if kind == 4:
+                return pick().as_signed() < pick().as_signed()
+            return pick()[0]
+
+        def expression():
+            x, y = pick(), pick()
+            match rng.randrange(16):
+                case 0:
+                    return x + y
+                case 1:
+                    return x - y
+                case 2:
+                    return x[:20] * y[:20]
+                case 3:
+                    return x & y
+                case 4:
+                    return x | ~y
+                case 5:
+                    return x ^ y
+                case 6:
+                    return Mux(condition(), x, y)
+                case 7:
+                    return x << y[:4]
+                case 8:
+                    return x >> y[:5]
+                case 9:
+                    return x.as_signed() >> y[:3]
+                case 10:
+                    return Cat(x.any(), x.all(), x.xor(), x == y)
+                case 11:
+                    return x.bit_select(y[:6], min(7, len(x)))
+                case 12:
+                    return x.word_select(y[:3], min(3, len(x)))
+                case 13:
+                    return Array(rng.choices(values, k=3))[y[:2]]
+                case 14:
+                    return -x.as_signed() + y
+            return Cat(y, x)
+
+        row = data.StructLayout({"one": 7, "two": 1, "three": 40, "four": 1, "five": 9})
+        memories = []
+        for k in range(2):
+            m.submodules[f"memory{k}"] = memory = Memory(shape=row, depth=8, init=[])
+            port = memory.read_port(domain="comb")
+            m.d.comb += port.addr.eq(pick())
+            values += [port.data.one, port.data.three, port.data.two]
+            memories.append((memory.write_port(), port))
+        registers = [Signal(rng.choice(WIDTHS), name=f"r{k}", init=rng.getrandbits(1)) for k in range(8)]
+        values += registers
+        for k in range(12):
+            wire = Signal(rng.choice(WIDTHS), name=f"w{k}")
+            m.d.comb += wire.eq(expression())
+            for _ in range(rng.randrange(3)):
+                with m.If(condition()):
+                    m.d.comb += wire.eq(expression())
+                    with m.If(condition()):
+                        m.d.comb += wire[: len(wire) // 2 + 1].eq(expression())
+                with m.Elif(condition()):
+                    m.d.comb += wire.eq(expression())
+            values.append(wire)
+        for write, read in memories:
+            new = Signal(row)
+            m.d.comb += [new.eq(read.data), write.addr.eq(read.addr), write.data.eq(new)]
+            with m.If(condition()):
+                m.d.comb += [new.one.eq(expression()), new.four.eq(condition()), write.en.eq(1)]
+            with m.If(condition()):
+                m.d.comb += [write.addr.eq(pick()), new.three.eq(expression()), write.en.eq(self.c)]
+        for register in registers:
+            with m.Switch(pick()[:2]):
+                for value in rng.sample(range(4), rng.choice([1, 2, 3])):
+                    with m.Case(value):
+                        m.d.sync += register.eq(expression())
+            with m.If(condition()):
+                m.d.sync += register.eq(rng.choice(registers) + 1)
+                with m.If(condition()):
+                    m.d.sync += register[len(register) // 2 :].eq(expression())
+            with m.Elif(condition()):
+                m.d.sync += register.eq(~register)
+        total = Cat(*registers, *(wire for wire in values[-12:]))
+        folded = self.seen
+        m.d.sync += folded.eq(Cat(folded[1:], folded[0]) ^ total[:128] ^ total[128:256] ^ total[256:384])
+        m.d.comb += self.flag.eq(registers[0].any() ^ registers[1][0])
+        return m
+
+
+@dataclass(frozen=True)
+class RandomShape:
+    """What ``bentpipe_sim.build`` needs to know of one."""
+
+    seed: int
+    kind: str = "random"
+
+    def component(self):
+        return RandomDesign(self.seed)
+
+
+def stimulus(rng):
+    """Values of its inputs for a clock: small and large ones, often the same."""
+    wide = rng.random() < 0.5
+    return {
+        "a": rng.getrandbits(48) if wide else rng.randrange(4),
+        "b": rng.getrandbits(16) if wide else rng.randrange(3),
+        "c": rng.getrandbits(1),
+        "d": rng.getrandbits(100) if rng.random() < 0.7 else rng.choice([0, 1, (1 << 100) - 1]),
+    }
