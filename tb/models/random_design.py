@@ -1,5 +1,9 @@
 """Random components of everything that Amaranth has and a node may use: for engines that have to do the same."""
 
+# Members and operators of components are made at run time.
+# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportIndexIssue=false, reportGeneralTypeIssues=false
+
 import random
 from dataclasses import dataclass
 

@@ -20,7 +20,8 @@ CELLS = {
 """The cells that it reads, and what they are made of."""
 
 REFUSED = {
-    "SyncReadPort", "AsyncPrint", "SyncPrint", "Initial", "AnyValue", "AsyncProperty", "SyncProperty", "Instance", "IOBuffer",
+    "SyncReadPort", "AsyncPrint", "SyncPrint", "Initial", "AnyValue", "AsyncProperty", "SyncProperty", "Instance",
+    "IOBuffer",
 }  # fmt: skip
 """Those that it refuses."""
 
