@@ -113,8 +113,9 @@ class RandomDesign(wiring.Component):
             with m.If(condition()):
                 m.d.comb += [write.addr.eq(pick()), new.three.eq(expression()), write.en.eq(self.c)]
         for register in registers:
-            with m.Switch(pick()[:2]):
-                for value in rng.sample(range(4), rng.choice([1, 2, 3])):
+            subject = pick()[:2]
+            with m.Switch(subject):
+                for value in rng.sample(range(1 << len(subject)), rng.randrange(1, 1 << len(subject))):
                     with m.Case(value):
                         m.d.sync += register.eq(expression())
             with m.If(condition()):

@@ -188,6 +188,9 @@ class _Builder:
                 parts = tuple(cut(data, low, width) for low, width in memory.fields)
                 made.writes.append(Write(memory, enable, address, parts))
         made.outputs = {name: self.value(bits) for name, bits in netlist.outputs.items()}
+        read = {node.data[0] for node in topological(made.roots()) if node.op == "read"}
+        made.memories = [memory for memory in made.memories if memory in read]
+        made.writes = [write for write in made.writes if write.memory in read]
         for node in topological(iter(made.outputs.values())):
             if node.op == "input":
                 raise NetlistError(f"an output depends on input {node.data} without a register")
