@@ -1,0 +1,116 @@
+"""The native engine: random designs against Amaranth's simulator, the catalogue against Verilator, mutations.
+
+``python -m soak.native`` runs ``designs``, ``mutations`` and ``catalogue``, or the one that is named. Exit code 1: a
+design or a run is different, or a mutation wasn't noticed.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bentpipe.experiment.catalogue import catalogue
+from bentpipe_sim.build import build_model
+from digests import SETS, digests
+from models.lockstep import side_by_side
+from models.random_design import RandomShape, stimulus
+
+SEEDS, CLOCKS = range(60), 600
+
+MUTATIONS = (
+    ("graph", "if bool(low) != wanted:", "if bool(low) == wanted:", "a constant in a condition, the other way round"),
+    ("graph", "default, kept = value, []", "default, kept = value, kept", "what is overridden stays"),
+    ("graph", "kept.append((condition, value))", "kept.insert(0, (condition, value))", "the earlier over the later"),
+    ("design", "new, cut(before, b - low, high - b)", "new, cut(before, 0, high - b)", "a part's upper neighbours"),
+    ("fields", "for marks, bits in ((self.glued, width - 1), (self.cuts, width + 1)):",
+     "for marks, bits in ((self.cuts, width + 1),):", "what belongs together in one word, and not where it goes"),
+    ("guards", "return (value == known) == wanted", "return (value == known) != wanted",
+     "a comparison decided wrongly"),
+    ("guards", "holds = self.bit(node.args[at], context)\n            if holds is None:\n                return same",
+     "holds = self.bit(node.args[at], context)\n            if holds is None:\n                continue",
+     "a choice decided too early"),
+    ("schedule", "contexts = []\n        for k, condition in enumerate(node.args):",
+     "contexts = []\n        for k, condition in enumerate(node.args[:1]):", "only the first of a memory's writers"),
+    ("schedule", "return sorted(found, key=lambda register: register.name)", "return []", "no copies of registers"),
+    ("schedule", "self.hard[at].update(own)", "self.hard[at].update(own[:1])",
+     "a value read before its last assignment"),
+    ("cpp", 'return text if fits or width in (32, 64) else f"({text}) & {_mask(width)}"', "return text",
+     "sums that keep their carries"),
+    ("cpp", 'text = f"((uint64_t)extend<{size}>({text}) & {_mask(size + again)})"',
+     'text = f"((uint64_t){text} & {_mask(size + again)})"', "signed numbers without their signs"),
+)  # fmt: skip
+"""A module of the engine, what is in it, what is put in its place, and what that does."""
+
+
+def designs(seeds=SEEDS) -> bool:
+    for seed in seeds:
+        rng, shape = random.Random(seed), RandomShape(seed)
+        try:
+            side_by_side(shape, CLOCKS, lambda clock, before, rng=rng: stimulus(rng), build_model(shape, "native"))
+        except AssertionError as error:
+            print(f"random design {seed} is different: {str(error).splitlines()[0]}", flush=True)
+            return False
+    print(f"{len(seeds)} random designs: the same as Amaranth's simulator")
+    return True
+
+
+def mutated(module, old, new, folder) -> dict[str, str]:
+    """The environment of a process with this mutation; AssertionError: there is nothing to mutate."""
+    import bentpipe_sim
+
+    package = folder / "bentpipe_sim"
+    shutil.copytree(Path(str(bentpipe_sim.__file__)).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    file = package / "native" / f"{module}.py"
+    text = file.read_text()
+    assert text.count(old) == 1, f"{module}.py has {old!r} {text.count(old)} times"
+    file.write_text(text.replace(old, new))
+    paths = [str(folder), os.environ.get("PYTHONPATH", ""), *sys.path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "BENTPIPE_CACHE": str(folder / "cache")}
+
+
+def mutations() -> bool:
+    missed = 0
+    for module, old, new, what in MUTATIONS:
+        with tempfile.TemporaryDirectory() as name:
+            environment = mutated(module, old, new, Path(name))
+            command = [sys.executable, "-m", "soak.native", "designs", "12"]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        told = (done.stdout + done.stderr).strip().splitlines()[-1:]
+        missed += done.returncode == 0
+        print(f"{module}, {what}: {told[0][:100] if done.returncode else 'NOT NOTICED'}", flush=True)
+    print(f"{len(MUTATIONS)} mutations of the engine, {missed} not noticed")
+    return not missed
+
+
+def both(experiment) -> tuple[dict, dict]:
+    found = []
+    for engine in ("native", "verilator"):
+        os.environ["BENTPIPE_ENGINE"] = engine
+        found.append(digests(experiment))
+    del os.environ["BENTPIPE_ENGINE"]
+    return found[0], found[1]
+
+
+def entries() -> bool:
+    same = True
+    for entry in catalogue():
+        for name, experiment in SETS["short"].runs(entry):
+            native, reference = both(experiment)
+            same &= native == reference
+            print(f"{name}: {'the same' if native == reference else 'DIFFERENT'}", flush=True)
+    return same
+
+
+def main() -> int:
+    what = sys.argv[1:2] or ["designs", "mutations", "catalogue"]
+    seeds = range(int(sys.argv[2])) if len(sys.argv) > 2 else SEEDS
+    jobs = {"designs": lambda: designs(seeds), "mutations": mutations, "catalogue": entries}
+    results = [jobs[name]() for name in what]  # all of them, whatever the first ones say
+    return int(not all(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
