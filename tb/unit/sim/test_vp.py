@@ -246,3 +246,25 @@ def test_under_way_in_a_path_at_any_time() -> None:
         busy += waiting > 500
     assert busy > 5
     assert [account.delivered for account in accounts[:3]] == [20] * 3
+
+
+def test_a_vc_that_is_copied_behind_its_path() -> None:
+    """A point-to-multipoint VC goes through the path once, and is copied where it comes out: what the path's switch
+    drops is lost to both leaves."""
+    line = Line(limit=40, vcis=(), start=False)
+    network = line.network
+    leaves = [[line.sources[0], *line.path, sink] for sink in line.sinks[:2]]
+    copied = network.add_vc(leaves[0], 0, 100, branches=leaves[1:])
+    other = line.add(1, 101)
+    network.start()
+    for n in range(60):
+        network.send(line.sources[0].index, copied, bytes([n]) * 2000)
+        network.send(line.sources[1].index, other, bytes([n]) * 2000)
+    while network.now_ps < 100 * MS:
+        network.run(100 * MS)
+    network.check_conservation()
+    first, second, _ = network.ledger()
+    assert sum(vc.vpc for vc in line.sat.vcs) == 2 == len(line.sat.vcs)
+    assert first.sent == second.sent == 60 and first.delivered == second.delivered < 60
+    assert first.lost["sat", "full"] == second.lost["sat", "full"] > 10
+    assert [nic.driver.received(copied) for nic in line.sinks[:2]] == [first.delivered, second.delivered]
