@@ -12,7 +12,7 @@ import pytest
 from amaranth.hdl import Const, Mux, Signal
 
 from bentpipe_hdl.aal5.crc32 import CrcTables
-from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS, due_tick
+from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS, due_tick, earlier
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.switch.options import options_word
 from formal.proof import Probe, Proof, Spec
@@ -55,18 +55,32 @@ def _switch(*options):
             tick = Mux(sleeps, probe["_sleep.wake"][p], tick)
             asleep.append(~sleeps | busy)
             near.append(tick != NEVER)
+        if "oam" in options:  # due besides the ports: the last tick of all is none
+            near.append(tick != NEVER)
         soonest = Mux(busy & (~found | (tick - soonest)[TIME_BITS - 1]), tick, soonest)
         found = found | busy
         near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
         punctual.append(~busy | (now - tick)[TIME_BITS - 1] | ~(now - node.status.due)[TIME_BITS - 1])
+    pulses, kept = [node.o.valid, node.drop], []
+    if "oam" in options:  # what is to be done at once is due since a tick that is past
+        oam = probe.parts["oam"]
+        for time in (probe["elaborate.at_once"], probe["elaborate.next_scan"]):
+            near.append(~(time - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
+            kept.append(time != NEVER)
+        punctual.append(~probe["elaborate.works"] | ~(now - node.status.due)[TIME_BITS - 1])
+        near.append(~(now - probe["elaborate.at_once"])[TIME_BITS - 1])
+        kept.append(probe.parts["port_clock"].due == soonest)
+        soonest = earlier(soonest, oam.due)
+        found = found | (oam.due != NEVER)
+        pulses += [node.tells, node.own, node.took]
     waits = probe.parts["copier"].waiting.any() if "copies" in options else 0  # it isn't idle then
-    spec.condition("invariant", waits | (node.status.due == soonest), *asleep)
+    spec.condition("invariant", waits | (node.status.due == soonest), *asleep, *kept)
     # Times are compared modulo half their range, and a busy port's next is less than a quarter of it from now
     spec.condition("near", *near)
     spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])
     spec.condition("punctual", *punctual)
-    pulses = _pulses(spec, node.o.valid, node.drop)
-    return Proof("_".join(("idle_switch", *options)), spec), pulses
+    names = _pulses(spec, *pulses)
+    return Proof("_".join(("idle_switch", *options)), spec), names
 
 
 def _nic():
@@ -169,6 +183,7 @@ WITH = [
     ("fifo", "shares", "histograms"),
     ("virtual-clock", "vp"),
     ("police", "shape"),
+    ("oam",),
 ]
 
 

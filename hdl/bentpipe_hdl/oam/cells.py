@@ -11,6 +11,7 @@ octets   are
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -40,6 +41,7 @@ __all__ = [
     "OamError",
     "Rdi",
     "location_of",
+    "location_of_node",
     "pack",
     "unpack",
 ]
@@ -104,6 +106,15 @@ def location_of(given: str) -> bytes:
     if octets in (END_POINT, ALL_POINTS, NOT_LOOPED):
         raise ValueError(f"{given!r} is no location ID of a node: it means something else")
     return octets
+
+
+def location_of_node(name: str) -> bytes:
+    """The 16 octets of the ID of a node with no other than its name; where that is too long, eight octets of it, and
+    eight of its SHA-256."""
+    octets = name.encode()
+    if len(octets) > LOCATION_OCTETS:
+        return octets[:8] + hashlib.sha256(octets).digest()[:8]
+    return location_of(name) if name else NOT_LOOPED
 
 
 class OamError(ValueError):

@@ -120,10 +120,10 @@ class _Reader:
             if not host.oam:
                 raise Wrong(place, f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true")
         try:
-            location = location_of(at) if at else None
+            location = location_of(at) if at and at not in path[1:-1] else None
         except ValueError as error:
             raise Wrong(f"{place}.at", str(error)) from None
-        if location is not None and len(at or "") != 2 * len(location) and at not in path[1:-1]:
+        if location is not None and len(at or "") != 2 * len(location):
             raise Wrong(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bentpipe.experiment.schema import Experiment, FlowSpec, NetworkSpec
-from bentpipe_hdl.oam.cells import END_POINT, END_PTI, SEGMENT_PTI, location_of
+from bentpipe_hdl.oam.cells import END_POINT, END_PTI, SEGMENT_PTI, location_of, location_of_node
 
 if TYPE_CHECKING:
     from bentpipe.hosts.engine import Engine
@@ -43,11 +43,11 @@ def add_ends(
         source, sink = vc.path[0], vc.path[-1]
         if source in with_oam:
             watches = back is not None and experiment.vcs[back].continuity_check != "none"
-            point = EndPoint(location_of(source), vc.continuity_check, watches)
+            point = EndPoint(location_of_node(source), vc.continuity_check, watches)
             receives = -1 if back is None else vcs[back]
             ends[number] = engine.add_oam_end(hosts[source], point, receives, vcs[number])
         if back is None and sink in with_oam:
-            point = EndPoint(location_of(sink), "none", vc.continuity_check != "none")
+            point = EndPoint(location_of_node(sink), "none", vc.continuity_check != "none")
             ends[-1 - number] = engine.add_oam_end(hosts[sink], point, vcs[number], -1)
     return ends
 
@@ -62,7 +62,10 @@ def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:
     if not at:
         return END_POINT, END_PTI
     own = next((switch.oam for switch in network.switches if switch.name == at), None)
-    return location_of(own.location if own is not None and own.location else at), SEGMENT_PTI
+    if own is not None and own.location:
+        return location_of(own.location), SEGMENT_PTI
+    names = [switch.name for switch in network.switches]
+    return location_of_node(at) if at in names else location_of(at), SEGMENT_PTI
 
 
 def report_ends(experiment: Experiment, ends: OamEnds, now_ps: int) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from bentpipe_hdl.oam.cells import location_of_node
 from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
 from bentpipe_hdl.ticks import round_ticks, ticks_to_ps
 from bentpipe_sim.errors import NetworkError
@@ -16,10 +17,14 @@ HALF = 2 * MS
 """What half a second of the standard is here, so that runs are short."""
 
 
-def chain(*, switches=3, seed=1, delay_ps=MS // 4, ber=0.0, **settings):
-    """Hosts at the ends of a chain of switches; a VC each way, with ``settings``."""
+def chain(*, switches=3, seed=1, delay_ps=MS // 4, ber=0.0, slow=OC3, **settings):
+    """Hosts at the ends of a chain of switches; a VC each way, with ``settings``. Their lines are ``slow``."""
     network = Network(seed=seed)
-    nodes = [network.add_switch(f"s{k}", [OC3] * 4, oam=OamSwitchSettings(scan_ps=HALF)) for k in range(switches)]
+    given = {"oam": OamSwitchSettings(scan_ps=HALF), "buffer_cells": 300}
+    nodes = [
+        network.add_switch(f"s{k}", [OC3 if k else slow, slow if k == switches - 1 else OC3, OC3, OC3], **given)
+        for k in range(switches)
+    ]
     links = {}
     for k, (a, b) in enumerate(itertools.pairwise(nodes)):
         for name, one, two, ports in ((f"l{k}", a, b, (1, 0)), (f"b{k}", b, a, (0, 1))):
@@ -137,13 +142,13 @@ def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
         network, switches, links, vcs = in_path(oam=settings)
     else:
         network, switches, links, vcs = chain(
-            seed=seed, ber=rng.choice([0, 1e-6]), delay_ps=rng.choice([MS // 20, MS]), oam=settings
+            seed=seed, ber=rng.choice([0, 1e-6]), delay_ps=rng.choice([MS // 20, MS]), slow=20_000_000, oam=settings
         )
     network.start()
     nics = {node.name: node.index for node in network.nodes}
     for _ in range(60):
         for name, vc in zip(("here", "there"), vcs, strict=True):
-            for _ in range(rng.choice([0, 0, 1, 3])):
+            for _ in range(rng.choice([0, 0, 1, 6])):
                 network.send(nics[name], vc, b"", key=vc + 1, length=rng.choice([40, 1500, 9180]))
         if rng.random() < 0.3:
             links[rng.choice([*links])].change(outage=rng.random() < 0.5)
@@ -157,7 +162,42 @@ def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
     network.check_conservation()
     accounts = network.ledger()
     assert sum(account.delivered for account in accounts) > 5
+    assert seed == 2 or any(where in ("s0", "s2") for account in accounts for where, _ in account.lost)
     assert sum(sum(sent(network, s, kind)) for s in switches for kind in ("ais", "cc", "loopback")) > 20
+
+
+def test_states_are_sampled_by_the_port_that_a_vc_comes_in_by():
+    """One that gets copies of another's cells comes in by none."""
+    network, (s0, *_), links, _ = chain(oam=OamSettings(ends=True))
+    third = network.add_nic("third")
+    network.connect(third, (s0, 2))
+    network.connect((s0, 2), third)
+    nodes = {node.name: node for node in network.nodes}
+    far = [nodes[name] for name in ("here", "s0", "l0", "s1", "l1", "s2", "there")]
+    network.add_vc(far, 0, 300, branches=[[*far[:2], third]])
+    network.start()
+    run(network, MS)
+    links["b1"].change(outage=True)
+    run(network, 3 * MS)
+    assert {name: count for name, count in network.sample().items() if count and ".queue" not in name} == {
+        "s0:1.ais": 1, "s2:0.rdi": 1,
+    }  # fmt: skip
+
+
+def test_a_switch_has_no_oam_and_credits():
+    network, _, _, _ = chain(oam=OamSettings(), credits=10)
+    with pytest.raises(NetworkError, match="a switch has OAM or credits"):
+        network.start()
+
+
+def test_a_name_that_is_too_long_for_a_location_is_shortened():
+    long = "the-network-module-of-goddard"
+    assert location_of_node("short") == b"short".ljust(16, b"\0")
+    assert location_of_node(long) != location_of_node(f"{long}-2")
+    network = Network()
+    switch = network.add_switch(long, [OC3] * 4, oam=OamSwitchSettings())
+    network.start()
+    assert b"".join(word.to_bytes(4, "little") for word in switch.csr.oam_location[:]) == location_of_node(long)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from bentpipe_hdl import registers as reg
-from bentpipe_hdl.oam.cells import LOCATION_OCTETS, location_of
+from bentpipe_hdl.oam.cells import LOCATION_OCTETS, location_of, location_of_node
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import IN_RUN, TIME, Settings, wrong
 from bentpipe_hdl.switch.options.base import Option, Setup
@@ -93,7 +93,7 @@ class OamSwitchSettings(Settings):
     location: str = Field(
         default="",
         description="its loopback location ID: 32 hexadecimal digits, or a text of up to 16 octets, zeros behind it; "
-        "unless given, its name",
+        "unless given, its name, if need be shortened",
     )
     scan_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
         default=HALF_SECOND_PS,
@@ -269,7 +269,7 @@ class Oam(Option):
 
     def configure(self, csr: Registers, setup: Setup) -> None:
         given = setup.settings.oam or OamSwitchSettings()
-        location = location_of(given.location or setup.name)
+        location = location_of(given.location) if given.location else location_of_node(setup.name)
         for k in range(LOCATION_OCTETS // 4):
             csr.oam_location[k] = int.from_bytes(location[4 * k : 4 * k + 4], "little")
         csr.oam_last = max(0, len(setup.vcs) - 1)
@@ -309,6 +309,7 @@ class Oam(Option):
         for name, bits in (("ais", 0b0001), ("rdi", 0b0010), ("loc", 0b1100)):
             counts = dict.fromkeys(range(len(setup.ports)), 0)
             for vc, state in zip(setup.vcs, states, strict=True):
-                counts[vc.in_port] += bool(int(state) & bits)
+                if int(state) & bits:
+                    counts[vc.in_port] += 1
             found[name] = counts
         return found
