@@ -100,7 +100,7 @@ def make(rng):
             path, 0, 100 + number, branches=branches, weight=rng.randrange(1, 5), priority=rng.randrange(2),
             service_rate_bps=rng.choice([None, 10_000_000]), police=police, efci_threshold=rng.choice([None, 3]),
             policy=rng.choice([None, "ppd", "fba", "selective"]) if number > 1 else "fba",
-            oam=OamSettings() if number % 3 else None,
+            oam=OamSettings() if number > 1 and number % 3 else None,
         )  # fmt: skip
         vcs.append((path[0].index, index))
     return network, switches, vcs
