@@ -19,12 +19,12 @@ from typing import Any, Final
 from bentpipe.bench.cases import PS
 from bentpipe_sim.network import Network
 
-__all__ = ["COUNTED", "Counted", "by_object", "count", "in_tree", "told"]
+__all__ = ["COUNTED", "KINDS", "Counted", "by_object", "count", "in_tree", "told"]
 
 COUNTED: Final = (0.3, 0.35)
 """Simulated seconds between which a case's instructions are counted: the satellite's line is full."""
 
-_KINDS: Final = {"nic": "interface", "switch": "switch", "link": "link", "sonet_line": "SONET line", "network": "loop"}
+KINDS: Final = {"nic": "interface", "switch": "switch", "link": "link", "sonet": "SONET line", "network": "loop"}
 """What a library is, by what its file's name begins with."""
 
 
@@ -99,7 +99,7 @@ def _run(tree: Path, case: str, until_s: float) -> tuple[dict[str, Any], Counter
 
 
 def _kind(name: str) -> str:
-    return _KINDS.get(name, "libraries and Python")
+    return KINDS.get(name, "libraries and Python")
 
 
 def by_object(lines: Iterable[str]) -> Counter[str]:

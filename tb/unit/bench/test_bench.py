@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bentpipe.bench import beside, scaling
+from bentpipe.bench import beside, counts, scaling
 from bentpipe.bench.__main__ import main
 from bentpipe.bench.counts import by_object
+from bentpipe_sim.nodes import Node
 
 CALLGRIND = """\
 # callgrind format
@@ -86,3 +87,7 @@ def test_wrong_use_is_refused(given: list[str], capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as ended:
         main(given)
     assert ended.value.code == 2 and "error: " in capsys.readouterr().err
+
+
+def test_every_kind_of_node_has_its_name_in_the_table() -> None:
+    assert {kind.kind for kind in Node.__subclasses__()} <= set(counts.KINDS)
