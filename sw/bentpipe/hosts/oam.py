@@ -7,9 +7,11 @@ from typing import Any, Final, final
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe_hdl.crc10_octets import crc10_is_right
 from bentpipe_hdl.oam.cells import (
+    AIS,
     ALL_POINTS,
     END_POINT,
     END_PTI,
+    FAULT_MANAGEMENT,
     SEGMENT_PTI,
     Ais,
     ContinuityCheck,
@@ -34,6 +36,8 @@ LOOK_PS: Final = _S // 2
 """How often the interface is asked whether user cells came."""
 LOOPBACK_PS: Final = 5 * _S
 """After which a loopback cell has not come back (clause 9.2.1.3)."""
+
+_AIS_OCTET: Final = FAULT_MANAGEMENT << 4 | AIS
 
 COUNTS: Final = (
     "ais_received",
@@ -176,6 +180,12 @@ class EndPoint:
         self._change("ais", False, now)
         self._change("loc", False, now)
 
+    def seen(self, received: int, now: int) -> None:
+        """So many user cells have come up to now. To be told before an AIS cell, as those before it end no state."""
+        if received != self._received:
+            self._received = received
+            self.user(now)
+
     def next_ps(self) -> int:
         """When :meth:`tick` is to be called; 0: not before something comes."""
         found = 0
@@ -192,9 +202,7 @@ class EndPoint:
 
     def tick(self, now: int, sent: int, received: int) -> None:
         """It is time. ``sent`` and ``received`` are the user cells of the VC up to now."""
-        if received != self._received:
-            self._received = received
-            self.user(now)
+        self.seen(received, now)
         if self.ais and now >= self._ais_ends:
             self._change("ais", False, now)
         if self.rdi and now >= self._rdi_ends:
@@ -280,6 +288,8 @@ class OamEnd(Timer):
 
     def cell(self, pti: int, payload: bytes, now: int) -> None:
         """A cell came."""
+        if payload[0] == _AIS_OCTET:
+            self.point.seen(self._user_cells(self.receives)[1], now)
         self.point.cell(pti, payload, now)
         self._go_on(now)
 

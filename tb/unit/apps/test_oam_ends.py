@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bentpipe.hosts.oam import EndPoint, Looper
+from bentpipe.hosts.oam import EndPoint, Looper, OamEnd
+from bentpipe.hosts.scheduler import Scheduler
 from models import oam
 
 MS = 10**9
@@ -145,6 +146,35 @@ def test_ais_state_ends_with_a_cell_that_comes_through(what: str) -> None:
     assert point.changes[-1][0] <= 10 * S + S // 2
     said(point)
     assert live(point, 10 * S + MS, 20 * S, received=int(what == "counted")) == []
+
+
+class Counter:
+    """An interface that counts user cells, and keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.sent: list[tuple[int, bytes]] = []
+
+    def user_cells(self, nic: int, vc: int) -> tuple[int, int]:
+        return 0, self.received
+
+    def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
+        self.sent.append((pti, payload))
+
+
+def test_user_cells_that_came_before_an_ais_cell_do_not_end_its_state() -> None:
+    """They are in the middle of a PDU: only the counter tells of them, at the next look."""
+    scheduler, counter = Scheduler(), Counter()
+    end = OamEnd(scheduler, counter, 0, started(watches=True), 0, 1)
+    for at, received in ((1300, 7), (2100, 8), (2600, 8)):
+        while scheduler.due <= at * MS:
+            scheduler.now = scheduler.due
+            scheduler.fire()
+        counter.received = received
+        if at == 1300:
+            end.cell(END, oam.octets("ais"), at * MS)
+    assert end.point.changes == [(1300 * MS, "ais", True), (2300 * MS, "ais", False)]
+    assert len(counter.sent) == 1, "RDI goes each second, and the state ends as the next is due"
 
 
 def test_rdi_state_lasts_2_5_s_behind_the_last_cell_whatever_users_send() -> None:

@@ -324,6 +324,30 @@ def test_single_cells_need_credit_and_are_sent_when_it_comes(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_a_single_cell_that_is_left_behind_a_pdus_last_one_waits_for_credit(width):
+    """The last cell is fetched and takes the last place; the single one goes when one is freed."""
+
+    async def test(bench):
+        await configure(bench, line=8)
+        await bench.set("tx_share", 2, 0)
+        await bench.set("rx_back", {"vc": 0, "takes": 1}, 1)
+        await bench.set("credit_last", 1)
+        await bench.set("credit_step", 1000)
+        host = Host(bench)
+        host.post(0, bytes(60))
+        await bench.ticks(4)
+        host.post(0, b"\1" * 48, Pti.OAM_END_TO_END)
+        await bench.ticks(40)
+        assert [header.pti for _, header, _ in sent_by(bench, 0)] == [0, 1]
+        await bench.tick(Arrival(Cell(Header(*vpi_vci(1), Pti.RM), credits.payload(credits.CREDIT, 1))))
+        await bench.ticks(40)
+        assert [header.pti for _, header, _ in sent_by(bench, 0)] == [0, 1, Pti.OAM_END_TO_END]
+        assert host.done
+
+    run(small(width, credits=1), test)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_vc_that_is_set_up_again_sends_single_cells_at_once(width):
     """It had a cell an hour of ticks ahead."""
 
