@@ -101,6 +101,14 @@ def test_both_ways_get_their_points(read):
     assert [(p.end, p.segment_end, p.end_sink, p.segment_sink) for p in back] == [(True,) * 4] + [(False,) * 4] * 2
 
 
+def test_half_a_second_may_change_in_a_run(read):
+    more = '\n[[event]]\nat = "20 s"\nset = { "network.switches.b.oam.scan" = "10 ms" }\n'
+    scans = [event.network.switches[1].oam.scan_ps for event in read(text=TEXT + more).events]
+    assert scans == [500 * 10**9, 10 * 10**9]
+    with pytest.raises(ConfigError, match="can't be changed in a run"):
+        read(text=TEXT + more.replace("scan", "location"))
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -4,6 +4,7 @@ import pytest
 
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nodes import Switch
+from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.oam import MADE, STATES, TAKEN
 from models.cell import Cell, Header
@@ -268,6 +269,12 @@ async def test_a_request_goes_to_the_location_that_is_given(bench):
     await bench.ticks(8)
     [(*_, said)] = out(bench)
     assert said["location"] == int.from_bytes(OTHER, "big")
+
+
+def test_a_switch_of_more_vcs_than_its_tables_have_place_for_is_refused():
+    assert switch_registers(vcs=1024, options=options_word(["oam"]))["oam_made"].size == 4096
+    with pytest.raises(ValueError, match="OAM is of 1024 VCs at most, not 4096"):
+        switch_registers(vcs=4096, options=options_word(["oam"]))
 
 
 # States and timers. A scan of two VCs takes four ticks; nothing else goes on.
