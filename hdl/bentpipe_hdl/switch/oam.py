@@ -84,7 +84,7 @@ class Oam(wiring.Component):
         Behind the inlet.
     offer : Out(OfferSignature)
     clearing, clear : In
-        After reset: the VC whose entries are cleared.
+        After reset: entry ``clear`` of a table is to be cleared.
     entry_vc, entry, entry_en : In
         Software writes what a VC's flows have here; their states begin anew.
     interval, restart, last, defects, location, target : In
@@ -117,7 +117,7 @@ class Oam(wiring.Component):
                 "i": In(CellSignature(width, ports)),
                 "offer": Out(OfferSignature(width, vcs)),
                 "clearing": In(1),
-                "clear": In(vc),
+                "clear": In(range(vcs * len(TAKEN))),
                 "entry_vc": In(vc),
                 "entry": In(Point),
                 "entry_en": In(1),
@@ -200,7 +200,7 @@ class Oam(wiring.Component):
         for part in (receiver, sender):
             wiring.connect(m, wiring.flipped(self.i), part.i)
             m.d.comb += part.location.eq(self.location)
-        clear = (self.clearing, self.clear, 0)
+        clear = (self.clearing, self.clear[: len(self.arriving)], 0)
         self.points = points = slot.store("oam_points", Point, self._vcs)
         points.write(self.entry_vc, self.entry, self.entry_en, clear=clear)
         self.states = states = slot.store("oam_states", State, self._vcs)
@@ -577,7 +577,8 @@ class Oam(wiring.Component):
     def _counter(self, m, slot, name, index, counts, told_of, told, kinds):
         counters = slot.store(name, 32, self._vcs * kinds, block=True)
         before = counters.read(index, at=COUNT, to=f"{name}_before")
-        counters.write(index, before + 1, counts)
+        clear = self.clear[: (self._vcs * kinds - 1).bit_length()]
+        counters.write(index, before + 1, counts, clear=(self.clearing, clear, 0))
         m.d.comb += told.eq(counters.peek(told_of))
 
 

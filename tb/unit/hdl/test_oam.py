@@ -1,6 +1,8 @@
 """OAM flows in the switch, on both datapaths: what is taken, what goes back, which states VCs are in, and when."""
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
+from amaranth.sim import Simulator
 
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nodes import Switch
@@ -9,7 +11,7 @@ from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.oam import MADE, STATES, TAKEN
 from models.cell import Cell, Header
 from models.oam import fields, octets
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival, Bench, run
 
 VCS, PORTS, CELLS = 8, 3, 24
 SEGMENT, END = 4, 5
@@ -466,6 +468,37 @@ async def test_a_vc_that_is_set_up_again_is_in_no_state(bench):
     again = await bench.get("oam_changes")
     await until(bench, scan_of(bench, 13))
     assert await changes(bench, again) == [(scan_of(bench, 10), 0, {"end_loc"})]  # the seventh scan from here
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_after_reset_there_is_nothing_of_before(width):
+    node, reset = switch(width), Signal()
+
+    async def test(ctx):
+        bench = Bench(ctx, node)
+        await begin(bench, {0: {"end": 1, "end_sink": 1}})
+        for name in ("ais", "rdi", "loopback"):
+            await bench.tick(oam(0, END, name))
+        await bench.ticks(12)
+        assert await taken(bench, 0)
+        assert await made(bench, 1)
+        assert await states(bench, 0)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        await begin(bench, {0: {"end": 1, "end_sink": 1}})
+        assert not await taken(bench, 0)
+        assert not await made(bench, 1)
+        assert not await states(bench, 0)
+        assert await bench.get("oam_changes") == 0
+        bench.came_out.clear()
+        await bench.ticks(12)
+        assert out(bench) == []
+
+    simulator = Simulator(ResetInserter(reset)(node))
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(test)
+    simulator.run()
 
 
 @each
