@@ -68,6 +68,8 @@ class Copier(wiring.Component):
     offer : Out(OfferSignature)
     waiting : Out
         Cells in the FIFO.
+    busy : Out
+        Something is to be done in the next tick: some wait, or the table was written.
     made : Out
         Copies taken, modulo 2**32.
     endless : Out
@@ -99,6 +101,7 @@ class Copier(wiring.Component):
                 "header": In(CellHeader),
                 "offer": Out(OfferSignature(width, vcs)),
                 "waiting": Out(range(cells + 1)),
+                "busy": Out(1),
                 "made": Out(32),
                 "endless": Out(32),
             }
@@ -183,6 +186,7 @@ class Copier(wiring.Component):
             m.d.comb += after.eq(table.read(here, at=LOOK, to="after"))
             m.d.comb += second.eq(rows.read((head + 1)[: len(head)], at=LOOK, to="second"))
             m.d.comb += first.eq(table.read(second.root, at=FOLLOW, to="first_leaf"))
+        m.d.comb += self.busy.eq(self.waiting.any() | written)
         goes, spent = Signal(), Signal()
         m.d.comb += spent.eq(copies + offer.taken == self._vcs - 1)
         with m.If(ends):

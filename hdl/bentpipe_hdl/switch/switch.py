@@ -532,7 +532,7 @@ class Switch(wiring.Component):
             self.status.idle.eq(~reduce(or_, works)),
         ]
         if copier:
-            with m.If(copier.waiting.any()):
+            with m.If(copier.busy):
                 m.d.comb += self.status.due.eq(0)  # long past: the next tick is wanted
         return slot.checked(m)
 
