@@ -12,6 +12,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.steady import settled, steady
+
 WIDTHS = (1, 1, 2, 5, 8, 13, 32, 33, 48, 64, 70, 100)
 
 
@@ -20,11 +22,15 @@ class RandomDesign(wiring.Component):
 
     def __init__(self, seed):
         self._seed = seed
-        super().__init__({"a": In(48), "b": In(16), "c": In(1), "d": In(100), "seen": Out(128), "flag": Out(1)})
+        # The last ones are those that a node's shorter bodies know
+        known = {"i_valid": In(1), "time_tick": In(1), "csr_w_en": In(1)}
+        super().__init__(
+            {"a": In(48), "b": In(16), "c": In(1), "d": In(100), "seen": Out(128), "flag": Out(1), **known}
+        )
 
     def elaborate(self, platform):
         rng, m = random.Random(self._seed), Module()
-        values = [self.a, self.b, self.c, self.d]
+        values = [self.a, self.b, self.c, self.d, self.i_valid, self.time_tick, self.csr_w_en]
 
         def pick(width=None):
             value = rng.choice(values)
@@ -93,6 +99,9 @@ class RandomDesign(wiring.Component):
             values += [port.data.one, port.data.three, port.data.two]
             memories.append((memory.write_port(), port))
         registers = [Signal(rng.choice(WIDTHS), name=f"r{k}", init=rng.getrandbits(1)) for k in range(8)]
+        registers.append(settled(Signal(2, name="lasting"), 1))
+        if self._seed % 2:
+            registers.append(steady(Signal(3, name="phase"), 2))
         values += registers
         for k in range(12):
             wire = Signal(rng.choice(WIDTHS), name=f"w{k}")
@@ -122,6 +131,11 @@ class RandomDesign(wiring.Component):
                 m.d.sync += register.eq(rng.choice(registers) + 1)
                 with m.If(condition()):
                     m.d.sync += register[len(register) // 2 :].eq(expression())
+            if register.name in ("lasting", "phase"):
+                with m.If(~self.csr_w_en):
+                    m.d.sync += register.eq(
+                        register.attrs["bentpipe_settled" if len(register) == 2 else "bentpipe_steady"]
+                    )
             with m.Elif(condition()):
                 m.d.sync += register.eq(~register)
         total = Cat(*registers, *(wire for wire in values[-12:]))
@@ -149,5 +163,8 @@ def stimulus(rng):
         "a": rng.getrandbits(48) if wide else rng.randrange(4),
         "b": rng.getrandbits(16) if wide else rng.randrange(3),
         "c": rng.getrandbits(1),
+        "i_valid": rng.getrandbits(1),
+        "time_tick": int(rng.random() < 0.9),
+        "csr_w_en": int(rng.random() < 0.1),
         "d": rng.getrandbits(100) if rng.random() < 0.7 else rng.choice([0, 1, (1 << 100) - 1]),
     }
