@@ -114,13 +114,13 @@ class RandomDesign(wiring.Component):
                 with m.Elif(condition()):
                     m.d.comb += wire.eq(expression())
             values.append(wire)
-        for write, read in memories:
+        for k, (write, read) in enumerate(memories):
             new = Signal(row)
             m.d.comb += [new.eq(read.data), write.addr.eq(read.addr), write.data.eq(new)]
             with m.If(condition()):
                 m.d.comb += [new.one.eq(expression()), new.four.eq(condition()), write.en.eq(1)]
             with m.If(condition()):
-                m.d.comb += [write.addr.eq(pick()), new.three.eq(expression()), write.en.eq(self.c)]
+                m.d.comb += [write.addr.eq(pick()), new.three.eq(expression()), write.en.eq(self.c if k else 1)]
         for register in registers:
             subject = pick()[:2]
             with m.Switch(subject):
