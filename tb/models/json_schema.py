@@ -38,6 +38,11 @@ def errors(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
                 fits = [not any(errors(value, one, root, at)) for one in rule]
                 if not any(fits) or (keyword == "oneOf" and sum(fits) > 1):
                     yield f"{at}: {value!r} fits {sum(fits)} of {keyword}"
+            case "if":
+                branch = "else" if any(errors(value, rule, root, at)) else "then"
+                yield from errors(value, schema.get(branch, {}), root, at)
+            case "then" | "else":
+                pass
             case "minimum" | "maximum" if isinstance(value, (int, float)):
                 if value < rule if keyword == "minimum" else value > rule:
                     yield f"{at}: {value!r} is beyond {rule}"

@@ -651,5 +651,54 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Document.model_json_schema()}
+    """The JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references.
+
+    What one that ``extends`` another doesn't say it has from that: no key of its tables has to be there, but for its
+    name and title. What stands in an array of tables is whole.
+    """
+    schema = Document.model_json_schema()
+    made: dict[str, Any] = {}
+    tables = {key: one for key, one in schema["properties"].items() if _is_table(one, schema)}
+    over = {key: _partly(one, schema, made) for key, one in tables.items()}
+    made[_OVER + ExperimentTable.__name__]["required"] = ["id", "title"]
+    known = {key: {k: v for k, v in one.items() if k in ("title", "description")} for key, one in tables.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "$defs": schema["$defs"] | made,
+        "properties": schema["properties"] | known,
+        "required": ["experiment"],
+        "if": {"required": ["extends"]},
+        "then": {"properties": over},
+        "else": {"properties": tables, "required": schema["required"]},
+    }
+
+
+_OVER: Final = "Over"
+"""Before the names of tables that needn't be whole."""
+
+_DEFS: Final = "#/$defs/"
+
+
+def _is_table(one: dict[str, Any], schema: dict[str, Any]) -> bool:
+    choices = one.get("anyOf", [one])
+    names = [choice["$ref"].removeprefix(_DEFS) for choice in choices if "$ref" in choice]
+    return any(schema["$defs"][name].get("type") == "object" for name in names)
+
+
+def _partly(one: Any, schema: dict[str, Any], made: dict[str, Any]) -> Any:
+    """A part of a schema in which no key of a table is required; arrays stand as they are."""
+    if isinstance(one, list):
+        return [_partly(part, schema, made) for part in one]
+    if not isinstance(one, dict):
+        return one
+    if one.get("type") == "array":
+        return one
+    found = {key: _partly(part, schema, made) for key, part in one.items() if key != "required"}
+    if "$ref" in one:
+        name = one["$ref"].removeprefix(_DEFS)
+        if _OVER + name not in made:
+            made[_OVER + name] = {}
+            made[_OVER + name] |= _partly(schema["$defs"][name], schema, made)
+        found["$ref"] = _DEFS + _OVER + name
+    return found

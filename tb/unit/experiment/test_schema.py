@@ -33,6 +33,21 @@ def test_the_catalogue_is_as_the_schema_says(name):
     assert document["experiment"] and found(document) == []
 
 
+def test_what_extends_another_need_not_be_whole_but_knows_no_other_keys():
+    west = {"ports": 8}
+    document = {
+        "extends": "acts-1flow",
+        "experiment": {"id": "x", "title": "y"},
+        "network": {"switches": {"west": west}},
+    }
+    assert found(document) == []
+    assert found({key: value for key, value in document.items() if key != "extends"})
+    for wrong in ({"prots": 4}, {"buffer_cells": 0}):
+        assert found(document | {"network": {"switches": {"west": west | wrong}}})
+    assert found(document | {"flow": [{"source": "alpha1"}]})
+    assert found(document | {"experiment": {"id": "x"}})
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
