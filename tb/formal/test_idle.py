@@ -73,8 +73,7 @@ def _switch(*options):
         soonest = earlier(soonest, oam.due)
         found = found | (oam.due != NEVER)
         pulses += [node.tells, node.own, node.took]
-    waits = probe.parts["copier"].waiting.any() if "copies" in options else 0  # it isn't idle then
-    spec.condition("invariant", waits | (node.status.due == soonest), *asleep, *kept)
+    spec.condition("invariant", node.status.due == soonest, *asleep, *kept)
     # Times are compared modulo half their range, and a busy port's next is less than a quarter of it from now
     spec.condition("near", *near)
     spec.condition("early", ~found | (now - node.status.due)[TIME_BITS - 1])
