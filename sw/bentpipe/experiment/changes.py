@@ -45,6 +45,8 @@ def _between(path: str, before: Any, after: Any, defaults: Mapping[str, Any]) ->
     if (one is None and before is not None) or (two is None and after is not None) or one is two is None:
         return [Change(path, defaults.get(path) if before is None else before, after)]
     one, two = one or {}, two or {}
+    if not one and not two:  # an empty table, where there was none
+        return [Change(path, defaults.get(path) if before is None else before, after)]
     found: list[Change] = []
     relative: list[list[Change]] = []
     for name in dict.fromkeys((*one, *two)):

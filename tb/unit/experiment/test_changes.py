@@ -210,3 +210,7 @@ def test_a_case_is_compared_with_itself():
     fast, small = load_cases("two.toml", ["window=32 kB"])
     assert [c.key for c in fast.changes] == ["hosts.tcp.window"]
     assert small.changes == ()
+
+
+def test_an_empty_table_where_there_was_none_is_a_change():
+    assert changes_between({"a": {}}, {"a": {"histograms": {}}}, {}) == [Change("a.histograms", None, {})]
