@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.assign import over
-from bentpipe.experiment.source import Source, Wrong
+from bentpipe.experiment.places import lines
 from bentpipe_hdl.words import nearest
 
 __all__ = ["catalogue", "find", "read_document", "read_extended"]
@@ -64,8 +63,9 @@ def read_document(path: Path) -> tuple[dict[str, Any], str]:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
-def read_extended(path: Path) -> tuple[dict[str, Any], Source]:
+def read_extended(path: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
     """A TOML file on top of what it ``extends``: an experiment of the catalogue, or a file, from its own folder on.
+    The document, and the files that it is from with their texts, itself first.
 
     Its tables go over those of the same name, key by key; what else it has, arrays of tables among it, stands instead.
     Cases, axes, published and predicted figures are each file's own, and so is ``[experiment]`` but for the times and
@@ -79,25 +79,25 @@ def read_extended(path: Path) -> tuple[dict[str, Any], Source]:
     return _extended(path, ())
 
 
-def _extended(path: Path, above: tuple[Path, ...]) -> tuple[dict[str, Any], Source]:
+def _extended(path: Path, above: tuple[Path, ...]) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
     document, text = read_document(path)
-    source = Source(path.name, text, folder=path.parent)
     name = document.pop(EXTENDS, None)
     if name is None:
-        return document, source
+        return document, [(path, text)]
+    where = f"{path.name}:{lines(text)[EXTENDS]}: {EXTENDS}:"
     if not isinstance(name, str):
-        raise source.error(Wrong(EXTENDS, f"expected the name of an experiment, not {name!r}"))
+        raise ConfigError(f"{where} expected the name of an experiment, not {name!r}")
     try:
         beside = path.parent / name
         found = beside if name not in catalogue() and beside.is_file() else find(name)
     except BentpipeError as error:
-        raise source.error(Wrong(EXTENDS, str(error))) from None
+        raise ConfigError(f"{where} {error}") from None
     if found.resolve() in (*above, path.resolve()):
-        raise source.error(Wrong(EXTENDS, f"{name}: goes round in a circle"))
-    below, base = _extended(found, (*above, path.resolve()))
+        raise ConfigError(f"{where} {name}: goes round in a circle")
+    below, files = _extended(found, (*above, path.resolve()))
     for key in _NOT_INHERITED:
         below.pop(key, None)
     head = below.get("experiment")
     if isinstance(head, dict):
         below["experiment"] = {key: value for key, value in head.items() if key in _INHERITED}
-    return over(below, document), dataclasses.replace(source, base=base)
+    return over(below, document), [(path, text), *files]

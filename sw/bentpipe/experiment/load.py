@@ -92,7 +92,12 @@ class _File:
 
     def __init__(self, name: str) -> None:
         self.path: Path = find(name)
-        self.document, self.source = read_extended(self.path)
+        self.document, files = read_extended(self.path)
+        base: Source | None = None
+        for path, text in reversed(files):
+            base = Source(path.name, text, base=base, folder=path.parent)
+        assert base is not None
+        self.source: Source = base
         given = self.source.read(Cases, self.document)
         self.cases = given.all()
         self.axis = given.axis[-1].label or given.axis[-1].name if given.axis else ""
