@@ -21,7 +21,7 @@ NIC = nic_registers(vcs=VCS)
 AT = {register.name: register.addr for register in NIC.registers}
 COUNTERS = ("tx_refused", "rx_unknown", "rx_hec", "rx_oam", "rx_over", "tx_cells", "rx_cells", "rx_pdus")
 CORNERS = [1, 2, 39, 40, 41, 44, 47, 48, 49, 87, 88, 89, 95, 96, 97, 136, 137]
-VERDICTS = [status for status in PduStatus if status not in (PduStatus.TIMEOUT, PduStatus.SENT)]
+VERDICTS = [status for status in PduStatus if status < PduStatus.TIMEOUT]
 
 
 def vpi_vci(vc):
