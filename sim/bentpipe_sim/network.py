@@ -221,7 +221,8 @@ class Network:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
         pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
         sinks = [each[-1] for each in paths if isinstance(each[-1], Nic)]
-        index = next(k for k in itertools.count() if all(k not in nic.sends | nic.receives for nic in (source, *sinks)))
+        used = {k for nic in (source, *sinks) for k in (*nic.sends, *nic.receives)}
+        index = next(k for k in itertools.count() if k not in used)
         for nic in (source, *sinks):
             size_of(nic.name, index + 1)
         laid = _Laid(self, what, vpi, vci, index)
