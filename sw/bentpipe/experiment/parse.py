@@ -67,6 +67,8 @@ def parse_experiment(
         A line for each thing that is wrong, with the file, the key, and what is wrong with it.
     """
     tables = source.read(Document, document)
+    if tables.extends is not None:
+        raise source.error(Wrong("extends", "can't be set: it stands in a file, and is read before settings are"))
     source.defaults.update(defaults(tables))
     problems = Problems(source)
     head = tables.experiment

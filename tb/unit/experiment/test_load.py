@@ -114,6 +114,7 @@ def test_settings_change_values_at_dotted_keys():
         ("network.lines.satellite.rate=0", "--set network.lines.satellite.rate: impossible rate 0"),
         ("flow.7.size=1", "--set flow.7.size: flow has entries 0..2"),
         ("experiment.title.x=1", "--set experiment.title.x: experiment.title is not a table"),
+        ("extends=lan-1flow", "--set extends: can't be set: it stands in a file"),
         ("nothing", "--set nothing: expected KEY=VALUE"),
         ("=1", "expected KEY=VALUE"),
         ("a..b=1", "expected KEY=VALUE"),
