@@ -1,0 +1,18 @@
+"""The commands of ``bentpipe``, a module each.
+
+A new one is a module with a ``COMMAND`` and its name in the list here."""
+
+from importlib import import_module
+from typing import Final
+
+from bentpipe.commands.command import Command, Group
+
+__all__ = ["commands"]
+
+_MODULES: Final = ("run", "list", "show", "schema", "registers", "build", "report", "netspec", "doctor")
+"""In the order of ``bentpipe --help``."""
+
+
+def commands() -> list[Command | Group]:
+    """All commands. What is heavy they import when they run."""
+    return [import_module(f"bentpipe.commands.{name}").COMMAND for name in _MODULES]

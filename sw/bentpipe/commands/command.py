@@ -1,0 +1,127 @@
+"""What a command is, and what several commands share: options, printing, the length of a run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.errors import BentpipeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "Command",
+    "Group",
+    "console",
+    "json_option",
+    "length_options",
+    "length_ps",
+    "print_json",
+    "say_report",
+    "settings_options",
+]
+
+
+def _none(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of ``bentpipe``.
+
+    Members
+    -------
+    name : str
+    what : str
+        One sentence, for ``--help``.
+    run : callable
+        Does it, with what was given; returns the exit code. Imports what is heavy only here.
+    arguments : callable
+        Adds its arguments to its parser.
+    prepares_hosts : bool
+        It simulates: the hosts are to be compiled before anything imports them.
+    """
+
+    name: str
+    what: str
+    run: Callable[[argparse.Namespace], int]
+    arguments: Callable[[argparse.ArgumentParser], None] = _none
+    prepares_hosts: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Commands of two words: a name, and its actions."""
+
+    name: str
+    what: str
+    actions: tuple[Command, ...]
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def settings_options(parser: argparse.ArgumentParser) -> None:
+    """Which experiment, and what is changed in it: name, ``--set``, ``--seed``, length."""
+    parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change a value, as hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be given often)",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+    length_options(parser)
+
+
+def length_options(parser: argparse.ArgumentParser) -> None:
+    """``--duration`` or ``--quick``."""
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--duration", metavar="S", help="simulate at most so many seconds (or '500 ms')")
+    length.add_argument("--quick", action="store_true", help="the shorter run that the experiment declares")
+
+
+def length_ps(given: argparse.Namespace) -> int | None:
+    """``--duration`` in ps, after a look at ``--seed`` as well."""
+    from bentpipe_hdl.units import parse_time
+
+    duration = None
+    if given.duration is not None:
+        try:
+            duration = parse_time(given.duration)
+        except ValueError as error:
+            raise BentpipeError(f"--duration: {error}") from None
+        if not 10**6 <= duration <= 10**17:
+            raise BentpipeError(f"--duration {given.duration}: out of range, 1 us to 100000 s")
+    if given.seed is not None and not 0 <= given.seed < 2**32:
+        raise BentpipeError(f"--seed {given.seed}: out of range 0..{2**32 - 1}")
+    return duration
+
+
+def console() -> Console:
+    """Where tables go; as wide as they need where there is no terminal."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def print_json(data: Any) -> int:
+    """Print data for machines; the exit code of a command that did what it was to do."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+    return 0
+
+
+def say_report(console: Console, folder: Path) -> None:
+    """Say where the report is."""
+    console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)

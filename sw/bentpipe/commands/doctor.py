@@ -1,0 +1,30 @@
+"""``bentpipe doctor``."""
+
+from __future__ import annotations
+
+import argparse
+
+from bentpipe.commands.command import Command, json_option, print_json
+
+__all__ = ["COMMAND"]
+
+
+def _run(given: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from bentpipe.doctor import examine
+
+    findings = examine()
+    missing = [f for f in findings if f.required and f.found is None]
+    if given.json:
+        print_json({"ready": not missing, "findings": [asdict(f) for f in findings]})
+    else:
+        width = max(len(f.name) for f in findings)
+        for f in findings:
+            state = f.found or f"MISSING{'' if f.required else ' (optional)'}, get it: {f.get}"
+            print(f"{'ok' if f.found else '--'}  {f.name:{width}}  {state}  [{f.needed_for}]")
+        print("Ready." if not missing else f"Missing: {', '.join(f.name for f in missing)}.")
+    return 1 if missing else 0
+
+
+COMMAND = Command("doctor", "Tell what is installed, what is missing, and how to get it.", _run, json_option)

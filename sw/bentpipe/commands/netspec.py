@@ -1,0 +1,42 @@
+"""``bentpipe netspec``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bentpipe.commands.command import Command, Group, json_option, print_json
+from bentpipe.errors import BentpipeError
+
+__all__ = ["COMMAND"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    json_option(parser)
+    parser.add_argument("file", type=Path, metavar="FILE")
+
+
+def _check(given: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from bentpipe.netspec.plan import read_script, summary
+    from bentpipe.netspec.syntax import Script
+
+    path: Path = given.file
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise BentpipeError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise BentpipeError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    plan = read_script(Script(text, str(path)))
+    if given.json:
+        return print_json(asdict(plan))
+    print(f"{path}: {summary(plan)}")
+    return 0
+
+
+_CHECK = Command(
+    "check", "Tell what a script says, or what is wrong with it; hosts are not looked up.", _check, _arguments
+)
+COMMAND = Group("netspec", "Check a NetSpec script.", (_CHECK,))

@@ -1,0 +1,68 @@
+"""``bentpipe report``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.commands.command import Command, console, json_option, print_json, say_report
+
+if TYPE_CHECKING:
+    from bentpipe.results.folder import RunFolder
+
+__all__ = ["COMMAND"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    json_option(parser)
+    parser.add_argument("folder", type=Path, metavar="DIR")
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.report.cases import print_cases
+    from bentpipe.results.folder import RunFolder, is_cases, read_run
+    from bentpipe.results.tables import print_run
+
+    out = console()
+    with RunFolder.reopen(given.folder) as folder:
+        if is_cases(folder.path):
+            summary = _report_cases(folder)
+            if not given.json:
+                print_cases(out, summary)
+        else:
+            summary = _report_one(folder)
+            if not given.json:
+                print_run(out, summary, read_run(folder.path).flows)
+    if given.json:
+        return print_json({**summary, "folder": str(folder.path)})
+    say_report(out, folder.path)
+    return 0
+
+
+def _report_one(folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.report.run import make_report
+    from bentpipe.results.folder import read_run
+
+    result = read_run(folder.path)
+    folder.draw(lambda aside: make_report(aside, result))
+    return result.summary
+
+
+def _report_cases(folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.report.cases import case_folder, make_cases_report, sum_up_cases
+    from bentpipe.results.folder import RunFolder, read_cases
+
+    head = read_cases(folder.path)
+    summaries = []
+    for path in (folder.path / case_folder(name) for name in head["planned"]):
+        if (path / "result.json").is_file():
+            with RunFolder.reopen(path) as case:
+                summaries.append(_report_one(case))
+    whole = sum_up_cases(head, summaries)
+    folder.put(whole)
+    folder.draw(lambda aside: make_cases_report(aside, whole))
+    return whole
+
+
+COMMAND = Command("report", "Make plots and report of a run folder anew.", _run, _arguments)

@@ -1,0 +1,119 @@
+"""``bentpipe run``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.commands.command import (
+    Command,
+    console,
+    json_option,
+    length_ps,
+    print_json,
+    say_report,
+    settings_options,
+)
+from bentpipe.errors import ExperimentFailed
+from bentpipe.signals import exit_code
+
+if TYPE_CHECKING:
+    from bentpipe.experiment.schema import Experiment
+    from bentpipe.results.folder import RunFolder
+
+__all__ = ["COMMAND"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    json_option(parser)
+    settings_options(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-1, -2, …)")
+    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    parser.add_argument(
+        "--case",
+        dest="cases",
+        metavar="CASE",
+        action="append",
+        default=[],
+        help="run only this case of the experiment (may be given often)",
+    )
+    parser.add_argument(
+        "--pcap",
+        metavar="KIND:PLACE",
+        action="append",
+        default=[],
+        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=["native", "verilator"],
+        help="what simulates the nodes (default: native); verilator is the reference: slower, the same cells",
+    )
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.load import load_cases
+    from bentpipe.results.folder import RunFolder
+
+    duration = length_ps(given)
+    if given.engine:
+        os.environ["BENTPIPE_ENGINE"] = given.engine
+    if given.pcap:
+        given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
+    experiments = load_cases(
+        given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
+    )
+    first = experiments[0]
+    claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), first.id)
+    with claimed as folder:
+        summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
+    if given.json:
+        print_json({**summary, "folder": str(folder.path)})
+    if summary["status"] == "failed":
+        raise ExperimentFailed(f"{first.id} failed: {summary['reason']} (kept in {folder.path})")
+    if summary["status"] == "interrupted":
+        at = "" if first.case else f" at {summary['time']['simulated_s']:.3f} s"
+        print(f"bentpipe: interrupted{at}; kept in {folder.path}", file=sys.stderr)
+        return exit_code()
+    return 0
+
+
+def _shows(given: argparse.Namespace) -> bool:
+    """Progress is shown."""
+    return sys.stderr.isatty() and not given.json
+
+
+def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.experiment.perform import perform
+    from bentpipe.results.tables import print_run
+
+    result = perform(experiment, folder, settings=given.settings, show_progress=_shows(given))
+    if not given.json:
+        out = console()
+        print_run(out, result.summary, result.flows)
+        say_report(out, folder.path)
+    return result.summary
+
+
+def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
+    from bentpipe.experiment.perform import perform_cases
+    from bentpipe.report.cases import print_cases
+
+    def begins(index: int, experiment: Experiment) -> None:
+        if _shows(given):
+            print(f"case {index} of {len(experiments)}: {experiment.case}", file=sys.stderr)
+
+    whole = perform_cases(experiments, folder, settings=given.settings, show_progress=_shows(given), begins=begins)
+    if not given.json:
+        out = console()
+        print_cases(out, whole)
+        say_report(out, folder.path)
+    return whole
+
+
+COMMAND = Command("run", "Run an experiment and write its run folder.", _run, _arguments, prepares_hosts=True)

@@ -1,0 +1,18 @@
+"""``bentpipe schema``."""
+
+from __future__ import annotations
+
+import argparse
+
+from bentpipe.commands.command import Command, print_json
+
+__all__ = ["COMMAND"]
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.document import json_schema
+
+    return print_json(json_schema())
+
+
+COMMAND = Command("schema", "Print the JSON Schema of experiments' files, for editors.", _run)
