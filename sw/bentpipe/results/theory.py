@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Final
 
-__all__ = ["CONFIDENCE", "LEAST_BATCHES", "Estimate", "beside_theory", "ratio", "t_quantile"]
+from bentpipe.results.statistics import t_quantile
+
+__all__ = ["CONFIDENCE", "LEAST_BATCHES", "Estimate", "beside_theory", "ratio"]
 
 CONFIDENCE: Final = 0.99
 
@@ -26,18 +27,6 @@ class Estimate:
     value: float
     half: float
     batches: int
-
-
-def t_quantile(probability: float, freedom: int) -> float:
-    """Of Student's distribution (Abramowitz and Stegun, 26.7.5; within 0.1 % from 9 degrees of freedom on)."""
-    z = NormalDist().inv_cdf(probability)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term / freedom ** (k + 1) for k, term in enumerate(terms))
 
 
 def ratio(batches: Sequence[tuple[float, float]]) -> Estimate | None:

@@ -10,14 +10,9 @@ from bentpipe.errors import ConfigError
 from bentpipe.experiment.catalogue import catalogue, find, read_document
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.source import Source
-from bentpipe.results.theory import beside_theory, ratio, t_quantile
+from bentpipe.results.theory import beside_theory, ratio
 from models.queueing import geo_d_1_k_found, geo_d_1_k_loss, geo_d_1_k_wait, geo_d_1_wait, nd_d_1_wait
 from models.red import balanced
-
-
-@pytest.mark.parametrize(("freedom", "value"), [(9, 3.2498), (19, 2.8609), (30, 2.7500), (120, 2.6174)])
-def test_students_distribution_is_that_of_the_tables(freedom: int, value: float) -> None:
-    assert t_quantile(0.995, freedom) == pytest.approx(value, rel=1e-3)
 
 
 def test_the_interval_has_the_ratio_in_99_of_100_runs() -> None:
