@@ -84,7 +84,7 @@ def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None
     summary : Mapping
         The run's ``result.json``.
     """
-    names = [flow["name"] for flow in summary["flows"]]
+    names = sorted((flow["name"] for flow in summary["flows"]), key=len, reverse=True)  # one may begin as another
     found: dict[tuple[str, str], float | None] = {}
     for metric, value in summary["metrics"].items():
         owner = next((name for name in names if metric.startswith(f"{name}.")), "")
