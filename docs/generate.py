@@ -1,4 +1,4 @@
-"""The parts of the documentation that come from the code: experiments, applications, words of NetSpec, registers."""
+"""The parts of the documentation that come from the code: the catalogue, and what `bentpipe.manual` has."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import keys
-from keys import table as _table
+from bentpipe.manual import keys, words
+from bentpipe.manual.markdown import table as _table
 
-__all__ = ["Parameter", "applications", "experiments", "netspec", "parameters", "registers", "tcp", "write_all"]
+__all__ = ["Parameter", "experiments", "parameters", "write_all"]
 
 
 def _number(value: Any) -> str:
@@ -135,129 +135,15 @@ def experiments() -> str:
     return "\n".join(parts)
 
 
-_TYPES = {"size": "size", "time": "time", "host": "host", "protocol": "word", "test": "word"}
-_FORMS = {
-    "": "{}",
-    "bounds": "{}, or two bounds",
-    "blocks": "{0}, {0}:count, or two bounds",
-    "drawn": "{}, two bounds, or a distribution",
-}
-
-
-def _type(setting: Any) -> str:
-    if setting.choices:
-        return _words(setting.choices)
-    return setting.of if isinstance(setting.of, str) else _FORMS[setting.form].format(setting.of.name)
-
-
-def _default(setting: Any) -> str:
-    if setting.required:
-        return "must be given"
-    return "" if setting.default is None else f"`{setting.show(setting.default)}`"
-
-
-def applications() -> str:
-    """The applications with their settings, and what they report."""
-    from bentpipe.apps.registry import APPLICATIONS
-
-    parts = []
-    for kind in APPLICATIONS.values():
-        over = " and ".join(name.upper() for name in kind.protocols)
-        rows = [(f"`{s.name}`", _type(s), _default(s), s.text) for s in kind.settings]
-        parts.append(
-            f"`{kind.name}`: {kind.text}. Over {over}.\n\n" + _table(("key", "is", "default", "meaning"), rows)
-        )
-        if kind.report is not None:
-            told = [(f"`{c.name}`", c.text) for c in kind.report.columns]
-            parts.append("It reports:\n\n" + _table(("column", "meaning"), told))
-    return "\n".join(parts)
-
-
-def tcp() -> dict[str, str]:
-    """The settings of TCP: a table each of those of all ends, of the variants, of the growths."""
-    from bentpipe.tcp.config import SETTINGS
-    from bentpipe.tcp.growth import GROWTHS
-    from bentpipe.tcp.recovery import VARIANTS
-    from bentpipe_hdl.units import format_size, format_time
-
-    def shown(setting: Any, value: Any) -> str:
-        if setting.kind == "time":
-            return format_time(value)
-        if setting.kind == "size":
-            return format_size(value)
-        return "" if value is None else f"`{str(value).lower() if setting.kind == 'flag' else value}`"
-
-    def row(setting: Any) -> tuple[str, str, str, str]:
-        kind = {"flag": "true or false", "count": f"number of {setting.unit}", "number": setting.unit or "number"}
-        what = _words(setting.choices) if setting.choices else kind.get(setting.kind, setting.kind)
-        if setting.kind in ("time", "size", "count", "number"):
-            what += f", {shown(setting, setting.low)} to {shown(setting, setting.high)}"
-        return f"`{setting.key}`", what, shown(setting, setting.default), setting.text.replace("``", "`")
-
-    head = ("key", "is", "default", "meaning")
-    own = {setting.name for kinds in (VARIANTS, GROWTHS) for kind in kinds.values() for setting in kind.settings}
-    parts = {"general": _table(head, (row(setting) for setting in SETTINGS if setting.name not in own))}
-    for name, kinds in (("variants", VARIANTS), ("growths", GROWTHS)):
-        parts[name] = "\n".join(
-            f"`{kind.name}`: {kind.text.replace('``', '`')}.\n"
-            + (f"\n{_table(head, map(row, kind.settings))}" if kind.settings else "")
-            for kind in kinds.values()
-        )
-    return parts
-
-
-def _words(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
-
-
-def _arguments(arguments: Iterable[Any]) -> str:
-    rows = []
-    for a in arguments:
-        what = _words(a.choices) if a.choices else _type(a.setting) if a.setting else _TYPES[a.kind]
-        what += f", in {a.unit}" if a.unit else ""
-        must = "; must be given" if a.required else ""
-        rows.append((_words((a.name, *a.also)), what, f"{a.text}{must}"))
-    return _table(("name", "is", "meaning"), rows)
-
-
-def netspec() -> dict[str, str]:
-    """The words of NetSpec: a table each of blocks, parameters, protocols and tests."""
-    from bentpipe.netspec.language import BLOCKS, CONNECTIONS, PARAMETERS, PROTOCOLS, TESTS
-
-    blocks = [(_words((w.name, *getattr(w, "also", ()))), w.text) for w in (*BLOCKS, *CONNECTIONS)]
-    protocols = [f"`{name}` takes:\n\n{_arguments(arguments)}" for name, arguments in PROTOCOLS.items()]
-    tests = [f"`{test.name}`: {test.text}.\n\n{_arguments(test.arguments)}" for test in TESTS]
-    return {
-        "blocks": _table(("block", "meaning"), blocks),
-        "parameters": _arguments(PARAMETERS),
-        "protocols": "\n".join(protocols),
-        "tests": "\n".join(tests),
-    }
-
-
-def registers() -> str:
-    """A table of registers for each kind of node."""
-    from bentpipe_hdl.kinds import REGISTERS
-
-    parts = []
-    for kind, make in REGISTERS.items():
-        rows = []
-        for name, addr, register in make().walk():
-            last = f" … {addr + register.size - 1:#07x}" if register.size > 1 else ""
-            rows.append((f"{addr:#07x}{last}", f"`{name}`", register.access, register.describe()))
-        parts.append(f"## {kind}\n\n" + _table(("address", "name", "access", "what it is"), rows))
-    return "\n".join(parts)
-
-
 def write_all(folder: Path) -> None:
     """Write every generated part to ``folder``."""
     folder.mkdir(exist_ok=True)
     (folder / "experiments.md").write_text(experiments())
-    (folder / "registers.md").write_text(registers())
-    (folder / "applications.md").write_text(applications())
+    (folder / "registers.md").write_text(words.registers())
+    (folder / "applications.md").write_text(words.applications())
     for page in (keys.tables, keys.profiles, keys.series, keys.metrics):
         (folder / f"{page.__name__}.md").write_text(page())
-    for name, text in netspec().items():
+    for name, text in words.netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)
-    for name, text in tcp().items():
+    for name, text in words.tcp().items():
         (folder / f"tcp-{name}.md").write_text(text)

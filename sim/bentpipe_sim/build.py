@@ -77,13 +77,13 @@ class Shape:
     def of(cls, kind: str, **parameters: int) -> Shape:
         return cls(kind, tuple(sorted(parameters.items())))
 
-    def component(self) -> Any:
-        """The node on the wide datapath."""
+    def component(self, width: int | None = None) -> Any:
+        """The node; ``width`` of its datapath is 32 or 416 bits, the wide one if not given."""
         from bentpipe_hdl import nodes
         from bentpipe_hdl.cell import WIDE
 
         classes = {"nic": nodes.Nic, "switch": nodes.Switch, "link": nodes.Link, "sonet": nodes.SonetLine}
-        return classes[self.kind](width=WIDE, **dict(self.parameters))
+        return classes[self.kind](width=width or WIDE, **dict(self.parameters))
 
     def __str__(self) -> str:
         inside = ", ".join(f"{name}={value}" for name, value in self.parameters)

@@ -33,3 +33,8 @@ class ExperimentFailed(BentpipeError):
     """The experiment ran, but its outcome can't be trusted: cells missing, payload damaged."""
 
     exit_code: ClassVar[int] = 1
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, on a line."""
+    return " ".join(str(error).split()) or type(error).__name__

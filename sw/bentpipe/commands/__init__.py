@@ -9,7 +9,10 @@ from bentpipe.commands.command import Command, Group
 
 __all__ = ["commands"]
 
-_MODULES: Final = ("run", "list", "show", "schema", "registers", "build", "report", "netspec", "doctor")
+_MODULES: Final = (
+    "run", "list", "show", "new", "check", "help", "report", "export", "netspec",
+    "schema", "registers", "rtl", "build", "doctor", "completion",
+)  # fmt: skip
 """In the order of ``bentpipe --help``."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from bentpipe.commands.command import Command, print_json
+from bentpipe.commands.shape import shape_of, shape_option
 from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
@@ -12,7 +13,7 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", nargs="?", metavar="KIND", help="of node: nic, switch, link, sonet (default: all)")
-    parser.add_argument("--shape", metavar="NAME=N,…", default="", help="its shape, as vcs=256,options=red+police")
+    shape_option(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the map as JSON")
     form.add_argument("--csv", action="store_true", help="print the map as LiteX's csr.csv, with byte addresses")
@@ -20,20 +21,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(given: argparse.Namespace) -> int:
     from bentpipe_hdl.kinds import REGISTERS, registers_of
-    from bentpipe_hdl.switch.options import options_word
 
     if given.kind is None and given.shape:
         raise BentpipeError("a shape is that of one kind of node: name it")
-    parts = [part.partition("=") for part in given.shape.split(",") if part]
-    try:
-        shape = {name: options_word(value.split("+")) for name, _, value in parts if name == "options"}
-        rest = [(name, value) for name, _, value in parts if name != "options"]
-        if not all(value.isdecimal() for _, value in rest):
-            raise BentpipeError(f"--shape: expected NAME=N,…, as vcs=256,cells=4096, not {given.shape!r}")
-        shape |= {name: int(value) for name, value in rest}
-        maps = [registers_of(kind, **shape) for kind in ([given.kind] if given.kind else REGISTERS)]
-    except ValueError as error:
-        raise BentpipeError(str(error)) from None
+    shape = shape_of(given.kind, given.shape) if given.kind else {}
+    maps = [registers_of(kind, **shape) for kind in ([given.kind] if given.kind else REGISTERS)]
     if given.json:
         return print_json([each.to_json() for each in maps] if given.kind is None else maps[0].to_json())
     for each in maps:

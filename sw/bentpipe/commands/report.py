@@ -50,12 +50,12 @@ def _report_one(folder: RunFolder) -> dict[str, Any]:
 
 
 def _report_cases(folder: RunFolder) -> dict[str, Any]:
-    from bentpipe.report.cases import case_folder, make_cases_report, sum_up_cases
-    from bentpipe.results.folder import RunFolder, read_cases
+    from bentpipe.report.cases import make_cases_report, sum_up_cases
+    from bentpipe.results.folder import RunFolder, case_paths, read_cases
 
     head = read_cases(folder.path)
     summaries = []
-    for path in (folder.path / case_folder(name) for name in head["planned"]):
+    for path in case_paths(folder.path):
         if (path / "result.json").is_file():
             with RunFolder.reopen(path) as case:
                 summaries.append(_report_one(case))

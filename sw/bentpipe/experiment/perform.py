@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bentpipe.experiment.run import cases_head, run_beside_cells, run_experiment, versions
-from bentpipe.report.cases import case_folder, make_cases_report, sum_up_cases
+from bentpipe.report.cases import make_cases_report, sum_up_cases
 from bentpipe.report.run import make_report
+from bentpipe.results.folder import case_folder
 from bentpipe.results.schema import RunResult
 
 if TYPE_CHECKING:

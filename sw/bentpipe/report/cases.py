@@ -4,12 +4,12 @@ figures."""
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.report.run import STYLE, html_notes, html_picture, html_table
+from bentpipe.results.folder import case_folder
 from bentpipe.results.knees import over_cases
 from bentpipe.results.metrics import compare
 from bentpipe.results.tables import (
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "case_folder",
     "case_table",
     "cases_html",
     "make_cases_report",
@@ -45,11 +44,6 @@ _COLUMNS: Final = (
     "simulated",
     "status",
 )
-
-
-def case_folder(name: str) -> str:
-    """The name of a case's folder: its own in lower case, everything but letters and digits as ``-``."""
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "case"
 
 
 def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:

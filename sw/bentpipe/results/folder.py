@@ -22,6 +22,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from array import array
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from bentpipe.captures import cut_to_whole_records
 from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
-__all__ = ["RunFolder", "is_cases", "read_cases", "read_run"]
+__all__ = ["RunFolder", "case_folder", "case_paths", "is_cases", "read_cases", "read_run"]
 
 _WORK: Final = ".running"
 _STREAM: Final = "trace.arrows"
@@ -352,6 +353,16 @@ def is_cases(folder: Path) -> bool:
 def read_cases(folder: Path) -> dict[str, Any]:
     """What stands above the folders of the cases; errors as of :func:`read_run`."""
     return _summary(folder)
+
+
+def case_folder(name: str) -> str:
+    """The name of a case's folder: its own in lower case, everything but letters and digits as ``-``."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "case"
+
+
+def case_paths(folder: Path) -> list[Path]:
+    """The folders of an experiment's cases, in their order, also of those that have not run."""
+    return [folder / case_folder(name) for name in _summary(folder)["planned"]]
 
 
 def read_run(folder: Path) -> RunResult:

@@ -10,11 +10,12 @@ from pydantic.fields import FieldInfo
 
 from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
 from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.manual.markdown import table
 from bentpipe.results.knees import FIGURES
 from bentpipe.tcp.config import SETTINGS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
-__all__ = ["metrics", "profiles", "series", "table", "tables"]
+__all__ = ["metrics", "profiles", "series", "tables"]
 
 _PLAIN = {
     bool: "true or false",
@@ -32,13 +33,6 @@ _LAST = "[[case]]", "[network.vps"
 
 _MOST = 2**50
 """A limit from here on is none."""
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table of Markdown."""
-    head = list(head)
-    lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def _quantity(quantity: Quantity) -> str:

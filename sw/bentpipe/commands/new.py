@@ -1,0 +1,105 @@
+"""``bentpipe new``: an experiment of one's own, on top of one of the catalogue."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.commands.command import Command
+from bentpipe.errors import BentpipeError
+
+__all__ = ["COMMAND"]
+
+_TABLES: Final = ("network.switches", "network.lines", "network.hosts")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to write, as my-study.toml")
+    parser.add_argument(
+        "--from",
+        dest="base",
+        metavar="ID|FILE",
+        default="acts-3flows",
+        help="the experiment that it is to have all of (default: acts-3flows)",
+    )
+    parser.add_argument("--whole", action="store_true", help="copy that experiment's file instead of extending it")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.catalogue import find, read_document, read_extended
+    from bentpipe.experiment.load import load_cases
+
+    file: Path = given.file
+    if file.suffix != ".toml":
+        raise BentpipeError(f"{file}: the name of an experiment's file ends in .toml")
+    if file.exists() and not given.force:
+        raise BentpipeError(f"{file}: is there already; give another name, or --force to replace it")
+    base = find(given.base)
+    load_cases(given.base)  # one that is wrong is nothing to begin with
+    own = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
+    if not own:
+        raise BentpipeError(f"{file}: a name needs a letter or a digit")
+    if given.whole:
+        text = read_document(base)[1]
+    else:
+        name = given.base if base.stem == given.base else str(base.resolve())
+        text = "".join(f"{line}\n" for line in _extending(name, own, read_extended(base)[0]))
+    part = file.with_name(file.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        raise BentpipeError(f"{file}: can't be written: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    print(f"{file}: written. Change it, then: bentpipe check {file}; bentpipe run {file}")
+    return 0
+
+
+def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
+    """Lines of a file that extends an experiment: what it changes is to be uncommented."""
+    yield f"# All that isn't said here is that of {base}: `bentpipe show {base}`."
+    yield "# Take the # away from what you change; `bentpipe help keys` tells what there is."
+    yield f"extends = {json.dumps(base)}"
+    yield ""
+    yield "[experiment]"
+    yield f"id = {json.dumps(own)}"
+    yield f"title = {json.dumps(document['experiment']['title'] + ', changed')}"
+    for key in ("duration", "quick", "seed"):
+        if key in document["experiment"]:
+            yield f"# {key} = {_toml(document['experiment'][key])}"
+    for above in _TABLES:
+        inner: Any = document
+        for part in above.split("."):
+            inner = inner.get(part, {})
+        for name, table in inner.items():
+            yield from _commented(f"[{above}.{name}]", table)
+    hosts = document.get("hosts", {})
+    yield from _commented("[hosts]", hosts)
+    yield from _commented("[hosts.tcp]", hosts.get("tcp", {}))
+    yield from _commented("[record]", document.get("record", {}))
+    for flow in document.get("flow", ())[:3]:
+        yield from _commented("[[flow]]", flow, "  # where one stands, all of them have to")
+
+
+def _commented(heading: str, table: dict[str, Any], remark: str = "") -> Iterator[str]:
+    lines = [f"# {key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, dict)]
+    if lines:
+        yield ""
+        yield f"# {heading}{remark}"
+        yield from lines
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it; texts, numbers, flags and lists of such look as in JSON there."""
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return "[…]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+COMMAND = Command("new", "Begin an experiment's file, on top of one of the catalogue.", _run, _arguments)

@@ -1,0 +1,34 @@
+"""The manual's tables, made from the declarations of what they tell of: for ``bentpipe help`` and the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bentpipe.manual import keys, words
+
+__all__ = ["TOPICS", "Topic"]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What can be asked for: what it is in a line, and its text in Markdown."""
+
+    what: str
+    text: Callable[[], str]
+
+
+def _parts(of: dict[str, str]) -> str:
+    return "\n".join(f"### {name}\n\n{text}" for name, text in of.items())
+
+
+TOPICS: Final = {
+    "keys": Topic("the tables and keys of an experiment's file", keys.tables),
+    "tcp": Topic("the settings of TCP: of all ends, variants, congestion controls", lambda: _parts(words.tcp())),
+    "profiles": Topic("the published hosts", keys.profiles),
+    "apps": Topic("the applications, their keys, what they report", words.applications),
+    "series": Topic("what can be recorded", keys.series),
+    "metrics": Topic("the figures of a run", keys.metrics),
+    "netspec": Topic("the words of NetSpec scripts", lambda: _parts(words.netspec())),
+}

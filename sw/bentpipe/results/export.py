@@ -1,0 +1,90 @@
+"""A run folder's tables as CSV, for programs that don't read Parquet: all cases in one file, with their name."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.errors import BentpipeError
+from bentpipe.results.folder import case_paths, is_cases, read_run
+from bentpipe.results.schema import RunResult
+
+__all__ = ["export_csv"]
+
+_FILES: Final = ("metrics.csv", "flows.csv", "trace.csv")
+
+
+def export_csv(folder: Path, out: Path, force: bool = False) -> list[Path]:
+    """Write ``metrics.csv`` (case, metric, value), ``flows.csv`` (a row a flow) and ``trace.csv`` (case, series,
+    time_ps, value, event: long form) of a run, or of all cases that have run.
+
+    Parameters
+    ----------
+    folder : Path
+        A run folder.
+    out : Path
+        A folder, made if it isn't there.
+    force : bool
+        Replace files that are there.
+
+    Returns
+    -------
+    list[Path]
+        What was written. What is nested in a column is JSON there.
+
+    Raises
+    ------
+    BentpipeError
+        It is no run folder, or is damaged; a file is there already.
+    """
+    runs = [path for path in case_paths(folder) if (path / "result.json").is_file()] if is_cases(folder) else [folder]
+    targets = [out / name for name in _FILES]
+    there = [path for path in targets if path.exists()]
+    if there and not force:
+        raise BentpipeError(f"{there[0]}: is there already; give another --out, or --force to replace it")
+    parts = [path.with_name(path.name + ".part") for path in targets]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        _write(runs, *parts)
+        for part, path in zip(parts, targets, strict=True):
+            part.replace(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+    return targets
+
+
+def _write(runs: list[Path], metrics: Path, flows: Path, trace: Path) -> None:
+    columns: dict[str, None] = {}
+    rows: list[dict[str, Any]] = []
+    with metrics.open("w", newline="") as figures, trace.open("w", newline="") as samples:
+        of_metrics, of_trace = csv.writer(figures), csv.writer(samples)
+        of_metrics.writerow(("case", "metric", "value"))
+        of_trace.writerow(("case", "series", "time_ps", "value", "event"))
+        for path in runs:
+            run = read_run(path)
+            case = (run.summary["case"] or {}).get("name", "")
+            of_metrics.writerows((case, *pair) for pair in run.summary["metrics"].items())
+            of_trace.writerows((case, *row) for row in _samples(run))
+            for flow in run.flows:
+                row = {"case": case} | {name: _plain(value) for name, value in flow.items()}
+                columns |= dict.fromkeys(row)
+                rows.append(row)
+    with flows.open("w", newline="") as file:
+        table = csv.DictWriter(file, [*columns])
+        table.writeheader()
+        table.writerows(rows)
+
+
+def _samples(run: RunResult) -> Iterator[tuple[str, int, int, str]]:
+    for name, (times, values) in run.trace.series.items():
+        yield from ((name, time, value, "") for time, value in zip(times, values, strict=True))
+    for name, time, kind, value in run.trace.events:
+        yield name, time, value, kind
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value

@@ -1,0 +1,131 @@
+"""The small commands: new, check, help, export, rtl, completion."""
+
+import csv
+import json
+import subprocess
+import tomllib
+
+import pytest
+
+from bentpipe.cli import main
+from bentpipe.manual import TOPICS
+
+
+@pytest.mark.parametrize("how", [[], ["--whole"]])
+def test_a_new_file_is_an_experiment_like_that_which_it_is_from(how, tmp_path, capsys):
+    file = tmp_path / "My Study.toml"
+    assert main(["new", str(file), "--from", "acts-variants", *how]) == 0
+    capsys.readouterr()
+    networks = []
+    for name in ("acts-variants", str(file)):
+        assert main(["show", name, "--json"]) == 0
+        networks.append(json.loads(capsys.readouterr().out)["network"])
+    assert networks[0] == networks[1]
+
+
+def test_what_a_new_file_offers_is_valid_once_it_is_uncommented(tmp_path):
+    file = tmp_path / "own.toml"
+    assert main(["new", str(file), "--from", "lan-3flows"]) == 0
+    lines = file.read_text().splitlines()
+    assert tomllib.loads(file.read_text())["experiment"]["id"] == "own"
+    file.write_text("\n".join(line if line.startswith("# All") or line.startswith("# Take") else line.removeprefix("# ")
+                              for line in lines))  # fmt: skip
+    assert main(["check", str(file)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["there.toml"], "is there already; give another name, or --force to replace it"),
+        (["study.txt"], "the name of an experiment's file ends in .toml"),
+        (["new.toml", "--from", "acts-4flows"], "no such experiment in the catalogue; did you mean"),
+        (["no/such/folder/new.toml"], "can't be written: No such file or directory"),
+    ],
+)
+def test_a_file_that_cant_be_begun_is_a_line(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.toml").write_text("# mine\n")
+    assert main(["new", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["there.toml"]
+    assert (tmp_path / "there.toml").read_text() == "# mine\n"
+
+
+def test_check_tells_every_file_and_fails_for_one_that_is_wrong(tmp_path, capsys):
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('extends = "lan-1flow"\n[experiment]\nid = "x"\ntitle = "y"\n[hosts.tcp]\nwindow = "-1 kB"\n')
+    assert main(["check", "lan-1flow", str(wrong)]) == 2
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("lan-1flow: in order; switches 2, hosts 2, flows 1; simulates at most")
+    assert out[1].startswith("wrong.toml:6: hosts.tcp.window:")
+    assert main(["check", "lan-1flow", str(wrong), "--json"]) == 2
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["valid"] for row in rows] == [True, False]
+    assert main(["check", "acts-variants"]) == 0
+
+
+def test_help_has_every_topic(capsys):
+    assert main(["help"]) == 0
+    listed = capsys.readouterr().out
+    for name in TOPICS:
+        assert f"bentpipe help {name}" in listed
+        assert main(["help", name]) == 0
+        assert "| --- |" in capsys.readouterr().out
+    assert main(["help", "metric"]) == 2
+    assert "did you mean 'metrics'" in capsys.readouterr().err
+
+
+def test_what_is_exported_is_what_the_run_has(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main(["run", "lan-1flow", "--duration", "100 ms", "--out", str(folder), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert main(["export", str(folder), "--csv"]) == 0
+    with (folder / "csv" / "metrics.csv").open() as file:
+        metrics = {row["metric"]: row["value"] for row in csv.DictReader(file)}
+    assert float(metrics["aggregate_goodput"]) == summary["metrics"]["aggregate_goodput"]
+    with (folder / "csv" / "flows.csv").open() as file:
+        (flow,) = csv.DictReader(file)
+    assert int(flow["octets_delivered"]) == summary["flows"][0]["octets_delivered"]
+    with (folder / "csv" / "trace.csv").open() as file:
+        delivered = [int(row["value"]) for row in csv.DictReader(file) if row["series"] == "flow1.delivered"]
+    assert delivered[-1] == summary["flows"][0]["octets_delivered"]
+    assert main(["export", str(folder), "--csv"]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main(["export", str(folder), "--csv", "--force"]) == 0
+    assert main(["export", str(tmp_path), "--csv"]) == 2
+
+
+def test_cases_are_exported_with_their_names(tmp_path):
+    folder = tmp_path / "cases"
+    chosen = ["--case", "16 kB", "--case", "48 kB"]
+    assert main(["run", "magic-window", "--duration", "50 ms", *chosen, "--out", str(folder)]) == 0
+    assert main(["export", str(folder), "--csv", "--out", str(tmp_path / "out")]) == 0
+    for name in ("metrics", "flows", "trace"):
+        with (tmp_path / "out" / f"{name}.csv").open() as file:
+            assert list(dict.fromkeys(row["case"] for row in csv.DictReader(file))) == ["16 kB", "48 kB"]
+
+
+def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
+    file = tmp_path / "link.v"
+    assert main(["rtl", "link", "-o", str(file)]) == 0
+    text = file.read_text()
+    assert "module bentpipe_link(" in text and "input [31:0] i_word" in text
+    assert main(["rtl", "link", "-o", str(file)]) == 2
+    assert main(["rtl", "link", "--width", "416", "-o", str(file), "--force"]) == 0
+    assert "input [31:0] i_word" not in file.read_text()
+    capsys.readouterr()
+    for arguments, said in (
+        (["hub"], "no kind of node is called 'hub'"),
+        (["link", "--width", "64"], "width must be"),
+        (["switch", "--shape", "ports=0"], "ports must be"),
+    ):
+        assert main(["rtl", *arguments]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_bash_takes_the_completion_and_knows_the_commands(capsys):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    asked = script + '\nCOMP_WORDS=(bentpipe ex); COMP_CWORD=1; _shtab_bentpipe; echo "${COMPREPLY[@]}"\n'
+    done = subprocess.run(["bash"], input=asked, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["export"], done.stderr
