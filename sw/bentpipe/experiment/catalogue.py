@@ -11,7 +11,7 @@ from bentpipe.experiment.assign import over
 from bentpipe.experiment.places import lines
 from bentpipe_hdl.words import nearest
 
-__all__ = ["catalogue", "find", "read_document", "read_extended"]
+__all__ = ["catalogue", "find", "networks", "read_document", "read_extended"]
 
 EXTENDS: Final = "extends"
 
@@ -27,6 +27,11 @@ _CATALOGUE: Final = Path(__file__).resolve().parent.parent / "catalogue"
 def catalogue() -> dict[str, Path]:
     """The experiments that come with bentpipe, by name."""
     return {path.stem: path for path in sorted(_CATALOGUE.glob("*.toml"), key=lambda path: path.stem)}
+
+
+def networks() -> dict[str, Path]:
+    """What several of them share and is no experiment by itself, by the name to ``extends``: ``networks/acts``."""
+    return {f"networks/{path.stem}": path for path in sorted((_CATALOGUE / "networks").glob("*.toml"))}
 
 
 def find(name: str) -> Path:
@@ -64,7 +69,8 @@ def read_document(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def read_extended(path: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
-    """A TOML file on top of what it ``extends``: an experiment of the catalogue, or a file, from its own folder on.
+    """A TOML file on top of what it ``extends``: an experiment of the catalogue, one of its networks, or a file, from its
+    own folder on.
     The document, and the files that it is from with their texts, itself first.
 
     Its tables go over those of the same name, key by key; what else it has, arrays of tables among it, stands instead.
@@ -88,8 +94,9 @@ def _extended(path: Path, above: tuple[Path, ...]) -> tuple[dict[str, Any], list
     if not isinstance(name, str):
         raise ConfigError(f"{where} expected the name of an experiment, not {name!r}")
     try:
-        beside = path.parent / name
-        found = beside if name not in catalogue() and beside.is_file() else find(name)
+        beside, shared = path.parent / name, networks()
+        own = name not in catalogue() and name not in shared and beside.is_file()
+        found = beside if own else shared.get(name) or find(name)
     except BentpipeError as error:
         raise ConfigError(f"{where} {error}") from None
     if found.resolve() in (*above, path.resolve()):

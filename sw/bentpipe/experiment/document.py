@@ -87,7 +87,7 @@ METRICS: Final = {
     "fairness": "Jain's fairness index of the flows' goodputs",
     "share": "the aggregate goodput's share of the best TCP rate over OC-3c, 134.513 Mb/s",
     "efficiency": "the aggregate goodput's share of the most that the lines can deliver to these flows",
-    "sigma": "standard deviation of the flows' goodputs",
+    "sigma": "standard deviation of the flows' goodputs, of n - 1",
     "none": "no figure of ours",
 }
 """Figures of ours that a published one can be compared with."""
@@ -335,7 +335,9 @@ class FlowTable(PacingSettings, ContinuitySettings):
 
     name: str | None = Field(default=None, description="`flow1` and so on unless given")
     copies: Annotated[int, COUNT.within(1, 1000)] = Field(
-        default=1, description="so many flows like this one, `NAME-1` and so on"
+        default=1,
+        description="so many flows like this one, `NAME-1` and so on; their figures together are `NAME.goodput`, the "
+        "mean, `NAME.aggregate_goodput`, `NAME.sigma`, `NAME.fairness`",
     )
     source: str = Field(description="the host that sends")
     sink: Hosts = Field(
@@ -539,6 +541,9 @@ class PublishedTable(Settings):
     metric: str | None = Field(
         default=None, description="the figure of ours beside it, or `FLOW.goodput`; by the quantity unless given"
     )
+    over: Literal["mean", "best", "sigma"] = Field(
+        default="mean", description="what it is of several trials, ours being runs with different seeds"
+    )
 
 
 class TheoryTable(Settings):
@@ -566,9 +571,15 @@ class CaseTable(Settings):
 class PointTable(Settings):
     """A point of an axis."""
 
-    at: Number = Field(description="its place")
+    at: Number | None = Field(default=None, description="its place; without one it is a line across the plot")
     name: str | None = Field(default=None, description="in the names of cases; the place unless given")
     set: dict[str, Any] = Field(description="values by dotted key, as of a case")
+
+    @model_validator(mode="after")
+    def _known_by(self) -> Self:
+        if self.at is None and self.name is None:
+            raise wrong("a point has a place ('at'), a name, or both", "at")
+        return self
 
 
 class AxisTable(Settings):
@@ -603,7 +614,7 @@ class Cases(Settings, extra="ignore"):
         made = []
         for points in itertools.product(*(axis.points for axis in self.axis)):
             names = [
-                f"{axis.name} {point.name or format(point.at, 'g')}"
+                f"{axis.name} {format(point.at, 'g') if point.name is None else point.name}"
                 for axis, point in zip(self.axis, points, strict=True)
             ]
             values = {key: value for point in points for key, value in point.set.items()}

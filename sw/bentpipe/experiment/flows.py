@@ -37,7 +37,8 @@ def read_flows(
         with problems.gathered():
             name = f"flow{index + 1}" if table.name is None else table.name
             for copy in range(1, table.copies + 1):
-                reader.read(f"flow.{index}", table, f"{name}-{copy}" if table.copies > 1 else name)
+                own = f"{name}-{copy}" if table.copies > 1 else name
+                reader.read(f"flow.{index}", table, own, name if "copies" in table.model_fields_set else None)
     problems.check()
     return reader.flows
 
@@ -50,7 +51,7 @@ class _Reader:
         self._hosts = {h.name: h for h in channels.network.hosts}
         self._users: dict[int, str] = {}
 
-    def read(self, place: str, table: FlowTable, name: str) -> None:
+    def read(self, place: str, table: FlowTable, name: str, group: str | None) -> None:
         paths = self._paths(place, table)
         several = len(paths) > 1
         names = [f"{name}.{path[-1]}" if several else name for path in paths]
@@ -110,6 +111,7 @@ class _Reader:
                     return_vc=back,
                     tcp=tcp,
                     first=first if len(self.flows) > first else None,
+                    group=group,
                 )
             )
 

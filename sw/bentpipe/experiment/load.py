@@ -101,18 +101,18 @@ class _File:
         given = self.source.read(Cases, self.document)
         self.cases = given.all()
         self.axis = given.axis[-1].label or given.axis[-1].name if given.axis else ""
-        self._check_cases()
+        self._check_cases(given)
         self.document.pop("case", None)
         self.document.pop("axis", None)
 
-    def _check_cases(self) -> None:
+    def _check_cases(self, given: Cases) -> None:
         names = [case.name for case in self.cases]
         found = [
             Wrong(f"case.{number}.name", f"there is a case {name!r} already")
             for number, name in enumerate(names)
             if name in names[:number]
         ]
-        if len({case.at is None for case in self.cases}) > 1:
+        if not given.axis and len({case.at is None for case in self.cases}) > 1:
             found.append(Wrong("case", "either all cases have a place on the axis ('at') or none"))
         rows = [row for row in (self.document.get("published") if names else None) or () if isinstance(row, dict)]
         found += _unknown_cases([(row.get("case", ""), row.get("metric", "")) for row in rows], names)

@@ -28,6 +28,7 @@ from bentpipe.experiment.paths import pieces, read_paths
 from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.results.knees import FIGURES
+from bentpipe.results.metrics import GROUPED
 from bentpipe_hdl.words import nearest
 
 __all__ = ["parse_experiment"]
@@ -188,6 +189,7 @@ def _theory(
 def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:
     rows = []
     known = [*METRICS, *(f"{f.name}.{figure}" for f in flows for figure in ("goodput", *reported(f.app), *FIGURES))]
+    known += [f"{group}.{figure}" for group in {f.group: 0 for f in flows if f.group} for figure in GROUPED]
     for number, table in enumerate(tables.published):
         metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
         if metric not in known:

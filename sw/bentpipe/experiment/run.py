@@ -317,7 +317,9 @@ def _sum_up(
         reason = signal.Signals(stopped or 0).name
     resolved = _resolved(experiment)
     found = metrics(
-        flows, most_deliverable(resolved, [spec.name for spec in experiment.flows if spec.protocol != "oam"])
+        flows,
+        most_deliverable(resolved, [spec.name for spec in experiment.flows if spec.protocol != "oam"]),
+        {spec.name: spec.group for spec in experiment.flows if spec.group},
     )
     rows = [plain(row) for row in experiment.published]
     shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)

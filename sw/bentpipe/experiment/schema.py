@@ -148,6 +148,8 @@ class FlowSpec:
         Index of the flow whose datagrams this sink gets, too; None: it has a source of its own.
     tcp : TcpConfig | None
         None but over TCP.
+    group : str | None
+        Of a flow whose table has ``copies``: the name that they share.
     """
 
     name: str
@@ -164,6 +166,7 @@ class FlowSpec:
     return_vc: int | None
     tcp: TcpConfig | None
     first: int | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from bentpipe.apps.registry import reported
 
 __all__ = [
     "BEST_TCP_BPS",
+    "GROUPED",
     "NOT_COMPARED",
     "cells_of",
     "compare",
@@ -38,14 +39,21 @@ NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 """What makes a run's figures none to compare with published ones."""
 
 
+GROUPED: Final = ("aggregate_goodput", "goodput", "fairness", "sigma")
+"""The figures that the copies of a flow have together, as ``GROUP.aggregate_goodput``."""
+
+
 def fairness(rates: Sequence[float]) -> float | None:
     """(sum x)**2 / (n * sum x**2): 1 if all get the same, 1/n if one gets all. None if none got anything."""
     squares = sum(x * x for x in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
-def metrics(flows: Sequence[Mapping[str, Any]], most: float | None = None) -> dict[str, float | None]:
-    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread.
+def metrics(
+    flows: Sequence[Mapping[str, Any]], most: float | None = None, groups: Mapping[str, str] | None = None
+) -> dict[str, float | None]:
+    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread; the same of each group of
+    flows (``groups``: by a flow's name its group's).
 
     A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it. The
     aggregate is their sum and the fairness index is of them, as the papers have both (DaSilva et al. 1997, "Throughput
@@ -56,17 +64,16 @@ def metrics(flows: Sequence[Mapping[str, Any]], most: float | None = None) -> di
     """
     carry = [flow for flow in flows if flow.get("protocol") != "oam"]  # OAM cells are no user's
     rates = [float(flow["goodput_bps"]) for flow in carry]
-    mean = sum(rates) / len(rates) if rates else 0.0
-    spread = math.sqrt(sum((x - mean) ** 2 for x in rates) / (len(rates) - 1)) if len(rates) > 1 else None
     found: dict[str, float | None] = {
-        "aggregate_goodput": sum(rates),
+        **_together(rates),
         "overall_goodput": _overall(carry),
-        "goodput": mean,
-        "fairness": fairness(rates),
         "share": sum(rates) / BEST_TCP_BPS,
         "efficiency": sum(rates) / most if most else None,
-        "sigma": spread,
     }
+    groups = groups or {}
+    for group in dict.fromkeys(groups.values()):
+        of_group = [rate for flow, rate in zip(carry, rates, strict=True) if groups.get(flow["name"]) == group]
+        found |= {f"{group}.{name}": figure for name, figure in _together(of_group).items()}
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(carry, rates, strict=True)}
     for flow in flows:
         came, lost = flow.get("datagrams_received", 0), flow.get("datagrams_lost", 0)
@@ -74,6 +81,13 @@ def metrics(flows: Sequence[Mapping[str, Any]], most: float | None = None) -> di
             found[f"{flow['name']}.carried"] = came / (came + lost)
         found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found
+
+
+def _together(rates: Sequence[float]) -> dict[str, float | None]:
+    """The figures :data:`GROUPED` of some rates."""
+    mean = sum(rates) / len(rates) if rates else 0.0
+    spread = math.sqrt(sum((x - mean) ** 2 for x in rates) / (len(rates) - 1)) if len(rates) > 1 else None
+    return {"aggregate_goodput": sum(rates), "goodput": mean, "fairness": fairness(rates), "sigma": spread}
 
 
 def _overall(flows: Sequence[Mapping[str, Any]]) -> float:
@@ -166,7 +180,7 @@ def compare(
     table = []
     compared = not NOT_COMPARED.intersection(remarks)
     for row in rows:
-        ours = found.get(row["metric"]) if row["metric"] else None
+        ours = found.get(row["metric"]) if row["metric"] and row.get("over") != "sigma" else None  # one run has no spread
         if ours is not None:
             units = _TIMES if row["metric"].endswith("_ps") else _RATES | _SIZES
             ours /= units.get(row["unit"], 1)
