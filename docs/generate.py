@@ -20,7 +20,7 @@ def _number(value: Any) -> str:
 
 
 _NO_PARAMETERS = ("experiment.id", "experiment.title", "experiment.paper", "experiment.figure",
-                  "experiment.description", "experiment.axis")  # fmt: skip
+                  "experiment.description", "experiment.axis", ".extends")  # fmt: skip
 """Keys that say what an experiment is called, and not how it is done; so do names, places on an axis and what was
 published."""
 
@@ -102,19 +102,29 @@ def _parameter_rows(found: Iterable[Parameter]) -> list[tuple[str, str, str]]:
     return rows
 
 
+def _over(document: dict[str, Any]) -> str:
+    """What a file is put over, which has the rest of its parameters."""
+    return f" What isn't given here is as in `{document['extends']}`." if "extends" in document else ""
+
+
 def experiments() -> str:
     """A section for each experiment of the catalogue: what it is, each parameter with its place, what was published."""
-    from bentpipe.experiment.catalogue import catalogue
+    from bentpipe.experiment.catalogue import catalogue, networks, read_extended
 
     parts = []
+    for name, path in networks().items():
+        text = path.read_text()
+        parts.append(f"## {name}\n\n{text.splitlines()[0].removeprefix('# ')}{_over(tomllib.loads(text))}\n")
+        parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(text))))
     for name, path in catalogue().items():
         document = tomllib.loads(path.read_text())
-        about = document["experiment"]
+        over = _over(document)
+        about = read_extended(path)[0]["experiment"]
         source = ", ".join(filter(None, (about.get("paper"), about.get("figure"))))
         quick = f", with `--quick` {about['quick']}" if "quick" in about else ""
         parts.append(
             f"## {name}\n\n**{about['title']}**{f' ({source})' if source else ''}. "
-            f"Simulates at most {about['duration']}{quick}.\n\n{about.get('description', '').strip()}\n"
+            f"Simulates at most {about['duration']}{quick}.{over}\n\n{about.get('description', '').strip()}\n"
         )
         parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(path.read_text()))))
         rows = [

@@ -69,9 +69,8 @@ def read_document(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def read_extended(path: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
-    """A TOML file on top of what it ``extends``: an experiment of the catalogue, one of its networks, or a file, from its
-    own folder on.
-    The document, and the files that it is from with their texts, itself first.
+    """A TOML file on top of what it ``extends``: an experiment of the catalogue, one of its networks, or a file, from
+    its own folder on. The document, and the files that it is from with their texts, itself first.
 
     Its tables go over those of the same name, key by key; what else it has, arrays of tables among it, stands instead.
     Cases, axes, published and predicted figures are each file's own, and so is ``[experiment]`` but for the times and

@@ -36,7 +36,7 @@ def case_figures(summary: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     """The plot in each form (a key of ``WIDTHS``); none if no case has run."""
     if not summary["cases"]:
         return ()
-    draw = _by_name if summary["cases"][0]["at"] is None else _over_axis
+    draw = _by_name if all(case["at"] is None for case in summary["cases"]) else _over_axis
     return ((form, draw(summary, width, form == NARROW)) for form, width in WIDTHS.items())
 
 
@@ -77,23 +77,32 @@ def _over_axis(summary: dict[str, Any], width: float, narrow: bool) -> Any:
     from matplotlib.figure import Figure
 
     cases = summary["cases"]
-    places = [case["at"] for case in cases]
-    place = {case["name"]: case["at"] for case in cases}
+    place = {case["name"]: case["at"] for case in cases if case["at"] is not None}
+    places = [*place.values()]
     figure = Figure(figsize=(width, 2.9 if narrow else 3.6), layout="constrained")
     axis = figure.subplots()
     axis.set_title("Throughput by case")
     axis.set_ylabel("Mb/s")
     for index, curve in enumerate(dict.fromkeys(case["curve"] for case in cases)):
-        line = [(case["at"], _rate(case)) for case in cases if case["curve"] == curve]
-        style = flow_style(index) | {"marker": "o", "markersize": 4.5, "zorder": 3}
-        axis.plot(*zip(*line, strict=True), label=curve or _ours(summary), **style)
+        own = [case for case in cases if case["curve"] == curve]
+        line = [(case["at"], _rate(case)) for case in own if case["at"] is not None]
+        style = flow_style(index) | {"zorder": 3}
+        if line:
+            axis.plot(*zip(*line, strict=True), label=curve or _ours(summary), marker="o", markersize=4.5, **style)
+        for case in own:
+            if case["at"] is None:
+                axis.axhline(_rate(case), label=case["name"], **style | {"linestyle": ":"})
     axis.set_xlabel(summary["axis"])
     if min(places) > 0 and max(places) > 20 * min(places):
         axis.set_xscale("log")
         axis.set_xticks(places, [f"{where:g}" for where in places])
         axis.minorticks_off()
     for key, marker, colour in _PUBLISHED:
-        rows = [(place[row["case"]], rate) for row in summary["published"] if (rate := _mbps(row, key)) is not None]
+        rows = [
+            (place[row["case"]], rate)
+            for row in summary["published"]
+            if row["case"] in place and (rate := _mbps(row, key)) is not None
+        ]
         if rows:
             axis.plot(*zip(*rows, strict=True), marker, color=colour, label=f"published, {key}", **_MARKER)
     axis.set_ylim(bottom=0)

@@ -52,8 +52,8 @@ def fairness(rates: Sequence[float]) -> float | None:
 def metrics(
     flows: Sequence[Mapping[str, Any]], most: float | None = None, groups: Mapping[str, str] | None = None
 ) -> dict[str, float | None]:
-    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread; the same of each group of
-    flows (``groups``: by a flow's name its group's).
+    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread; the same of each group
+    of flows (``groups``: by a flow's name its group's).
 
     A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it. The
     aggregate is their sum and the fairness index is of them, as the papers have both (DaSilva et al. 1997, "Throughput
@@ -180,7 +180,8 @@ def compare(
     table = []
     compared = not NOT_COMPARED.intersection(remarks)
     for row in rows:
-        ours = found.get(row["metric"]) if row["metric"] and row.get("over") != "sigma" else None  # one run has no spread
+        spread = row.get("over") == "sigma"  # one run has none
+        ours = found.get(row["metric"]) if row["metric"] and not spread else None
         if ours is not None:
             units = _TIMES if row["metric"].endswith("_ps") else _RATES | _SIZES
             ours /= units.get(row["unit"], 1)

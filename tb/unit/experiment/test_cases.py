@@ -84,6 +84,15 @@ def test_axes_make_a_case_of_each_combination(write):
     assert [e.flows[0].tcp.receive_buffer for e in cases] == [32_000] * 3 + [64_000] * 3
 
 
+def test_a_point_of_an_axis_needs_no_place(write):
+    """A line across the plot, as of sources at full rate beside those with some load."""
+    text = AXES.replace("{ at = 30, set", '{ name = "far", set')
+    assert [(e.case, e.at, e.curve) for e in load_cases(write(text))[:2]] == [
+        ("window small, delay 10", 10, "window small"),
+        ("window small, delay far", None, "window small"),
+    ]
+
+
 def test_settings_go_before_a_cases_own(write):
     fast, _ = load_cases(write(), ["network.lines.wan.delay=7 ms"])
     assert fast.network.lines[0].delay_ps == 7 * 10**9
@@ -110,7 +119,7 @@ def test_the_experiment_without_its_cases(write):
         ('[[case]]\nname = "a"\nat = 1\n[[case]]\nname = "b"\n', "either all cases have a place on the axis"),
         (CASES + AXES, "give either cases or axes"),
         ('[[axis]]\nname = "a"\npoints = []\n', "an axis has 1 to 1000 points, not 0"),
-        ('[[axis]]\nname = "a"\npoints = [{ set = {} }]\n', "the key 'at' is missing"),
+        ('[[axis]]\nname = "a"\npoints = [{ set = {} }]\n', r"a point has a place \('at'\), a name, or both"),
         (
             '[[axis]]\nname = "a"\npoints = [{ at = 1, set = {} }, { at = 1, set = {} }]\n',
             "there is a case 'a 1' already",

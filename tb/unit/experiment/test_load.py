@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.catalogue import catalogue, find
+from bentpipe.experiment.catalogue import catalogue, find, networks
 from bentpipe.experiment.load import apply_settings, load, load_cases
 from bentpipe.hosts.config import host_costs
 
 NAMES = (
     "acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows", "wan-1flow", "wan-3flows", "acts-oc12", "acts-noisy",
-    "aai-ds3", "aai-ftp", "host-limits",
+    "aai-ds3", "aai-ftp", "host-limits", "aai-tenhosts",
 )  # fmt: skip
 
 
@@ -23,6 +23,7 @@ def published():
 
 @pytest.mark.parametrize("name", sorted(catalogue()))
 def test_the_catalogue_loads(name):
+    load_cases(name)
     e = load(name)
     assert e.id == name
     assert e.title and e.description and e.quick_ps
@@ -279,6 +280,35 @@ def test_an_experiment_may_extend_one_of_the_catalogue_and_that_another(tmp_path
     assert found.network.switches == below.network.switches
     (tcp,) = [flow.tcp for flow in found.flows]
     assert (found.document["hosts"]["mtu"], tcp.receive_buffer) == (1500, 65536)
+
+
+ON_A_NETWORK = """
+extends = "networks/lan"
+
+[experiment]
+id = "mine"
+title = "Mine"
+duration = "1 s"
+
+[network.hosts.a]
+port = "west:0"
+
+[network.hosts.b]
+port = "east:0"
+
+[[flow]]
+source = "a"
+sink = "b"
+"""
+
+
+def test_a_network_of_the_catalogue_may_be_extended_and_is_no_experiment(tmp_path):
+    assert not set(networks()) & set(catalogue())
+    found, below = load(str(_files(tmp_path, mine=ON_A_NETWORK) / "mine.toml")), load("lan-1flow")
+    assert found.network.switches == below.network.switches
+    assert [line.delay_ps for line in found.network.lines] == [38 * 10**6]
+    with pytest.raises(BentpipeError, match="no such"):
+        load("networks/lan")
 
 
 @pytest.mark.parametrize(

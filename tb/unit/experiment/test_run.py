@@ -8,7 +8,7 @@ import pytest
 from bentpipe.experiment.build import dropped
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
-from bentpipe.results.metrics import BEST_TCP_BPS, compare, fairness, metrics
+from bentpipe.results.metrics import BEST_TCP_BPS, GROUPED, compare, fairness, metrics
 from unit.experiment.fake import FakeNetwork, fake_build
 
 PS = 10**12
@@ -144,6 +144,18 @@ def test_figures_of_a_run():
     assert found["a.goodput"] == 30e6
     assert pytest.approx(134_513_207.5471698) == BEST_TCP_BPS
     assert fairness([0, 0]) is None
+
+
+def test_figures_of_a_flows_copies():
+    """Of each group of flows alone; what is in no group counts in the whole only."""
+    times = {"start_ps": 0, "end_ps": PS, "octets_delivered": 0}
+    flows = [
+        times | {"name": name, "goodput_bps": rate} for name, rate in zip("abcd", (30e6, 10e6, 5e6, 1e6), strict=True)
+    ]
+    found = metrics(flows, None, {"a": "x", "b": "x", "c": "y"})
+    assert [found[f"x.{name}"] for name in GROUPED[:2]] == [40e6, 20e6]
+    assert found["x.sigma"] == pytest.approx(200**0.5 * 1e6) and found["x.fairness"] == pytest.approx(0.8)
+    assert (found["y.aggregate_goodput"], found["y.sigma"], found["aggregate_goodput"]) == (5e6, None, 46e6)
 
 
 def test_flows_that_end_at_different_times():
