@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.plots.layout import NARROW, WIDTHS, lay_out, save
-from bentpipe.plots.style import COLOURS, MUTED, flow_style, styled
+from bentpipe.plots.style import COLOURS, MUTED, Style, flow_style, styled
 from bentpipe.results.metrics import BEST_TCP_BPS, NOT_COMPARED
 
 __all__ = ["case_figures", "write_cases_plot"]
@@ -86,12 +86,12 @@ def _over_axis(summary: dict[str, Any], width: float, narrow: bool) -> Any:
     for index, curve in enumerate(dict.fromkeys(case["curve"] for case in cases)):
         own = [case for case in cases if case["curve"] == curve]
         line = [(case["at"], _rate(case)) for case in own if case["at"] is not None]
-        style = flow_style(index) | {"zorder": 3}
+        style: Style = flow_style(index) | {"zorder": 3}
         if line:
             axis.plot(*zip(*line, strict=True), label=curve or _ours(summary), marker="o", markersize=4.5, **style)
         for case in own:
             if case["at"] is None:
-                axis.axhline(_rate(case), label=case["name"], **style | {"linestyle": ":"})
+                axis.axhline(_rate(case), label=case["name"], **{**style, "linestyle": ":"})
     axis.set_xlabel(summary["axis"])
     if min(places) > 0 and max(places) > 20 * min(places):
         axis.set_xscale("log")
