@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Port", "border"]
+from .tools import CSRC
+
+__all__ = ["Port", "border", "face"]
 
 
 @dataclass(frozen=True)
@@ -16,25 +19,47 @@ class Port:
     width: int
 
 
-def border(ports: Iterable[Port], model: str, *, begin: str, clock: str, end: str = "") -> str:
+def face(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
+    """The class of the faces of a node with these ports, and the names of its members."""
+    kind = "bp_nic" if "post_valid" in ports else "bp_face"
+    text = (CSRC / "model.h").read_text()
+    found: set[str] = set()
+    for struct in {"bp_face", kind}:
+        match = re.search(rf"^struct (?:alignas\(64\) )?{struct}\b[^{{]*{{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
+        assert match is not None
+        for line in re.findall(r"^    (?:uint\d+_t|W<\d+>) ([\w, ]+);", match[1], re.MULTILINE):
+            found.update(line.split(", "))
+    return kind, frozenset(found)
+
+
+def border(
+    ports: Iterable[Port], model: str, *, begin: str, clock: str, cell: str = "", turn: str = "", end: str = ""
+) -> str:
     """The model that a library exports.
 
     Parameters
     ----------
     ports : iterable of Port
     model : str
-        A class with a member of the port's name for each.
+        A class with a member of the port's name for each, derived from that of its faces (:func:`face`).
     begin, clock, end : str
         Statements about a ``model& m``: when it is made, for a clock, before it goes.
+    cell, turn : str
+        For a clock of a settled model; without them ``clock``.
     """
+    ports = list(ports)
+    fits = " && ".join(f"sizeof({model}::{port.name}) * 8 >= {port.width}" for port in ports)
     rows = ", ".join(f'{{"{port.name}", &m->{port.name}, {port.width}}}' for port in ports)
     return f"""
 namespace {{
+static_assert({fits}, "a port is wider than in its face");
 struct Instance {{ {model} model; bp_port ports[64]; }};
 {model}& of(void* p) {{ return static_cast<Instance*>(p)->model; }}
 void* create() {{ Instance* made = new Instance; {model}& m = made->model; {begin} return made; }}
 void destroy(void* p) {{ {model}& m = of(p); {end} delete static_cast<Instance*>(p); }}
 void one_clock(void* p) {{ {model}& m = of(p); {clock} }}
+void one_cell(void* p) {{ {model}& m = of(p); {cell or clock} }}
+void one_turn(void* p) {{ {model}& m = of(p); {turn or clock} }}
 void reset(void* p, int on) {{ of(p).rst = on; }}
 const bp_port* ports(void* p, uint32_t* count) {{
     {model}* m = &of(p);
@@ -46,5 +71,5 @@ const bp_port* ports(void* p, uint32_t* count) {{
 }}
 }}
 extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{
-    create, destroy, one_clock, reset, ports}};
+    create, destroy, one_clock, one_cell, one_turn, reset, ports}};
 """

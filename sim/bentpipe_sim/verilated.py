@@ -12,14 +12,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .border import Port, border
+from .border import Port, border, face
 from .errors import ToolError
 from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, run
 
 __all__ = ["FLAGS", "HEADERS", "MAKERS", "compiled", "source", "tools", "verilator"]
 
-HEADERS = ("model.h",)
-MAKERS = ("border.py", "verilated.py", "csrc/model.h")
+HEADERS = ("model.h", "wide.hpp")
+MAKERS = ("border.py", "verilated.py", *(f"csrc/{name}" for name in HEADERS))
 """What makes a model of a component."""
 VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint",
                    "--output-split", "0")  # fmt: skip
@@ -79,11 +79,37 @@ def compiled(text: str, folder: Path, what: str) -> Path:
     command = [str(binary), *VERILATOR_FLAGS, "--prefix", "Vnode", "--Mdir", str(out), str(written)]
     run(command, f"Verilator on {what}", env={**os.environ, "VERILATOR_ROOT": str(root)})
     ports = [Port(name, int(width)) for name, width in re.findall(r"^// port (\w+) (\d+)$", text, re.MULTILINE)]
-    members = "".join(f"    decltype(Vnode::{port.name})& {port.name} = top.{port.name};\n" for port in ports)
-    node = f"struct Node {{\n    VerilatedContext context;\n    Vnode top{{&context}};\n" \
-           f"    decltype(Vnode::rst)& rst = top.rst;\n{members}}};\n"  # fmt: skip
-    clock = "m.top.clk = 0; m.top.eval(); m.top.clk = 1; m.top.eval();"
-    around = border(ports, "Node", begin="m.top.clk = 0; m.top.eval();", clock=clock)
+    inputs = set(re.findall(r"^ *input (?:\[\d+:0\] )?(\w+);$", text, re.MULTILINE))
+    base, inherited = face([port.name for port in ports])
+    members = [
+        f"std::remove_reference_t<decltype(Vnode::{port.name})> {port.name}{{}};"
+        for port in ports
+        if port.name not in inherited
+    ]
+    taken = ["top.rst = rst;", *(f"carry(top.{port.name}, {port.name});" for port in ports if port.name in inputs)]
+    given = [f"carry({port.name}, top.{port.name});" for port in ports if port.name not in inputs]
+    node = f"""template <class To, class From>
+void carry(To& to, const From& from) {{
+    if constexpr (std::is_class_v<To>) std::memcpy(&to, &from, sizeof to);
+    else to = from;
+}}
+struct Node : {base} {{
+    VerilatedContext context;
+    Vnode top{{&context}};
+    {" ".join(members)}
+    Node() : {base}() {{}}
+    void give() {{ {" ".join(given)} }}
+    void clock() {{
+        {" ".join(taken)}
+        for (int level = 0; level < 2; ++level) {{
+            top.clk = level;
+            top.eval();
+        }}
+        give();
+    }}
+}};
+"""
+    around = border(ports, "Node", begin="m.top.clk = 0; m.top.eval(); m.give();", clock="m.clock();")
     generated = sorted(file.name for file in out.glob("Vnode*.cpp"))
     included = "".join(f'#include "{name}"\n' for name in ("verilated.cpp", "verilated_threads.cpp", *generated))
     whole = out / "whole.cpp"

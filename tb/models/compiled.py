@@ -12,6 +12,8 @@ class _Model(ctypes.Structure):
         ("create", ctypes.CFUNCTYPE(ctypes.c_void_p)),
         ("destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("clock", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("cell", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("turn", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("reset", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)),
         ("ports", ctypes.CFUNCTYPE(ctypes.POINTER(_Port), ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32))),
     ]

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "wide.hpp"
+
 namespace bp {
 
 // Of a header's four octets without the HEC.
@@ -17,15 +19,15 @@ struct CellHead {
     }
 };
 
+using Payload = W<6>;  // 48 octets
+
 // 64 octets, a cache line. Payload first, then the header, as in the wide datapath.
 struct alignas(64) Flying {
-    uint32_t word[13];
-    uint32_t hec_error;
+    Payload payload;
+    uint32_t header, hec_error;
     uint64_t tick;  // at which it arrives
 
-    const uint32_t* payload() const { return word; }
-    uint32_t header() const { return word[12]; }
-    bool good(uint32_t key, uint32_t mask) const { return !hec_error && CellHead::names(header(), key, mask); }
+    bool good(uint32_t key, uint32_t mask) const { return !hec_error && CellHead::names(header, key, mask); }
 };
 static_assert(sizeof(Flying) == 64, "a cell on its way is a cache line");
 

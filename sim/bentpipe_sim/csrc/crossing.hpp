@@ -2,7 +2,6 @@
 // is held against what went in.
 #pragma once
 #include <cstdint>
-#include <cstring>
 
 #include "cell.hpp"
 #include "ring.hpp"
@@ -12,11 +11,11 @@ namespace bp {
 class Crossing {
   public:
     struct Inside {
-        uint32_t payload[12];
+        Payload payload;
         uint32_t header;
         uint64_t tick;
-        bool is(uint32_t other, const uint32_t* octets) const {
-            return header == other && !std::memcmp(payload, octets, 48);
+        bool is(uint32_t other, const Payload& octets) const {
+            return header == other && payload == octets;
         }
     };
 
@@ -25,9 +24,9 @@ class Crossing {
     const Inside& first() const { return cells_[0]; }
     void pop() { cells_.pop_front(); }
 
-    void push(uint64_t tick, uint32_t header, const uint32_t* payload) {
+    void push(uint64_t tick, uint32_t header, const Payload& payload) {
         Inside& cell = cells_.push_back();
-        std::memcpy(cell.payload, payload, 48);
+        cell.payload = payload;
         cell.header = header;
         cell.tick = tick;
     }
@@ -51,12 +50,12 @@ class Crossing {
     }
 
     // The cell that differs from this in the fewest bits, and in few; size() if there is none.
-    uint64_t nearest(uint32_t header, const uint32_t* payload) const {
+    uint64_t nearest(uint32_t header, const Payload& payload) const {
         uint64_t found = size();
         int least = 416 / 4;
         for (uint64_t k = 0; k < size(); ++k) {
             int bits = __builtin_popcount(cells_[k].header ^ header);
-            for (int w = 0; w < 12; ++w) bits += __builtin_popcount(cells_[k].payload[w] ^ payload[w]);
+            for (int w = 0; w < 6; ++w) bits += __builtin_popcountll(cells_[k].payload.w[w] ^ payload.w[w]);
             if (bits < least) {
                 least = bits;
                 found = k;

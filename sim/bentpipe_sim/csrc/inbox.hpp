@@ -29,7 +29,7 @@ class Inbox {
     }
 
     // A cell: its 48 octets are the event's head.
-    void tell(uint64_t tick, int nic, uint32_t vc, uint16_t status, const uint32_t* payload) {
+    void tell(uint64_t tick, int nic, uint32_t vc, uint16_t status, const void* payload) {
         tell(tick, nic, vc, status, 48);
         bp_event& event = events_.back();
         event.head_length = 48;

@@ -1,7 +1,6 @@
 #include "ledger.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace bp {
 
@@ -136,8 +135,8 @@ void Ledger::took(int node, uint32_t number, uint32_t accepted) {
     for (const Passing& each : *at) lose(each, next, CellHead::OAM, WHY_ASTRAY);
 }
 
-void Ledger::changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
-                     const uint32_t* after, Why gone) {
+void Ledger::changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
+                     const Payload& after, Why gone) {
     if (was_bad) return;  // lost where its header became bad
     const Paths* at = find(node, 0, was);
     if (!at && (gone || is_bad || !find(node, 0, is))) return;
@@ -346,15 +345,15 @@ void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
 }
 
 // A cell comes out of a link or a SONET line otherwise than it went in; `at` is none if nothing went in.
-void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const uint32_t* before,
-                    uint32_t is, bool is_bad, const uint32_t* after) {
+void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const Payload& before,
+                    uint32_t is, bool is_bad, const Payload& after) {
     const Paths* to = is_bad ? nullptr : find(node, port, is);
     if (at && at == to) {
         for (const Passing& each : *at) {
             Vc& vc = vcs_[size_t(each.vc)];
             Run* foreign = nullptr;
             const uint64_t cell = source(vc, each.stage, ordinal, &foreign);
-            if (!foreign && std::memcmp(before, after, 48)) mark(vc, cell, node, WHY_PAYLOAD);
+            if (!foreign && !(before == after)) mark(vc, cell, node, WHY_PAYLOAD);
             else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
             else if (foreign && CellHead::user(is) && !CellHead::user(was))
                 mark(vc, next_own(vc, each.stage, ordinal), node, WHY_FOREIGN);
@@ -425,7 +424,7 @@ void Ledger::lose_overdue(int node, int port, uint64_t tick) {
 
 // What comes out is not what went in first: which cell is it? The same one, or one that differs in a few bits; else the
 // first of the VC that its header names; else none, and it may be an idle cell in error.
-void Ledger::line_changed(int node, int port, uint32_t header, const uint32_t* payload, bool bad) {
+void Ledger::line_changed(int node, int port, uint32_t header, const Payload& payload, bool bad) {
     Crossing& line = crossing(node, port);
     const Paths* named = bad ? nullptr : find(node, port, header);
     uint64_t which = line.nearest(header, payload);

@@ -85,15 +85,15 @@ class Ledger {
     void made(int node, uint32_t number, uint32_t accepted);
     void took(int node, uint32_t number, uint32_t accepted);
     // A link changed the cell that it took last, or took it out (`gone`, unless WHY_NONE).
-    void changed(int node, uint32_t was, bool was_bad, const uint32_t* before, uint32_t is, bool is_bad,
-                 const uint32_t* after, Why gone);
+    void changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
+                 const Payload& after, Why gone);
     // A SONET line takes a cell in at a port, and gives one at its other end.
-    void line_in(int node, int port, uint64_t tick, uint32_t header, const uint32_t* payload, bool bad) {
+    void line_in(int node, int port, uint64_t tick, uint32_t header, const Payload& payload, bool bad) {
         if (bad) return;
         crossing(node, port).push(tick, header, payload);
         lose_overdue(node, port, tick);
     }
-    void line_out(int node, int port, uint32_t header, const uint32_t* payload, bool bad) {
+    void line_out(int node, int port, uint32_t header, const Payload& payload, bool bad) {
         Crossing& line = crossing(node, 1 - port);
         if (!bad && !line.empty() && line.first().is(header, payload)) line.pop();
         else line_changed(node, 1 - port, header, payload, bad);
@@ -225,8 +225,8 @@ class Ledger {
     void lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why);
     void insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header);
     static void add_foreign(Stage& stage, uint64_t ordinal, uint64_t before);
-    void arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const uint32_t* before, uint32_t is,
-                bool is_bad, const uint32_t* after);
+    void arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const Payload& before, uint32_t is,
+                bool is_bad, const Payload& after);
     void end(Vc& vc, uint64_t source, int more);
     static void mark(Vc& vc, uint64_t source, int node, uint8_t why);
     static void settle(Vc& vc);
@@ -234,7 +234,7 @@ class Ledger {
 
     void lose_first(int node, int port);
     void lose_overdue(int node, int port, uint64_t tick);
-    void line_changed(int node, int port, uint32_t header, const uint32_t* payload, bool bad);
+    void line_changed(int node, int port, uint32_t header, const Payload& payload, bool bad);
 
     CellCounts& cells_;
     std::vector<Vc> vcs_;

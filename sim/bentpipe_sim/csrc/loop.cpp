@@ -88,8 +88,8 @@ void Loop::run(uint64_t until, uint64_t most) {
 
 [[gnu::always_inline]] inline void Loop::step(size_t index, uint64_t tick) {
     Node& node = *nodes_[index];
-    *node.time_now = tick;
-    *node.time_tick = 1;
+    node.face->time_now = tick;
+    node.face->time_tick = 1;
     take(node, index, tick);
     if (node.nic) node.nic->before();
     if (timing) {
@@ -125,17 +125,18 @@ void Loop::run(uint64_t until, uint64_t most) {
         look(node.turn, node.inputs);
         look(0, node.turn);
     }
-    *node.i_valid = earliest <= tick;
+    bp_face& face = *node.face;
+    face.i_valid = earliest <= tick;
     if (earliest > tick) return;
     Wire& from = *node.in[port];
     const Flying& cell = from.front();
-    std::memcpy(node.i_payload, cell.payload(), 48);
-    *node.i_header = cell.header();
-    *node.i_hec_error = uint8_t(cell.hec_error);
-    if (node.i_port) *node.i_port = uint8_t(port);
+    face.i_payload = cell.payload;
+    face.i_header = cell.header;
+    face.i_hec_error = uint8_t(cell.hec_error);
+    face.i_port = uint8_t(port);
     if (rarely(!node.taps.empty())) tap(node, int(port), tick, cell);
-    if (node.line) ledger.line_in(int(index), int(port), tick, cell.header(), cell.payload(), cell.hec_error != 0);
-    if (rarely(node.path)) ledger.path_in(int(index), int(port), cell.header(), cell.hec_error != 0);
+    if (node.line) ledger.line_in(int(index), int(port), tick, cell.header, cell.payload, cell.hec_error != 0);
+    if (rarely(node.path)) ledger.path_in(int(index), int(port), cell.header, cell.hec_error != 0);
     from.pop_front();
     node.first[port] = from.first();
     ++node.stats.cells_in;
@@ -147,22 +148,23 @@ void Loop::run(uint64_t until, uint64_t most) {
 
 // What comes out of the node goes to the wire behind it.
 [[gnu::always_inline]] inline void Loop::give(Node& node, size_t index, uint64_t tick) {
-    if (*node.o_valid) {
-        Output& output = node.out[node.o_port ? *node.o_port : 0];
-        const uint32_t hec_error = node.o_hec_error ? *node.o_hec_error : 0;
+    const bp_face& face = *node.face;
+    if (face.o_valid) {
+        Output& output = node.out[face.o_port];
+        const uint32_t hec_error = face.o_hec_error;
         ++node.stats.cells_out;
         if (rarely(output.traced)) {
             uint64_t digest = mix64(output.digest ^ tick);
-            digest = mix64(digest ^ *node.o_header ^ uint64_t(hec_error) << 32);
-            for (int k = 0; k < 12; ++k) digest = mix64(digest ^ node.o_payload[k]);
+            digest = mix64(digest ^ face.o_header ^ uint64_t(hec_error) << 32);
+            for (uint64_t pair : face.o_payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
             output.digest = digest;
         }
         if (output.to >= 0) {
-            if (rarely(node.path)) ledger.path_out(output.to, output.to_port, *node.o_header);
+            if (rarely(node.path)) ledger.path_out(output.to, output.to_port, face.o_header);
             Node& to = *nodes_[size_t(output.to)];
             Flying& cell = to.in[output.to_port]->push_back();
-            std::memcpy(cell.word, node.o_payload, 48);
-            cell.word[12] = *node.o_header;
+            cell.payload = face.o_payload;
+            cell.header = face.o_header;
             cell.hec_error = hec_error;
             cell.tick = tick + 1 + output.delay;
             uint64_t& first = to.first[output.to_port];
@@ -172,11 +174,11 @@ void Loop::run(uint64_t until, uint64_t most) {
                 if (first < next) next = to.last == NEVER ? first : std::max(first, to.last + 1);
             }
         }
-        if (node.line) ledger.line_out(int(index), *node.o_port, *node.o_header, node.o_payload, hec_error != 0);
-    } else if (node.link && *node.i_valid) {
+        if (node.line) ledger.line_out(int(index), face.o_port, face.o_header, face.o_payload, hec_error != 0);
+    } else if (node.link && face.i_valid) {
         tell(node, int(index), true);
     }
-    if (rarely(*node.told)) tell(node, int(index), false);
+    if (rarely(face.error | face.drop | face.tells)) tell(node, int(index), false);
 }
 
 // Cells that have arrived and have to wait: one that finds no place at its input is lost.
@@ -195,28 +197,29 @@ void Loop::wait(Node& node, uint64_t tick) {
 
 void Loop::tap(Node& node, int port, uint64_t tick, const Flying& cell) {
     uint8_t payload[48];
-    std::memcpy(payload, cell.payload(), 48);
+    std::memcpy(payload, &cell.payload, 48);
     for (const Tap& each : node.taps)
-        if (each.port == port) each.capture->cell(tick, cell.header(), payload, cell.hec_error != 0, each.back);
+        if (each.port == port) each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
 }
 
 // The ledger gets what the node says of the cell that it took in this step.
 void Loop::tell(Node& node, int index, bool gone) {
     if (ledger.empty()) return;
-    const uint32_t header = *node.i_header;
+    const bp_face& face = *node.face;
+    const uint32_t header = face.i_header;
     if (!node.link) {
-        const uint32_t vc = node.drop_vc.get(), reason = node.drop_reason.get(), accepted = *node.drop_accepted;
-        const uint32_t its = node.drop_pti ? (header & ~14u) | uint32_t(*node.drop_pti) << 1 : header;
-        if (*node.dropped) ledger.seen(index, vc * 64 + reason);
-        if (*node.took) ledger.took(index, vc, accepted);
-        else if (!*node.own) ledger.dropped(index, vc, reason, accepted, its);
-        else if (!*node.dropped) ledger.made(index, vc, accepted);
+        const uint32_t vc = face.drop_vc, reason = face.drop_reason, accepted = face.drop_accepted;
+        const uint32_t its = node.makes_cells ? (header & ~14u) | uint32_t(face.drop_pti) << 1 : header;
+        if (face.drop) ledger.seen(index, vc * 64 + reason);
+        if (face.took) ledger.took(index, vc, accepted);
+        else if (!face.own) ledger.dropped(index, vc, reason, accepted, its);
+        else if (!face.drop) ledger.made(index, vc, accepted);
         return;
     }
     ledger.seen(index, gone);
-    if (gone || *node.o_valid) {  // one that has errors and is gone comes here twice
-        ledger.changed(index, header, *node.i_hec_error, node.i_payload, *node.o_header, *node.o_hec_error,
-                       node.o_payload, gone ? WHY_GONE[*node.gone_why] : WHY_NONE);
+    if (gone || face.o_valid) {  // one that has errors and is gone comes here twice
+        ledger.changed(index, header, face.i_hec_error, face.i_payload, face.o_header, face.o_hec_error,
+                       face.o_payload, gone ? WHY_GONE[face.gone_why] : WHY_NONE);
     }
 }
 

@@ -1,20 +1,50 @@
-/* What the event loop knows of a Verilated node: its ports by name, and a function that is one clock. */
+// What the event loop knows of a node's model: its faces at fixed places, all ports by name, functions that are one clock.
 #ifndef BENTPIPE_MODEL_H
 #define BENTPIPE_MODEL_H
-#include <stdint.h>
+#include <cstdint>
 
-typedef struct {
+#include "wide.hpp"
+
+// The ports that the event loop works with, at the beginning of each model; those that a node lacks stay 0. What a clock of
+// every node needs comes first. border.py reads their names here, a line for each type.
+struct alignas(64) bp_face {
+    uint64_t time_now, status_due;
+    uint32_t i_header, o_header;
+    uint8_t i_valid, i_port, i_hec_error, time_tick, o_valid, o_port, o_hec_error;
+    uint8_t settled;  // no port: `cell` and `turn` may be called
+    uint8_t error, drop, tells, own, took, drop_pti, gone_why, status_idle;
+    uint32_t drop_vc, drop_reason, drop_accepted;
+    W<6> i_payload, o_payload;
+    uint8_t rst, csr_w_en, csr_r_en;
+    uint32_t csr_addr, csr_w_data, csr_r_data;
+};
+
+// And those of a network interface.
+struct bp_nic : bp_face {
+    uint8_t post_valid, post_single, post_uu, post_cpi, post_taken, fetch, fetch_single, done, done_single;
+    uint8_t rx_valid, rx_last, rx_status, rx_efci, oam_full, oam_pti, oam_take, cell_pti;
+    uint16_t post_length, rx_index, rx_length;
+    uint32_t post_vc, fetch_vc, done_vc, rx_vc, oam_vc;
+    W<6> block, rx_payload;
+    uint64_t oam_tick;
+    W<6> oam_payload;
+};
+
+struct bp_port {
     const char* name;
-    void* data;     /* uint8_t, uint16_t, uint32_t, uint64_t for 1..8, ..16, ..32, ..64 bits; uint32_t[] above */
-    uint32_t width; /* bits */
-} bp_port;
+    void* data;      // the lowest octet first
+    uint32_t width;  // bits
+};
 
-typedef struct {
-    void* (*create)(void);
+struct bp_model {
+    void* (*create)();  // a bp_face, of a network interface a bp_nic
     void (*destroy)(void* model);
     void (*clock)(void* model);
+    // The same, shorter: of a settled model, in a tick, without an access to registers or a post; with a cell, without one.
+    void (*cell)(void* model);
+    void (*turn)(void* model);
     void (*reset)(void* model, int on);
-    const bp_port* (*ports)(void* model, uint32_t* count); /* valid until the next call */
-} bp_model;
+    const bp_port* (*ports)(void* model, uint32_t* count);  // valid until the next call
+};
 
 #endif

@@ -13,40 +13,15 @@ uint64_t cells_of(uint32_t length) { return (uint64_t(length) + 8 + 47) / 48; }
 
 }  // namespace
 
-Nic::Nic(const Ports& ports, int node, Inbox& inbox, Ledger& ledger) : node_(node), inbox_(inbox), ledger_(ledger) {
-    post_valid_ = ports.at<uint8_t>("post_valid");
-    post_vc_ = ports.number("post_vc");
-    post_length_ = ports.at<uint16_t>("post_length");
-    post_uu_ = ports.at<uint8_t>("post_uu");
-    post_taken_ = ports.at<uint8_t>("post_taken");
-    fetch_ = ports.at<uint8_t>("fetch");
-    fetch_vc_ = ports.number("fetch_vc");
-    block_ = ports.at<uint32_t>("block");
-    done_ = ports.at<uint8_t>("done");
-    done_vc_ = ports.number("done_vc");
-    rx_valid_ = ports.at<uint8_t>("rx_valid");
-    rx_vc_ = ports.number("rx_vc");
-    rx_index_ = ports.at<uint16_t>("rx_index");
-    rx_payload_ = ports.at<uint32_t>("rx_payload");
-    rx_last_ = ports.at<uint8_t>("rx_last");
-    rx_status_ = ports.at<uint8_t>("rx_status");
-    rx_efci_ = ports.at<uint8_t>("rx_efci");
-    rx_length_ = ports.at<uint16_t>("rx_length");
-    *ports.at<uint8_t>("post_cpi") = 0;
-    if (ports.has("post_single")) {
-        post_single_ = ports.at<uint8_t>("post_single");
-        cell_pti_ = ports.at<uint8_t>("cell_pti");
-        fetch_single_ = ports.at<uint8_t>("fetch_single");
-        done_single_ = ports.at<uint8_t>("done_single");
-        oam_full_ = ports.at<uint8_t>("oam_full");
-        oam_vc_ = ports.number("oam_vc");
-        oam_pti_ = ports.at<uint8_t>("oam_pti");
-        oam_tick_ = ports.at<uint64_t>("oam_tick");
-        oam_payload_ = ports.at<uint32_t>("oam_payload");
-        *ports.at<uint8_t>("oam_take") = 1;  // each is taken in the step in which it comes
-    }
-    tx_.resize(size_t(1) << post_vc_.width());
-    rx_.resize(size_t(1) << rx_vc_.width());
+Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger)
+    : face_(face),
+      takes_singles_(singles),
+      node_(node),
+      inbox_(inbox),
+      ledger_(ledger),
+      tx_(size_t(1) << vc_bits),
+      rx_(size_t(1) << vc_bits) {
+    face.oam_take = 1;  // each is taken in the step in which it comes
 }
 
 // Sending

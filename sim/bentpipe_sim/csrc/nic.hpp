@@ -8,7 +8,7 @@
 #include "capture.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
-#include "ports.hpp"
+#include "model.h"
 
 namespace bp {
 
@@ -34,11 +34,11 @@ class Nic {
   public:
     std::vector<Capture*> captures;  // of its host's packets
 
-    // `node` is its place in the network.
-    Nic(const Ports& ports, int node, Inbox& inbox, Ledger& ledger);
+    // `node` is its place in the network; `vc_bits` are those of a VC's number; `singles`: it is built with single cells.
+    Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger);
 
     void send(uint64_t tick, uint32_t vc, const Sdu& sdu);
-    bool takes_singles() const { return post_single_ != &unused_; }
+    bool takes_singles() const { return takes_singles_; }
     void send_single(uint32_t vc, const Single& cell);
     // A source: PDUs without end, made here.
     void source(uint32_t vc, uint32_t length, uint32_t key);
@@ -61,51 +61,54 @@ class Nic {
     uint64_t good(uint32_t vc) const { return rx_[vc].good; }             // PDUs of a sink
     uint64_t bad(uint32_t vc) const { return rx_[vc].bad; }
 
-    void hold() { *post_valid_ = 0; }
+    void hold() { face_.post_valid = 0; }
+    bool posting() const { return face_.post_valid; }
 
     // Before a clock: the first VC with a PDU asks for its turn.
-    [[gnu::always_inline]] void before() {
+    void before() {
         hold();
         if (to_post_.empty()) return;
         const Post& post = to_post_.front();
-        *post_valid_ = 1;
-        *post_single_ = post.single;
-        post_vc_.set(post.vc);
+        face_.post_valid = 1;
+        face_.post_single = post.single;
+        face_.post_vc = post.vc;
         if (post.single) return;
         const Pdu& pdu = tx_[post.vc].queue.front();
-        *post_length_ = uint16_t(pdu.length);
-        *post_uu_ = pdu.uu;
+        face_.post_length = uint16_t(pdu.length);
+        face_.post_uu = pdu.uu;
     }
 
     // After a clock: what the NIC asks for and brings.
     [[gnu::always_inline]] void after(uint64_t tick) {
-        if (*post_taken_) {
+        bp_nic& face = face_;
+        if (face.post_taken) {
             if (!to_post_.front().single) tx_[to_post_.front().vc].fetched = 0;
             to_post_.pop_front();
         }
-        if (*done_) {
-            if (*done_single_) sent_single(done_vc_.get());
-            else sent(tick, done_vc_.get());
+        if (face.done) {
+            if (face.done_single) sent_single(face.done_vc);
+            else sent(tick, face.done_vc);
         }
-        if (*fetch_) {
-            TxVc& tx = tx_[fetch_vc_.get()];
-            if (*fetch_single_) {
-                std::memcpy(block_, tx.singles.front().octets, 48);
-                *cell_pti_ = tx.singles.front().pti;
+        if (face.fetch) {
+            TxVc& tx = tx_[face.fetch_vc];
+            if (face.fetch_single) {
+                std::memcpy(&face.block, tx.singles.front().octets, 48);
+                face.cell_pti = tx.singles.front().pti;
             } else {
                 const Octets& octets = tx.queue.front().octets;
-                if (tx.fetched < octets.size()) std::memcpy(block_, octets.data() + tx.fetched, 48);
+                if (tx.fetched < octets.size()) std::memcpy(&face.block, octets.data() + tx.fetched, 48);
                 tx.fetched += 48;
             }
         }
-        if (*oam_full_) inbox_.tell(*oam_tick_, node_, oam_vc_.get(), uint16_t(OAM + *oam_pti_), oam_payload_);
-        if (*rx_valid_) {
-            Octets& octets = rx_[rx_vc_.get()].octets;
-            const size_t at = size_t(*rx_index_) * 48;
+        if (face.oam_full)
+            inbox_.tell(face.oam_tick, node_, face.oam_vc, uint16_t(OAM + face.oam_pti), &face.oam_payload);
+        if (face.rx_valid) {
+            Octets& octets = rx_[face.rx_vc].octets;
+            const size_t at = size_t(face.rx_index) * 48;
             if (octets.size() < at + 48) grow(octets, at + 48);
-            std::memcpy(octets.data() + at, rx_payload_, 48);
+            std::memcpy(octets.data() + at, &face.rx_payload, 48);
         }
-        if (*rx_last_) received(tick, rx_vc_.get(), *rx_status_, *rx_length_, *rx_efci_);
+        if (face.rx_last) received(tick, face.rx_vc, face.rx_status, face.rx_length, face.rx_efci);
     }
 
   private:
@@ -149,22 +152,14 @@ class Nic {
     void received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested);
     void check(RxVc& rx, uint32_t status, uint32_t length);
 
+    bp_nic& face_;
+    bool takes_singles_;
     int node_;
     Inbox& inbox_;
     Ledger& ledger_;
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
     std::deque<Post> to_post_;  // what the NIC has not begun
-    uint8_t unused_ = 0, nothing_ = 0;  // ports of a NIC without single cells
-    uint64_t no_tick_ = 0;
-    uint8_t *post_single_ = &unused_, *cell_pti_ = &unused_, *oam_pti_ = &unused_;
-    const uint8_t *fetch_single_ = &nothing_, *done_single_ = &nothing_, *oam_full_ = &nothing_;
-    const uint64_t* oam_tick_ = &no_tick_;
-    const uint32_t* oam_payload_ = nullptr;
-    uint8_t *post_valid_, *post_uu_, *post_taken_, *fetch_, *done_, *rx_valid_, *rx_last_, *rx_status_, *rx_efci_;
-    uint16_t *post_length_, *rx_index_, *rx_length_;
-    uint32_t *block_, *rx_payload_;
-    Number post_vc_, fetch_vc_, done_vc_, rx_vc_, oam_vc_;
 };
 
 }  // namespace bp

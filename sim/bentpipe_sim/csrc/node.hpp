@@ -9,7 +9,6 @@
 #include "model.h"
 #include "network.h"
 #include "nic.hpp"
-#include "ports.hpp"
 #include "wire.hpp"
 
 namespace bp {
@@ -34,7 +33,11 @@ struct Node {
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
 
-    void clock() { clock_(instance_.get()); }
+    // The clock of a tick, once its inputs are there.
+    void clock() {
+        if (__builtin_expect(face->settled && !posting(), 1)) (face->i_valid ? cell_ : turn_)(face);
+        else clock_(face);
+    }
     void quiet();   // a clock without time passing
     void settle();  // as many of them as it needs to be idle
     void write(uint32_t addr, uint32_t value);
@@ -42,27 +45,24 @@ struct Node {
 
     // The tick of its first cell or of work of its own, whichever comes first; NEVER if there is none.
     uint64_t due() const {
-        uint64_t tick = *status_due >= NEVER_DUE ? NEVER : *status_due;
+        uint64_t tick = face->status_due >= NEVER_DUE ? NEVER : face->status_due;
         for (uint32_t p = 0; p < inputs; ++p) tick = std::min(tick, first[p]);
         return tick;
     }
 
-    // The model's inputs
-    uint8_t *time_tick, *i_valid, *i_hec_error, *i_port = nullptr;
-    uint64_t* time_now;
-    uint32_t *i_header, *i_payload;
-    // and outputs
-    uint8_t *o_valid, *o_hec_error = nullptr, *o_port = nullptr;
-    uint32_t *o_header, *o_payload;
-    uint64_t* status_due;
-    // What the ledger wants to know of: a switch's cell dropped, a link's cell in error, and a SONET line's cells
-    const uint8_t* told;
-    const uint8_t *dropped, *own, *took;  // of a switch: that was dropped; is its own; was taken there
-    Number drop_vc, drop_reason;
-    const uint32_t* drop_accepted = nullptr;
-    const uint8_t* drop_pti = nullptr;  // of a switch that makes cells: it may be one of these
-    const uint8_t* gone_why;  // why a link's cell is gone
+  private:
+    std::unique_ptr<void, int (*)(void*)> library_;
+    const bp_model* model_;
+    std::unique_ptr<void, void (*)(void*)> instance_;
+    void (*clock_)(void*);
+    void (*cell_)(void*);
+    void (*turn_)(void*);
+    bool posting() const { return nic && nic->posting(); }
+
+  public:
+    bp_face* const face;
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
+    bool makes_cells;                               // a switch: what it drops may be one of these
 
     uint64_t last = NEVER;  // tick of the last evaluation
     uint32_t inputs = 0;    // ports with a wire are below this
@@ -73,14 +73,6 @@ struct Node {
     std::vector<Tap> taps;
     std::unique_ptr<Nic> nic;  // if it is one
     bp_node_stats stats{};
-
-  private:
-    std::unique_ptr<void, int (*)(void*)> library_;
-    const bp_model* model_;
-    std::unique_ptr<void, void (*)(void*)> instance_;
-    void (*clock_)(void*);
-    uint8_t *idle_, *csr_w_en_, *csr_r_en_;
-    uint32_t *csr_addr_, *csr_w_data_, *csr_r_data_;
 };
 
 }  // namespace bp

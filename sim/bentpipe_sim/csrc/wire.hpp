@@ -35,7 +35,7 @@ class Wire : public Ring<Flying> {
     uint64_t count(uint32_t key, uint32_t mask, bool last = false) const {
         uint64_t found = 0;
         for (uint64_t k = 0; k < size(); ++k)
-            found += (*this)[k].good(key, mask) && (!last || CellHead::last((*this)[k].header()));
+            found += (*this)[k].good(key, mask) && (!last || CellHead::last((*this)[k].header));
         return found;
     }
 

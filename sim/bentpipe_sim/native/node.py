@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..border import Port
+from ..border import Port, face
 from .cpp import Text, number, stored_type
 from .design import Design, Memory, Register, design
 from .netlist import read
@@ -30,10 +30,13 @@ QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0
 
 @dataclass(frozen=True)
 class Generated:
-    """C++ of a class ``Node`` with a member for each port, and of ``void clock(Node&)``; the ports."""
+    """C++ of a class ``Node`` with a member for each port, and of ``void clock(Node&)``; the ports; statements about a
+    node ``m`` that are a clock of a settled one, with a cell and without."""
 
     text: str
     ports: tuple[Port, ...]
+    cell: str
+    turn: str
 
 
 def generate(component: Any, name: str) -> Generated:
@@ -89,18 +92,18 @@ class _Node:
                 body(("turn_clock", "cell_clock")[comes], settled, {**quiet, "i_valid": comes})
         body("whole_clock", {}, {})
         wanted = " && ".join(["s.settled", *(f"s.{name}" if value else f"!s.{name}" for name, value in quiet.items())])
+        short, cell, turn = None, "clock(m);", "clock(m);"
         if steady:
             short = "s.steady ? steady_clock(s) : settled_clock(s)"
+            cell = turn = "m.steady ? steady_clock(m) : settled_clock(m);"
         elif "i_valid" in self.whole.inputs:
-            short = "s.i_valid ? cell_clock(s) : turn_clock(s)"
-        else:
-            short = None
+            short, cell, turn = "s.i_valid ? cell_clock(s) : turn_clock(s)", "cell_clock(m);", "turn_clock(m);"
         clock = ["void clock(Node& s) {"]
         if short:
             clock += [f"    if (__builtin_expect({wanted}, 1)) return {short};"]
         clock += ["    whole_clock(s);", self.test("settled"), "}"]
         lines = [*self.members(), *self.outputs(), *(line for each in functions for line in each), *clock]
-        return Generated("\n".join(lines) + "\n", tuple(self.ports))
+        return Generated("\n".join(lines) + "\n", tuple(self.ports), cell, turn)
 
     def flags(self, registers: Mapping[Register, int]) -> set[str]:
         return {level for level in LEVELS if any(register in registers for register in self.marked[level])}
@@ -110,8 +113,11 @@ class _Node:
         return f"    s.{level} = {' && '.join(tests) or 'true'};"
 
     def members(self) -> list[str]:
-        """Small ones first, so that what a clock needs lies beside each other."""
-        found = [(0, f"{stored_type(port.width)} {port.name}{{}};") for port in self.ports]
+        """The faces, then small ones first, so that what a clock needs lies beside each other."""
+        base, inherited = face([port.name for port in self.ports])
+        found = [
+            (0, f"{stored_type(port.width)} {port.name}{{}};") for port in self.ports if port.name not in inherited
+        ]
         begin: list[str] = []
         of_ports = {port.name for port in self.ports}
         for register, name in self.names.items():
@@ -123,8 +129,16 @@ class _Node:
             found.append((2 + memory.depth, self.member(memory)))
             begin += self.contents(memory)
         found.sort(key=lambda member: member[0])
-        flags = [f"    bool {level} = false;" for level in LEVELS]
-        return ["struct Node {", *flags, *(f"    {text}" for _, text in found), "    Node() {", *begin, "    }", "};"]
+        flags = [f"    bool {level} = false;" for level in LEVELS if level not in inherited]
+        return [
+            f"struct Node : {base} {{",
+            *flags,
+            *(f"    {text}" for _, text in found),
+            f"    Node() : {base}() {{",
+            *begin,
+            "    }",
+            "};",
+        ]
 
     def member(self, memory: Memory) -> str:
         # An address that is out of range in a clock that doesn't use what is read is no fault

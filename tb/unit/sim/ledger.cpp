@@ -98,7 +98,7 @@ int main(int, char** argv) {
         w.wires[node].pop_front();
         const bool own = cell.vc == cell.own && cell.pdu >= 0;
         if (cell.pdu >= 0) ahead[cell.own][node].erase(cell.number);
-        uint32_t before[12] = {}, after[12] = {};
+        bp::Payload before{}, after{};
         auto tell = [&](bool bad, bool out) {
             ledger.changed(node, header(was), false, before, header(cell), bad, after, out ? WHY_LISTED : WHY_NONE);
         };
@@ -111,7 +111,7 @@ int main(int, char** argv) {
         }
         if (w.chance(often)) {
             cell.good = false;
-            after[3] = 1;
+            after.w[3] = 1;
             if (own) mark(cell.own, cell.pdu, node, WHY_PAYLOAD);
             tell(false, false);
         } else if (w.chance(often)) {
