@@ -1,4 +1,4 @@
-"""Marks of registers that have one value in most clocks, or for a long time.
+"""Marks of registers that have one value in most clocks, or for a long time, and of what decides about a clock.
 
 They change nothing in hardware. The simulation makes shorter bodies of a node for the clocks at whose beginning marked
 registers have their values, and folds them into these as constants: one body for when all are steady, and one for when
@@ -8,7 +8,15 @@ differs more often than it says.
 
 from amaranth.hdl import Value
 
-__all__ = ["settled", "steady"]
+__all__ = ["decides", "settled", "steady"]
+
+
+def decides(signal, turn):
+    """Mark one bit on which most of what a clock does depends, like whether a cell leaves: the simulation asks it first
+    (of several, those with the least ``turn``), and has a body for each answer. Gives the bit. So a mark pays where
+    much is under the bit in different places, and costs a copy of all else."""
+    signal.attrs["bentpipe_decides"] = turn
+    return signal
 
 
 def steady(signal, value=0):

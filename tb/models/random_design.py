@@ -12,7 +12,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import settled, steady
+from bentpipe_hdl.steady import decides, settled, steady
 
 WIDTHS = (1, 1, 2, 5, 8, 13, 32, 33, 48, 64, 70, 100)
 
@@ -93,7 +93,8 @@ class RandomDesign(wiring.Component):
         row = data.StructLayout({"one": 7, "two": 1, "three": 40, "four": 1, "five": 9})
         memories = []
         for k in range(2):
-            m.submodules[f"memory{k}"] = memory = Memory(shape=row, depth=8, init=[])
+            attrs = {"bentpipe_whole": 1} if k else {}
+            m.submodules[f"memory{k}"] = memory = Memory(shape=row, depth=8, init=[], attrs=attrs)
             port = memory.read_port(domain="comb")
             m.d.comb += port.addr.eq(pick())
             values += [port.data.one, port.data.three, port.data.two]
@@ -114,6 +115,8 @@ class RandomDesign(wiring.Component):
                 with m.Elif(condition()):
                     m.d.comb += wire.eq(expression())
             values.append(wire)
+            if len(wire) == 1 and k % 4 == 1:
+                decides(wire, rng.randrange(3))
         for k, (write, read) in enumerate(memories):
             new = Signal(row)
             m.d.comb += [new.eq(read.data), write.addr.eq(read.addr), write.data.eq(new)]

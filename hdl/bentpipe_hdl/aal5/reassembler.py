@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import TIME_BITS, WIDE, CellHeader, CellSignature, TimeSignature
 from ..setup import SetUps
+from ..steady import decides
 from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word, swapped
 from .timer import TIMEOUT_BITS, ReassemblyTimer
 
@@ -161,6 +162,7 @@ class Reassembler(wiring.Component):
                     m.d.sync += self.over.eq(self.over + 1)
                 with m.Else():
                     m.d.comb += takes.eq(1)
+        decides(takes, 1)
         counts = slot.store("counts", 32, self.vcs, block=True)
         counts.write(vc, counts.read(vc, at=7, to="received") + 1, takes, clear=(self.clearing, self.clear, 0))
         m.d.comb += self.cells.eq(counts.peek(self.cells_index))

@@ -172,27 +172,23 @@ class Segmenter(wiring.Component):
         m.d.comb += short.eq(job.left < 48 if single is None else (job.left < 48) & ~single)
         kept = Signal(384)
         m.d.comb += kept.eq(self.block & (Const((1 << 384) - 1, 384) >> (384 - (job.left[:6] << 3))[:9]))
-        octets = [Signal(32, name=f"octets{k}") for k in range(12)]  # of the cell, but for the CRC
-        covered = [Signal(32, name=f"covered{k}") for k in range(12)]
-        for k in range(12):
-            m.d.comb += octets[k].eq(self.block[32 * k : 32 * k + 32])
-            with m.If(short):
-                m.d.comb += octets[k].eq(kept[32 * k : 32 * k + 32])
+        octets, mixed, covered = (Signal(384, name=name) for name in ("octets", "mixed", "covered"))  # but for the CRC
+        m.d.comb += octets.eq(self.block)
+        with m.If(short):
+            m.d.comb += octets.eq(kept)
         with m.If(last):
-            m.d.comb += octets[10].eq(_trailer(job))
-        mixed = [octets[0] ^ swapped(crc), *octets[1:]]
-        for k in range(12):
-            m.d.comb += covered[k].eq(mixed[k])
-            with m.If(last):
-                m.d.comb += covered[k].eq(mixed[k - 1] if k else 0)
+            m.d.comb += octets.word_select(10, 32).eq(_trailer(job))
+        m.d.comb += [mixed.eq(Cat(octets[:32] ^ swapped(crc), octets[32:])), covered.eq(mixed)]
+        with m.If(last):
+            m.d.comb += covered.eq(mixed << 32)
         tables = self._tables or CrcTables()
-        after = tables.cell(m, Cat(*covered), "tx")
+        after = tables.cell(m, covered, "tx")
         if not self._tables:
             tables.add_to(m)
         crcs.write(self.vc, after, sending if single is None else sending & ~single)
         m.d.sync += self.o.valid.eq(0)
         with m.If(sending):
-            m.d.sync += [self.o.valid.eq(1), self.o.header.eq(header), self.o.payload.eq(Cat(*octets))]
+            m.d.sync += [self.o.valid.eq(1), self.o.header.eq(header), self.o.payload.eq(octets)]
             with m.If(last):
                 m.d.sync += self.o.payload[352:].eq(swapped(~after))
         if self._messages:

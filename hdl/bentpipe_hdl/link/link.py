@@ -12,6 +12,7 @@ from ..cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, check_width
 from ..csr import CsrMap, CsrSignature
 from ..hec import UNCORRECTABLE, HecReceiver, error_syndrome
 from ..slot import Slot
+from ..steady import decides
 from .control import GONE, link_registers
 from .faults import Faults
 from .gap import Gap, inject, xorshift
@@ -151,6 +152,7 @@ class Link(wiring.Component):
         enable, gap, state, mantissa, shift = (s.now(m, slot, name, taken) for name in _PROCESS)
         with m.If(taken), m.If(enable), m.If(~s.fresh), m.If(gap < CELL_BITS):
             m.d.comb += hit.eq(1)
+        decides(hit, 0)
         first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)  # bit 423 - k is bit k of the line's order
         with m.If(hit):  # the work of a cell with errors
             flips, count, gap_after, state_after = inject(

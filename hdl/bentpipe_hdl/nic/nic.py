@@ -16,7 +16,7 @@ from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
-from ..steady import settled
+from ..steady import decides, settled
 from ..traffic.pacer import Pacer
 from .control import nic_registers
 from .credits import COUNTERS as CREDIT_COUNTERS
@@ -215,6 +215,9 @@ class Nic(wiring.Component):
             m.d.comb += [tx.word.eq(self.word), self.word_next.eq(tx.word_next)]
         csr.status("tx_refused", refused)
         csr.counts("tx_cells", tx.count_index, tx.count)
+
+        decides(pacer.sends, 0)
+        decides(tx.last, 2)
 
         # Receive
         wiring.connect(m, wiring.flipped(self.i), rx.i)

@@ -13,6 +13,7 @@ from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
 from ..slot import Slot
+from ..steady import decides
 from .admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer, OamReserve, PortEpd, QueueLimit
 from .buffer import CellBuffer
 from .context import DEPARTURE, VcContext, VcField
@@ -423,6 +424,8 @@ class Switch(wiring.Component):
             with m.Else():
                 m.d.comb += sends.eq(1)
             m.d.comb += more.eq((buffer.next != context.d_arrival.tail) | (enqueue & same))
+        decides(serve, 0)
+        decides(enqueue, 1)
         begins = Signal()
         with m.If(enqueue), m.If(empty):
             m.d.comb += begins.eq(1)

@@ -87,7 +87,7 @@ class Tournament(wiring.Component):
         return m
 
     def _wide(self, m, slot, current):
-        self.nodes = nodes = slot.store("nodes", self.entry, 2 * self.vcs)
+        self.nodes = nodes = slot.store("nodes", self.entry, 2 * self.vcs, whole=True)
         leaf, empty = Cat(self.vc, Const(1, 1)), self.entry.const(None)
         m.d.comb += self.leaf.eq(nodes.read(leaf))
         for k in range(self.levels):

@@ -133,6 +133,8 @@ class Text:
             return f"{_local(what)} = {self.operation(statement, what.width)};"
         if kind == "output":
             return f"s.{what} = {self.operation(statement, width_of(statement.args[0]))};"
+        if kind == "decision":
+            return f"const bool {what} = {self.operation(statement, 1)};"
         if kind == "memory":
             assert isinstance(what, Memory)
             field = statement.target[2]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .fields import Fields, fields
-from .graph import Bits, Graph, Node, cat, constant, cut
+from .graph import Bits, Graph, Node, cat, constant, constant_of, cut, whole_node
 from .netlist import CONSTANT, Cell, Netlist, NetlistError
 
 __all__ = ["Design", "Memory", "Register", "Write", "design"]
@@ -55,6 +55,10 @@ class Design:
     memories : list of Memory
     writes : list of Write
         Later ones over earlier ones.
+    deciding : list of Bits
+        On which most of what a clock does depends, the first one first.
+    decisions : dict of str to Bits
+        Those that are asked for by a name, instead of all else.
     """
 
     graph: Graph
@@ -63,9 +67,13 @@ class Design:
     registers: dict[Register, Bits] = field(default_factory=dict)
     memories: list[Memory] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
+    deciding: list[Bits] = field(default_factory=list)
+    decisions: dict[str, Bits] = field(default_factory=dict)
 
     def roots(self) -> Iterator[Bits]:
         yield from self.outputs.values()
+        yield from self.deciding
+        yield from self.decisions.values()
         yield from self.registers.values()
         for write in self.writes:
             yield from (write.enable, write.address, *write.data)
@@ -89,9 +97,41 @@ class Design:
             known[node] = constant(value, width)
         return self._copied(known)._narrowed()
 
-    def _copied(self, known: Mapping[Node, Bits], narrow: Mapping[Node, int] | None = None) -> Design:
+    def only(self, bit: Bits, name: str) -> Design:
+        """One value of it, as what is decided in a clock, and nothing else."""
+        return Design(self.graph, self.inputs, decisions={name: bit})
+
+    def given(self, bit: Bits, holds: bool) -> Design:
+        """The same design for clocks in which a bit is 1, or 0."""
+        known: dict[Node, Bits] = {}
+        never: list[Bits] = []
+        waiting = [(bit, holds)]
+        while waiting:
+            value, wanted = waiting.pop()
+            node = whole_node(value)
+            if node is None:
+                continue
+            known[node] = constant(int(wanted), node.width)
+            if node.op == "all" and (wanted or len(node.args) == 1):
+                waiting += [(arg, is_one == wanted) for arg, is_one in zip(node.args, node.data, strict=True)]
+            elif node.op == "all":
+                never.append(value)
+            elif node.op == "==" and wanted:
+                same, value = whole_node(node.args[0]), constant_of(node.args[1])
+                if same is not None and value is not None and same.op != "register":
+                    known[same] = constant(value, same.width)
+        return self._copied(known, never=never)._narrowed()
+
+    def _copied(
+        self, known: Mapping[Node, Bits], narrow: Mapping[Node, int] | None = None, never: Iterable[Bits] = ()
+    ) -> Design:
         graph = Graph()
         copied = graph.copy(known, narrow)
+        for bits in never:
+            node = whole_node(bits)
+            assert node is not None
+            literals = zip((copied(arg) for arg in node.args), node.data, strict=True)
+            graph.forbid(literals)
         made = Design(graph, self.inputs, memories=self.memories)
         made.outputs = {name: copied(bits) for name, bits in self.outputs.items()}
         made.registers = {register: copied(bits) for register, bits in self.registers.items()}
@@ -100,6 +140,9 @@ class Design:
             if enable != constant(0, 1):
                 data = tuple(copied(bits) for bits in write.data)
                 made.writes.append(Write(write.memory, enable, copied(write.address), data))
+        there = set(topological(made.roots()))
+        deciding = map(copied, self.deciding)
+        made.deciding = [bits for bits in deciding if bits[0][0] in there]
         return made
 
     def _narrowed(self) -> Design:
@@ -188,6 +231,7 @@ class _Builder:
                 parts = tuple(cut(data, low, width) for low, width in memory.fields)
                 made.writes.append(Write(memory, enable, address, parts))
         made.outputs = {name: self.value(bits) for name, bits in netlist.outputs.items()}
+        made.deciding = [self.value(bits) for bits in netlist.deciding]
         read = {node.data[0] for node in topological(made.roots()) if node.op == "read"}
         made.memories = [memory for memory in made.memories if memory in read]
         made.writes = [write for write in made.writes if write.memory in read]

@@ -52,7 +52,9 @@ class _Fields:
     def run(self) -> Fields:
         for index, cell in enumerate(self.cells):
             if cell.op in (*MOVING, "memory"):
-                self.width[index], self.glued[index], self.cuts[index] = cell.width, 0, 0
+                whole = cell.op == "memory" and cell.data.whole
+                self.width[index], self.cuts[index] = cell.width, 0
+                self.glued[index] = (1 << (cell.width - 1)) - 1 if whole else 0
         for index, cell in enumerate(self.cells):
             match cell.op:
                 case "m":

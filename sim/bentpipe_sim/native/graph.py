@@ -13,7 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["Bits", "Graph", "Literal", "Node", "cat", "constant", "constant_of", "cut", "negated", "width_of"]
+__all__ = [
+    "Bits",
+    "Graph",
+    "Literal",
+    "Node",
+    "cat",
+    "constant",
+    "constant_of",
+    "cut",
+    "negated",
+    "replaced",
+    "whole_node",
+    "width_of",
+]
 
 
 class Node:
@@ -87,6 +100,17 @@ def cut(bits: Bits, low: int, width: int) -> Bits:
     return cat([tuple(found)])
 
 
+def whole_node(bits: Bits) -> Node | None:
+    """The node of which a value is all bits, if it is."""
+    node, _, width = bits[0] if len(bits) == 1 else (None, 0, 0)
+    return node if node is not None and width == node.width else None
+
+
+def replaced(bits: Bits, node: Node, by: Bits) -> Bits:
+    """A value with another one in the place of a node's."""
+    return cat(cut(by, low, width) if each is node else ((each, low, width),) for each, low, width in bits)
+
+
 def negated(literal: Literal) -> Literal:
     return literal[0], literal[1], not literal[2]
 
@@ -99,6 +123,8 @@ class Graph:
 
     def __init__(self) -> None:
         self._nodes: dict[tuple, Node] = {}
+        self.never: list[frozenset[Literal]] = []
+        """What never holds at once."""
 
     def node(self, op: str, width: int, args: tuple[Bits, ...] = (), data: Any = None) -> Bits:
         """All bits of a node that isn't folded."""
@@ -131,11 +157,21 @@ class Graph:
                 return constant(0, 1)
         if not kept:
             return constant(1, 1)
+        held = {(node, low, wanted) for (node, low), wanted in kept.items()}
+        if any(never <= held for never in self.never):
+            return constant(0, 1)
         args = tuple(((node, low, 1),) for node, low in kept)
         data = tuple(kept.values())
         if len(args) == 1 and data[0]:
             return args[0]
         return self.node("all", 1, args, data)
+
+    def forbid(self, literals: Iterable[tuple[Bits, bool]]) -> None:
+        """These bits are never all as it is said: what is made from now on and asks for that is 0."""
+        node = whole_node(self.all(literals))
+        if node is not None and node.op == "all":
+            parts = [(*arg[0][:2], wanted) for arg, wanted in zip(node.args, node.data, strict=True)]
+            self.never.append(frozenset((part, low, wanted) for part, low, wanted in parts if part is not None))
 
     def no(self, bit: Bits) -> Bits:
         return self.all([(bit, False)])
@@ -202,6 +238,7 @@ class Graph:
                 default, kept = value, []
             elif kept or value != default:
                 kept.append((condition, value))
+        default, kept = self.merged(default, kept)
         if not kept:
             return default
         if width == 1:
@@ -211,6 +248,18 @@ class Graph:
             if constant_of(default) == 1 and all(value == 0 for value in values):
                 return self.all((condition, False) for condition, _ in kept)
         return self.node("choose", width, (default, *(bits for pair in kept for bits in pair)), data)
+
+    def merged(self, default: Bits, kept: list[tuple[Bits, Bits]]) -> tuple[Bits, list[tuple[Bits, Bits]]]:
+        """Parts of a word that are assigned one after the other under the same condition are one assignment."""
+        while kept:
+            inner = whole_node(default)
+            if inner is None or inner.op != "choose" or inner.data or inner.args[-2] != kept[0][0]:
+                break
+            kept = [(kept[0][0], replaced(kept[0][1], inner, inner.args[-1])), *kept[1:]]
+            default = self.choose(inner.args[:-2])
+            if kept[0][1] == default:
+                kept = kept[1:]
+        return default, kept
 
     def equal(self, a: Bits, b: Bits) -> Bits:
         """Bits that are alike in both are left out."""

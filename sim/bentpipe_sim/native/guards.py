@@ -59,7 +59,9 @@ class Context:
 
     def apart(self, other: Context) -> bool:
         """Whether both can't hold at once."""
-        return any(negated(literal) in other.truths for literal in self.truths)
+        if any(negated(literal) in other.truths for literal in self.truths):
+            return True
+        return any(other.numbers.get(bits, value) != value for bits, value in self.numbers.items())
 
 
 class Guards:

@@ -78,17 +78,21 @@ class Register:
 
 @dataclass(frozen=True)
 class Memory:
+    """``whole``: RTL says that its rows move as a whole."""
+
     depth: int
     init: tuple[int, ...]
+    whole: bool
 
 
 @dataclass
 class Netlist:
-    """Cells, and the ports: inputs by name with their cell, outputs with their value."""
+    """Cells, and the ports: inputs by name with their cell, outputs with their value; what RTL marks as deciding."""
 
     cells: list[Cell] = field(default_factory=list)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Bits] = field(default_factory=dict)
+    deciding: list[Bits] = field(default_factory=list)
 
 
 def read(component: Any, name: str) -> Netlist:
@@ -135,7 +139,10 @@ class _Reader:
         for _, result, arguments in calls:  # the function's own operands are as they were
             index = self.place[result[0]][0]
             self.cells[index].args = [self.bits(value) for value in arguments]
+        mark = "bentpipe_decides"
         self.found.outputs = {_port_name(port): self.bits(value) for port, value in source.top.ports_o.items() if value}
+        marked = [(s.attrs[mark], self.bits(value)) for s, value in source.signals.items() if mark in s.attrs]
+        self.found.deciding = [bits for _, bits in sorted(marked, key=lambda each: each[0])]
         return self.found
 
     def add(self, cell: Cell) -> int:
@@ -197,7 +204,8 @@ class _Reader:
                     raise NetlistError(f"{cell!r}: only rising edges and synchronous resets")
                 made = Cell("register", len(cell.data), [bits(cell.data)], Register(cell.init, _marks(cell)))
             case nir.Memory():
-                made = Cell("memory", cell.width, [], Memory(cell.depth, cell.init))
+                whole = "bentpipe_whole" in cell.attributes
+                made = Cell("memory", cell.width, [], Memory(cell.depth, cell.init, whole))
             case nir.AsyncReadPort():
                 made = Cell("read", cell.width, [bits(cell.addr)], cell.memory)
             case nir.SyncWritePort():

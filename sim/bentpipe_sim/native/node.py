@@ -24,6 +24,9 @@ __all__ = ["Generated", "generate"]
 LEVELS = ("settled", "steady")
 """Marks; what is settled differs least often."""
 
+DECISIONS = 3
+"""So many of what a clock depends on are asked first, at most."""
+
 QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0}
 """Inputs as they are in nearly all clocks."""
 
@@ -77,19 +80,20 @@ class _Node:
         flags = {register: (level, value) for level in LEVELS for register, value in self.marked[level].items()}
         functions: list[list[str]] = []
 
-        def body(name: str, registers: Mapping[Register, int], inputs: Mapping[str, int]) -> None:
+        def body(name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0) -> None:
             known = self.whole.known(registers, inputs)
-            text = Text(schedule(known, registers), self.names, {r: flags[r] for r in registers})
+            lines = self.lines(known, registers, {r: flags[r] for r in registers}, decisions)
             tail = [] if "steady" in self.flags(registers) or not steady else [self.test("steady")]
-            head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
-            functions.append([head, *text.lines(), *tail, "    outputs(s);", "}"])
+            cold = "" if inputs else "gnu::cold, "  # the whole one: small rather than fast
+            head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
+            functions.append([head, *lines, *tail, "    outputs(s);", "}"])
 
         if steady:
             body("steady_clock", {**settled, **steady}, quiet)
             body("settled_clock", settled, quiet)
         elif "i_valid" in self.whole.inputs:
             for comes in (1, 0):
-                body(("turn_clock", "cell_clock")[comes], settled, {**quiet, "i_valid": comes})
+                body(("turn_clock", "cell_clock")[comes], settled, {**quiet, "i_valid": comes}, DECISIONS)
         body("whole_clock", {}, {})
         wanted = " && ".join(["s.settled", *(f"s.{name}" if value else f"!s.{name}" for name, value in quiet.items())])
         short, cell, turn = None, "clock(m);", "clock(m);"
@@ -104,6 +108,18 @@ class _Node:
         clock += ["    whole_clock(s);", self.test("settled"), "}"]
         lines = [*self.members(), *self.outputs(), *(line for each in functions for line in each), *clock]
         return Generated("\n".join(lines) + "\n", tuple(self.ports), cell, turn)
+
+    def lines(
+        self, made: Design, registers: Mapping[Register, int], flags: Mapping[Register, tuple[str, int]], decisions: int
+    ) -> list[str]:
+        """A clock, with a body for each answer to so many of the questions that it depends on."""
+        if not decisions or not made.deciding:
+            return Text(schedule(made, registers), self.names, flags).lines()
+        bit, name = made.deciding[0], f"decision{decisions}"
+        asked = Text(schedule(made.only(bit, name), registers, outputs=True), self.names, {}).lines()
+        parts = [self.lines(made.given(bit, holds), registers, flags, decisions - 1) for holds in (True, False)]
+        inside = [[f"    {line}" for line in part] for part in parts]
+        return [*asked, f"    if ({name}) {{", *inside[0], "    } else {", *inside[1], "    }"]
 
     def flags(self, registers: Mapping[Register, int]) -> set[str]:
         return {level for level in LEVELS if any(register in registers for register in self.marked[level])}

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .design import Design, Register, Write, topological
-from .graph import Bits, Literal, Node, constant, constant_of, negated
+from .graph import Bits, Literal, Node, constant, constant_of, negated, whole_node
 from .guards import Context, Guards, literal_of
 
 __all__ = ["Branch", "Plan", "Statement", "schedule"]
 
 Target = tuple[Any, ...]
-"""What a statement writes: ``("value", node)``, ``("register", register)``, ``("memory", memory, field)`` or
-``("output", name)``."""
+"""What a statement writes: ``("value", node)``, ``("register", register)``, ``("memory", memory, field)``,
+``("output", name)`` or ``("decision", name)``."""
 
 STATE = ("register", "input")
 """What is there before the clock."""
@@ -83,6 +83,8 @@ class _Placing:
         if outputs:
             for name, bits in design.outputs.items():
                 self.put(root, ("output", name), bits)
+            for name, bits in design.decisions.items():
+                self.put(root, ("decision", name), bits)
         else:
             for register, bits in design.registers.items():
                 self.sink(register, bits)
@@ -105,13 +107,18 @@ class _Placing:
         target, root = ("register", register), self.guards.root
         if bits == self.own(register):
             return
-        node, _, width = bits[0]
-        if len(bits) == 1 and node is not None and node.op == "choose" and not node.data and width == node.width:
-            if node.args[0] != self.own(register):
-                self.put(root, target, node.args[0])
+        steps: list[Node] = []  # choices, each the default of the one before it
+        node, default = whole_node(bits), bits
+        while node is not None and node.op == "choose" and not node.data:
+            steps.append(node)
+            default = node.args[0]
+            node = whole_node(default)
+        if default != self.own(register):  # what is between them is wanted as a value
+            steps = steps[:1]
+            default = steps[0].args[0] if steps else bits
+            self.put(root, target, default)
+        for node in reversed(steps):
             self.steps(root, target, node)
-        else:
-            self.put(root, target, bits)
 
     def write(self, write: Write, first: bool) -> None:
         """``first``: no other writes this memory before it, so that what is there is what was there."""
