@@ -17,6 +17,7 @@ __all__ = [
     "compare",
     "fairness",
     "hop_rates",
+    "in_unit",
     "metrics",
     "most_deliverable",
 ]
@@ -168,6 +169,11 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
     return min([*bounds, sum(own.values())])
 
 
+def in_unit(metric: str, unit: str, value: float) -> float:
+    """A figure of ours, which is in base units, in that of a published one."""
+    return value / (_TIMES if metric.endswith("_ps") else _RATES | _SIZES).get(unit, 1)
+
+
 def compare(
     rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], remarks: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
@@ -183,8 +189,7 @@ def compare(
         spread = row.get("over") == "sigma"  # one run has none
         ours = found.get(row["metric"]) if row["metric"] and not spread else None
         if ours is not None:
-            units = _TIMES if row["metric"].endswith("_ps") else _RATES | _SIZES
-            ours /= units.get(row["unit"], 1)
+            ours = in_unit(row["metric"], row["unit"], ours)
         reference = row["measured"] if row["measured"] is not None else row["predicted"]
         ratio = ours / reference if compared and ours is not None and reference else None
         table.append({**row, "ours": ours, "ratio": ratio, "remarks": list(remarks)})

@@ -1,0 +1,118 @@
+"""``bentpipe compare``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.commands.command import Command, console, print_json
+from bentpipe.errors import BentpipeError
+
+if TYPE_CHECKING:
+    from bentpipe.compare.texts import Comparison
+
+__all__ = ["COMMAND"]
+
+_PUBLISHED: Final = "published"
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sides",
+        nargs="+",
+        metavar="DIR|published",
+        help="folders of runs, cases or sweeps, the first is ours; with the word published, all of them beside the "
+        "papers' figures",
+    )
+    parser.add_argument(
+        "--metric",
+        dest="metrics",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare this figure only, as fairness or flow1.goodput (may be given often)",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print the rows as CSV")
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="write compare.md, compare.csv, compare.json and the plots into a folder",
+    )
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.compare.sides import read_side
+
+    folders = [Path(side) for side in given.sides if side != _PUBLISHED]
+    if _PUBLISHED in given.sides:
+        if not folders:
+            raise BentpipeError("compare published: name the folders of runs that are to be held against it")
+        if given.metrics:
+            raise BentpipeError("--metric goes with two folders of runs; published figures have their own")
+        return _put(given, [_published(given, folders)])
+    if len(folders) < 2:
+        raise BentpipeError("compare: give two folders, or one and the word published")
+    ours, *others = [read_side([folder]) for folder in folders]
+    return _put(given, [_beside(given, ours, other) for other in others])
+
+
+def _published(given: argparse.Namespace, folders: list[Path]) -> Comparison:
+    from bentpipe.compare.orders import judged, orders
+    from bentpipe.compare.rows import against_published
+    from bentpipe.compare.sides import read_side
+    from bentpipe.compare.texts import published_comparison
+
+    side = read_side(folders)
+    return published_comparison(side.name, against_published(side), judged(side, orders()))
+
+
+def _beside(given: argparse.Namespace, ours: Any, theirs: Any) -> Comparison:
+    from bentpipe.compare.rows import beside, different, pairs_of
+    from bentpipe.compare.texts import side_comparison
+
+    rows = beside(ours, theirs, given.metrics)
+    found = [each for pair in pairs_of(ours, theirs) for each in different(*pair)]
+    unlike = [each for n, each in enumerate(found) if each not in found[:n]]
+    return side_comparison(ours.name, theirs.name, rows, unlike)
+
+
+def _put(given: argparse.Namespace, made: list[Comparison]) -> int:
+    if given.out:
+        _write(given.out, made)
+    if given.json:
+        return print_json(made[0].data if len(made) == 1 else [each.data for each in made])
+    if given.csv or given.markdown:
+        for each in made:
+            sys.stdout.write(each.csv() if given.csv else each.markdown())
+        return 0
+    from bentpipe.results.tables import print_table
+
+    out = console()
+    for each in made:
+        for table in each.tables:
+            print_table(out, table.title, table.columns, table.rows, table.left)
+            out.print()
+        for note in each.notes:
+            out.print(note, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _write(folder: Path, made: list[Comparison]) -> None:
+    import json
+
+    folder.mkdir(parents=True, exist_ok=True)
+    data = made[0].data if len(made) == 1 else [each.data for each in made]
+    (folder / "compare.json").write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "compare.csv").write_text("".join(each.csv() for each in made), encoding="utf-8")
+    (folder / "compare.md").write_text("\n".join(each.markdown() for each in made), encoding="utf-8")
+
+
+COMMAND = Command(
+    "compare", "Hold runs against each other, or against the papers' published figures.", _run, _arguments
+)

@@ -1,0 +1,230 @@
+"""Figures beside each other: those of two sides, and those of runs and of papers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bentpipe.compare.sides import Group, Side
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.changes import changes_between
+from bentpipe.results.metrics import NOT_COMPARED, in_unit
+from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
+from bentpipe.sweeps.table import unit_of
+from bentpipe_hdl.words import nearest
+
+__all__ = ["Errors", "against_published", "apart", "beside", "different", "error_percent", "errors_of", "pairs_of"]
+
+_ALWAYS: Final = ("aggregate_goodput", "fairness", "efficiency", "retransmits", "timeouts", "pdus_lost", "cells_dropped")
+"""Figures that are compared unless some are named."""
+
+_EACH: Final = 8
+"""Up to so many flows each is compared, too."""
+
+_NAMES: Final = ("experiment", "published", "theory", "expect", "case", "axis")
+"""Tables of a document that change no figure."""
+
+_SHOWN: Final = {"b/s": ("Mb/s", 1e6), "ps": ("ms", 1e9)}
+"""Units of tables, and what figures in base units are divided by."""
+
+
+def error_percent(ours: float | None, theirs: float | None) -> float | None:
+    """By how much ours is above theirs; None where there is nothing to divide by."""
+    return None if ours is None or not theirs else 100 * (ours - theirs) / theirs
+
+
+def apart(ours: Mean, theirs: Mean) -> float | None:
+    """Half the width of the 95 % interval of the difference of two means (Welch); None without seeds on both sides."""
+    if ours.sigma is None or theirs.sigma is None:
+        return None
+    one, two = ours.sigma**2 / ours.count, theirs.sigma**2 / theirs.count
+    if one + two == 0:
+        return 0.0
+    freedom = (one + two) ** 2 / (one**2 / (ours.count - 1) + two**2 / (theirs.count - 1))
+    return t_quantile((1 + CONFIDENCE) / 2, max(1, math.floor(freedom))) * math.sqrt(one + two)
+
+
+def pairs_of(ours: Side, theirs: Side) -> list[tuple[Group, Group]]:
+    """What is comparable: first what is alike in experiment, case and settings; of the rest what is the only one of its
+    experiment and case on both sides; then of its case; then the only one at all."""
+    left, right = list(ours.groups), list(theirs.groups)
+    found: list[tuple[Group, Group]] = []
+    for name in (lambda g: g.key, lambda g: g.key[:2], lambda g: g.key[1], lambda g: ""):
+        one, two = _only(left, name), _only(right, name)
+        pairs = [(one[key], two[key]) for key in one if key in two]
+        found += pairs
+        left = [group for group in left if all(group is not a for a, _ in pairs)]
+        right = [group for group in right if all(group is not b for _, b in pairs)]
+    order = {id(group): n for n, group in enumerate(ours.groups)}
+    return sorted(found, key=lambda pair: order[id(pair[0])])
+
+
+def _only(groups: Iterable[Group], name: Any) -> dict[Any, Group]:
+    """Those that alone have their name."""
+    found: dict[Any, list[Group]] = {}
+    for group in groups:
+        found.setdefault(name(group), []).append(group)
+    return {key: same[0] for key, same in found.items() if len(same) == 1}
+
+
+def different(ours: Group, theirs: Group) -> list[dict[str, Any]]:
+    """What was set differently: each key with our value and theirs."""
+    one, two = (group.first.summary["configuration"] for group in (ours, theirs))
+    found = changes_between(two, one, {})
+    return [
+        {"key": change.key, "ours": change.new, "theirs": change.old}
+        for change in found
+        if change.key.split(".")[0] not in _NAMES
+    ]
+
+
+def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A row for each figure of each pair: both means with their intervals, the error of ours, the interval of the
+    difference where both have several seeds.
+
+    Parameters
+    ----------
+    ours, theirs : Side
+    metrics : Sequence[str]
+        These only.
+
+    Raises
+    ------
+    BentpipeError
+        Nothing is comparable, or no run has such a figure.
+    """
+    pairs = pairs_of(ours, theirs)
+    if not pairs:
+        raise BentpipeError(f"{ours.name} and {theirs.name} have no case in common")
+    rows = []
+    for one, two in pairs:
+        for metric in metrics or _metrics(one, two):
+            a, b = one.values(metric), two.values(metric)
+            if not (a and b):
+                continue
+            unit, per = _SHOWN.get(unit_of(metric.rpartition(".")[2]), (unit_of(metric.rpartition(".")[2]), 1.0))
+            mine, other = (mean_of([value / per for value in values]) for values in (a, b))
+            rows.append(
+                {
+                    "experiment": one.first.id,
+                    "case": one.first.case,
+                    "metric": metric,
+                    "unit": unit,
+                    "ours": _mean(mine),
+                    "theirs": _mean(other),
+                    "error_percent": error_percent(mine.mean, other.mean),
+                    "difference": mine.mean - other.mean,
+                    "difference_half": apart(mine, other),
+                    "remarks": sorted({*one.remarks, *two.remarks} & NOT_COMPARED),
+                }
+            )
+    if not rows:
+        known = sorted({metric for group in ours.groups for run in group.runs for metric in run.figures})
+        raise BentpipeError(f"no run has a figure {metrics[0]!r}{nearest(metrics[0], known)}")
+    return rows
+
+
+def _metrics(one: Group, two: Group) -> list[str]:
+    flows = one.first.summary["flows"]
+    each = [f"{flow['name']}.goodput" for flow in flows] if 1 < len(flows) <= _EACH else []
+    rows = (*one.first.summary["published"], *two.first.summary["published"])
+    return [*dict.fromkeys((*_ALWAYS, *each, *(row["metric"] for row in rows if row["metric"])))]
+
+
+def _mean(mean: Mean) -> dict[str, Any]:
+    return {"mean": mean.mean, "half": mean.half, "seeds": mean.count, "least": mean.least, "most": mean.most}
+
+
+def against_published(side: Side) -> list[dict[str, Any]]:
+    """A row for each published figure of the experiments that have run: measured, predicted, ours with its interval, the
+    error of ours and of the authors' own prediction. Of a withheld one, ours.
+
+    What is published of several trials (``over``) is held against the same of ours: their best, their standard deviation.
+    A row whose runs were shortened, unfinished or failed has no errors.
+    """
+    rows = [row for group in side.groups for row in _of_group(group)]
+    for row in side.over_cases:
+        rows.append(_row(row["id"], row, [] if row["ours"] is None else [row["ours"]], row["remarks"], 0))
+    return rows
+
+
+def _of_group(group: Group) -> Iterator[dict[str, Any]]:
+    carried = sum(flow["octets_delivered"] > 0 for flow in group.first.summary["flows"])
+    for row in group.first.summary["published"]:
+        values = [in_unit(row["metric"], row["unit"], value) for value in group.values(row["metric"])]
+        yield _row(group.first.id, row, values, group.remarks, carried)
+
+
+def _row(
+    name: str, row: Mapping[str, Any], values: Sequence[float], remarks: Sequence[str], flows: int
+) -> dict[str, Any]:
+    over = row.get("over", "mean")
+    mean = mean_of(values) if values else None
+    ours = mean and {"mean": mean.mean, "best": mean.most, "sigma": mean.sigma}[over]
+    compared = not NOT_COMPARED.intersection(remarks)
+    measured, predicted = row["measured"], row["predicted"]
+    return {
+        "experiment": name,
+        "case": row["case"],
+        "quantity": row["quantity"],
+        "metric": row["metric"],
+        "over": over,
+        "unit": row["unit"],
+        "source": row["source"],
+        "measured": measured,
+        "predicted": predicted,
+        "withheld": measured is None and predicted is None,
+        "ours": ours,
+        "half": mean.half if mean and over == "mean" else None,
+        "least": mean.least if mean else None,
+        "most": mean.most if mean else None,
+        "seeds": mean.count if mean else 0,
+        "error_percent": error_percent(ours, measured if measured is not None else predicted) if compared else None,
+        "against": "measured" if measured is not None else "predicted" if predicted is not None else None,
+        "authors_percent": None if predicted is None else error_percent(predicted, measured),
+        "flows": flows,
+        "remarks": list(remarks),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The errors of some rows.
+
+    Members
+    -------
+    name : str
+    count : int
+    mean_percent : float
+        Of the errors without their signs.
+    worst : Mapping
+        The row with the largest.
+    nearer, predicted : int
+        Rows in which ours is nearer to what was measured than what the authors predicted, and those with both figures.
+    """
+
+    name: str
+    count: int
+    mean_percent: float
+    worst: Mapping[str, Any]
+    nearer: int = 0
+    predicted: int = 0
+
+
+def errors_of(name: str, rows: Iterable[Mapping[str, Any]]) -> Errors | None:
+    """The mean and the worst error of rows that have one, runs with changed settings left out; None if none has."""
+    found = [row for row in rows if row["error_percent"] is not None and "changed" not in row["remarks"]]
+    if not found:
+        return None
+    sizes = [abs(row["error_percent"]) for row in found]
+    both = [row for row in found if row.get("authors_percent") is not None]
+    return Errors(
+        name,
+        len(found),
+        sum(sizes) / len(sizes),
+        found[sizes.index(max(sizes))],
+        sum(abs(row["error_percent"]) < abs(row["authors_percent"]) for row in both),
+        len(both),
+    )
