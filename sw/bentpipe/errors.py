@@ -30,7 +30,7 @@ class ConfigError(BentpipeError):
 
 
 class ExperimentFailed(BentpipeError):
-    """The experiment ran, but its outcome can't be trusted: cells missing, payload damaged."""
+    """The experiment ran, but its outcome can't be trusted (cells missing, payload damaged) or isn't as expected."""
 
     exit_code: ClassVar[int] = 1
 

@@ -50,6 +50,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
     )
     parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
+    )
+    parser.add_argument(
         "--engine",
         choices=["native", "verilator"],
         help="what simulates the nodes (default: native); verilator is the reference: slower, the same cells",
@@ -72,6 +75,11 @@ def _run(given: argparse.Namespace) -> int:
     claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), first.id)
     with claimed as folder:
         summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
+    runs = _runs(summary)
+    if given.junit:
+        from bentpipe.results.expect import write_junit
+
+        write_junit(given.junit, first.id, runs)
     if given.json:
         print_json({**summary, "folder": str(folder.path)})
     if summary["status"] == "failed":
@@ -80,7 +88,26 @@ def _run(given: argparse.Namespace) -> int:
         at = "" if first.case else f" at {summary['time']['simulated_s']:.3f} s"
         print(f"bentpipe: interrupted{at}; kept in {folder.path}", file=sys.stderr)
         return exit_code()
+    _judge(first.id, runs, folder.path)
     return 0
+
+
+def _runs(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The runs of which it is, one for each case."""
+    return summary["cases"] if summary.get("kind") == "cases" else [{**summary, "name": ""}]
+
+
+def _judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Fail if a run doesn't come to what is expected of it."""
+    from bentpipe.results.expect import broken, expectation_text
+
+    said = [
+        ": ".join(filter(None, (run["name"], expectation_text(row)))) for run in runs for row in broken(run["expected"])
+    ]
+    if said:
+        error = ExperimentFailed(f"{name}: {said[0]} (kept in {folder})")
+        error.more = tuple(f"{name}: {each}" for each in said[1:])
+        raise error
 
 
 def _shows(given: argparse.Namespace) -> bool:

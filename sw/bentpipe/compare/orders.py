@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +45,8 @@ def orders() -> list[Order]:
 
 
 def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
-    """The orders of which there are all figures, from runs without changes: each with these, the steps between them, and
-    a verdict.
+    """The orders of which there are all figures, from runs without changes: each with these, the steps between them,
+    and a verdict.
 
     A step's verdict is "held" if the first mean is above the second by more than the 95 % interval of their difference
     (Welch) is wide to one side, "not held" if it is below by as much or the two are equal, else "open". Without several
@@ -63,7 +64,7 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
                 means.append(mean_of(values))
         if len(means) < len(order.falls):
             continue
-        steps = [_step(one, two) for one, two in zip(means, means[1:], strict=False)]
+        steps = [_step(one, two) for one, two in itertools.pairwise(means)]
         verdicts = {step["verdict"] for step in steps}
         found.append(
             {
@@ -85,5 +86,5 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
 def _step(one: Mean, two: Mean) -> dict[str, Any]:
     difference, half = one.mean - two.mean, apart(one, two)
     held = difference > (half or 0.0)
-    open_ = half is not None and 0 < half and abs(difference) <= half
+    open_ = half is not None and half > 0 and abs(difference) <= half
     return {"difference": difference, "half": half, "verdict": "held" if held else "open" if open_ else "not held"}

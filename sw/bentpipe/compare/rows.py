@@ -17,7 +17,15 @@ from bentpipe_hdl.words import nearest
 
 __all__ = ["Errors", "against_published", "apart", "beside", "different", "error_percent", "errors_of", "pairs_of"]
 
-_ALWAYS: Final = ("aggregate_goodput", "fairness", "efficiency", "retransmits", "timeouts", "pdus_lost", "cells_dropped")
+_ALWAYS: Final = (
+    "aggregate_goodput",
+    "fairness",
+    "efficiency",
+    "retransmits",
+    "timeouts",
+    "pdus_lost",
+    "cells_dropped",
+)
 """Figures that are compared unless some are named."""
 
 _EACH: Final = 8
@@ -138,11 +146,11 @@ def _mean(mean: Mean) -> dict[str, Any]:
 
 
 def against_published(side: Side) -> list[dict[str, Any]]:
-    """A row for each published figure of the experiments that have run: measured, predicted, ours with its interval, the
-    error of ours and of the authors' own prediction. Of a withheld one, ours.
+    """A row for each published figure of the experiments that have run: measured, predicted, ours with its interval,
+    the error of ours and of the authors' own prediction. Of a withheld one, ours.
 
-    What is published of several trials (``over``) is held against the same of ours: their best, their standard deviation.
-    A row whose runs were shortened, unfinished or failed has no errors.
+    What is published of several trials (``over``) is held against the same of ours: their best, their standard
+    deviation. A row whose runs were shortened, unfinished or failed has no errors.
     """
     rows = [row for group in side.groups for row in _of_group(group)]
     for row in side.over_cases:

@@ -15,7 +15,7 @@ __all__ = ["catalogue", "find", "networks", "read_document", "read_extended"]
 
 EXTENDS: Final = "extends"
 
-_NOT_INHERITED: Final = ("published", "theory", "case", "axis")
+_NOT_INHERITED: Final = ("published", "theory", "expect", "case", "axis")
 """Arrays of tables that are an experiment's own."""
 
 _INHERITED: Final = ("duration", "quick", "seed")

@@ -60,10 +60,9 @@ from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
-    "METRICS", "SERIES", "AxisTable", "CaseTable", "Cases", "Document", "EventTable", "Face", "FlowTable", "HostTable",
-    "HostsTable",
-    "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable", "SwitchTable", "TheoryTable",
-    "TrafficTable", "VcTable", "VpTable", "defaults", "json_schema",
+    "METRICS", "SERIES", "AxisTable", "CaseTable", "Cases", "Document", "EventTable", "ExpectTable", "Face",
+    "FlowTable", "HostTable", "HostsTable", "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable",
+    "SwitchTable", "TheoryTable", "TrafficTable", "VcTable", "VpTable", "defaults", "json_schema",
 ]  # fmt: skip
 
 SERIES: Final = {
@@ -546,6 +545,24 @@ class PublishedTable(Settings):
     )
 
 
+class ExpectTable(Settings):
+    """What a run must come to; it fails (exit code 1) if it doesn't. A run that was shortened isn't judged."""
+
+    metric: str = Field(description="a figure of ours, as of a published one")
+    min: Number | None = Field(default=None, description="the least that it may be")
+    max: Number | None = Field(default=None, description="the most")
+    unit: str | None = Field(default=None, description="of both; `Mb/s` of rates, `ms` of times, else `1` unless given")
+    case: str = Field(default="", description="the case that it is of; all unless given")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.min is None and self.max is None:
+            raise wrong("give 'min', 'max' or both", "metric")
+        if self.min is not None and self.max is not None and self.max < self.min:
+            raise wrong("is below 'min'", "max")
+        return self
+
+
 class TheoryTable(Settings):
     """A figure that theory predicts, to print beside ours with its 99 % confidence interval: the growth of one series
     over that of another, each record interval but the first being a batch."""
@@ -639,6 +656,7 @@ class Document(Cases, extra="forbid"):
     record: RecordTable = Field(default=RecordTable(), description="what is written down")
     published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
     theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")
+    expect: tuple[ExpectTable, ...] = Field(default=(), description="what a run must come to")
 
 
 def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:

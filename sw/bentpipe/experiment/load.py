@@ -116,6 +116,11 @@ class _File:
             found.append(Wrong("case", "either all cases have a place on the axis ('at') or none"))
         rows = [row for row in (self.document.get("published") if names else None) or () if isinstance(row, dict)]
         found += _unknown_cases([(row.get("case", ""), row.get("metric", "")) for row in rows], names)
+        for number, row in enumerate(self.document.get("expect") or ()):
+            name = row.get("case", "") if isinstance(row, dict) else ""
+            if name and name not in names:
+                what = f"there is no case {name!r}{nearest(name, names)}" if names else "there are no cases"
+                found.append(Wrong(f"expect.{number}.case", what))
         if found:
             raise self.source.error(*found)
 
@@ -136,6 +141,7 @@ class _File:
             raise dataclasses.replace(source, overrides=frozenset(wrong.key for wrong in found)).error(*found)
         rows = tuple(row for row in made.published if row.case == case.name)
         over = tuple(row for row in made.published if not row.case)
+        expect = tuple(row for row in made.expect if row.case in ("", case.name))
         return dataclasses.replace(
             made,
             case=case.name,
@@ -144,6 +150,7 @@ class _File:
             axis=self.axis or made.axis,
             published=rows,
             over_cases=over,
+            expect=expect,
         )
 
     def changed(

@@ -14,6 +14,7 @@ from bentpipe.experiment.captures import parse_capture
 from bentpipe.experiment.document import (
     METRICS,
     Document,
+    ExpectTable,
     LossTable,
     PublishedTable,
     RecordTable,
@@ -94,6 +95,7 @@ def parse_experiment(
     losses = _losses(tables.loss, channels, problems)
     record = _record(tables.record, run_ps, network, problems)
     published = _published(tables, flows, problems)
+    expect = _expect(tables, flows, problems)
     theory = _theory(tables, network, flows, problems)
     problems.check()
     made = Experiment(
@@ -115,6 +117,7 @@ def parse_experiment(
         record=record,
         published=published,
         theory=theory,
+        expect=expect,
         file=source.name,
         document=document,
         axis=head.axis,
@@ -186,10 +189,25 @@ def _theory(
     return tables.theory
 
 
+def _metrics(flows: list[FlowSpec]) -> list[str]:
+    """The figures that a run of these flows can have."""
+    own = [f"{flow.name}.{figure}" for flow in flows for figure in ("goodput", *reported(flow.app))]
+    groups = {flow.group: 0 for flow in flows if flow.group}
+    return [*METRICS, *own, *(f"{group}.{figure}" for group in groups for figure in GROUPED)]
+
+
+def _expect(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[ExpectTable, ...]:
+    known = [metric for metric in _metrics(flows) if metric != "none"]
+    for number, table in enumerate(tables.expect):
+        if table.metric not in known:
+            what = f"unknown value {table.metric!r}{nearest(table.metric, known)}"
+            problems.found.append(Wrong(f"expect.{number}.metric", what))
+    return tables.expect
+
+
 def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:
     rows = []
-    known = [*METRICS, *(f"{f.name}.{figure}" for f in flows for figure in ("goodput", *reported(f.app), *FIGURES))]
-    known += [f"{group}.{figure}" for group in {f.group: 0 for f in flows if f.group} for figure in GROUPED]
+    known = [*_metrics(flows), *(f"{flow.name}.{figure}" for flow in flows for figure in FIGURES)]
     for number, table in enumerate(tables.published):
         metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
         if metric not in known:

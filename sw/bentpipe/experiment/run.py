@@ -19,7 +19,8 @@ from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.progress import Progress, waiting
-from bentpipe.results.metrics import compare, metrics, most_deliverable
+from bentpipe.results.expect import judge
+from bentpipe.results.metrics import NOT_COMPARED, compare, metrics, most_deliverable
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.theory import beside_theory
 from bentpipe.signals import Interrupted, deferred
@@ -367,6 +368,7 @@ def _sum_up(
         "counters": built.counters(),
         "oam": built.oam(),
         "published": compare(rows, found, remarks),
+        "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
         "configuration": experiment.document,
         "resolved": resolved,
     }
@@ -387,7 +389,8 @@ def _flow(report: Any) -> dict[str, Any]:
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=()))
-    del data["events"], data["document"], data["published"], data["theory"], data["description"], data["changes"]
+    for name in ("events", "document", "published", "theory", "expect", "description", "changes"):
+        del data[name]
     return data
 
 

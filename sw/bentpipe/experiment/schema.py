@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from bentpipe.experiment.document import Face, PublishedTable, TheoryTable
+from bentpipe.experiment.document import ExpectTable, Face, PublishedTable, TheoryTable
 from bentpipe.hosts.config import ContinuitySettings, HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
@@ -261,6 +261,7 @@ class Experiment:
     document: dict[str, Any]
     axis: str = ""
     theory: tuple[TheoryTable, ...] = ()
+    expect: tuple[ExpectTable, ...] = ()
     case: str = ""
     at: float | None = None
     curve: str = ""

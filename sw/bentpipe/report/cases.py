@@ -13,8 +13,10 @@ from bentpipe.results.folder import case_folder
 from bentpipe.results.knees import over_cases
 from bentpipe.results.metrics import compare
 from bentpipe.results.tables import (
+    EXPECTED_COLUMNS,
     PUBLISHED_COLUMNS,
     change_text,
+    expected_rows,
     figure_text,
     print_notes,
     print_table,
@@ -79,6 +81,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
                 **s["case"],
                 "folder": case_folder(s["case"]["name"]),
                 "status": s["status"],
+                "reason": s["reason"],
                 "shortened": s["shortened"],
                 "changes": [change for change in s["changes"] if change not in common],
                 "same_as": next((summaries[i]["case"]["name"] for i in range(n) if outcomes[i] == outcomes[n]), None),
@@ -88,6 +91,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
                 "timeouts": sum(flow.get("timeouts", 0) for flow in s["flows"]),
                 "lost": sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"]),
                 "drops": sum(sum(reasons.values()) for reasons in s["drops"].values()),
+                "expected": s.get("expected", []),
             }
             for n, s in enumerate(summaries)
         ],
@@ -153,6 +157,10 @@ def print_cases(console: Console, summary: dict[str, Any]) -> None:
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
+    expected = [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
+    if expected:
+        console.print()
+        print_table(console, "Expected", EXPECTED_COLUMNS, expected_rows(expected), 2)
 
 
 def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@
     VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, oam (of each end of
     OAM flows at a host its cells by kind, its states and their changes), theory (with
     ``ours``, ``half``, ``batches`` and ``holds``), published (with ``ratio``, null in a shortened or failed run, and
-    ``remarks``), configuration (the TOML document with the settings in it), resolved (every value in base units).
+    ``remarks``), expected (what ``[[expect]]`` says, with ``ours`` and ``holds``, null where it isn't judged),
+    configuration (the TOML document with the settings in it), resolved (every value in base units).
 ``flows.parquet``
     One row a flow: what the flow's report says.
 ``trace.parquet``

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONGESTED_COLUMNS",
     "DROP_COLUMNS",
+    "EXPECTED_COLUMNS",
     "LOSS_COLUMNS",
     "OAM_COLUMNS",
     "PUBLISHED_COLUMNS",
@@ -24,6 +25,7 @@ __all__ = [
     "change_text",
     "congested_rows",
     "drop_rows",
+    "expected_rows",
     "figure_text",
     "flow_tables",
     "lines_text",
@@ -140,6 +142,25 @@ def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
         figures = [figure_text(row[key]) for key in ("measured", "predicted", "ours")]
         table.append([row["quantity"], row["case"], row["unit"], *figures, ratio, row["source"]])
     return table
+
+
+EXPECTED_COLUMNS = ("figure", "case", "unit", "least", "most", "ours", "holds")
+
+
+def expected_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """What runs were to come to, and did."""
+    verdicts = {True: "yes", False: "NO", None: "not judged"}
+    return [
+        [
+            row["metric"],
+            row["case"],
+            row["unit"],
+            *("-" if row[key] is None else f"{row[key]:g}" for key in ("min", "max")),
+            figure_text(row["ours"]),
+            verdicts[row["holds"]],
+        ]
+        for row in rows
+    ]
 
 
 THEORY_COLUMNS = ("quantity", "unit", "theory", "ours", "99 % interval", "holds", "source")
@@ -365,6 +386,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
         print_notes(console, summary)
+    if summary.get("expected"):
+        console.print()
+        print_table(console, "Expected", EXPECTED_COLUMNS, expected_rows(summary["expected"]), 2)
 
 
 def change_text(change: Mapping[str, Any]) -> str:
