@@ -360,6 +360,8 @@ class Registers:
             raise AttributeError(f"{self.map.kind} has no register {name!r}; it has {has}") from None
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked for by pickle, of an object that has nothing yet
+            raise AttributeError(name)
         register = self._find(name)
         if register.count is not None:
             return Table(self, register)

@@ -33,7 +33,15 @@ def face(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
 
 
 def border(
-    ports: Iterable[Port], model: str, *, begin: str, clock: str, cell: str = "", turn: str = "", end: str = ""
+    ports: Iterable[Port],
+    model: str,
+    *,
+    begin: str,
+    clock: str,
+    cell: str = "",
+    turn: str = "",
+    end: str = "",
+    copied: bool = False,
 ) -> str:
     """The model that a library exports.
 
@@ -46,11 +54,17 @@ def border(
         Statements about a ``model& m``: when it is made, for a clock, before it goes.
     cell, turn : str
         For a clock of a settled model; without them ``clock``.
+    copied : bool
+        Its members are all of its state, without pointers.
     """
     ports = list(ports)
     fits = " && ".join(f"sizeof({model}::{port.name}) * 8 >= {port.width}" for port in ports)
     rows = ", ".join(f'{{"{port.name}", &m->{port.name}, {port.width}}}' for port in ports)
+    state = f"""
+static_assert(std::is_trivially_copyable<{model}>::value, "its state is its octets");
+void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(p); }}"""
     return f"""
+#include <type_traits>
 namespace {{
 static_assert({fits}, "a port is wider than in its face");
 struct Instance {{ {model} model; bp_port ports[64]; }};
@@ -68,8 +82,8 @@ const bp_port* ports(void* p, uint32_t* count) {{
     *count = sizeof list / sizeof *list;
     for (uint32_t k = 0; k < *count; ++k) static_cast<Instance*>(p)->ports[k] = list[k];
     return static_cast<Instance*>(p)->ports;
-}}
+}}{state if copied else ""}
 }}
 extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{
-    create, destroy, one_clock, one_cell, one_turn, reset, ports}};
+    create, destroy, one_clock, one_cell, one_turn, reset, ports, {"state" if copied else "nullptr"}}};
 """

@@ -42,6 +42,10 @@ class Loop:
         for name in self._names:
             setattr(self, name, partial(getattr(library, f"bp_{name}"), self._network))
 
+    def __reduce__(self) -> tuple[type[Loop], tuple[()]]:
+        """A copy is not open."""
+        return Loop, ()
+
     def close(self) -> None:
         """Let go of the nodes."""
         if self._network is not None:

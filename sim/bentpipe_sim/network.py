@@ -6,7 +6,7 @@ import itertools
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from .loop import Loop
 from .management import check_managed, manage, manage_path
 from .nodes import Link, Nic, Node, SonetLine, Switch, checked, made, size_of
 
-__all__ = ["Network"]
+__all__ = ["Network", "Saved"]
 
 N = TypeVar("N", bound=Node)
 
@@ -49,6 +49,25 @@ _END_PS = ticks_to_ps((1 << 48) - 1)
 """The event loop's ticks don't wrap; a node takes the last one for never."""
 
 
+@dataclass(frozen=True)
+class Saved:
+    """The state of a network.
+
+    Members
+    -------
+    models : tuple of str
+        The names of the nodes' libraries, in which the hashes of their sources are: only the same take it.
+    captures : tuple of int
+        How long the captures' files were.
+    octets : bytes
+        Of the event loop.
+    """
+
+    models: tuple[str, ...]
+    captures: tuple[int, ...]
+    octets: bytes
+
+
 class Network:
     """Nodes, wires and VCs; then, from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
 
@@ -65,6 +84,7 @@ class Network:
         self.engine: EngineName = engine or chosen_engine()
         self.nodes: list[Node] = []
         self.loop = Loop()
+        self._models: tuple[str, ...] = ()
         self._now_ps = 0
         self._running = False
         self._block: Any = b""
@@ -382,26 +402,92 @@ class Network:
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()
-        build_all(self.shapes(), self.engine)
-        self.loop.open()
+        self._lay()
         for node in self.nodes:
-            model = build_model(node.shape(), self.engine)
-            if self.loop.add_node(str(model).encode()) != node.index:
-                raise SimulationError(f"{node.name}: {self.loop.ffi.string(self.loop.error()).decode()}")
             self.loop.settle(node.index)
             node.driver.identify()
             node.configure()
+        for node in self.nodes:
+            self._defects.look(node)
+        for capture in self._captures:
+            self._start_capture(*capture)
+        self._running = True
+
+    def _lay(self) -> None:
+        """Build the models that are missing; make the nodes, the wires between them, the paths of VCs."""
+        build_all(self.shapes(), self.engine)
+        self.loop.open()
+        models = [build_model(node.shape(), self.engine) for node in self.nodes]
+        self._models = tuple(model.name for model in models)
+        for node, model in zip(self.nodes, models, strict=True):
+            if self.loop.add_node(str(model).encode()) != node.index:
+                raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.loop.connect(a.index, a_port, b.index, b_port, held)
         for hops in self._legs():
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
-        for node in self.nodes:
-            self._defects.look(node)
-        for path, kind, node, port in self._captures:
-            self._start_capture(path, kind, node, port)
+
+    def _error(self) -> str:
+        return self.loop.ffi.string(self.loop.error()).decode()
+
+    # Its state, between two runs
+
+    @property
+    def saves(self) -> bool:
+        """Its engine's models give their state."""
+        return self.engine == "native"
+
+    def save(self) -> Saved:
+        """The state of a network that runs: of nodes, wires, queues, ledger, captures. It goes on as if nothing were.
+
+        Raises
+        ------
+        SimulationError
+            Models of the engine verilator give no state.
+        """
+        if self.loop.save():
+            raise SimulationError(f"the network's state can't be saved: {self._error()}")
+        length = self.loop.ffi.new("uint64_t *")
+        octets = self.loop.saved(length)
+        captures = tuple(self.loop.capture_length(index) for index in range(len(self._captures)))
+        return Saved(self._models, captures, bytes(self.loop.ffi.buffer(octets, length[0])))
+
+    def restore(self, saved: Saved, captures: Path | None = None) -> None:
+        """Start a network that came out of a pickle, which has everything but that, from this state on.
+
+        Parameters
+        ----------
+        saved : Saved
+            What :meth:`save` gave when the network went into the pickle.
+        captures : Path, optional
+            The folder in which the captures' files are now; they are written on from where they were.
+
+        Raises
+        ------
+        SimulationError
+            The state is of nodes that were built otherwise, or a capture is shorter than it was.
+        """
+        self._lay()
+        for node, now, then in zip(self.nodes, self._models, saved.models, strict=True):
+            if now != then:
+                raise SimulationError(
+                    f"{node.name} is built otherwise than when the state was saved: {now}, not {then}"
+                )
+        if captures is not None:
+            self._captures = [(captures / path.name, kind, node, port) for path, kind, node, port in self._captures]
+        for capture, length in zip(self._captures, saved.captures, strict=True):
+            path = capture[0]
+            if not path.is_file() or path.stat().st_size < length:
+                raise SimulationError(f"{path} has not the {length} octets that it had when the state was saved")
+            self._start_capture(*capture, length)
+        if self.loop.restore(saved.octets, len(saved.octets)):
+            raise SimulationError(self._error())
         self._running = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_block": b"", "_running": False}
 
     def capture(self, path: Path, kind: str, face: Node | tuple[Node, int]) -> None:
         """Write a pcap file of what passes a face, both ways, from now on, with nanoseconds of simulated time.
@@ -433,9 +519,10 @@ class Network:
         if self.loop.is_open:
             self._start_capture(path, kind, node, port)
 
-    def _start_capture(self, path: Path, kind: str, node: Node, port: int) -> None:
+    def _start_capture(self, path: Path, kind: str, node: Node, port: int, length: int = 0) -> None:
+        """Begin a file, or go on behind so many octets of it."""
         host = isinstance(node, Nic) and kind == "ip"
-        index = self.loop.capture(str(path).encode(), 101 if host else CAPTURES[kind])
+        index = self.loop.capture(str(path).encode(), 101 if host else CAPTURES[kind], length)
         if host:
             self.loop.capture_host(index, node.index)
             return

@@ -16,6 +16,7 @@ class _Model(ctypes.Structure):
         ("turn", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("reset", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)),
         ("ports", ctypes.CFUNCTYPE(ctypes.POINTER(_Port), ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32))),
+        ("state", ctypes.c_void_p),
     ]
 
 

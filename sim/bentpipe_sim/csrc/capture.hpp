@@ -1,5 +1,7 @@
 // Captures: pcap files with nanoseconds of simulated time, written as the simulation goes.
 #pragma once
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -7,6 +9,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "archive.hpp"
 
 namespace bp {
 
@@ -32,12 +36,17 @@ inline uint32_t aal5_crc(const uint8_t* data, size_t length) {
 
 class Capture {
   public:
-    Capture(const char* path, uint32_t link) : link_(link), file_(std::fopen(path, "wb")) {
+    // What is in the file up to `from`, if that is not 0, is kept.
+    Capture(const char* path, uint32_t link, uint64_t from) : link_(link), file_(std::fopen(path, from ? "r+b" : "wb")) {
         if (!file_) {
             failed_ = errno;
             return;
         }
         std::setvbuf(file_, nullptr, _IOFBF, 1 << 18);
+        if (from) {
+            if (ftruncate(fileno(file_), off_t(from)) || fseeko(file_, off_t(from), SEEK_SET)) failed_ = errno;
+            return;
+        }
         const uint32_t head[6] = {0xA1B23C4D, 2 | 4 << 16, 0, 0, 262144, link};
         put(head, sizeof head);
     }
@@ -50,6 +59,13 @@ class Capture {
         file_ = nullptr;
         return failed_;
     }
+
+    // How far the file has come.
+    uint64_t length() {
+        if (file_ && std::fflush(file_) && !failed_) failed_ = errno;
+        return file_ ? uint64_t(ftello(file_)) : 0;
+    }
+    void archive(Archive& a) { a(failed_, partial_); }
 
     // An SDU that a host sends or receives: its IP packet.
     void sdu(uint64_t tick, const uint8_t* octets, uint32_t length) {

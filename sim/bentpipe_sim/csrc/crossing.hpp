@@ -63,6 +63,7 @@ class Crossing {
         }
         return found;
     }
+    void archive(Archive& a) { a(cells_); }
 
   private:
     static constexpr uint64_t TICKS = 1413;  // two frames: 16 cells wait for half of one, half a frame is under way

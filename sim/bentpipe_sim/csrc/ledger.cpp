@@ -186,6 +186,15 @@ uint64_t Ledger::records() const {
     return found;
 }
 
+void Ledger::archive(Archive& a) {
+    a.same(vcs_.size());
+    for (Vc& vc : vcs_) a(vc);
+    a.same(lines_.size());
+    for (Line& line : lines_)
+        for (Crossing& way : line.way) a(way);
+    a(seen_);
+}
+
 // Which cell it is
 
 const Ledger::Paths* Ledger::find(int node, int port, uint32_t header) const {

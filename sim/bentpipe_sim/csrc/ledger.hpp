@@ -66,6 +66,7 @@ class Ledger {
     struct Counts {
         uint64_t sent = 0, delivered = 0;
         std::map<std::pair<int, uint8_t>, uint64_t> lost;  // PDUs by node and reason
+        void archive(Archive& a) { a(sent, delivered, lost); }
     };
 
     explicit Ledger(CellCounts& cells) : cells_(cells) {}
@@ -124,6 +125,7 @@ class Ledger {
     uint64_t inside_path(int index, const Hop& hop) const;  // cells of the VC, in a switch that passes its path
     uint64_t ends_inside(const Hop& hop) const { return inside(hop, true); }  // of PDUs, on a SONET line
     uint64_t records() const;  // that are held now: of PDUs not settled, and runs of lost cells
+    void archive(Archive& a);
 
   private:
     static constexpr uint32_t OVERLENGTH = 4, TIMEOUT = 6;  // verdicts of a NIC
@@ -161,6 +163,7 @@ class Ledger {
                 runs.pop_front();
             }
         }
+        void archive(Archive& a) { a(runs, shift_before, lost, came, left); }
     };
 
     struct Vc {
@@ -174,6 +177,12 @@ class Ledger {
         bool astray = false;
         uint8_t early_ends = 0, early_why = WHY_NONE;  // what befell a PDU before it was there: foreign cells
         int32_t early_node = 0;
+        void archive(Archive& a) {
+            a.same(stages.size());
+            for (Stage& stage : stages) a(stage);
+            a(pdus, cells, settled, counts, joined, given_up, astray, early_ends, early_why, early_node);
+            if (a.gives()) recent = nullptr;
+        }
     };
 
     struct Passing {

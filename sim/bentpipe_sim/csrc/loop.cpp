@@ -79,6 +79,13 @@ void Loop::run(uint64_t until, uint64_t most) {
     }
 }
 
+void Loop::archive(Archive& a) {
+    a.same(nodes_.size());
+    for (auto& node : nodes_) a(*node);
+    a(next_, now_, ledger);
+    if (a.gives()) inbox.clear();
+}
+
 // The first tick at which a node has work of its own or a cell to take, not before the tick after the last.
 [[gnu::always_inline]] inline uint64_t Loop::next_of(const Node& node) const {
     uint64_t tick = node.nic && node.nic->has_posts() ? now_ : node.due();

@@ -30,6 +30,8 @@ class Loop final : CellCounts {
     // set to do.
     void wake(int index);
 
+    void archive(Archive& a);  // between two runs; errors as of Archive and Node
+
     // Until this tick, or the end of the first tick with events; at most so many evaluations, if not 0.
     void run(uint64_t until, uint64_t most);
 

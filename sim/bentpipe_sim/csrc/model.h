@@ -45,6 +45,7 @@ struct bp_model {
     void (*turn)(void* model);
     void (*reset)(void* model, int on);
     const bp_port* (*ports)(void* model, uint32_t* count);  // valid until the next call
+    void* (*state)(void* model, uint64_t* length);  // all that clocks read and write, to be copied out or in; or none
 };
 
 #endif

@@ -14,6 +14,13 @@ struct bp_net {
     std::vector<std::unique_ptr<bp::Capture>> captures;
     bp::Loop loop;
     std::string error;
+    std::vector<uint8_t> saved;
+
+    void archive(bp::Archive& a) {
+        a(loop);
+        a.same(captures.size());
+        for (auto& capture : captures) a(*capture);
+    }
 
     // -1, and what was wrong, if `call` throws that.
     template <class Call>
@@ -145,10 +152,12 @@ uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
 uint64_t bp_user_cells_sent(bp_net* net, int index, uint32_t vc) { return net->loop.nic(index).user_cells(vc); }
 uint64_t bp_cells_due(bp_net* net, int index, uint32_t vc) { return net->loop.nic(index).cells_due(vc); }
 
-int bp_capture(bp_net* net, const char* path, uint32_t link) {
-    net->captures.push_back(std::make_unique<bp::Capture>(path, link));
+int bp_capture(bp_net* net, const char* path, uint32_t link, uint64_t from) {
+    net->captures.push_back(std::make_unique<bp::Capture>(path, link, from));
     return int(net->captures.size()) - 1;
 }
+
+uint64_t bp_capture_length(bp_net* net, int capture) { return net->captures[size_t(capture)]->length(); }
 
 void bp_capture_host(bp_net* net, int capture, int index) {
     net->loop.nic(index).captures.push_back(net->captures[size_t(capture)].get());
@@ -165,3 +174,26 @@ void bp_trace(bp_net* net, int from, int from_port, int on) {
 }
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).out[from_port].digest; }
+
+int bp_save(bp_net* net) {
+    return net->attempt([&] {
+        bp::Archive out;
+        net->archive(out);
+        net->saved = out.taken();
+        return 0;
+    });
+}
+
+const uint8_t* bp_saved(bp_net* net, uint64_t* length) {
+    *length = net->saved.size();
+    return net->saved.data();
+}
+
+int bp_restore(bp_net* net, const uint8_t* octets, uint64_t length) {
+    return net->attempt([&] {
+        bp::Archive in(octets, length);
+        net->archive(in);
+        in.end();
+        return 0;
+    });
+}

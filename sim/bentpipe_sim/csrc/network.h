@@ -93,13 +93,20 @@ uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs hande
 
 /* A pcap file of a link type of capture.hpp, from now to bp_capture_end, which returns the error number of the first write
    that failed (0: none). It takes the SDUs of hosts, or the cells that nodes take at input ports. */
-int bp_capture(bp_net*, const char* path, uint32_t link);
+int bp_capture(bp_net*, const char* path, uint32_t link, uint64_t from); /* from 0: a new file; else what is behind that goes */
+uint64_t bp_capture_length(bp_net*, int capture); /* of the file so far */
 void bp_capture_host(bp_net*, int capture, int nic);
 void bp_capture_input(bp_net*, int capture, int node, int port, int back);
 int bp_capture_end(bp_net*, int capture);
 
 void bp_trace(bp_net*, int from, int from_port, int on); /* digest of the cells that leave a face */
 uint64_t bp_digest(bp_net*, int from, int from_port);
+
+/* The state of nodes, wires, queues, ledger and captures between two runs; it goes into a network with the same nodes,
+   wires, paths and captures. These return -1 with bp_error set if they fail; after bp_restore the network is of no use then. */
+int bp_save(bp_net*);
+const uint8_t* bp_saved(bp_net*, uint64_t* length); /* valid until the next bp_save */
+int bp_restore(bp_net*, const uint8_t* octets, uint64_t length);
 
 #ifdef __cplusplus
 }

@@ -64,6 +64,12 @@ class Nic {
     void hold() { face_.post_valid = 0; }
     bool posting() const { return face_.post_valid; }
 
+    void archive(Archive& a) {
+        a.same(tx_.size());
+        a.same(rx_.size());
+        a(tx_, rx_, to_post_);
+    }
+
     // Before a clock: the first VC with a PDU asks for its turn.
     void before() {
         hold();
@@ -119,6 +125,7 @@ class Nic {
         uint32_t length;
         uint8_t uu;
         bool notify;
+        void archive(Archive& a) { a(octets, length, uu, notify); }
     };
     struct Post {
         uint32_t vc;
@@ -133,6 +140,9 @@ class Nic {
         uint32_t source_length = 0, source_key = 0;
         uint64_t source_offset = 0;
         int place = -1;
+        void archive(Archive& a) {
+            a(queue, singles, listed, fetched, cells, whole, source_length, source_key, source_offset, place);
+        }
     };
     struct RxVc {
         Octets octets;
@@ -140,6 +150,9 @@ class Nic {
         uint32_t sink_key = 0, reply_vc = 0, reply_length = 0, every = 0;
         uint64_t sink_offset = 0, good = 0, bad = 0;
         int place = -1;
+        void archive(Archive& a) {
+            a(octets, sink, sink_key, reply_vc, reply_length, every, sink_offset, good, bad, place);
+        }
     };
 
     Pdu pdu(const Sdu& sdu);

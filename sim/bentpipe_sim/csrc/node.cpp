@@ -82,4 +82,19 @@ uint32_t Node::read(uint32_t addr) {
     return face->csr_r_data;
 }
 
+void Node::archive(Archive& a) {
+    if (!model_->state) throw std::runtime_error("the models of this engine give no state");
+    uint64_t length = 0;
+    void* state = model_->state(instance_.get(), &length);
+    a.same(length);
+    a.octets(state, length);
+    a(last, turn, first, stats);
+    for (Output& output : out) a(output.traced, output.digest);
+    for (auto& wire : in) {
+        a.same(wire != nullptr);
+        if (wire) a(*wire);
+    }
+    if (nic) a(*nic);
+}
+
 }  // namespace bp

@@ -42,6 +42,7 @@ struct Node {
     void settle();  // as many of them as it needs to be idle
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
+    void archive(Archive& a);  // std::runtime_error: its model gives no state
 
     // The tick of its first cell or of work of its own, whichever comes first; NEVER if there is none.
     uint64_t due() const {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "archive.hpp"
+
 namespace bp {
 
 template <class Item>
@@ -21,6 +23,16 @@ class Ring {
     void erase(uint64_t k) {
         for (; k > 0; --k) (*this)[k] = (*this)[k - 1];
         ++head_;
+    }
+    void archive(Archive& a) {
+        uint64_t count = size();
+        a(count);
+        if (a.gives()) {
+            head_ = tail_ = 0;
+            for (; count; --count) a(Ring::push_back());
+        } else {
+            for (uint64_t k = 0; k < count; ++k) a((*this)[k]);
+        }
     }
 
   private:

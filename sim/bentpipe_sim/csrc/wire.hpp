@@ -38,6 +38,10 @@ class Wire : public Ring<Flying> {
             found += (*this)[k].good(key, mask) && (!last || CellHead::last((*this)[k].header));
         return found;
     }
+    void archive(Archive& a) {
+        Ring::archive(a);
+        a(most_);
+    }
 
   private:
     uint64_t most_ = 0;

@@ -38,7 +38,9 @@ def source(component: Any, name: str) -> str:
 
     node = generate(component, name)
     head = "".join(f'#include "{header}"\n' for header in HEADERS)
-    around = border(node.ports, "Node", begin="outputs(m);", clock="clock(m);", cell=node.cell, turn=node.turn)
+    around = border(
+        node.ports, "Node", begin="outputs(m);", clock="clock(m);", cell=node.cell, turn=node.turn, copied=True
+    )
     return f"{head}namespace {{\n{node.text}}}\n{around}"
 
 
