@@ -31,11 +31,20 @@ from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_hdl.switch.context import DEPARTURE
+from bentpipe_hdl.switch.copier import Copier
+from bentpipe_hdl.switch.credits import Credits
+from bentpipe_hdl.switch.frame_clock import FrameClock
 from bentpipe_hdl.switch.histograms import Histograms
+from bentpipe_hdl.switch.minimum import GuaranteedCells
+from bentpipe_hdl.switch.oam import Oam
 from bentpipe_hdl.switch.options import OPTIONS, options_word
 from bentpipe_hdl.switch.options.scheduling import PRIORITIES
+from bentpipe_hdl.switch.policer import Policer
 from bentpipe_hdl.switch.port_clock import COMMIT
+from bentpipe_hdl.switch.rate_controller import RateController
+from bentpipe_hdl.switch.red import RandomEarlyDetection
 from bentpipe_hdl.switch.scheduler import RoundRobin
+from bentpipe_hdl.switch.shaper import Shaper
 from bentpipe_hdl.switch.turns import Turns
 from bentpipe_hdl.switch.virtual_clock import VirtualClock
 from bentpipe_hdl.traffic.pacer import Pacer
@@ -155,6 +164,12 @@ COMPONENTS = (
         )
         for cells in (2048, 4096, 7680, 8192)
     ),
+    Entry(
+        "switch-2048-vcs",
+        lambda: Switch(width=NARROW, vcs=2048, cells=2048, ports=4),
+        "2048 VCs, 4 ports, 2048 cells",
+        node=True,
+    ),
     *(
         Entry(
             f"switch-2048+{option.name}",
@@ -198,6 +213,15 @@ COMPONENTS = (
                 ", FIFO, weights and priorities, 2112 places",
             ),
             ("virtual-clock", lambda slot: VirtualClock(slot, vcs=64, ports=4), ""),
+            ("rate-controller", lambda slot: RateController(slot, ports=4, count_bits=12), ", of reactive ports"),
+            ("red", lambda slot: RandomEarlyDetection(slot, ports=4, count_bits=12), ", random early detection"),
+            ("policer", lambda slot: Policer(slot, vcs=64), ""),
+            ("shaper", lambda slot: Shaper(slot, vcs=64, ports=4), ""),
+            ("minimum", lambda slot: GuaranteedCells(slot, vcs=64, count_bits=12), ", guaranteed cells"),
+            ("frame-clock", lambda slot: FrameClock(slot, ports=4), ", slots of frames"),
+            ("credits", lambda slot: Credits(slot, width=NARROW, vcs=64, ports=4), ""),
+            ("oam", lambda slot: Oam(slot, width=NARROW, vcs=64, ports=4), ""),
+            ("copier", lambda slot: Copier(slot, width=NARROW, vcs=64, ports=4), ""),
             (
                 "histograms",
                 lambda slot: Histograms(slot, vcs=64, ports=4, places=2112, at=DEPARTURE + 2),

@@ -31,6 +31,9 @@ from amaranth.back import rtlil
 from rich.console import Console
 from rich.table import Table
 
+from bentpipe_hdl.cell import CLOCKS_A_TICK
+from bentpipe_hdl.ticks import TICK_PS
+
 from .components import COMPONENTS, Entry, Harness
 
 __all__ = ["DEVICE", "Figures", "SynthError", "main", "measure"]
@@ -40,6 +43,9 @@ PACKAGE = "CABGA381"
 SPEED = 6
 LUTS, FLIP_FLOPS, BLOCKS, MULTIPLIERS = 83640, 83640, 208, 156
 """What the device has."""
+
+NEEDED_MHZ = CLOCKS_A_TICK / TICK_PS * 1e6
+"""Of a narrow node in real time."""
 
 GROWTH = 0.05
 """A change of more than this is shown."""
@@ -249,6 +255,8 @@ def page(document: dict[str, Any]) -> str:
         f"`make synth` makes this page with {tools}. A component stands between registers, with its border kept: "
         "LUT, FF, EBR and DSP are its own. LUT counts sites: one a LUT4, two a carry cell, six a LUT memory of 16 x 4. "
         "Fmax is that of one run of place and route, with its surroundings; another seed moves it by some per cent.",
+        f"A narrow node has {CLOCKS_A_TICK} clocks a tick, so it needs {NEEDED_MHZ:.1f} MHz for real time. What does "
+        "not reach that is marked by *: it decides the same, with ticks that are longer.",
     ]
     for title, node in (("Nodes", True), ("Parts", False)):
         rows = [
@@ -260,9 +268,10 @@ def page(document: dict[str, Any]) -> str:
             if entry.node is not node or values is None:
                 continue
             figures = Figures(**values)
+            misses = " *" if figures.fmax_mhz is not None and figures.fmax_mhz < NEEDED_MHZ else ""
             rows.append(
                 f"| {entry.name} | {entry.shape} | {figures.lut} | {6 * figures.lut_ram} | {figures.ff} "
-                f"| {figures.ebr} | {figures.dsp} | {_value(figures, 'fmax_mhz')} |"
+                f"| {figures.ebr} | {figures.dsp} | {_value(figures, 'fmax_mhz')}{misses} |"
             )
         parts += [f"## {title}", "\n".join(rows)]
     return "\n\n".join(parts) + "\n"

@@ -14,13 +14,16 @@ it is there, and two reads of a memory's port in one clock, are errors of elabor
 
 from contextlib import nullcontext
 
-from amaranth.hdl import Cat, Fragment, Signal
+from amaranth.hdl import Cat, Fragment, Mux, Signal, Value
 from amaranth.lib import memory
 
 from .cell import CLOCKS_A_TICK, WIDE
 from .clocks import ClockError, Clocks
 
 __all__ = ["ClockError", "Slot", "Store"]
+
+FACTOR_BITS = 18
+"""Of the factors of a device's multiplier."""
 
 
 class Store:
@@ -249,6 +252,22 @@ class Slot:
         self.clocks.needs(value, at, f"what is kept as {name}")
         self.clocks.holds(kept, at + 1)
         return kept
+
+    def product(self, a, b, name):
+        """``a * b``, of which ``b`` is unsigned. Narrow: there a clock later, as a sum of products that a multiplier of
+        the device makes each, which are held; as often as not the sum is to be settled in its turn."""
+        if self.wide:
+            return a * b
+        a, b = Value.cast(a), Value.cast(b)
+        rows = []
+        if a.shape().signed:
+            rows.append(-(self.settle(Mux(a[-1], b, 0), f"{name}_sign") << len(a) - 1))
+            a = a[:-1]
+        for i in range(0, len(a), FACTOR_BITS):
+            for k in range(0, len(b), FACTOR_BITS):
+                part = self.settle(a[i : i + FACTOR_BITS] * b[k : k + FACTOR_BITS], f"{name}_part{i}_{k}")
+                rows.append(part << i + k)
+        return sum(rows[1:], rows[0])
 
     def settle(self, value, name):
         """A stage of the chain: a register on the narrow datapath, nothing on the wide."""

@@ -39,7 +39,8 @@ class CreditGate(wiring.Component):
     -------
     looks, looked, looked_sent, looked_share : In
         A VC of which something is told, or that is visited (wide: while ``looks`` is low, what follows is 0); its cells
-        sent, its share.
+        sent, its share. Narrow: these are there two clocks after it was taken, like those of the others; whether it may
+        send, a clock or two later.
     tells, count : In
         So many of its cells are freed, it is told.
     looked_may, outstanding : Out
@@ -86,9 +87,11 @@ class CreditGate(wiring.Component):
         with slot.only(self.looks):
             before = store.read(self.looked, at=self._at[0], to="looked_freed")
             m.d.comb += [
-                takes.eq(self.tells & believed(self.count, before, self.looked_sent, bits)),
+                takes.eq(slot.settle(self.tells & believed(self.count, before, self.looked_sent, bits), "takes_held")),
                 now.eq(Mux(takes, self.count, before)),
-                self.looked_may.eq(may_send(self.looked_sent, now, self.looked_share, bits)),
+                self.looked_may.eq(
+                    slot.settle(may_send(self.looked_sent, now, self.looked_share, bits), "looked_may_held")
+                ),
                 self.outstanding.eq((self.looked_share != 0) & (self.looked_sent != now)),
             ]
         commits = Signal()
@@ -102,6 +105,7 @@ class CreditGate(wiring.Component):
             vc, sent, share = (getattr(self, f"{name}{suffix}") for suffix in ("", "_sent", "_share"))
             with slot.only(wanted):
                 kept = store.read(vc, at=at, to=f"{name}_freed")
-                freed = Mux(takes & (self.looked == vc), self.count, kept)
-                m.d.comb += getattr(self, f"{name}_may").eq(may_send(sent + more, freed, share, bits))
+                told = slot.settle(takes & (self.looked == vc), f"{name}_told")
+                may = may_send(sent + more, Mux(told, self.count, kept), share, bits)
+                m.d.comb += getattr(self, f"{name}_may").eq(slot.settle(may, f"{name}_may_held"))
         return m

@@ -75,7 +75,7 @@ class OamSender(wiring.Component):
     payload : Out
         Wide.
     place, word : In, Out
-        Narrow: 0 but while words are asked for, then 0 to 11 in consecutive clocks; the word a clock later.
+        Narrow: 0 but while words are asked for, then 1 to 11 in consecutive clocks; the word two clocks later.
     """
 
     def __init__(self, slot: Slot, *, width: int, ports: int):
@@ -144,16 +144,15 @@ class OamSender(wiring.Component):
         store.write(Cat(index, self.to), words[1], left != 0)
 
         # Out: a word a clock, with the CRC of those before it
-        kept, back, made, crc = Signal(4), Signal(32), Signal(32), Signal(CRC10_BITS)
-        m.d.sync += kept.eq(self.place)
-        mask = Array(Const(_looped() >> 32 * k & 0xFFFFFFFF, 32) for k in range(WORDS))[kept]
-        m.d.comb += back.eq(store.peek(Cat(self.place, self.source)) ^ mask)
+        place, back, made, crc = Signal(range(WORDS)), Signal(32), Signal(32), Signal(CRC10_BITS)
+        mask = Array(Const(_looped() >> 32 * k & 0xFFFFFFFF, 32) for k in range(WORDS))[place]
+        m.d.sync += [place.eq(self.place), back.eq(store.peek(Cat(self.place, self.source)) ^ mask)]
         whole = self._made(m)
         fill, end = Const(0x6A6A, 16), Signal(CRC10_BITS)
-        now = Array([*(whole[32 * k : 32 * k + 32] for k in range(WORDS - 1)), fill])[self.place]
+        now = Array([*(whole[32 * k : 32 * k + 32] for k in range(WORDS - 1)), fill])[place]
         m.d.comb += end.eq(crc10_word(crc, fill, 22))
         m.d.sync += [
-            crc.eq(crc10_word(Mux(self.place == 0, 0, crc), now)),
-            made.eq(Mux(self.place == WORDS - 1, Cat(fill, end[8:], Const(0, 6), end[:8]), now)),
+            crc.eq(crc10_word(Mux(place == 0, 0, crc), now)),
+            made.eq(Mux(place == WORDS - 1, Cat(fill, end[8:], Const(0, 6), end[:8]), now)),
         ]
         m.d.comb += self.word.eq(Mux(self.kind == Kind.RETURN, back, made))

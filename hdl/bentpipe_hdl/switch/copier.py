@@ -246,4 +246,4 @@ class Copier(wiring.Component):
         with m.Elif(comes):
             m.d.sync += place.eq(place + 1)
         words.write(base * WORDS + place, word, comes & ~self.inside & room)
-        m.d.comb += self.offer.word.eq(words.peek(head * WORDS + self.offer.place))
+        m.d.sync += self.offer.word.eq(words.peek(head * WORDS + self.offer.place))

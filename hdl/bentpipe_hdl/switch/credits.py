@@ -91,7 +91,7 @@ class CreditReturn(wiring.Component):
         m.d.comb += [
             count.eq(since.read(self.vc, at=DEPARTURE, to="left_since")),
             more.eq(count + ~count.all()),
-            self.asks.eq(more >= self.batch),
+            self.asks.eq(slot.settle(more >= self.batch, "asks_held")),
         ]
         since.write(self.vc, Mux(self.asked, 0, more), self.leaves, clear=(self.clearing, self.clear, 0))
         return m

@@ -30,7 +30,7 @@ class FrameClock(wiring.Component):
     stalled, still_stalled, changes : Out
         A bit a port: it may not send; what becomes of these now, when ``changes`` is high.
     due : Out
-        When the next slot begins.
+        When the next slot begins. Narrow: the present tick, if any port has frames.
     """
 
     def __init__(self, slot: Slot, *, ports: int):
@@ -77,9 +77,12 @@ class FrameClock(wiring.Component):
             with m.If(begins | sends):
                 m.d.sync += open_.eq(opens)
             m.d.comb += [self.stalled[p].eq(framed & ~open_), self.still_stalled[p].eq(framed & ~opens)]
-            soonest = Signal(TIME_BITS, name=f"slot_due{p}")
-            m.d.comb += soonest.eq(earlier(Mux(framed, due_tick(at[FRACTION_BITS:]), NEVER), due))
-            due = soonest
             changes.append(begins)
+            if slot.wide:
+                soonest = Signal(TIME_BITS, name=f"slot_due{p}")
+                m.d.comb += soonest.eq(earlier(Mux(framed, due_tick(at[FRACTION_BITS:]), NEVER), due))
+                due = soonest
+        if not slot.wide:
+            due = Mux(Cat(length != 0 for length in self.slot).any(), self.now, NEVER)
         m.d.comb += [self.due.eq(due), self.changes.eq(Cat(changes).any())]
         return m

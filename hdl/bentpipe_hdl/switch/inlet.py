@@ -41,7 +41,7 @@ class OfferSignature(wiring.Signature):
     payload : Out
         At 416 bits: octet ``k`` in bits ``8k`` to ``8k+7``.
     place : In, word : Out
-        At 32 bits: of which of the twelve words of the payload ``word`` is to be, a clock later.
+        At 32 bits: of which of the twelve words of the payload ``word`` is to be, two clocks later.
     taken : In
         For one clock, the tick's (narrow: clock ``TAKEN``): from the next tick on another cell may be offered.
     """
@@ -140,7 +140,8 @@ class Inlet(wiring.Component):
 
         # One of ours: its header in clock 1, and then its words
         header, vc = Signal(CellHeader), Signal.like(self.vc)
-        takes, chosen, left, place = Signal(), Signal(len(self.offers)), Signal(range(WORDS + 1)), Signal(range(WORDS))
+        takes, chosen, left = Signal(), Signal(len(self.offers)), Signal(range(WORDS + 1))
+        place, wanted = Signal(range(WORDS)), Signal(range(WORDS))  # of the word of the next clock; of the one after it
         self._first(m, there, (header, "header"), (vc, "vc"))
         m.d.comb += [
             came.eq(late | starts),
@@ -156,13 +157,15 @@ class Inlet(wiring.Component):
                 self.o.hec_error.eq(0),
                 self.o.word.eq(header),
             ]
-            m.d.sync += [self.vc.eq(vc), chosen.eq(there & -there), left.eq(WORDS), place.eq(1)]
+            m.d.sync += [self.vc.eq(vc), chosen.eq(there & -there), left.eq(WORDS)]
+            m.d.comb += wanted.eq(1)
         with m.Elif(left != 0):
-            m.d.sync += [left.eq(left - 1), place.eq(Mux(left <= 2, 0, place + 1))]
-            m.d.comb += [self.o.valid.eq(1), self.o.soc.eq(0)]
+            m.d.sync += left.eq(left - 1)
+            m.d.comb += [self.o.valid.eq(1), self.o.soc.eq(0), wanted.eq(Mux(left <= 2, 0, place + 1))]
+        m.d.sync += place.eq(wanted)
         for k, offer in enumerate(self.offers):
             with m.If(chosen[k] & (left != 0)):
                 m.d.comb += self.o.word.eq(offer.word)
-            m.d.comb += [offer.place.eq(place), offer.taken.eq(slot.clock(TAKEN) & self.inside & chosen[k])]
+            m.d.comb += [offer.place.eq(wanted), offer.taken.eq(slot.clock(TAKEN) & self.inside & chosen[k])]
         slot.clocks.holds(self.inside, STARTS + 1)
         slot.clocks.holds(self.vc, STARTS + 1)

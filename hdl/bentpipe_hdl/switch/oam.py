@@ -10,6 +10,7 @@ from ..oam.receiver import LOCATION_BITS, TAG_BITS, OamReceiver
 from ..oam.sender import PLACES, Kind, OamSender
 from ..slot import Slot
 from .context import ARRIVAL
+from .inlet import TAKEN as OFFER_TAKEN
 from .inlet import OfferSignature
 from .options.oam import ABSENT, COMMAND, INTERVAL_BITS, LOG, MADE, POINT, SILENT, STATES, TAKEN
 
@@ -195,6 +196,8 @@ class Oam(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.queued)
+        if not slot.wide:
+            slot.clocks.strobe(self.offer.taken, OFFER_TAKEN)
         receiver, sender = self.receiver, self.sender
         m.submodules.receiver, m.submodules.sender = receiver, sender
         for part in (receiver, sender):

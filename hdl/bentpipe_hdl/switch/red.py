@@ -267,13 +267,13 @@ class RandomEarlyDetection(wiring.Component):
         return Mux(elapsed[IDLE_BITS:].any(), Const(-1, IDLE_BITS), elapsed[:IDLE_BITS])
 
     def _decayed(self, m, slot, average, elapsed, settings):
-        """The average after an idle time and the frame that ends it. Narrow: seven clocks after the last of these,
-        which stay."""
-        packets = slot.settle((elapsed * settings.rate)[RATE_FRACTION:], "idle_packets")
+        """The average after an idle time and the frame that ends it. Narrow: ``DECAYED`` clocks after the last of
+        these, which stay."""
+        packets = slot.product(elapsed, settings.rate, "idle_packets")[RATE_FRACTION:][:IDLE_BITS]
         packets = slot.settle((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
         decay = settings.decay
         halvings = Signal(IDLE_BITS + len(decay))
-        m.d.comb += halvings.eq(slot.settle(packets * decay, "halvings_held"))
+        m.d.comb += halvings.eq(slot.product(packets, decay, "halvings"))
         fraction = halvings[:DECAY_FRACTION]
         low_bits = DECAY_FRACTION - 8
         layout = data.StructLayout({"power": PROBABILITY_BITS + 1, "fall": 16})
@@ -283,10 +283,11 @@ class RandomEarlyDetection(wiring.Component):
         m.d.comb += read.addr.eq(fraction[low_bits:])
         entry = slot.settle(read.data, "power_entry")
         entry = data.View(layout, entry)
-        fall = slot.settle((entry.fall * slot.settle(fraction[:low_bits], "power_between")) >> low_bits, "power_fall")
+        halvings = slot.settle(halvings, "halvings_held")
+        fall = slot.settle((entry.fall * halvings[:low_bits]) >> low_bits, "power_fall")
         power = Signal(PROBABILITY_BITS + 1)
         m.d.comb += power.eq(slot.settle(entry.power, "power_above") - fall)
-        product = slot.settle(average * power, "decayed_held")
+        product = slot.settle(slot.product(average, power, "decayed"), "decayed_held")
         shift, none = halvings[DECAY_FRACTION : DECAY_FRACTION + 6], halvings[DECAY_FRACTION + 6 :].any()
         half = 1 << (PROBABILITY_BITS - 1)
         decayed, shifted = Signal(AVERAGE_BITS), slot.settle(product >> shift, "decayed_shifted")
@@ -300,10 +301,13 @@ class RandomEarlyDetection(wiring.Component):
 
     @staticmethod
     def _moved(product, frames):
-        """The new average, of ``(average - frames) * keep``."""
+        """The new average, of ``(average - frames) * keep``, and ``PROBABILITY_BITS`` fraction bits more."""
         half = 1 << (PROBABILITY_BITS - 1)
-        whole = product + Cat(Const(0, AVERAGE_FRACTION + PROBABILITY_BITS), frames) + half
-        return whole[PROBABILITY_BITS : PROBABILITY_BITS + AVERAGE_BITS]
+        return product + Cat(Const(half, AVERAGE_FRACTION + PROBABILITY_BITS), frames)
+
+    @staticmethod
+    def _rounded(moved):
+        return moved[PROBABILITY_BITS : PROBABILITY_BITS + AVERAGE_BITS]
 
     @staticmethod
     def _in_frames(level):
@@ -343,7 +347,7 @@ class RandomEarlyDetection(wiring.Component):
                 ]
             with m.Else():
                 m.d.comb += difference.eq(self._difference(before, frames))
-                m.d.comb += average.eq(self._moved(difference * weights.keep, frames))
+                m.d.comb += average.eq(self._rounded(self._moved(difference * weights.keep, frames)))
             low = self._in_frames(levels.low)
             with m.If((frames > 1) & (average >= low)):
                 m.d.comb += above.eq(1)
@@ -388,51 +392,57 @@ class RandomEarlyDetection(wiring.Component):
 
         # A frame that ends an idle time: the average is made in the next tick. Its port has one frame at most until
         # then, and no verdict needs it
-        owed, elapsed, late = Signal(), Signal(IDLE_BITS), Signal(IDLE_BITS)
+        owed, elapsed, late, settings = Signal(), Signal(IDLE_BITS), Signal(IDLE_BITS), Signal(Idle)
         idle = slot.settle(Array(self.cells)[self.port] == 0, "idle_held")
         m.d.comb += late.eq(self._elapsed(self._since.read(self.port, at=PORT, to="idle_since")))
+        its_settings = self._idles.read(self.port, at=PORT, to="idle_settings")
         with m.If(counts):
-            m.d.sync += [owed.eq(idle), elapsed.eq(late)]
+            m.d.sync += [owed.eq(idle), elapsed.eq(late), settings.eq(its_settings)]
         before = slot.settle(self._averages[came], "average_before")
-        decayed = self._decayed(m, slot, before, elapsed, data.View(Idle, self._idles.read(came)))
+        decayed = self._decayed(m, slot, before, elapsed, settings)
         with m.If(slot.clock(DECAYED + 1) & owed):
             m.d.sync += self._averages[came].eq(decayed)
 
-        # The next average
+        # The next average, and how far it is above the lower threshold
         port = turn("port_now", 0)
-        weights, levels = data.View(Weights, self._weights.read(port)), data.View(Levels, self._levels.read(port))
+        weights = data.View(Weights, self._weights.read(port))
         difference = slot.settle(self._difference(self._averages[port], Array(self.frames)[port]), "difference")
         of_idle = slot.settle(self._difference(decayed, Array(self.frames)[came]), "difference_of_idle")
-        product = slot.settle(
-            slot.turns("difference_now", {1: difference, DECAYED + 1: of_idle}) * weights.keep, "product_held"
+        product = slot.product(
+            slot.turns("difference_now", {1: difference, DECAYED + 1: of_idle}), weights.keep, "product"
         )
         frames = slot.settle(slot.settle(Array(self.frames)[port], "frames_now"), "frames_then")
-        average, after = Signal(AVERAGE_BITS), 2
-        m.d.comb += average.eq(self._moved(product, frames))
+        moved, after = self._moved(product, frames), 2
+        average = self._rounded(moved)
         averages = kept("next_average", AVERAGE_BITS, average, after, DECAYED + 3)
         with m.If(slot.clock(DECAYED + 2) & owed):
             m.d.sync += [owed.eq(0), averages[came].eq(average)]
+        levels = data.View(Levels, self._levels.read(turn("port_of_levels", after - 1)))
+        gap = (moved - Cat(Const(0, PROBABILITY_BITS), self._in_frames(levels.low)))[PROBABILITY_BITS:]
+        gap = slot.settle(gap[: AVERAGE_BITS + 1], "gap")
 
         # The verdict with it
-        low = slot.settle(self._in_frames(levels.low), "low_held")
+        above = kept("above", 1, slot.settle(frames > 1, "waits_for_others") & ~gap[AVERAGE_BITS], after + 1)
         high = slot.settle(self._in_frames(levels.high), "high_held")
-        above = kept("above", 1, (frames > 1) & (average >= low), after)
-        over = kept("over", 1, average >= high, after)
-        gap = slot.settle((average - low)[:AVERAGE_BITS], "gap")
+        over = kept("over", 1, slot.settle(average, "average_held") >= high, after + 1)
         slope = slot.settle(slot.settle(weights.slope, "slope_now"), "slope_then")
-        p = slot.settle(((gap * slope) >> AVERAGE_FRACTION)[: PROBABILITY_BITS + 1], "p")
-        share = slot.settle(self._counts[turn("port_counted", after + 2)] * p, "share")
-        sure, may, rest = self._spread(share, self.waits.bit_select(turn("port_waits", after + 3), 1))
-        sure, may, rest = slot.settle(sure, "sure"), slot.settle(may, "may"), slot.settle(rest, "rest")
-        for k in range(2):
+        p = slot.product(gap[:AVERAGE_BITS], slope, "rise") >> AVERAGE_FRACTION
+        p = slot.settle(p[: PROBABILITY_BITS + 1], "p")
+        count = slot.settle(self._counts[turn("port_counted", after + 2)], "count_now")
+        share = slot.product(count, p, "share")
+        waits = slot.settle(self.waits.bit_select(turn("port_waits", after + 3), 1), "waits_now")
+        rest = slot.settle(self._spread(share, waits)[2], "rest")
+        share, waits = slot.settle(share, "share_held"), slot.settle(waits, "waits_then")
+        sure, may, _ = self._spread(share, waits)
+        sure, may = slot.settle(sure, "sure"), slot.settle(may, "may")
+        for k in range(3):
             p = slot.settle(p, f"p{k}")
         draw = slot.turns(
-            "draw", {after + 4: self._draws.read(came, at=0, to="draw_of_came"),
-                     after + 5: self._draws.read(left, at=1, to="draw_of_left")}
+            "draw", {after + 5: self._draws.read(came, at=0, to="draw_of_came"),
+                     after + 6: self._draws.read(left, at=1, to="draw_of_left")}
         )  # fmt: skip
-        drawn = slot.settle(draw[-PROBABILITY_BITS:] * rest, "drawn")
-        chosen = slot.settle(may, "may_then") & (drawn < slot.settle(p, "p2") << PROBABILITY_BITS)
-        hit = kept("hit", 1, slot.settle(sure, "sure_then") | chosen, after + 5)
+        drawn = slot.product(draw[-PROBABILITY_BITS:], rest, "drawn")
+        hit = kept("hit", 1, sure | (may & (drawn < p << PROBABILITY_BITS)), after + 6, PORT + 1)
 
         draw = self._draws.read(self.port, at=PORT, to="draw_used")
         at_port = self.port

@@ -82,9 +82,8 @@ def gcra(m, slot, name, sizes, *, now, earliest, started, increment, limit):
     instant = Cat(Const(0, sizes.fraction), now)
     behind, start, after = (Signal(sizes.time, name=f"{name}_{part}") for part in ("behind", "start", "after"))
     m.d.comb += [behind.eq(instant - earliest), start.eq(instant - limit)]
+    early = slot.settle(started & (~behind < increment), f"{name}_early")  # it is 1 to I early
     behind, start = slot.settle(behind, f"{name}_behind_held"), slot.settle(start, f"{name}_start_held")
-    early = Signal(name=f"{name}_early")
-    m.d.comb += early.eq(started & (~behind < increment))  # it is 1 to I early
     anew, full, less = (
         slot.settle(value, f"{name}_{part}")
         for part, value in (

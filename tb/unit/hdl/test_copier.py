@@ -111,7 +111,7 @@ class Rig:
             self._word()
             ctx.set(part.time.tick, clock == 0)
             ctx.set(part.seen, clock == COMMIT and came is not None and came.known)
-            ctx.set(part.offer.place, clock - 1 if taken and clock else 0)
+            ctx.set(part.offer.place, clock if taken and clock < TAKEN else 0)
             ctx.set(part.offer.taken, taken is not None and clock == TAKEN)
             await ctx.delay(1e-8)
             if clock == COMMIT:

@@ -30,7 +30,7 @@ class Rig:
 
     def __init__(self, ctx, node, rng):
         self.ctx, self.node, self.rng, self.offered = ctx, node, rng, [[] for _ in range(OFFERS)]
-        self.seen, self.asked, self._cell = [], [0] * OFFERS, None
+        self.seen, self._read, self._cell = [], [0] * OFFERS, None
         self.show()
 
     def show(self):
@@ -66,8 +66,9 @@ class Rig:
         taken = [ctx.get(offer.taken) for offer in node.offers]
         asked = [ctx.get(offer.place) for offer in node.offers]
         await ctx.tick()
-        for k, offer in enumerate(node.offers):  # as a memory with a registered output has it
-            ctx.set(offer.word, self._words(k)[asked[k]])
+        for k, offer in enumerate(node.offers):  # as a memory with a registered output has it, and a register behind it
+            ctx.set(offer.word, self._read[k])
+            self._read[k] = self._words(k)[asked[k]]
         for k in range(OFFERS):
             if taken[k]:
                 self.offered[k].pop(0)

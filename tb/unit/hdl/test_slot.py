@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
@@ -63,6 +63,43 @@ def test_no_write_is_lost(width):
 
     simulator = Simulator(node)
     simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+class Product(wiring.Component):
+    """``a * b``, as soon as it is there."""
+
+    def __init__(self, width, a, b):
+        self.width = width
+        super().__init__({"a": In(a), "b": In(b), "o": Out(signed(len(Signal(a)) + b + 1))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(Slot(m, TimeSignature().create(), self.width).product(self.a, self.b, "product"))
+        return m
+
+
+@pytest.mark.parametrize("a", [unsigned(36), signed(37), unsigned(18), unsigned(5)])
+@pytest.mark.parametrize("b", [1, 18, 25, 40])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_product_of_pieces_is_exact(width, a, b):
+    node, rng = Product(width, a, b), random.Random(7)
+    least, most = (-(1 << a.width - 1), (1 << a.width - 1) - 1) if a.signed else (0, (1 << a.width) - 1)
+    pairs = [(x, y) for x in (least, 0, most) for y in (0, 1, (1 << b) - 1)]
+    pairs += [(rng.randint(least, most), rng.getrandbits(b)) for _ in range(100)]
+
+    async def bench(ctx):
+        for x, y in pairs:
+            ctx.set(node.a, x)
+            ctx.set(node.b, y)
+            if width == NARROW:
+                await ctx.tick()
+            assert ctx.get(node.o) == x * y
+
+    simulator = Simulator(node)
+    if width == NARROW:
+        simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
 
