@@ -9,8 +9,10 @@ from amaranth.hdl import Signal
 __all__ = ["computed"]
 
 
-def computed(name: str, which: str, result: Signal, argument: Signal) -> Signal:
-    """Mark ``result`` as what the function ``name`` gives of ``argument``; gives ``result``. ``which`` tells apart the
-    calls of one node."""
-    result.attrs["bentpipe_result"] = argument.attrs["bentpipe_argument"] = f"{name} {which}"
+def computed(name: str, which: str, result: Signal, *arguments: Signal) -> Signal:
+    """Mark ``result`` as what the function ``name`` gives of ``arguments``, signals of its own each; gives ``result``.
+    ``which`` tells apart the calls of one node."""
+    result.attrs["bentpipe_result"] = f"{name} {which}"
+    for k, argument in enumerate(arguments):
+        argument.attrs["bentpipe_argument"] = f"{name} {which} {k}"
     return result

@@ -70,13 +70,19 @@ class CrcTables:
         m.d.comb += port.addr.eq(octet)
         return port.data
 
-    def cell(self, m, octets, name):
-        """The register after 48 octets (384 bits, first octet lowest), started from 0.
+    def cell(self, m, octets, start, name):
+        """The register after 48 octets (384 bits, first octet lowest), started from ``start``.
 
-        A register to start from is added to the first four octets beforehand (:func:`swapped`): the code is linear.
+        That is added to the first four octets beforehand (:func:`swapped`): the code is linear.
         """
-        taken = Signal(384, name=f"{name}_octets")
-        m.d.comb += taken.eq(octets)
+        plain, before, taken = (
+            Signal(n, name=f"{name}_{what}") for n, what in ((384, "octets"), (32, "start"), (384, "taken"))
+        )
+        m.d.comb += [
+            plain.eq(octets),
+            before.eq(start),
+            taken.eq(Cat(plain[:32] ^ swapped(before), plain[32:])),
+        ]
         crc = None
         for step in range(48 // self.STEP):
             terms = []
@@ -88,4 +94,4 @@ class CrcTables:
             after = Signal(32, name=f"{name}_crc{step}")
             m.d.comb += after.eq(reduce(xor, terms))
             crc = after
-        return computed("crc32_cell", name, crc, taken)
+        return computed("crc32_cell", name, crc, plain, before)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..cell import TIME_BITS, WIDE, CellHeader, CellSignature, TimeSignature
 from ..setup import SetUps
 from ..steady import decides
-from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word, swapped
+from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word
 from .timer import TIMEOUT_BITS, ReassemblyTimer
 
 __all__ = ["COUNTERS", "PduSignature", "Reassembler", "Verdict"]
@@ -127,7 +127,7 @@ class Reassembler(wiring.Component):
         limits = slot.store("limits", 11, self.vcs, block=True)
         limits.write(self.limit_index, self.limit, self.limit_en)
         partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1})
-        partials = slot.store("partials", partial, self.vcs, block=True)
+        partials = slot.store("partials", partial, self.vcs, block=True, whole=True)
         setups = SetUps(slot, "rx", self.vcs, self.limit_index, self.limit_en)
         m.submodules.timer = timer = self.timer
         wiring.connect(m, wiring.flipped(self.time), timer.time)
@@ -261,14 +261,11 @@ class Reassembler(wiring.Component):
         """When a cell has come to its end, what it was, the CRC of the PDU so far, the cell's octets 40 to 43, how many
         octets more than the PDU's length its cells before this one have, and whether a PDU given up is told of."""
         payload = self.i.payload
-        mixed, spare = Signal(384), Signal(signed(18))
+        spare = Signal(signed(18))
         trailer = payload[320:352]
-        m.d.comb += [
-            mixed.eq(Cat(payload[:32] ^ swapped(now.crc), payload[32:])),
-            spare.eq(now.cells * 48 - _length(trailer)),
-        ]
+        m.d.comb += spare.eq(now.cells * 48 - _length(trailer))
         tables = self._tables or CrcTables()
-        after = tables.cell(m, mixed, "rx")
+        after = tables.cell(m, payload, now.crc, "rx")
         if not self._tables:
             tables.add_to(m)
         return ours, now, after, trailer, spare, timer.expires

@@ -165,24 +165,25 @@ class Segmenter(wiring.Component):
 
     def _wide(self, m, slot, sending, job, last, header, speaking, single):
         """A cell a clock. In the last cell the CRC is to cover 44 octets: they are moved up by four, behind zeros."""
-        crcs = slot.store("crcs", 32, self.vcs)
+        crcs = slot.store("crcs", 32, self.vcs, whole=True)
         crc = Signal(32)
         m.d.comb += crc.eq(Mux(job.first, INIT, crcs.read(self.vc)))
         short = Signal()  # the PDU ends in this cell
         m.d.comb += short.eq(job.left < 48 if single is None else (job.left < 48) & ~single)
         kept = Signal(384)
         m.d.comb += kept.eq(self.block & (Const((1 << 384) - 1, 384) >> (384 - (job.left[:6] << 3))[:9]))
-        octets, mixed, covered = (Signal(384, name=name) for name in ("octets", "mixed", "covered"))  # but for the CRC
+        octets, covered, start = Signal(384), Signal(384), Signal(32)  # octets of the cell, but for the CRC
         m.d.comb += octets.eq(self.block)
         with m.If(short):
             m.d.comb += octets.eq(kept)
         with m.If(last):
             m.d.comb += octets.word_select(10, 32).eq(_trailer(job))
-        m.d.comb += [mixed.eq(Cat(octets[:32] ^ swapped(crc), octets[32:])), covered.eq(mixed)]
+        m.d.comb += [covered.eq(octets), start.eq(crc)]
         with m.If(last):
-            m.d.comb += covered.eq(mixed << 32)
+            mixed = Cat(octets[:32] ^ swapped(crc), octets[32:352])
+            m.d.comb += [covered.eq(Cat(Const(0, 32), mixed)), start.eq(0)]
         tables = self._tables or CrcTables()
-        after = tables.cell(m, covered, "tx")
+        after = tables.cell(m, covered, start, "tx")
         if not self._tables:
             tables.add_to(m)
         crcs.write(self.vc, after, sending if single is None else sending & ~single)

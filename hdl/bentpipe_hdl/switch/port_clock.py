@@ -149,12 +149,10 @@ class PortClock(wiring.Component):
                 m.d.comb += ahead.eq(was[FRACTION_BITS:] - now)
                 with m.If((ahead < self.delay) | self._past(ahead, self.period[p])):
                     m.d.comb += new.eq(_ticks(earliest))
-            changes = serves | self.begins[p]
             if self._shapes:
-                changes = changes | self.restarts[p]
                 with m.If(self.restarts[p]):
                     m.d.comb += new.eq(_ticks((now + 1)[:TIME_BITS]))
-            with m.If(slot.commit), m.If(changes):
+            with m.If(slot.commit):
                 m.d.sync += next_[p].eq(new)
             times.append(new[FRACTION_BITS:])
         with m.If(slot.commit), m.If(self.changes):

@@ -1,4 +1,4 @@
-// CRC-32 of AAL5 over 48 octets, from a register of 0: what bentpipe_hdl.aal5.crc32.CrcTables.cell is in gates. By
+// CRC-32 of AAL5 over 48 octets, from a register on: what bentpipe_hdl.aal5.crc32.CrcTables.cell is in gates. By
 // multiplication without carries where the processor has it, by tables elsewhere.
 #pragma once
 #include "wide.hpp"
@@ -26,9 +26,9 @@ struct Tables {
     }
 };
 
-inline uint32_t by_tables(const W<6>& octets) {
+inline uint32_t by_tables(const W<6>& octets, uint32_t start) {
     static constexpr Tables TABLES;
-    uint32_t crc = 0;
+    uint32_t crc = start;
     for (int step = 0; step < 6; step += 2) {
         const uint64_t first = octets.w[step] ^ __builtin_bswap32(crc), second = octets.w[step + 1];
         crc = 0;
@@ -60,10 +60,11 @@ constexpr uint64_t quotient() {  // x^64 divided by the polynomial, 33 bits
 
 // Each 64 octets' bits times what x to the number of bits behind them leaves, all added: 96 bits. The upper 32 are folded
 // into the lower 64, whose rest is found with the quotient (Barrett).
-__attribute__((target("pclmul,ssse3,sse4.1"))) inline uint32_t by_multiplication(const W<6>& octets) {
+__attribute__((target("pclmul,ssse3,sse4.1"))) inline uint32_t by_multiplication(const W<6>& octets, uint32_t start) {
     const __m128i reverse = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m128i* at = reinterpret_cast<const __m128i*>(octets.w);
-    const __m128i a = _mm_shuffle_epi8(_mm_loadu_si128(at), reverse);
+    const __m128i begin = _mm_cvtsi32_si128(int(__builtin_bswap32(start)));
+    const __m128i a = _mm_shuffle_epi8(_mm_xor_si128(_mm_loadu_si128(at), begin), reverse);
     const __m128i b = _mm_shuffle_epi8(_mm_loadu_si128(at + 1), reverse);
     const __m128i c = _mm_shuffle_epi8(_mm_loadu_si128(at + 2), reverse);
     constexpr uint64_t a1 = power(352), a0 = power(288), b1 = power(224), b0 = power(160), c1 = power(96), c0 = power(32);
@@ -85,10 +86,10 @@ __attribute__((target("pclmul,ssse3,sse4.1"))) inline uint32_t by_multiplication
 
 }  // namespace crc32
 
-inline uint32_t crc32_cell(const W<6>& octets) {
+inline uint32_t crc32_cell(const W<6>& octets, uint32_t start) {
 #if defined(__x86_64__)
     static const bool multiplies = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-    if (__builtin_expect(multiplies, 1)) return crc32::by_multiplication(octets);
+    if (__builtin_expect(multiplies, 1)) return crc32::by_multiplication(octets, start);
 #endif
-    return crc32::by_tables(octets);
+    return crc32::by_tables(octets, start);
 }

@@ -168,18 +168,20 @@ class _Reader:
 
     def calls(self) -> list[tuple[str, nir.Value, list[nir.Value]]]:
         """What RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that."""
-        results, arguments = {}, {}
+        results: dict[str, nir.Value] = {}
+        arguments: dict[str, dict[int, nir.Value]] = {}
         for signal, value in self.source.signals.items():
             if "bentpipe_result" in signal.attrs:
                 results[signal.attrs["bentpipe_result"]] = value
             if "bentpipe_argument" in signal.attrs:
-                arguments[signal.attrs["bentpipe_argument"]] = value
+                mark, _, place = signal.attrs["bentpipe_argument"].rpartition(" ")
+                arguments.setdefault(mark, {})[int(place)] = value
         found = []
         for mark, result in results.items():
             index = self.add(Cell("call", len(result), [], mark.split()[0]))
             for bit, net in enumerate(result):
                 self.place[net] = (index, bit)
-            found.append((mark, result, [arguments[mark]]))
+            found.append((mark, result, [value for _, value in sorted(arguments[mark].items())]))
         return found
 
     def one(self, index: int, cell: nir.Cell) -> None:

@@ -24,6 +24,10 @@ Target = tuple[Any, ...]
 STATE = ("register", "input")
 """What is there before the clock."""
 
+DEAR = 2
+COSTS = {"all": 0, "read": 2, "+": 2, "-": 2, "*": 2}
+"""Operations that are worth a question before them."""
+
 WIDE = 64
 """Bits that a machine's register has: what is wider is not copied, if that can be helped."""
 
@@ -208,7 +212,10 @@ class _Placing:
 
     def define(self, node: Node, context: Context) -> None:
         target = ("value", node)
-        if node.op != "choose":
+        dear = [k for k in range(len(node.args)) if self.dear(node.args[k])] if node.op == "all" else []
+        if dear and len(dear) < len(node.args):
+            self.late(node, context, dear)
+        elif node.op != "choose":
             self.add(context, target, node.op, node.args, node.data)
         elif node.data:  # both values are there
             self.add(context, target, "m", (node.args[1], node.args[2], node.args[0]))
@@ -223,6 +230,31 @@ class _Placing:
                 inner = self.guards.within(context, node.args[at])
                 if inner is not None:
                     self.put(inner, target, node.args[at + 1])
+
+    def late(self, node: Node, context: Context, dear: list[int]) -> None:
+        """A condition whose dear parts are worked out only if the others hold."""
+        target, graph = ("value", node), self.design.graph
+        parts = list(zip(node.args, node.data, strict=True))
+        inner = self.guards.within(context, graph.all(part for k, part in enumerate(parts) if k not in dear))
+        self.put(context, target, constant(0, 1))
+        if inner is not None:
+            rest = [parts[k] for k in dear]
+            self.add(inner, target, "all", tuple(bit for bit, _ in rest), tuple(is_one for _, is_one in rest))
+
+    def dear(self, bit: Bits) -> bool:
+        """Whether a bit costs more than to ask for another one before it, and nothing else wants what it is made of."""
+        return self.cost(bit, DEAR) >= DEAR
+
+    def cost(self, bits: Bits, most: int) -> int:
+        """Operations that only this value needs, as far as ``most``."""
+        found = 0
+        for node, _, _ in bits:
+            if node is None or node.op in STATE or self.uses[node] > 1 or found >= most:
+                continue
+            found += COSTS.get(node.op, 1)
+            for arg in node.args:
+                found += self.cost(arg, most - found) if found < most else 0
+        return found
 
 
 class _Ordering:
@@ -333,7 +365,8 @@ class _Ordering:
                     break
                 largest = max(parts, key=lambda context: len(parts[context]), default=None)
                 if ease == 1 and largest is not None and parts[largest]:
-                    enter([(largest, parts[largest])])
+                    others = [context for context, found in parts.items() if found and context is not largest]
+                    enter([(context, parts[context]) for context in _exclusive([largest, *others])])
                     break
             else:
                 raise AssertionError("statements wait for each other")
