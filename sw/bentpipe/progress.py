@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
-__all__ = ["Progress", "waiting"]
+__all__ = ["Counted", "Progress", "waiting"]
 
 _PS: Final = 10**12
 
@@ -80,6 +80,55 @@ class Progress:
         share = max(now_ps / self._end_ps, self._done)
         text = f"{simulated:.1f} s of {'at most ' if self._done else ''}{self._end_ps / _PS:g} s"
         self._bar.update(self._task, completed=share, simulated=text, speed=speed)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class Counted:
+    """A bar of runs on stderr while in a ``with`` block; it comes with the first :meth:`update`.
+
+    Parameters
+    ----------
+    show : bool
+        False: no bar at all.
+    """
+
+    def __init__(self, show: bool) -> None:
+        self._show = show
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def update(self, done: int, total: int, workers: int) -> None:
+        """So many of the runs have ended, and so many workers are there."""
+        if not self._show:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            self._bar = RichProgress(
+                TextColumn("runs"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[workers]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("left"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=total, workers="")
+        text = f"on {workers} worker{'s' if workers != 1 else ''}" if workers else "waiting for workers"
+        self._bar.update(self._task, completed=done, workers=text)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

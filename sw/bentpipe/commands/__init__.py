@@ -10,7 +10,7 @@ from bentpipe.commands.command import Command, Group
 __all__ = ["commands"]
 
 _MODULES: Final = (
-    "run", "list", "show", "new", "check", "help", "report", "compare", "export", "netspec",
+    "run", "sweep", "catalogue", "list", "show", "new", "check", "help", "report", "compare", "export", "netspec",
     "schema", "registers", "rtl", "build", "doctor", "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Command",
     "Group",
+    "case_option",
+    "choose_engine",
     "console",
+    "engine_option",
     "json_option",
     "length_options",
     "length_ps",
     "print_json",
     "say_report",
+    "set_option",
     "settings_options",
 ]
 
@@ -70,9 +75,43 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def case_option(parser: argparse.ArgumentParser) -> None:
+    """``--case``."""
+    parser.add_argument(
+        "--case",
+        dest="cases",
+        metavar="CASE",
+        action="append",
+        default=[],
+        help="run only this case of the experiment (may be given often)",
+    )
+
+
+def engine_option(parser: argparse.ArgumentParser) -> None:
+    """``--engine``."""
+    parser.add_argument(
+        "--engine",
+        choices=["native", "verilator"],
+        help="what simulates the nodes (default: native); verilator is the reference: slower, the same cells",
+    )
+
+
+def choose_engine(given: argparse.Namespace) -> None:
+    """The engine of ``--engine``, for this process and those it starts."""
+    if given.engine:
+        os.environ["BENTPIPE_ENGINE"] = given.engine
+
+
 def settings_options(parser: argparse.ArgumentParser) -> None:
     """Which experiment, and what is changed in it: name, ``--set``, ``--seed``, length."""
     parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+    set_option(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+    length_options(parser)
+
+
+def set_option(parser: argparse.ArgumentParser) -> None:
+    """``--set``."""
     parser.add_argument(
         "--set",
         dest="settings",
@@ -81,8 +120,6 @@ def settings_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="change a value, as hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be given often)",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
-    length_options(parser)
 
 
 def length_options(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +141,7 @@ def length_ps(given: argparse.Namespace) -> int | None:
             raise BentpipeError(f"--duration: {error}") from None
         if not 10**6 <= duration <= 10**17:
             raise BentpipeError(f"--duration {given.duration}: out of range, 1 us to 100000 s")
-    if given.seed is not None and not 0 <= given.seed < 2**32:
+    if getattr(given, "seed", None) is not None and not 0 <= given.seed < 2**32:
         raise BentpipeError(f"--seed {given.seed}: out of range 0..{2**32 - 1}")
     return duration
 

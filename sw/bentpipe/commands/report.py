@@ -51,9 +51,9 @@ def _report_one(folder: RunFolder) -> dict[str, Any]:
 
 def _report_cases(folder: RunFolder) -> dict[str, Any]:
     from bentpipe.report.cases import make_cases_report, sum_up_cases
-    from bentpipe.results.folder import RunFolder, case_paths, read_cases
+    from bentpipe.results.folder import RunFolder, case_paths, read_above
 
-    head = read_cases(folder.path)
+    head = read_above(folder.path)
     summaries = []
     for path in case_paths(folder.path):
         if (path / "result.json").is_file():

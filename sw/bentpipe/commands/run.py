@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from bentpipe.commands.command import (
     Command,
+    case_option,
+    choose_engine,
     console,
+    engine_option,
     json_option,
     length_ps,
     print_json,
     say_report,
     settings_options,
 )
-from bentpipe.errors import ExperimentFailed
+from bentpipe.commands.sweep import do_sweep, sweep_options
+from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.signals import exit_code
 
 if TYPE_CHECKING:
@@ -34,14 +37,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     settings_options(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-1, -2, …)")
     parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
-    parser.add_argument(
-        "--case",
-        dest="cases",
-        metavar="CASE",
-        action="append",
-        default=[],
-        help="run only this case of the experiment (may be given often)",
-    )
+    case_option(parser)
     parser.add_argument(
         "--pcap",
         metavar="KIND:PLACE",
@@ -52,11 +48,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
     )
-    parser.add_argument(
-        "--engine",
-        choices=["native", "verilator"],
-        help="what simulates the nodes (default: native); verilator is the reference: slower, the same cells",
-    )
+    engine_option(parser)
+    sweep_options(parser)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -64,10 +57,14 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.results.folder import RunFolder
 
     duration = length_ps(given)
-    if given.engine:
-        os.environ["BENTPIPE_ENGINE"] = given.engine
+    choose_engine(given)
     if given.pcap:
         given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
+    if given.seeds is not None:
+        return _run_seeds(given, duration)
+    for option in ("workers", "cluster", "dashboard", "csv", "metrics"):
+        if getattr(given, option):
+            raise BentpipeError(f"--{option.removesuffix('s') if option == 'metrics' else option} is for --seeds alone")
     experiments = load_cases(
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
@@ -108,6 +105,17 @@ def _judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
         error = ExperimentFailed(f"{name}: {said[0]} (kept in {folder})")
         error.more = tuple(f"{name}: {each}" for each in said[1:])
         raise error
+
+
+def _run_seeds(given: argparse.Namespace, duration: int | None) -> int:
+    from bentpipe.sweeps.grid import parse_seeds
+    from bentpipe.sweeps.plan import plan_sweep
+
+    if given.seed is not None:
+        raise BentpipeError("--seed and --seeds: give one of them")
+    seeds = parse_seeds(given.seeds)
+    plan = plan_sweep(given.name, (), seeds, given.settings, cases=given.cases, duration_ps=duration, quick=given.quick)
+    return do_sweep(given, plan)
 
 
 def _shows(given: argparse.Namespace) -> bool:

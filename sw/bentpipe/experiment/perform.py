@@ -19,7 +19,12 @@ __all__ = ["perform", "perform_cases"]
 
 
 def perform(
-    experiment: Experiment, folder: RunFolder, *, settings: Sequence[str] = (), show_progress: bool = False
+    experiment: Experiment,
+    folder: RunFolder,
+    *,
+    settings: Sequence[str] = (),
+    show_progress: bool = False,
+    report: bool = True,
 ) -> RunResult:
     """Run an experiment, and write all of its run folder.
 
@@ -33,13 +38,16 @@ def perform(
         The ``--set`` arguments, for the record.
     show_progress : bool
         A bar on stderr.
+    report : bool
+        With plots and report; ``bentpipe report`` makes them of the folder at any time.
     """
     result = run_experiment(experiment, settings=tuple(settings), show_progress=show_progress, folder=folder)
     folder.finish(result)
     if experiment.network.sonet and result.summary["status"] == "done":
         run_beside_cells(experiment, result, show_progress=show_progress)
         folder.put(result.summary)
-    folder.draw(lambda aside: make_report(aside, result))
+    if report:
+        folder.draw(lambda aside: make_report(aside, result))
     return result
 
 

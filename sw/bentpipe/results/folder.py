@@ -35,11 +35,15 @@ from bentpipe.captures import cut_to_whole_records
 from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
-__all__ = ["RunFolder", "case_folder", "case_paths", "is_cases", "read_cases", "read_run"]
+__all__ = ["FolderHeld", "RunFolder", "case_folder", "case_paths", "is_cases", "is_sweep", "read_above", "read_run"]
 
 _WORK: Final = ".running"
 _STREAM: Final = "trace.arrows"
 _PS: Final = 10**12
+
+
+class FolderHeld(BentpipeError):
+    """Another process writes the folder."""
 
 
 class RunFolder:
@@ -86,7 +90,7 @@ class RunFolder:
         except OSError as error:
             raise BentpipeError(f"{path}: can't be made: {error.strerror or error}") from None
         if held._lock is None:
-            raise BentpipeError(f"{path}: another run is writing it; give another --out")
+            raise FolderHeld(f"{path}: another run is writing it; give another --out")
         if _filled(path) and not force:
             held._release()
             raise BentpipeError(f"{path}: not empty; give another --out, or --force to replace a run folder")
@@ -122,7 +126,7 @@ class RunFolder:
         except OSError as error:
             raise BentpipeError(f"{path}: {error.strerror or error}") from None
         if held._lock is None:
-            raise BentpipeError(f"{path}: its run is not over")
+            raise FolderHeld(f"{path}: its run is not over")
         held.begun = held._own = True
         try:
             held._conclude("interrupted", "killed")
@@ -152,6 +156,10 @@ class RunFolder:
         self.begun = True
         if self._pending is not None:
             self.put(self._pending)
+
+    def write(self, name: str, make: Callable[[Path], None]) -> None:
+        """Have a further file made, aside, and put in its place."""
+        self._write(name, make)
 
     def put(self, summary: dict[str, Any]) -> None:
         """Write ``result.json``, now or when the run begins. What an older run left goes after that, so that there is a
@@ -202,7 +210,7 @@ class RunFolder:
         """Write what is missing of a run that is over; ``status`` and ``reason`` if it has none itself."""
         summary = _summary(self.path)
         stream = self.work / _STREAM
-        if summary.get("kind") == "cases" or not (stream.is_file() or summary["status"] == "running"):
+        if "kind" in summary or not (stream.is_file() or summary["status"] == "running"):
             return
         if summary["status"] == "running":
             summary |= {"status": status, "reason": reason, "shortened": True}
@@ -350,8 +358,13 @@ def is_cases(folder: Path) -> bool:
     return _summary(folder).get("kind") == "cases"
 
 
-def read_cases(folder: Path) -> dict[str, Any]:
-    """What stands above the folders of the cases; errors as of :func:`read_run`."""
+def is_sweep(folder: Path) -> bool:
+    """Whether it is the folder of a sweep."""
+    return _summary(folder).get("kind") == "sweep"
+
+
+def read_above(folder: Path) -> dict[str, Any]:
+    """What stands above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
     return _summary(folder)
 
 

@@ -14,7 +14,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.assign import SHORTHANDS
 from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.schema import Experiment, plain
-from bentpipe.report.cases import case_folder
+from bentpipe.results.folder import case_folder
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.grid import Axis, combinations
 

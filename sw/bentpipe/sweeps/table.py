@@ -39,7 +39,7 @@ from bentpipe.sweeps.grid import Axis
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TABLE", "figures_of", "make_table", "read_table", "row_head", "unit_of", "write_csv"]
+__all__ = ["TABLE", "check_metrics", "figures_of", "make_table", "read_table", "row_head", "unit_of", "write_csv"]
 
 TABLE: Final = "table.parquet"
 
@@ -145,6 +145,17 @@ def read_table(folder: Path) -> pa.Table:
         raise BentpipeError(f"{path}: is missing") from None
     except (pa.ArrowException, OSError) as error:
         raise BentpipeError(f"{path}: damaged: {str(error).splitlines()[0]}") from None
+
+
+def check_metrics(names: Sequence[str], table: pa.Table) -> None:
+    """Raises :class:`BentpipeError` if a name is no figure of a whole run in the table."""
+    from bentpipe_hdl.words import nearest
+
+    pairs = zip(table["flow"].to_pylist(), table["metric"].to_pylist(), strict=True)
+    known = dict.fromkeys(metric for flow, metric in pairs if not flow and metric)
+    for name in names:
+        if known and name not in known:
+            raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

@@ -1,0 +1,167 @@
+"""``bentpipe sweep``, and what other commands that are sweeps share with it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.commands.command import (
+    Command,
+    case_option,
+    choose_engine,
+    console,
+    engine_option,
+    json_option,
+    length_options,
+    length_ps,
+    print_json,
+    set_option,
+)
+from bentpipe.errors import ExperimentFailed
+from bentpipe.signals import exit_code
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bentpipe.sweeps.plan import Plan
+
+__all__ = ["COMMAND", "do_sweep", "sweep_options"]
+
+
+def sweep_options(parser: argparse.ArgumentParser) -> None:
+    """Seeds, where the runs go, and what is printed."""
+    parser.add_argument(
+        "--seeds", metavar="A-B,…", help="run with each of these seeds, as 1-10 or 1,3,7-9: means with their intervals"
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--workers", type=_positive, metavar="N", help="processes here (default: $WORKERS, or one a processor)"
+    )
+    where.add_argument(
+        "--cluster",
+        metavar="tcp://…",
+        help="a Dask scheduler's address, or its file, for workers that are there (default: as Dask is configured)",
+    )
+    parser.add_argument(
+        "--dashboard", type=int, nargs="?", const=8787, metavar="PORT", help="Dask's pages at this port of loopback"
+    )
+    parser.add_argument("--csv", action="store_true", help="write table.csv, too")
+    parser.add_argument(
+        "--metric",
+        dest="metrics",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="print this figure, a metric of table.parquet (may be given often)",
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 1024:
+        raise ValueError
+    return number
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    json_option(parser)
+    parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+    parser.add_argument(
+        "--vary",
+        metavar="KEY=A,B,…|KEY=FROM..TO:N",
+        action="append",
+        default=[],
+        help="run with each of these values of a key (may be given often: all combinations)",
+    )
+    set_option(parser)
+    length_options(parser)
+    case_option(parser)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="the sweep's folder; one that is there is gone on with (default: runs/NAME-1, …)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace a folder that is there")
+    engine_option(parser)
+    sweep_options(parser)
+
+
+def _sweep(given: argparse.Namespace) -> int:
+    from bentpipe.sweeps.grid import parse_axes, parse_seeds
+    from bentpipe.sweeps.plan import plan_sweep
+
+    duration = length_ps(given)
+    choose_engine(given)
+    axes = parse_axes(given.vary)
+    seeds = parse_seeds(given.seeds) if given.seeds is not None else ()
+    plan = plan_sweep(
+        given.name, axes, seeds, given.settings, cases=given.cases, duration_ps=duration, quick=given.quick
+    )
+    return do_sweep(given, plan)
+
+
+def do_sweep(
+    given: argparse.Namespace, plan: Plan, show: Callable[[Console, dict[str, Any]], None] | None = None
+) -> int:
+    """Run a sweep, print it; the exit code.
+
+    Parameters
+    ----------
+    given : Namespace
+        With the options of :func:`sweep_options`, ``out``, ``force`` and ``json``.
+    plan : Plan
+    show : callable, optional
+        Prints it; :func:`~bentpipe.sweeps.show.print_sweep` if not given.
+    """
+    from bentpipe.progress import Counted
+    from bentpipe.sweeps.run import claim_sweep, run_sweep
+    from bentpipe.sweeps.show import print_sweep
+    from bentpipe.sweeps.table import check_metrics, read_table, write_csv
+
+    def say(address: str) -> None:
+        print(f"bentpipe: dashboard: {address}", file=sys.stderr)
+
+    with claim_sweep(plan, given.out, given.force) as folder:
+        with Counted(sys.stderr.isatty() and not given.json) as bar:
+            summary = run_sweep(
+                plan,
+                folder,
+                workers=given.workers,
+                cluster=given.cluster,
+                dashboard=given.dashboard,
+                told=bar.update,
+                opened_at=say,
+            )
+        table = read_table(folder.path)
+        if given.csv:
+            folder.write("table.csv", lambda path: write_csv(table, path))
+        check_metrics(given.metrics, table)
+    if given.json:
+        print_json({**summary, "folder": str(folder.path)})
+    else:
+        out = console()
+        if show is None:
+            print_sweep(out, summary, given.metrics)
+        else:
+            show(out, summary)
+        out.print(f"\nTable: {folder.path / 'table.parquet'}", highlight=False, soft_wrap=True)
+    if summary["status"] == "failed":
+        raise ExperimentFailed(f"{plan.id}: {summary['reason']} (kept in {folder.path})")
+    if summary["status"] == "interrupted":
+        left = summary["planned"] - sum(run["status"] == "done" for run in summary["runs"])
+        print(f"bentpipe: interrupted; {left} runs are left, --out {folder.path} goes on with them", file=sys.stderr)
+        return exit_code()
+    return 0
+
+
+COMMAND = Command(
+    "sweep",
+    "Run an experiment with all combinations of settings and seeds, on several processes or machines.",
+    _sweep,
+    _arguments,
+    prepares_hosts=True,
+)

@@ -1,0 +1,158 @@
+"""A sweep on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.results.tables import figure_text, print_notes, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["catalogue_rows", "mean_rows", "print_catalogue", "print_sweep", "published_rows"]
+
+_SHOWN: Final = ("aggregate_goodput", "fairness", "retransmits", "timeouts", "pdus_lost")
+_HEADS: Final = {
+    "aggregate_goodput": "Mb/s",
+    "fairness": "fairness",
+    "retransmits": "retransmitted",
+    "timeouts": "time-outs",
+    "pdus_lost": "PDUs lost",
+}
+_SCALES: Final = {"b/s": 1e6}
+_COUNTS: Final = frozenset({"retransmits", "timeouts", "pdus_lost", "cells_dropped"})
+
+
+def _with_interval(name: str, figure: Mapping[str, Any] | None) -> str:
+    """``54.105 ± 0.210``."""
+    if figure is None:
+        return "-"
+    scale = _SCALES.get(figure["unit"], 1)
+
+    def text(value: float) -> str:
+        return f"{value:,.{1 if figure['count'] > 1 else 0}f}" if name in _COUNTS else figure_text(value / scale)
+
+    return text(figure["mean"]) + ("" if figure["half"] is None else f" ± {text(figure['half'])}")
+
+
+def mean_rows(summary: Mapping[str, Any], metrics: Sequence[str] = ()) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Columns and rows: what is varied, the seeds counted, the mean of each figure with its interval."""
+    shown = metrics or [m for m in _SHOWN if any(m in entry["metrics"] for entry in summary["means"])]
+    keys = [axis["key"] for axis in summary["axes"]]
+    cases = any(entry["case"] for entry in summary["means"])
+    several = len({entry["experiment"] for entry in summary["means"]}) > 1
+    units = {m: entry["metrics"][m]["unit"] for entry in summary["means"] for m in shown if m in entry["metrics"]}
+    heads = [_HEADS.get(m) or (f"{m}, {_unit(units[m])}" if units.get(m) else m) for m in shown]
+    columns = (*(["experiment"] if several else []), *(["case"] if cases else []), *keys, "runs", *heads)
+    rows = []
+    for entry in summary["means"]:
+        at = [entry["experiment"]] if several else []
+        at += [entry["case"]] if cases else []
+        at += [f"{entry[key]:g}" if isinstance(entry[key], float) else str(entry[key]) for key in keys]
+        count = f"{len(entry['seeds'])}" + (f", {entry['left_out']} failed" if entry["left_out"] else "")
+        rows.append([*at, count, *(_with_interval(m, entry["metrics"].get(m)) for m in shown)])
+    return columns, rows
+
+
+def _unit(unit: str) -> str:
+    return {"b/s": "Mb/s"}.get(unit, unit)
+
+
+PUBLISHED_COLUMNS: Final = (
+    "experiment", "quantity", "case", "unit", "measured", "predicted", "ours", "± 95 %", "runs", "ours : measured",
+    "source",
+)  # fmt: skip
+
+
+def published_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Published figures beside the means of ours."""
+    table = []
+    for row in rows:
+        remarks = [*(["predicted"] if row["ratio"] is not None and row["measured"] is None else []), *row["remarks"]]
+        ratio = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
+        said = ", ".join(remarks) if row["ours"] is not None else ""
+        if said:
+            ratio = said if row["ratio"] is None else f"{ratio} ({said})"
+        varied = ", ".join(f"{key}={value}" for key, value in row["values"].items())
+        case = "; ".join(filter(None, (row["case"], varied)))
+        figures = [figure_text(row[key]) for key in ("measured", "predicted", "ours", "half")]
+        table.append(
+            [row["experiment"], row["quantity"], case, row["unit"], *figures, str(row["count"]), ratio, row["source"]]
+        )
+    return table
+
+
+def _head(console: Console, summary: Mapping[str, Any]) -> None:
+    time = summary["time"]
+    console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
+    done = sum(run["status"] == "done" for run in summary["runs"])
+    text = f"{done} of {summary['planned']} runs done, {time['runs_s']:.1f} s of runs in {time['wall_s']:.1f} s"
+    if summary["seeds"]:
+        text += f"; {len(summary['seeds'])} seed{'s' if len(summary['seeds']) > 1 else ''}"
+    console.print(text, highlight=False)
+    print_notes(console, dict(summary))
+    console.print()
+
+
+def print_sweep(console: Console, summary: Mapping[str, Any], metrics: Sequence[str] = ()) -> None:
+    """Means over seeds, published figures beside them, runs that failed."""
+    _head(console, summary)
+    columns, rows = mean_rows(summary, metrics)
+    left = columns.index("runs")
+    print_table(console, "Means over seeds" if len(summary["seeds"]) > 1 else "Runs", columns, rows, left)
+    _published(console, summary)
+    _failed(console, summary)
+
+
+def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
+    """A row for each experiment: its runs, verdict, seconds, and its first published figure beside ours."""
+    table = []
+    for name in dict.fromkeys(run["experiment"] for run in summary["runs"]):
+        runs = [run for run in summary["runs"] if run["experiment"] == name]
+        bad = sum(run["status"] != "done" for run in runs)
+        verdict = "done" if not bad else f"{bad} failed"
+        seconds = sum(run["seconds"] or 0.0 for run in runs)
+        beside = [row for row in summary["published"] if row["experiment"] == name and row["ours"] is not None]
+        ratios = [row["ratio"] for row in beside if row["ratio"] is not None]
+        worst = max(ratios, key=lambda ratio: abs(ratio - 1), default=None)
+        table.append(
+            [
+                name,
+                str(len(runs)),
+                verdict,
+                f"{seconds:.1f}",
+                "yes" if any(run["shortened"] for run in runs) else "no",
+                f"{len(beside)}",
+                f"{sum(abs(r - 1) for r in ratios) / len(ratios):.1%}" if ratios else "-",
+                f"{worst - 1:+.1%}" if worst is not None else "-",
+            ]
+        )
+    return table
+
+
+def print_catalogue(console: Console, summary: Mapping[str, Any]) -> None:
+    """A line for each experiment, published figures beside ours, runs that failed."""
+    _head(console, summary)
+    columns = ("experiment", "runs", "verdict", "seconds", "shortened", "published", "error, mean", "worst")
+    print_table(console, "Experiments", columns, catalogue_rows(summary), 1)
+    _published(console, summary)
+    _failed(console, summary)
+
+
+def _published(console: Console, summary: Mapping[str, Any]) -> None:
+    """Beside what is varied only those that compare with the published run."""
+    rows = summary["published"]
+    if summary["axes"]:
+        rows = [row for row in rows if row["ratio"] is not None and "changed" not in row["remarks"]]
+    if rows:
+        console.print()
+        print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(rows), 3)
+
+
+def _failed(console: Console, summary: Mapping[str, Any]) -> None:
+    bad = [run for run in summary["runs"] if run["status"] != "done"]
+    if bad:
+        console.print()
+        rows = [[run["folder"], run["status"], str(run["reason"] or "")] for run in bad]
+        print_table(console, "Runs that are not done", ("run", "status", "why"), rows, 3)

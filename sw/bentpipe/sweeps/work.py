@@ -1,0 +1,178 @@
+"""What a worker does: one run, into its folder. A worker imports this module before anything else of bentpipe's, so
+that the hosts are compiled before they are imported."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import signal
+import socket
+import tarfile
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.errors import BentpipeError
+
+if TYPE_CHECKING:
+    from bentpipe.experiment.schema import Experiment
+
+__all__ = ["RUNS", "TOKEN", "Job", "OtherVersion", "Outcome", "dask_setup", "is_done", "unpack", "work"]
+
+RUNS: Final = "runs"
+"""The folder of the run folders, in that of the sweep."""
+
+TOKEN: Final = "token"
+"""A file with a random text, by which a worker knows that it sees the sweep's folder."""
+
+_WAIT_S: Final = 0.5
+
+
+class OtherVersion(BentpipeError):
+    """A worker has another version than who began the sweep: its cells may be others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run as it goes to a worker.
+
+    Members
+    -------
+    name : str
+        Of its folder.
+    experiment : bytes
+        Pickled: it is read when the worker has its hosts.
+    settings : tuple[str, ...]
+        For the record.
+    sweep : str
+        The sweep's folder.
+    work : str
+        Where it has its token.
+    token : str
+    version : str
+        Of the code.
+    engine : str
+    """
+
+    name: str
+    experiment: bytes
+    settings: tuple[str, ...]
+    sweep: str
+    work: str
+    token: str
+    version: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a worker says of a run that has ended.
+
+    Members
+    -------
+    name : str
+    worker : str
+        Host and process.
+    seconds : float
+        From the first to the last of it.
+    packed : bytes | None
+        The run folder, of a worker that doesn't see the sweep's folder.
+    """
+
+    name: str
+    worker: str
+    seconds: float
+    packed: bytes | None = None
+
+
+def dask_setup(worker: Any) -> None:
+    """Called by Dask in each worker of a local cluster: Ctrl-C is for who began the sweep."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def work(job: Job) -> Outcome:
+    """Run it, unless that was done meanwhile.
+
+    Raises
+    ------
+    OtherVersion
+    BentpipeError, SimulationError, OSError
+        As a run raises them.
+    """
+    begin = time.monotonic()
+    os.environ["BENTPIPE_ENGINE"] = job.engine
+    from bentpipe.compiled import prepare
+
+    prepare()
+    from bentpipe.sweeps.plan import code_version
+
+    who = f"{socket.gethostname()}:{os.getpid()}"
+    if code_version() != job.version:
+        raise OtherVersion(f"the worker {who} has bentpipe {code_version()}, and the sweep {job.version}")
+    experiment: Experiment = pickle.loads(job.experiment)
+    if _seen(job):
+        _perform(experiment, job, Path(job.sweep) / RUNS / job.name)
+        return Outcome(job.name, who, time.monotonic() - begin)
+    with tempfile.TemporaryDirectory(prefix="bentpipe-") as aside:
+        _perform(experiment, job, Path(aside) / job.name)
+        return Outcome(job.name, who, time.monotonic() - begin, _pack(Path(aside), job.name))
+
+
+def _seen(job: Job) -> bool:
+    """This machine has the sweep's folder, too."""
+    try:
+        return (Path(job.work) / TOKEN).read_text() == job.token
+    except OSError:
+        return False
+
+
+def _perform(experiment: Experiment, job: Job, path: Path) -> None:
+    from bentpipe.experiment.perform import perform
+    from bentpipe.results.folder import FolderHeld, RunFolder
+
+    while True:
+        try:
+            held = RunFolder.claim(path, force=True)
+        except FolderHeld:  # a worker that was given up is still at it
+            time.sleep(_WAIT_S)
+            continue
+        with held as folder:
+            if not is_done(path, held=True):
+                perform(experiment, folder, settings=job.settings, report=False)
+        return
+
+
+def is_done(path: Path, held: bool = False) -> bool:
+    """Whether a run folder has a whole run in it; ``held`` by who asks."""
+    from bentpipe.results.folder import read_above
+
+    try:
+        done = read_above(path)["status"] == "done"
+    except BentpipeError:
+        return False
+    work = path / ".running"
+    return done and not (any(e.name != "lock" for e in work.iterdir()) if held else work.exists())
+
+
+def _pack(above: Path, name: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(above / name, name)
+    return buffer.getvalue()
+
+
+def unpack(packed: bytes, above: Path, name: str) -> None:
+    """Put a run folder that came packed in its place: whole, or not there."""
+    import shutil
+
+    with tempfile.TemporaryDirectory(prefix=".coming-", dir=above) as aside:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(aside, filter="data")
+        if (above / name).exists():
+            (above / name).rename(Path(aside) / "before")
+        (Path(aside) / name).rename(above / name)
+    shutil.rmtree(above / name / ".running", ignore_errors=True)
