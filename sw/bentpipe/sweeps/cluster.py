@@ -152,7 +152,7 @@ def _came(future: Any, name: str) -> Outcome | Failure:
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     from bentpipe_sim.errors import CacheError, ToolError
 
