@@ -21,11 +21,20 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.report.cases import print_cases
-    from bentpipe.results.folder import RunFolder, is_cases, read_run
+    from bentpipe.results.folder import RunFolder, is_cases, is_sweep, read_run
     from bentpipe.results.tables import print_run
 
     out = console()
     with RunFolder.reopen(given.folder) as folder:
+        if is_sweep(folder.path):
+            from bentpipe.sweeps.run import sum_up_again
+            from bentpipe.sweeps.show import print_sweep
+
+            summary = sum_up_again(folder)
+            if given.json:
+                return print_json({**summary, "folder": str(folder.path)})
+            print_sweep(out, summary)
+            return 0
         if is_cases(folder.path):
             summary = _report_cases(folder)
             if not given.json:
@@ -65,4 +74,4 @@ def _report_cases(folder: RunFolder) -> dict[str, Any]:
     return whole
 
 
-COMMAND = Command("report", "Make plots and report of a run folder anew.", _run, _arguments)
+COMMAND = Command("report", "Make plots and report of a run folder anew, a sweep's table and plot.", _run, _arguments)

@@ -62,7 +62,7 @@ def _run(given: argparse.Namespace) -> int:
         given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
     if given.seeds is not None:
         return _run_seeds(given, duration)
-    for option in ("workers", "cluster", "dashboard", "csv", "metrics"):
+    for option in ("workers", "cluster", "dashboard", "metrics"):
         if getattr(given, option):
             raise BentpipeError(f"--{option.removesuffix('s') if option == 'metrics' else option} is for --seeds alone")
     experiments = load_cases(

@@ -48,7 +48,6 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard", type=int, nargs="?", const=8787, metavar="PORT", help="Dask's pages at this port of loopback"
     )
-    parser.add_argument("--csv", action="store_true", help="write table.csv, too")
     parser.add_argument(
         "--metric",
         dest="metrics",
@@ -120,7 +119,7 @@ def do_sweep(
     from bentpipe.progress import Counted
     from bentpipe.sweeps.run import claim_sweep, run_sweep
     from bentpipe.sweeps.show import print_sweep
-    from bentpipe.sweeps.table import check_metrics, read_table, write_csv
+    from bentpipe.sweeps.table import check_metrics, read_table
 
     def say(address: str) -> None:
         print(f"bentpipe: dashboard: {address}", file=sys.stderr)
@@ -136,10 +135,7 @@ def do_sweep(
                 told=bar.update,
                 opened_at=say,
             )
-        table = read_table(folder.path)
-        if given.csv:
-            folder.write("table.csv", lambda path: write_csv(table, path))
-        check_metrics(given.metrics, table)
+        check_metrics(given.metrics, read_table(folder.path))
     if given.json:
         print_json({**summary, "folder": str(folder.path)})
     else:
@@ -152,7 +148,7 @@ def do_sweep(
     if summary["status"] == "failed":
         raise ExperimentFailed(f"{plan.id}: {summary['reason']} (kept in {folder.path})")
     if summary["status"] == "interrupted":
-        left = summary["planned"] - sum(run["status"] == "done" for run in summary["runs"])
+        left = sum(run["status"] != "done" for run in summary["runs"])
         print(f"bentpipe: interrupted; {left} runs are left, --out {folder.path} goes on with them", file=sys.stderr)
         return exit_code()
     return 0

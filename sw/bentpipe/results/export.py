@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.folder import case_paths, is_cases, read_run
+from bentpipe.results.folder import case_paths, is_cases, is_sweep, read_parquet, read_run
 from bentpipe.results.schema import RunResult
 
 __all__ = ["export_csv"]
 
 _FILES: Final = ("metrics.csv", "flows.csv", "trace.csv")
+_SWEEP: Final = "table"
 
 
 def export_csv(folder: Path, out: Path, force: bool = False) -> list[Path]:
     """Write ``metrics.csv`` (case, metric, value), ``flows.csv`` (a row a flow) and ``trace.csv`` (case, series,
-    time_ps, value, event: long form) of a run, or of all cases that have run.
+    time_ps, value, event: long form) of a run, or of all cases that have run; ``table.csv`` of a sweep.
 
     Parameters
     ----------
@@ -40,11 +41,11 @@ def export_csv(folder: Path, out: Path, force: bool = False) -> list[Path]:
     BentpipeError
         It is no run folder, or is damaged; a file is there already.
     """
+    if is_sweep(folder):
+        return _export_sweep(folder, out / f"{_SWEEP}.csv", force)
     runs = [path for path in case_paths(folder) if (path / "result.json").is_file()] if is_cases(folder) else [folder]
     targets = [out / name for name in _FILES]
-    there = [path for path in targets if path.exists()]
-    if there and not force:
-        raise BentpipeError(f"{there[0]}: is there already; give another --out, or --force to replace it")
+    _check_free(targets, force)
     parts = [path.with_name(path.name + ".part") for path in targets]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -55,6 +56,29 @@ def export_csv(folder: Path, out: Path, force: bool = False) -> list[Path]:
         for part in parts:
             part.unlink(missing_ok=True)
     return targets
+
+
+def _check_free(targets: list[Path], force: bool) -> None:
+    there = [path for path in targets if path.exists()]
+    if there and not force:
+        raise BentpipeError(f"{there[0]}: is there already; give another --out, or --force to replace it")
+
+
+def _export_sweep(folder: Path, target: Path, force: bool) -> list[Path]:
+    """The table of a sweep, as it is."""
+    import pyarrow.csv
+
+    _check_free([target], force)
+    table = read_parquet(folder / f"{_SWEEP}.parquet")
+    part = target.with_name(target.name + ".part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            pyarrow.csv.write_csv(table, file)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return [target]
 
 
 def _write(runs: list[Path], metrics: Path, flows: Path, trace: Path) -> None:

@@ -35,7 +35,17 @@ from bentpipe.captures import cut_to_whole_records
 from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
-__all__ = ["FolderHeld", "RunFolder", "case_folder", "case_paths", "is_cases", "is_sweep", "read_above", "read_run"]
+__all__ = [
+    "FolderHeld",
+    "RunFolder",
+    "case_folder",
+    "case_paths",
+    "is_cases",
+    "is_sweep",
+    "read_above",
+    "read_parquet",
+    "read_run",
+]
 
 _WORK: Final = ".running"
 _STREAM: Final = "trace.arrows"
@@ -460,7 +470,14 @@ def _trace_table(trace: Trace) -> Any:
     )
 
 
-def _table(path: Path) -> Any:
+def read_parquet(path: Path) -> Any:
+    """A table of a folder.
+
+    Raises
+    ------
+    BentpipeError
+        There is none, or it is damaged.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -473,12 +490,12 @@ def _table(path: Path) -> Any:
 
 
 def _read_flows(path: Path) -> list[dict[str, Any]]:
-    return _table(path).to_pylist()
+    return read_parquet(path).to_pylist()
 
 
 def _read_trace(path: Path) -> Trace:
     try:
-        return _trace_of(_table(path))
+        return _trace_of(read_parquet(path))
     except KeyError as error:
         raise BentpipeError(f"{path}: damaged: no column {error}") from None
 

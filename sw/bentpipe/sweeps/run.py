@@ -10,11 +10,10 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,15 +21,16 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.run import versions
+from bentpipe.experiment.schema import plain
 from bentpipe.results.folder import RunFolder, read_above
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.cluster import Failure, opened, outcomes, workers_of
 from bentpipe.sweeps.plan import Plan, PlannedRun
-from bentpipe.sweeps.summary import beside_published, means
-from bentpipe.sweeps.table import TABLE, figures_of, make_table, row_head, unit_of
+from bentpipe.sweeps.summary import LEFT, Results
+from bentpipe.sweeps.table import TABLE, make_table, write_table
 from bentpipe.sweeps.work import RUNS, TOKEN, Job, Outcome, is_done, unpack
 
-__all__ = ["Told", "claim_sweep", "run_sweep"]
+__all__ = ["Told", "claim_sweep", "run_sweep", "sum_up_again"]
 
 _KEEP_S: Final = 5.0
 """Real time between two times that what there is is written."""
@@ -117,27 +117,21 @@ def run_sweep(
         The cluster can't be had or went away, a disk is full. What is done is kept.
     """
     sweep = _Sweep(plan, folder)
-    sweep.put("running")
-    folder.begin()
-    (folder.path / RUNS).mkdir(exist_ok=True)
-    for planned in plan.runs:
-        if is_done(folder.path / RUNS / planned.folder):
-            sweep.came(planned)
     try:
         if told:
-            told(len(sweep.entries), len(plan.runs), 0)
-        left = [planned for planned in plan.runs if planned.folder not in sweep.entries]
+            told(sweep.results.ended, len(plan.runs), 0)
+        left = sweep.left()
         if left:
             with opened(workers, cluster, dashboard) as client:
                 if opened_at and dashboard is not None and client.dashboard_link:
                     opened_at(client.dashboard_link)
                 if told:
-                    told(len(sweep.entries), len(plan.runs), workers_of(client))
+                    told(sweep.results.ended, len(plan.runs), workers_of(client))
                 for outcome in outcomes(client, _jobs(left, plan, folder)):
                     sweep.took(outcome)
                     if told:
-                        told(len(sweep.entries), len(plan.runs), workers_of(client))
-        status, reason = sweep.verdict()
+                        told(sweep.results.ended, len(plan.runs), workers_of(client))
+        status, reason = sweep.results.verdict()
     except KeyboardInterrupt as came:
         status, reason = "interrupted", str(came) or "SIGINT"
     except Exception as error:
@@ -145,6 +139,22 @@ def run_sweep(
             sweep.close("failed", str(error))
         raise
     return sweep.close(status, reason)
+
+
+def sum_up_again(folder: RunFolder) -> dict[str, Any]:
+    """Make table, figure and ``result.json`` of a sweep anew from its run folders; what it says then.
+
+    A sweep whose process was killed is "interrupted" then, with all runs that are whole.
+    """
+    before = read_above(folder.path)
+    results = Results(before, before["runs"])
+    for name in results.runs:
+        if is_done(folder.path / name):
+            results.add(name, read_above(folder.path / name))
+    status, reason = before["status"], before["reason"]
+    if status == "running":
+        status, reason = "interrupted", "killed"
+    return _write_all(folder, results, status, reason, before["time"])
 
 
 def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job]:
@@ -173,184 +183,96 @@ def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job
 
 
 class _Sweep:
-    """What there is of a sweep so far.
-
-    Members
-    -------
-    entries : dict[str, dict]
-        Of the runs that have ended, by folder: as in ``result.json``.
-    """
+    """A sweep under way: its results, and its folder."""
 
     def __init__(self, plan: Plan, folder: RunFolder) -> None:
-        self.entries: dict[str, dict[str, Any]] = {}
         self._plan = plan
         self._folder = folder
-        self._planned = {planned.folder: planned for planned in plan.runs}
-        self._rows: dict[str, list[dict[str, Any]]] = {}
-        self._published: dict[str, list[dict[str, Any]]] = {}
-        self._over: dict[str, dict[str, Any]] = {}
+        self._planned = {f"{RUNS}/{planned.folder}": planned for planned in plan.runs}
         self._begin = time.monotonic()
         self._due = self._begin + _KEEP_S
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._changes: list[Any] | None = None
+        self.results = Results(_head(plan), [_entry(planned) for planned in plan.runs])
+        self._keep()
+        folder.begin()
+        (folder.path / RUNS).mkdir(exist_ok=True)
+        for name in self._planned:
+            if is_done(folder.path / name):
+                self.results.add(name, read_above(folder.path / name))
+
+    def left(self) -> list[PlannedRun]:
+        """What has not ended."""
+        return [planned for name, planned in self._planned.items() if self.results.runs[name]["status"] == LEFT]
 
     def took(self, outcome: Outcome | Failure) -> None:
         """A worker has said what came of a run."""
-        planned = self._planned[outcome.name]
+        name = f"{RUNS}/{outcome.name}"
         if isinstance(outcome, Failure):
-            self._failed(planned, outcome.reason)
+            self.results.fail(name, outcome.reason)
         else:
             if outcome.packed is not None:
                 unpack(outcome.packed, self._folder.path / RUNS, outcome.name)
-            self.came(planned, outcome)
+            self.results.add(name, read_above(self._folder.path / name), outcome.worker)
         if time.monotonic() >= self._due:
-            self.put("running")
+            self._keep()
             self._due = time.monotonic() + _KEEP_S
 
-    def came(self, planned: PlannedRun, outcome: Outcome | None = None) -> None:
-        """A run has a result, of now or of an earlier time."""
-        path = self._folder.path / RUNS / planned.folder
-        summary = read_above(path)
-        entry = self._entry(planned) | {
-            "status": summary["status"],
-            "reason": summary["reason"],
-            "shortened": summary["shortened"],
-            "simulated_s": summary["time"]["simulated_s"],
-            "seconds": summary["time"]["wall_s"],
-            "worker": outcome.worker if outcome else None,
-        }
-        self.entries[planned.folder] = entry
-        remarks = _remarks(summary)
-        head = row_head(self._plan.axes, entry)
-        tail = {"verdict": entry["status"], "remarks": ", ".join(remarks), "seconds": entry["seconds"]}
-        self._rows[planned.folder] = [
-            {
-                **head,
-                "flow": flow,
-                "metric": metric,
-                "value": value,
-                "unit": unit_of(metric),
-                **tail,
-                "run": entry["folder"],
-            }
-            for (flow, metric), value in figures_of(summary).items()
-        ]
-        self._published[planned.folder] = summary["published"]
-        if planned.experiment.over_cases:
-            self._over[planned.folder] = {
-                "resolved": summary["resolved"],
-                "metrics": summary["metrics"],
-                "changes": summary["changes"],
-                "shortened": summary["shortened"],
-            }
-        changes = summary["changes"]
-        self._changes = changes if self._changes is None else [c for c in self._changes if c in changes]
-
-    def _failed(self, planned: PlannedRun, reason: str) -> None:
-        """A run has no result."""
-        none = {"shortened": False, "simulated_s": None, "seconds": None, "worker": None}
-        entry = self._entry(planned) | {"status": "failed", "reason": reason, **none}
-        self.entries[planned.folder] = entry
-        head = row_head(self._plan.axes, entry)
-        tail = {"verdict": "failed", "remarks": reason, "seconds": None, "run": entry["folder"]}
-        self._rows[planned.folder] = [{**head, "flow": "", "metric": "", "value": None, "unit": "", **tail}]
-
-    @staticmethod
-    def _entry(planned: PlannedRun) -> dict[str, Any]:
-        e = planned.experiment
-        return {
-            "experiment": e.id,
-            "case": e.case,
-            "at": e.at,
-            "curve": e.curve,
-            "values": planned.values,
-            "seed": e.seed,
-            "folder": f"{RUNS}/{planned.folder}",
-        }
-
-    def verdict(self) -> tuple[str, str | None]:
-        """Status and reason of the sweep when all runs have ended."""
-        bad = [entry for entry in self.entries.values() if entry["status"] != "done"]
-        if not bad:
-            return "done", None
-        first = f"{bad[0]['folder'].removeprefix(f'{RUNS}/')}: {bad[0]['reason']}"
-        return "failed", f"{len(bad)} of {len(self._plan.runs)} runs failed, {first}"
-
-    def put(self, status: str, reason: str | None = None) -> dict[str, Any]:
-        """Write ``result.json`` as of now."""
-        summary = self._head(status, reason)
-        if status != "running":
-            order = [name for name in self._planned if name in self._rows]
-            rows = [row for name in order for row in self._rows[name]]
-            summary["means"] = means(rows)
-            over = [name for name in order if name in self._over]
-            summary["published"] = beside_published(
-                [(self.entries[name], self._published.get(name, [])) for name in order],
-                [(self._planned[name].experiment, self.entries[name], self._over[name]) for name in over],
-            )
-        self._folder.put(summary)
-        return summary
+    def _keep(self) -> None:
+        self._folder.put(self.results.summary("running", None, self._time(), whole=False))
 
     def close(self, status: str, reason: str | None) -> dict[str, Any]:
         """Write table, figure and ``result.json``."""
-        from bentpipe.plots.sweep import write_sweep_plot
+        return _write_all(self._folder, self.results, status, reason, self._time())
 
-        rows = [row for name in self._planned for row in self._rows.get(name, ())]
-        table = make_table(self._plan.axes, rows)
-        self._folder.write(TABLE, lambda path: _write(table, path))
-        summary = self.put(status, reason)
-        self._folder.draw(lambda aside: write_sweep_plot(aside, summary, rows))
-        return summary
-
-    def _head(self, status: str, reason: str | None) -> dict[str, Any]:
-        plan = self._plan
-        entries = [self.entries[name] for name in self._planned if name in self.entries]
-        axes = [{"key": axis.key, "values": axis.values, "at": axis.numbers, "unit": axis.unit} for axis in plan.axes]
-        whole = {
-            "schema": SCHEMA_VERSION,
-            "kind": "sweep",
-            "id": plan.id,
-            "title": plan.title,
-            "paper": plan.paper,
-            "figure": plan.figure,
-            "description": plan.description,
-            "status": status,
-            "reason": reason,
-            "shortened": any(entry["shortened"] for entry in entries),
-            "remarks": [],
-            "settings": plan.settings,
-            "changes": self._changes or [],
-            "axis": next((p.experiment.axis for p in plan.runs if p.experiment.axis), "") if plan.axes == () else "",
-            "axes": axes,
-            "seeds": plan.seeds,
-            "version": plan.version,
-            "versions": versions(),
-            "planned": len(plan.runs),
-            "time": {
-                "started": self._started,
-                "wall_s": time.monotonic() - self._begin,
-                "runs_s": sum(entry["seconds"] or 0 for entry in entries),
-            },
-            "runs": entries,
-            "means": [],
-            "published": [],
-        }
-        return json.loads(json.dumps(whole))  # as it is read back
+    def _time(self) -> dict[str, Any]:
+        return {"started": self._started, "wall_s": time.monotonic() - self._begin}
 
 
-def _remarks(summary: dict[str, Any]) -> list[str]:
-    """What stands between a run and the published one."""
-    states = {
-        "failed": summary["status"] == "failed",
-        "shortened": summary["shortened"],
-        "changed": bool(summary["changes"]),
-        "connections broke": any(flow.get("error") for flow in summary["flows"]),
+def _write_all(
+    folder: RunFolder, results: Results, status: str, reason: str | None, time: Mapping[str, Any]
+) -> dict[str, Any]:
+    from bentpipe.plots.sweep import write_sweep_plot
+
+    rows = results.rows()
+    table = make_table(results.axes, rows)
+    folder.write(TABLE, lambda path: write_table(table, path))
+    summary = results.summary(status, reason, time)
+    folder.put(summary)
+    folder.draw(lambda aside: write_sweep_plot(aside, summary, rows))
+    return summary
+
+
+def _head(plan: Plan) -> dict[str, Any]:
+    """What ``result.json`` says before any run has ended."""
+    axes = [{"key": axis.key, "values": axis.values, "at": axis.numbers, "unit": axis.unit} for axis in plan.axes]
+    over = {p.experiment.id: [plain(row) for row in p.experiment.over_cases] for p in plan.runs}
+    return {
+        "schema": SCHEMA_VERSION,
+        "kind": "sweep",
+        "id": plan.id,
+        "title": plan.title,
+        "paper": plan.paper,
+        "figure": plan.figure,
+        "description": plan.description,
+        "settings": plan.settings,
+        "remarks": [],
+        "axis": next((p.experiment.axis for p in plan.runs if p.experiment.axis), ""),
+        "axes": axes,
+        "seeds": plan.seeds,
+        "version": plan.version,
+        "versions": versions(),
+        "over_cases": {name: rows for name, rows in over.items() if rows},
     }
-    return [remark for remark, holds in states.items() if holds]
 
 
-def _write(table: Any, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    with path.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
+def _entry(planned: PlannedRun) -> dict[str, Any]:
+    e = planned.experiment
+    return {
+        "experiment": e.id,
+        "case": e.case,
+        "at": e.at,
+        "curve": e.curve,
+        "values": planned.values,
+        "seed": e.seed,
+        "folder": f"{RUNS}/{planned.folder}",
+    }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.results.tables import figure_text, print_notes, print_table
+from bentpipe.sweeps.summary import LEFT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +88,7 @@ def _head(console: Console, summary: Mapping[str, Any]) -> None:
     time = summary["time"]
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     done = sum(run["status"] == "done" for run in summary["runs"])
-    text = f"{done} of {summary['planned']} runs done, {time['runs_s']:.1f} s of runs in {time['wall_s']:.1f} s"
+    text = f"{done} of {len(summary['runs'])} runs done, {time['runs_s']:.1f} s of runs in {time['wall_s']:.1f} s"
     if summary["seeds"]:
         text += f"; {len(summary['seeds'])} seed{'s' if len(summary['seeds']) > 1 else ''}"
     console.print(text, highlight=False)
@@ -110,8 +111,8 @@ def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
     table = []
     for name in dict.fromkeys(run["experiment"] for run in summary["runs"]):
         runs = [run for run in summary["runs"] if run["experiment"] == name]
-        bad = sum(run["status"] != "done" for run in runs)
-        verdict = "done" if not bad else f"{bad} failed"
+        counts = {status: sum(run["status"] == status for run in runs) for status in ("failed", LEFT)}
+        verdict = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "done"
         seconds = sum(run["seconds"] or 0.0 for run in runs)
         beside = [row for row in summary["published"] if row["experiment"] == name and row["ours"] is not None]
         ratios = [row["ratio"] for row in beside if row["ratio"] is not None]
@@ -151,8 +152,8 @@ def _published(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def _failed(console: Console, summary: Mapping[str, Any]) -> None:
-    bad = [run for run in summary["runs"] if run["status"] != "done"]
+    bad = [run for run in summary["runs"] if run["status"] == "failed"]
     if bad:
         console.print()
-        rows = [[run["folder"], run["status"], str(run["reason"] or "")] for run in bad]
-        print_table(console, "Runs that are not done", ("run", "status", "why"), rows, 3)
+        rows = [[run["folder"], str(run["reason"] or "")] for run in bad]
+        print_table(console, "Runs that failed", ("run", "why"), rows, 2)

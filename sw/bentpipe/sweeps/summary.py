@@ -1,21 +1,179 @@
-"""What a sweep says as a whole: means over seeds, and published figures beside them."""
+"""What the runs of a sweep came to: the rows of its table, means over seeds, published figures beside them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
-from bentpipe.experiment.schema import Experiment, plain
 from bentpipe.results.knees import over_cases
 from bentpipe.results.metrics import NOT_COMPARED, compare
 from bentpipe.results.statistics import mean_of
+from bentpipe.sweeps.grid import Axis
 from bentpipe.sweeps.groups import group_rows
+from bentpipe.sweeps.table import figures_of, row_head, unit_of
 
-__all__ = ["beside_published", "means"]
+__all__ = ["LEFT", "Results"]
+
+LEFT: Final = "left"
+"""The status of a run that has not ended."""
+
+_NOTHING: Final = {
+    "status": LEFT,
+    "reason": None,
+    "shortened": False,
+    "simulated_s": None,
+    "seconds": None,
+    "worker": None,
+}
 
 
-def means(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+class Results:
+    """The runs of a sweep as they come in.
+
+    Parameters
+    ----------
+    head : Mapping
+        Of ``result.json``: what is known before any run has ended.
+    runs : Sequence[Mapping]
+        Each with ``experiment``, ``case``, ``at``, ``curve``, ``values`` (what is varied, by key), ``seed``,
+        ``folder``.
+
+    Members
+    -------
+    axes : tuple[Axis, ...]
+    runs : dict[str, dict]
+        By folder, in the order of the plan; also ``status`` ("left", "done", "failed", "interrupted"), ``reason``,
+        ``shortened``, ``simulated_s``, ``seconds`` and ``worker`` (that ran it this time).
+    """
+
+    def __init__(self, head: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
+        self._head = head
+        self.axes = tuple(Axis(axis["key"], tuple(axis["values"])) for axis in head["axes"])
+        self.runs: dict[str, dict[str, Any]] = {run["folder"]: {**run, **_NOTHING} for run in runs}
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._published: dict[str, list[dict[str, Any]]] = {}
+        self._parts: dict[str, dict[str, Any]] = {}
+        self._changes: list[Any] | None = None
+
+    @property
+    def ended(self) -> int:
+        """How many runs have."""
+        return sum(run["status"] != LEFT for run in self.runs.values())
+
+    def add(self, folder: str, summary: Mapping[str, Any], worker: str | None = None) -> None:
+        """A run has this ``result.json``; the worker that ran it, if that was this time."""
+        run = self.runs[folder]
+        run |= {
+            "status": summary["status"],
+            "reason": summary["reason"],
+            "shortened": summary["shortened"],
+            "simulated_s": summary["time"]["simulated_s"],
+            "seconds": summary["time"]["wall_s"],
+            "worker": worker,
+        }
+        tail = {"verdict": run["status"], "remarks": ", ".join(_remarks(summary)), "seconds": run["seconds"]}
+        head = row_head(self.axes, run)
+        self._rows[folder] = [
+            {**head, "flow": flow, "metric": metric, "value": value, "unit": unit_of(metric), **tail, "run": folder}
+            for (flow, metric), value in figures_of(summary).items()
+        ]
+        self._published[folder] = summary["published"]
+        if run["experiment"] in self._head["over_cases"]:
+            self._parts[folder] = {key: summary[key] for key in ("resolved", "metrics", "changes", "shortened")}
+        changes = summary["changes"]
+        self._changes = changes if self._changes is None else [c for c in self._changes if c in changes]
+
+    def fail(self, folder: str, reason: str) -> None:
+        """A run broke off without a result."""
+        run = self.runs[folder]
+        run |= {"status": "failed", "reason": reason}
+        tail = {"verdict": "failed", "remarks": reason, "seconds": None, "run": folder}
+        none = {"flow": "", "metric": "", "value": None, "unit": ""}
+        self._rows[folder] = [{**row_head(self.axes, run), **none, **tail}]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Of the table (:mod:`bentpipe.sweeps.table`), in the order of the plan."""
+        return [row for folder in self.runs for row in self._rows.get(folder, ())]
+
+    def verdict(self) -> tuple[str, str | None]:
+        """Status and reason of the sweep when no run is left."""
+        bad = [run for run in self.runs.values() if run["status"] != "done"]
+        if not bad:
+            return "done", None
+        name = bad[0]["folder"].rpartition("/")[2]
+        return "failed", f"{len(bad)} of {len(self.runs)} runs failed, {name}: {bad[0]['reason']}"
+
+    def summary(self, status: str, reason: str | None, time: Mapping[str, Any], whole: bool = True) -> dict[str, Any]:
+        """``result.json`` as of now; means and published figures only if ``whole``."""
+        runs = [*self.runs.values()]
+        found = {
+            **self._head,
+            "status": status,
+            "reason": reason,
+            "shortened": any(run["shortened"] for run in runs),
+            "changes": self._changes or [],
+            "time": {**time, "runs_s": sum(run["seconds"] or 0 for run in runs)},
+            "runs": runs,
+            "means": _means(self.rows()) if whole else [],
+            "published": self._beside_published() if whole else [],
+        }
+        return json.loads(json.dumps(found))  # as it is read back
+
+    def _beside_published(self) -> list[dict[str, Any]]:
+        """The published rows, each with the mean over seeds of ours.
+
+        A row of :func:`~bentpipe.results.metrics.compare` with ``experiment``, ``values`` (what is varied), ``count``
+        (of seeds), ``sigma`` and ``half`` (of the 95 % interval; None of one).
+        """
+        found: dict[tuple[Any, ...], list[tuple[dict[str, Any], Mapping[str, Any]]]] = {}
+        together: dict[tuple[Any, ...], list[str]] = {}
+
+        def add(run: Mapping[str, Any], case: str | None, rows: Iterable[Mapping[str, Any]]) -> None:
+            at = {"experiment": run["experiment"], "values": dict(run["values"])}
+            for number, row in enumerate(rows):
+                place = (run["experiment"], *run["values"].items(), case, number)
+                found.setdefault(place, []).append((at, row))
+
+        for folder, run in self.runs.items():
+            add(run, run["case"], self._published.get(folder, ()))
+            if folder in self._parts:
+                together.setdefault((run["experiment"], *run["values"].items(), run["seed"]), []).append(folder)
+        for folders in together.values():
+            runs, parts = [self.runs[f] for f in folders], [self._parts[f] for f in folders]
+            states = {
+                "failed": any(run["status"] == "failed" for run in runs),
+                "shortened": any(part["shortened"] for part in parts),
+                "changed": any(part["changes"] for part in parts),
+            }
+            rows = self._head["over_cases"][runs[0]["experiment"]]
+            remarks = [state for state, holds in states.items() if holds]
+            add(runs[0], None, compare(rows, over_cases(parts), remarks))
+        return [_published_row(same) for same in found.values()]
+
+
+def _published_row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
+    """One published row beside the mean of some runs."""
+    at, row = same[0]
+    remarks = [*dict.fromkeys(remark for _, each in same for remark in each["remarks"])]
+    ours = [each["ours"] for _, each in same if each["ours"] is not None]
+    mean = mean_of(ours) if ours else None
+    reference = row["measured"] if row["measured"] is not None else row["predicted"]
+    compared = reference and not NOT_COMPARED.intersection(remarks)
+    return {
+        **at,
+        **row,
+        "ours": mean.mean if mean else None,
+        "ratio": mean.mean / reference if compared and mean else None,
+        "remarks": remarks,
+        "count": len(ours),
+        "sigma": mean.sigma if mean else None,
+        "half": mean.half if mean else None,
+    }
+
+
+def _means(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The figures of whole runs over seeds, one entry for each case and combination of what is varied.
 
     Each has the columns of the table that its rows share, ``seeds``, ``left_out`` (runs that are not done), and
@@ -31,68 +189,15 @@ def means(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [*found.values()]
 
 
-def beside_published(
-    runs: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]],
-    over: Sequence[tuple[Experiment, Mapping[str, Any], Mapping[str, Any]]],
-) -> list[dict[str, Any]]:
-    """The published rows with ``ours``, the mean over seeds, and its interval.
-
-    Parameters
-    ----------
-    runs : Sequence
-        Of each run its entry in ``result.json``, and its own published rows beside its figures.
-    over : Sequence
-        Of each run of an experiment that has published figures of all cases together: the experiment, its entry, and
-        what of its summary they are made from.
-
-    Returns
-    -------
-    list of dict
-        A row of :func:`~bentpipe.results.metrics.compare`, with ``experiment``, ``values`` (what is varied), ``count``
-        (of seeds), ``sigma`` and ``half`` (of the 95 % interval; None of one).
-    """
-    found: dict[tuple[Any, ...], list[tuple[dict[str, Any], Mapping[str, Any]]]] = {}
-
-    def add(entry: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-        at = {"experiment": entry["experiment"], "values": dict(entry["values"])}
-        for number, row in enumerate(rows):
-            place = (entry["experiment"], *entry["values"].items(), entry["case"], number)
-            found.setdefault(place, []).append((at, row))
-
-    for entry, rows in runs:
-        add(entry, rows)
-    together: dict[tuple[Any, ...], list[tuple[Experiment, Mapping[str, Any], Mapping[str, Any]]]] = {}
-    for each in over:
-        entry = each[1]
-        together.setdefault((entry["experiment"], *entry["values"].items(), entry["seed"]), []).append(each)
-    for same in together.values():
-        experiment, entry, _ = same[0]
-        states = {
-            "failed": any(e["status"] == "failed" for _, e, _ in same),
-            "shortened": any(s["shortened"] for _, _, s in same),
-            "changed": any(s["changes"] for _, _, s in same),
-        }
-        rows = [plain(row) for row in experiment.over_cases]
-        figures = over_cases([s for _, _, s in same])
-        add({**entry, "case": None}, compare(rows, figures, [state for state, holds in states.items() if holds]))
-    return [_row(same) for same in found.values()]
-
-
-def _row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
-    """One published row beside the mean of some runs."""
-    at, row = same[0]
-    remarks = [*dict.fromkeys(remark for _, each in same for remark in each["remarks"])]
-    ours = [each["ours"] for _, each in same if each["ours"] is not None]
-    mean = mean_of(ours) if ours else None
-    reference = row["measured"] if row["measured"] is not None else row["predicted"]
-    compared = mean is not None and reference and not NOT_COMPARED.intersection(remarks)
-    return {
-        **at,
-        **row,
-        "ours": mean.mean if mean else None,
-        "ratio": mean.mean / reference if compared and mean else None,
-        "remarks": remarks,
-        "count": len(ours),
-        "sigma": mean.sigma if mean else None,
-        "half": mean.half if mean else None,
+def _remarks(summary: Mapping[str, Any]) -> list[str]:
+    """What stands between a run and the published one."""
+    sizes = {flow["name"]: flow["size"] for flow in summary["resolved"]["flows"]}
+    left = any(flow["octets_delivered"] < (sizes.get(flow["name"]) or 0) for flow in summary["flows"])
+    states = {
+        "failed": summary["status"] == "failed",
+        "shortened": summary["shortened"],
+        "unfinished": left and not summary["shortened"],
+        "changed": bool(summary["changes"]),
+        "connections broke": any(flow.get("error") for flow in summary["flows"]),
     }
+    return [remark for remark, holds in states.items() if holds]

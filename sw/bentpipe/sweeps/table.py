@@ -16,15 +16,15 @@ KEY            double or a column for each key that is varied, named by the dott
                          ``goodput``, what its application reports, and every number of its row in ``flows.parquet``
 ``value``      double    in base units; null where a run has no such figure
 ``unit``       string    ``b/s``, ``ps``, ``octets``, ``cells``, or "" for counts and shares
-``verdict``    string    ``done``, ``failed``, ``interrupted``: the run's ``status``; a run that broke off without a
-                         result is ``failed``, with one row whose ``metric`` is ""
+``verdict``    string    ``done`` or ``failed``: the run's ``status``; a run that broke off without a result is
+                         ``failed``, with one row whose ``metric`` is "". Runs that are left have no rows
 ``remarks``    string    what stands between the run and a published one, joined by ", ": ``shortened``, ``changed``, …
 ``seconds``    double    the run's real time; null where it has none
 ``run``        string    the run folder, from the sweep's folder
 ============== ========= ==========================================================================================
 
-``table.csv`` has the same columns and rows. A mean over seeds is one over the rows that differ in ``seed`` and ``run``
-only (:func:`bentpipe.sweeps.groups.group_rows`).
+``bentpipe export DIR --csv`` writes the same columns and rows as ``table.csv``. A mean over seeds is one over the rows
+that differ in ``seed`` and ``run`` only (:func:`bentpipe.sweeps.groups.group_rows`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.results.folder import read_parquet
 from bentpipe.sweeps.grid import Axis
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TABLE", "check_metrics", "figures_of", "make_table", "read_table", "row_head", "unit_of", "write_csv"]
+__all__ = ["TABLE", "check_metrics", "figures_of", "make_table", "read_table", "row_head", "unit_of", "write_table"]
 
 TABLE: Final = "table.parquet"
 
@@ -128,23 +129,8 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
 
 
 def read_table(folder: Path) -> pa.Table:
-    """The table of a sweep's folder.
-
-    Raises
-    ------
-    BentpipeError
-        There is none, or it is damaged.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = folder / TABLE
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise BentpipeError(f"{path}: is missing") from None
-    except (pa.ArrowException, OSError) as error:
-        raise BentpipeError(f"{path}: damaged: {str(error).splitlines()[0]}") from None
+    """The table of a sweep's folder; errors as of :func:`~bentpipe.results.folder.read_parquet`."""
+    return read_parquet(folder / TABLE)
 
 
 def check_metrics(names: Sequence[str], table: pa.Table) -> None:
@@ -158,9 +144,9 @@ def check_metrics(names: Sequence[str], table: pa.Table) -> None:
             raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")
 
 
-def write_csv(table: pa.Table, path: Path) -> None:
-    """The same as CSV, with a line of names."""
-    import pyarrow.csv
+def write_table(table: pa.Table, path: Path) -> None:
+    """As Parquet."""
+    import pyarrow.parquet as pq
 
     with path.open("wb") as file:
-        pyarrow.csv.write_csv(table, file)
+        pq.write_table(table, file, compression="zstd")
