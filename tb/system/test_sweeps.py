@@ -315,6 +315,33 @@ def test_run_with_seeds_is_a_sweep_over_seeds_and_cases(client, capsys):
     assert len(lines) == 1 + read_table(Path("out")).num_rows
 
 
+def test_what_is_not_as_expected_is_exit_code_1(client, capfd):
+    """The figures count all the same."""
+    Path("mine.toml").write_text(
+        'extends = "lan-1flow"\n[experiment]\nid = "mine"\ntitle = "t"\nduration = "10 ms"\n'
+        '[[expect]]\nmetric = "fairness"\nmax = 1\n[[expect]]\nmetric = "aggregate_goodput"\nmin = 1000\n'
+    )
+    command = [
+        "run",
+        "mine.toml",
+        "--seeds",
+        "1-2",
+        "--out",
+        "out",
+        "--junit",
+        "out.xml",
+        "--set",
+        "flow.0.size=endless",
+    ]
+    assert main([*command, "--cluster", client.scheduler.address]) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 2 and all("expected at least 1000" in line for line in lines)
+    assert Path("out.xml").read_text().count("<failure") == 2
+    summary = json.loads(Path("out/result.json").read_text())
+    assert summary["status"] == "done" and summary["means"][0]["seeds"] == [1, 2]
+    assert {row["verdict"] for row in read_table(Path("out")).to_pylist()} == {"unexpected"}
+
+
 def test_the_command_prints_means(client, capsys):
     command = ["sweep", "lan-1flow", "--vary", "mtu=1500,9180", "--seeds", "1-3", "--duration", "10 ms"]
     assert main([*command, "--cluster", client.scheduler.address, "--metric", "cells_dropped"]) == 0

@@ -21,7 +21,7 @@ from bentpipe.commands.command import (
     say_report,
     settings_options,
 )
-from bentpipe.commands.sweep import do_sweep, sweep_options
+from bentpipe.commands.sweep import do_sweep, judge, sweep_options
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.signals import exit_code
 
@@ -44,9 +44,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
-    )
-    parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
     )
     engine_option(parser)
     sweep_options(parser)
@@ -85,26 +82,13 @@ def _run(given: argparse.Namespace) -> int:
         at = "" if first.case else f" at {summary['time']['simulated_s']:.3f} s"
         print(f"bentpipe: interrupted{at}; kept in {folder.path}", file=sys.stderr)
         return exit_code()
-    _judge(first.id, runs, folder.path)
+    judge(first.id, runs, folder.path)
     return 0
 
 
 def _runs(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """The runs of which it is, one for each case."""
     return summary["cases"] if summary.get("kind") == "cases" else [{**summary, "name": ""}]
-
-
-def _judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Fail if a run doesn't come to what is expected of it."""
-    from bentpipe.results.expect import broken, expectation_text
-
-    said = [
-        ": ".join(filter(None, (run["name"], expectation_text(row)))) for run in runs for row in broken(run["expected"])
-    ]
-    if said:
-        error = ExperimentFailed(f"{name}: {said[0]} (kept in {folder})")
-        error.more = tuple(f"{name}: {each}" for each in said[1:])
-        raise error
 
 
 def _run_seeds(given: argparse.Namespace, duration: int | None) -> int:

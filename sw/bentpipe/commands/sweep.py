@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bentpipe.sweeps.plan import Plan
 
-__all__ = ["COMMAND", "do_sweep", "sweep_options"]
+__all__ = ["COMMAND", "do_sweep", "judge", "sweep_options"]
 
 
 def sweep_options(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +47,9 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dashboard", type=int, nargs="?", const=8787, metavar="PORT", help="Dask's pages at this port of loopback"
+    )
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
     )
     parser.add_argument(
         "--metric",
@@ -136,6 +139,10 @@ def do_sweep(
                 opened_at=say,
             )
         check_metrics(given.metrics, read_table(folder.path))
+    if given.junit:
+        from bentpipe.results.expect import write_junit
+
+        write_junit(given.junit, plan.id, _named(summary))
     if given.json:
         print_json({**summary, "folder": str(folder.path)})
     else:
@@ -151,7 +158,29 @@ def do_sweep(
         left = sum(run["status"] != "done" for run in summary["runs"])
         print(f"bentpipe: interrupted; {left} runs are left, --out {folder.path} goes on with them", file=sys.stderr)
         return exit_code()
+    judge(plan.id, _named(summary), folder.path)
     return 0
+
+
+def _named(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The runs with the name and the time under which they are judged."""
+    return [
+        {**run, "name": run["folder"].rpartition("/")[2], "time": {"wall_s": run["seconds"] or 0.0}}
+        for run in summary["runs"]
+    ]
+
+
+def judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Fail if a run doesn't come to what is expected of it."""
+    from bentpipe.results.expect import broken, expectation_text
+
+    said = [
+        ": ".join(filter(None, (run["name"], expectation_text(row)))) for run in runs for row in broken(run["expected"])
+    ]
+    if said:
+        error = ExperimentFailed(f"{name}: {said[0]} (kept in {folder})")
+        error.more = tuple(f"{name}: {each}" for each in said[1:])
+        raise error
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.folder import read_cases
+from bentpipe.results.folder import read_above
 from bentpipe.sweeps.table import figures_of
 
 __all__ = ["Group", "Run", "Side", "grouped", "read_side"]
@@ -135,7 +135,7 @@ def read_side(folders: Sequence[Path]) -> Side:
         if not files:
             raise BentpipeError(f"{folder}: no run in it (no result.json)")
         for file in files:
-            summary = read_cases(file.parent)
+            summary = read_above(file.parent)
             if summary.get("kind") == "cases":
                 over += [{**row, "id": summary["id"]} for row in summary["published"] if not row["case"]]
             elif "kind" in summary:

@@ -50,7 +50,7 @@ def sweep_figures(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]])
     over, label = _over(summary, rows)
     found: dict[_Place, list[float]] = {}
     for row in rows:
-        if row["metric"] == _METRIC and not row["flow"] and row["verdict"] == "done" and row["value"] is not None:
+        if row["metric"] == _METRIC and not row["flow"] and row["verdict"] != "failed" and row["value"] is not None:
             found.setdefault(_place(row, summary, over), []).append(row["value"] / 1e6)
     if not found or (over is None and len(found) > _MOST_NAMES):
         return

@@ -8,10 +8,16 @@ from typing import Any, Final
 
 from bentpipe.results.statistics import Mean, mean_of
 
-__all__ = ["Group", "group_rows"]
+__all__ = ["UNEXPECTED", "Group", "group_rows"]
+
+UNEXPECTED: Final = "unexpected"
+"""The verdict on a run that is done, and isn't what ``[[expect]]`` says; its figures count."""
 
 _OF_A_RUN: Final = frozenset({"seed", "value", "verdict", "remarks", "seconds", "run"})
 """Columns in which the rows of a group may differ."""
+
+
+_COUNT: Final = ("done", UNEXPECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,9 @@ def group_rows(rows: Iterable[Mapping[str, Any]]) -> list[Group]:
             found.setdefault(tuple(row[name] for name in names), []).append(row)
     groups = []
     for at, same in found.items():
-        counted = [row for row in same if row["verdict"] == "done" and row["value"] is not None]
+        counted = [row for row in same if row["verdict"] in _COUNT and row["value"] is not None]
         mean = mean_of([row["value"] for row in counted]) if counted else None
-        left_out = sum(row["verdict"] != "done" for row in same)
+        left_out = sum(row["verdict"] not in _COUNT for row in same)
         seeds = tuple(row["seed"] for row in counted)
         groups.append(Group(dict(zip(names, at, strict=True)), mean, seeds, left_out))
     return groups

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from bentpipe.results.expect import broken
 from bentpipe.results.knees import over_cases
 from bentpipe.results.metrics import NOT_COMPARED, compare
 from bentpipe.results.statistics import mean_of
 from bentpipe.sweeps.grid import Axis
-from bentpipe.sweeps.groups import group_rows
+from bentpipe.sweeps.groups import UNEXPECTED, group_rows
 from bentpipe.sweeps.table import figures_of, row_head, unit_of
 
 __all__ = ["LEFT", "Results"]
@@ -25,6 +26,7 @@ _NOTHING: Final = {
     "shortened": False,
     "simulated_s": None,
     "seconds": None,
+    "expected": [],
     "worker": None,
 }
 
@@ -45,7 +47,8 @@ class Results:
     axes : tuple[Axis, ...]
     runs : dict[str, dict]
         By folder, in the order of the plan; also ``status`` ("left", "done", "failed", "interrupted"), ``reason``,
-        ``shortened``, ``simulated_s``, ``seconds`` and ``worker`` (that ran it this time).
+        ``shortened``, ``simulated_s``, ``seconds``, ``expected`` (the rows of ``[[expect]]`` beside its figures) and
+        ``worker`` (that ran it this time).
     """
 
     def __init__(self, head: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
@@ -71,9 +74,11 @@ class Results:
             "shortened": summary["shortened"],
             "simulated_s": summary["time"]["simulated_s"],
             "seconds": summary["time"]["wall_s"],
+            "expected": summary["expected"],
             "worker": worker,
         }
-        tail = {"verdict": run["status"], "remarks": ", ".join(_remarks(summary)), "seconds": run["seconds"]}
+        verdict = UNEXPECTED if run["status"] == "done" and broken(run["expected"]) else run["status"]
+        tail = {"verdict": verdict, "remarks": ", ".join(_remarks(summary)), "seconds": run["seconds"]}
         head = row_head(self.axes, run)
         self._rows[folder] = [
             {**head, "flow": flow, "metric": metric, "value": value, "unit": unit_of(metric), **tail, "run": folder}

@@ -16,8 +16,9 @@ KEY            double or a column for each key that is varied, named by the dott
                          ``goodput``, what its application reports, and every number of its row in ``flows.parquet``
 ``value``      double    in base units; null where a run has no such figure
 ``unit``       string    ``b/s``, ``ps``, ``octets``, ``cells``, or "" for counts and shares
-``verdict``    string    ``done`` or ``failed``: the run's ``status``; a run that broke off without a result is
-                         ``failed``, with one row whose ``metric`` is "". Runs that are left have no rows
+``verdict``    string    ``done``; ``unexpected``: done, but not what ``[[expect]]`` says; ``failed``: the figures
+                         can't be trusted, or there is one row whose ``metric`` is "", as the run broke off without a
+                         result. Runs that are left have no rows
 ``remarks``    string    what stands between the run and a published one, joined by ", ": ``shortened``, ``changed``, …
 ``seconds``    double    the run's real time; null where it has none
 ``run``        string    the run folder, from the sweep's folder
