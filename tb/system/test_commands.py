@@ -97,12 +97,12 @@ def test_what_is_exported_is_what_the_run_has(tmp_path, capsys):
 
 def test_cases_are_exported_with_their_names(tmp_path):
     folder = tmp_path / "cases"
-    chosen = ["--case", "16 kB", "--case", "48 kB"]
+    chosen = ["--case", "window 16 kB", "--case", "window 48 kB"]
     assert main(["run", "magic-window", "--duration", "50 ms", *chosen, "--out", str(folder)]) == 0
     assert main(["export", str(folder), "--csv", "--out", str(tmp_path / "out")]) == 0
     for name in ("metrics", "flows", "trace"):
         with (tmp_path / "out" / f"{name}.csv").open() as file:
-            assert list(dict.fromkeys(row["case"] for row in csv.DictReader(file))) == ["16 kB", "48 kB"]
+            assert list(dict.fromkeys(row["case"] for row in csv.DictReader(file))) == ["window 16 kB", "window 48 kB"]
 
 
 def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
