@@ -20,7 +20,7 @@ def _number(value: Any) -> str:
 
 
 _NO_PARAMETERS = ("experiment.id", "experiment.title", "experiment.paper", "experiment.figure",
-                  "experiment.description", "experiment.axis", ".extends")  # fmt: skip
+                  "experiment.description", "experiment.axis", "experiment.shows", ".extends")  # fmt: skip
 """Keys that say what an experiment is called, and not how it is done; so do names, places on an axis and what was
 published."""
 

@@ -139,6 +139,9 @@ class ExperimentTable(Settings):
     )
     seed: Annotated[int, COUNT.within(0, 2**32 - 1)] = Field(default=1, description="of every random choice")
     axis: str = Field(default="", description="what the places (`at`) of the cases are on")
+    shows: tuple[str, ...] = Field(
+        default=(), description="the figures in the plot over the cases; `aggregate_goodput` unless given"
+    )
 
 
 class SwitchTable(SwitchSettings):

@@ -96,6 +96,11 @@ def parse_experiment(
     record = _record(tables.record, run_ps, network, problems)
     published = _published(tables, flows, problems)
     expect = _expect(tables, flows, problems)
+    known = _metrics(flows)
+    for metric in head.shows:
+        if metric not in known:
+            what = f"unknown value {metric!r}{nearest(metric, known)}"
+            problems.found.append(Wrong("experiment.shows", what))
     theory = _theory(tables, network, flows, problems)
     problems.check()
     made = Experiment(
@@ -121,6 +126,7 @@ def parse_experiment(
         file=source.name,
         document=document,
         axis=head.axis,
+        shows=head.shows,
     )
     if not tables.event:
         return made

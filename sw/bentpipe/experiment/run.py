@@ -389,7 +389,7 @@ def _flow(report: Any) -> dict[str, Any]:
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=()))
-    for name in ("events", "document", "published", "theory", "expect", "description", "changes"):
+    for name in ("events", "document", "published", "theory", "expect", "description", "changes", "shows"):
         del data[name]
     return data
 
@@ -431,6 +431,7 @@ def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versi
         "changes": [],
         "seed": first.seed,
         "axis": first.axis,
+        "shows": list(first.shows),
         "versions": versions,
         "planned": [experiment.case for experiment in experiments],
         "cases": [],

@@ -260,6 +260,7 @@ class Experiment:
     file: str
     document: dict[str, Any]
     axis: str = ""
+    shows: tuple[str, ...] = ()
     theory: tuple[TheoryTable, ...] = ()
     expect: tuple[ExpectTable, ...] = ()
     case: str = ""
