@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,21 +56,37 @@ def _run(given: argparse.Namespace) -> int:
             raise BentpipeError("compare published: name the folders of runs that are to be held against it")
         if given.metrics:
             raise BentpipeError("--metric goes with two folders of runs; published figures have their own")
-        return _put(given, [_published(given, folders)])
+        return _published(given, folders)
     if len(folders) < 2:
         raise BentpipeError("compare: give two folders, or one and the word published")
     ours, *others = [read_side([folder]) for folder in folders]
-    return _put(given, [_beside(given, ours, other) for other in others])
+
+    def draw(into: Path) -> None:
+        from bentpipe.compare.figures import draw_beside
+
+        for number, other in enumerate(others, 1):
+            own = into if len(others) == 1 else into / str(number)
+            own.mkdir(exist_ok=True)
+            draw_beside(ours, other, own)
+
+    return _put(given, [_beside(given, ours, other) for other in others], draw)
 
 
-def _published(given: argparse.Namespace, folders: list[Path]) -> Comparison:
+def _published(given: argparse.Namespace, folders: list[Path]) -> int:
     from bentpipe.compare.orders import judged, orders
     from bentpipe.compare.rows import against_published
     from bentpipe.compare.sides import read_side
     from bentpipe.compare.texts import published_comparison
 
     side = read_side(folders)
-    return published_comparison(side.name, against_published(side), judged(side, orders()))
+
+    def draw(into: Path) -> None:
+        from bentpipe.compare.figures import draw_published
+
+        draw_published(side, into)
+
+    made = published_comparison(side.name, against_published(side), judged(side, orders()))
+    return _put(given, [made], draw)
 
 
 def _beside(given: argparse.Namespace, ours: Any, theirs: Any) -> Comparison:
@@ -82,9 +99,10 @@ def _beside(given: argparse.Namespace, ours: Any, theirs: Any) -> Comparison:
     return side_comparison(ours.name, theirs.name, rows, unlike)
 
 
-def _put(given: argparse.Namespace, made: list[Comparison]) -> int:
+def _put(given: argparse.Namespace, made: list[Comparison], draw: Callable[[Path], None]) -> int:
     if given.out:
         _write(given.out, made)
+        draw(given.out)
     if given.json:
         return print_json(made[0].data if len(made) == 1 else [each.data for each in made])
     if given.csv or given.markdown:

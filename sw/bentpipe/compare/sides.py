@@ -118,7 +118,8 @@ def grouped(runs: Iterable[Run]) -> tuple[Group, ...]:
 
 
 def read_side(folders: Sequence[Path]) -> Side:
-    """The runs in some folders: run folders, those of experiments with cases, sweeps, or folders of all these.
+    """The runs in some folders: run folders, those of experiments with cases, sweeps, or folders of all these; cases in
+    the order of their experiments.
 
     Raises
     ------
@@ -127,6 +128,7 @@ def read_side(folders: Sequence[Path]) -> Side:
     """
     runs: list[Run] = []
     over: list[Mapping[str, Any]] = []
+    planned: dict[tuple[str, str], int] = {}
     left_out = 0
     for folder in folders:
         if not folder.is_dir():
@@ -137,6 +139,7 @@ def read_side(folders: Sequence[Path]) -> Side:
         for file in files:
             summary = read_above(file.parent)
             if summary.get("kind") == "cases":
+                planned |= {(summary["id"], case): n for n, case in enumerate(summary["planned"])}
                 over += [{**row, "id": summary["id"]} for row in summary["published"] if not row["case"]]
             elif "kind" in summary:
                 continue
@@ -147,4 +150,6 @@ def read_side(folders: Sequence[Path]) -> Side:
     if not runs:
         names = ", ".join(map(str, folders))
         raise BentpipeError(f"{names}: no run in it is done")
+    names = [*dict.fromkeys(run.id for run in runs)]
+    runs.sort(key=lambda run: (names.index(run.id), planned.get((run.id, run.case), -1)))
     return Side(", ".join(map(str, folders)), grouped(runs), tuple(over), left_out)

@@ -95,7 +95,7 @@ def quantity(metrics: Sequence[str]) -> str:
 
 def mbps(metric: str, value: float) -> float:
     """A figure in base units in that of its axis."""
-    return value / 1e6 if "Mb/s" in quantity([metric]) else value
+    return value / 1e6 if quantity([metric]).endswith("(Mb/s)") else value
 
 
 def chart_figures(chart: Chart) -> Iterable[tuple[str, Any]]:
@@ -246,7 +246,7 @@ def marks_of(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> tuple
             metric, value = row["metric"], row[kind]
             if value is None or not metric:
                 continue
-            if "Mb/s" in quantity([metric]):
+            if quantity([metric]).endswith("(Mb/s)"):
                 value *= 1e6
             if metric == "share" and "share" not in metrics:
                 metric, value = "aggregate_goodput", value * BEST_TCP_BPS
