@@ -1,9 +1,8 @@
 """From which clock of a tick each value of a narrow node is there, worked out over the whole node."""
 
 from amaranth.hdl import Fragment, Value
-from amaranth.hdl._ast import Assign, SignalDict, SignalSet, Switch
-from amaranth.hdl._mem import MemoryInstance
 
+from .amaranth_private import SignalDict, SignalSet, assignments, memory_reads, memory_writes, used
 from .cell import CLOCKS_A_TICK
 
 __all__ = ["ClockError", "Clocks"]
@@ -56,32 +55,27 @@ class Clocks:
         """Raise ClockError if a value is used too early anywhere in the fragment."""
         self._sources = SignalDict()  # of a signal that is combinational or follows: what it is made of
         taken: list[tuple[str, SignalSet]] = []  # what registers and memories take
-        for part in _parts(fragment):
-            for domain, statements in part.statements.items():
-                for target, sources, conditions in _assignments(statements, SignalSet()):
-                    for signal in target._lhs_signals():
-                        if signal in self._following and conditions:
-                            raise ClockError(f"{signal.name} settles only under a condition")
-                        if domain == "comb" or signal in self._following:
-                            self._sources[signal] = self._sources.get(signal, SignalSet()) | sources
-                        elif signal not in self._held:
-                            taken.append((signal.name, sources))
-            if isinstance(part, MemoryInstance):
-                for port in part._read_ports:
-                    for signal in port._data._lhs_signals():
-                        self._sources[signal] = port._addr._rhs_signals()
-                        if port._domain != "comb":
-                            self._following.add(signal)
-                for port in part._write_ports:
-                    everything = [value._rhs_signals() for value in (port._addr, port._data, port._en)]
-                    taken.append((_name(port._data), everything[0] | everything[1] | everything[2]))
+        for domain, targets, sources, conditions in assignments(fragment):
+            for signal in targets:
+                if signal in self._following and conditions:
+                    raise ClockError(f"{signal.name} settles only under a condition")
+                if domain == "comb" or signal in self._following:
+                    self._sources[signal] = self._sources.get(signal, SignalSet()) | sources
+                elif signal not in self._held:
+                    taken.append((signal.name, sources))
+        for domain, data, address in memory_reads(fragment):
+            for signal in data:
+                self._sources[signal] = address
+                if domain != "comb":
+                    self._following.add(signal)
+        taken.extend(memory_writes(fragment))
         self._settle()
         for value, clock, what in self._needs:
-            self._demand(value._rhs_signals(), clock, what)
+            self._demand(used(value), clock, what)
         for name, sources in taken:
             self._demand(sources, self._strobe_of(sources, 0), f"what {name} takes")
         for en, later, name, reads, apart in self._writes:
-            strobe = self._strobe_of(en._rhs_signals(), None)
+            strobe = self._strobe_of(used(en), None)
             written = (strobe or 0) + later
             for clock, to in reads.items():
                 if apart and (strobe is None or (written - clock) % CLOCKS_A_TICK == 0):
@@ -127,26 +121,3 @@ class Clocks:
                 raise ClockError(
                     f"clock {clock}: {what} needs {signal.name}, which is there from clock {self._from[signal]} on"
                 )
-
-
-def _parts(fragment):
-    yield fragment
-    for part, _, _ in fragment.subfragments:
-        yield from _parts(part)
-
-
-def _assignments(statements, conditions):
-    """``(target, all that it depends on, the conditions it is under)`` of each assignment."""
-    for statement in statements:
-        if isinstance(statement, Assign):
-            # of the target what selects a part of it, but not itself
-            chosen = statement.lhs._rhs_signals() - statement.lhs._lhs_signals()
-            yield statement.lhs, conditions | statement.rhs._rhs_signals() | chosen, conditions
-        elif isinstance(statement, Switch):
-            inner = conditions | statement.test._rhs_signals()
-            for _, body, _ in statement.cases:
-                yield from _assignments(body, inner)
-
-
-def _name(value):
-    return next((signal.name for signal in value._rhs_signals()), "a memory")

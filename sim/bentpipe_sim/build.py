@@ -5,26 +5,22 @@ An engine makes a source of a component and a library of the source: ``native`` 
 
 A model is named by the hash of its source, the flags and the tools' versions. A small index leads from the
 hash of the sources and the shape to the models that each version of the tools has made of them, so that a second run
-neither elaborates nor compiles anything; where there are no tools, what any version has made will do. Every file is
-written beside its place and renamed, with its digest beside it: nothing half-written is left behind, builds may run
-side by side, and what is damaged counts as missing and is made again.
+neither elaborates nor compiles anything; where there are no tools, what any version has made will do. They lie in
+:mod:`bentpipe_sim.cache`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
-import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from . import verilated
-from .errors import CacheError, ToolError
+from .cache import Cache
+from .errors import ToolError
 from .native import library
 from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, run, side_by_side
 
@@ -35,7 +31,6 @@ __all__ = [
     "build_all",
     "build_loop",
     "build_model",
-    "cache_folder",
     "chosen_engine",
 ]
 
@@ -98,14 +93,6 @@ DEFAULT_SHAPES = (
 """The shapes that the catalogue uses."""
 
 
-def cache_folder() -> Path:
-    """Where models are kept: ``$BENTPIPE_CACHE``, else ``$XDG_CACHE_HOME/bentpipe``, else ``~/.cache/bentpipe``."""
-    named = os.environ.get("BENTPIPE_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bentpipe"
-
-
 def _sources(engine: EngineName) -> str:
     """The digest of all that decides what a model is, but for the tools."""
     import bentpipe_hdl
@@ -113,78 +100,6 @@ def _sources(engine: EngineName) -> str:
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
     makers = ["build.py", "tools.py", *_ENGINES[engine].MAKERS]
     return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers)])
-
-
-class _Cache:
-    """Files under :func:`cache_folder`, each with its digest beside it."""
-
-    def __init__(self) -> None:
-        self.folder = cache_folder()
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CacheError(f"The cache folder {self.folder} cannot be made ({error.strerror}): "
-                             "set BENTPIPE_CACHE to another") from None  # fmt: skip
-
-    def get(self, name: str) -> Path | None:
-        """A file of the cache; None if it is not there, or is not what was put there."""
-        file = self.folder / name
-        try:
-            mark = (self.folder / (name + ".sha256")).read_bytes().strip()
-            return file if hashlib.sha256(file.read_bytes()).hexdigest().encode() == mark else None
-        except OSError:
-            return None
-
-    def made(self, index: str) -> dict[str, str]:
-        """Files by the tools that made them, as an index has them."""
-        file = self.get(index)
-        return {} if file is None else json.loads(file.read_bytes())["made"]
-
-    def find(self, index: str, tools: Callable[[], str]) -> Path | None:
-        """The file that these tools made; where there are none, one that others did."""
-        made = self.made(index)
-        if not made:
-            return None
-        try:
-            names = [made[tools()]]
-        except KeyError:
-            return None
-        except ToolError:
-            names = [*made.values()]
-        return next((file for file in map(self.get, names) if file), None)
-
-    def note(self, index: str, tools: str, name: str, what: str) -> None:
-        """Write into the index that these tools made the file ``name``."""
-        with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as folder:
-            entry = Path(folder) / "index.json"
-            entry.write_text(json.dumps({"what": what, "made": {**self.made(index), tools: name}}) + "\n")
-            self.put(entry, index)
-
-    def put(self, made: Path, name: str) -> Path:
-        file = self.folder / name
-        mark = made.with_name(made.name + ".sha256")
-        mark.write_text(hashlib.sha256(made.read_bytes()).hexdigest() + "\n")
-        for path in (file, self.folder / (name + ".sha256")):
-            path.unlink(missing_ok=True)
-        os.replace(made, file)
-        os.replace(mark, self.folder / (name + ".sha256"))
-        return file
-
-    def make(self, name: str, build: Callable[[Path], Path]) -> Path:
-        """``build(folder)`` makes the file ``name`` unless it is there."""
-        there = self.get(name)
-        if there:
-            return there
-        with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as folder:
-            return self.put(build(Path(folder)), name)
-
-    def clear(self) -> None:
-        for pattern in ("*.so*", "*.o", "*.o.sha256", "*.json*", "hosts-*", "making-*"):
-            for file in self.folder.glob(pattern):
-                if file.is_dir():
-                    shutil.rmtree(file, ignore_errors=True)
-                else:
-                    file.unlink(missing_ok=True)
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
@@ -195,22 +110,22 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
     ToolError, CacheError
     """
     engine = engine or chosen_engine()
-    cache, maker = _Cache(), _ENGINES[engine]
+    cache, maker = Cache(), _ENGINES[engine]
     amaranth = importlib.metadata.version("amaranth")
     index = f"index-{digest(engine, _sources(engine), str(shape), amaranth)}.json"
     known = cache.find(index, maker.tools)
     if known:
         return known
     versions = maker.tools()
-    source = maker.source(shape.component(), shape.kind)
-    headers = [(CSRC / name).read_bytes() for name in maker.HEADERS]
-    name = f"{shape.kind}-{engine}-{digest(source, versions, *maker.FLAGS, *headers)}.so"
-
-    def build(folder: Path) -> Path:
-        return maker.compiled(source, folder, str(shape))
-
-    model = cache.make(name, build)
-    cache.note(index, versions, name, str(shape))
+    with cache.alone(index):
+        known = cache.find(index, maker.tools)
+        if known:
+            return known
+        source = maker.source(shape.component(), shape.kind)
+        headers = [(CSRC / name).read_bytes() for name in maker.HEADERS]
+        name = f"{shape.kind}-{engine}-{digest(source, versions, *maker.FLAGS, *headers)}.so"
+        model = cache.make(name, lambda folder: maker.compiled(source, folder, str(shape)))
+        cache.note(index, versions, name, str(shape))
     return model
 
 
@@ -219,7 +134,7 @@ LOOP_FLAGS = (*CXX_FLAGS, "-O3")
 
 def build_loop() -> Path:
     """The shared library of the event loop."""
-    cache = _Cache()
+    cache = Cache()
     files = sorted(file for file in CSRC.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
     text = digest_of(files)
     index = f"index-{digest(text, *LOOP_FLAGS)}.json"
@@ -252,7 +167,7 @@ def build_all(
 
     With ``force`` the cache is emptied first.
     """
-    cache = _Cache()
+    cache = Cache()
     if force:
         cache.clear()
     jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", build_loop)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -11,11 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .errors import ToolError
 
-__all__ = ["CSRC", "CXX_FLAGS", "call", "compiler", "compiler_version", "digest", "digest_of", "run", "side_by_side"]
+__all__ = [
+    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "run", "side_by_side",
+]  # fmt: skip
 
 CSRC = Path(__file__).parent / "csrc"
 CXX_FLAGS = ("-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-plt", "-w")
@@ -86,6 +89,41 @@ def side_by_side() -> Iterator[ThreadPoolExecutor]:
                 raise
     finally:
         _ending.clear()
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """While it lasts, no other thread or process is in a block that names the same file; the file is there so long.
+    Who waits gives up where :func:`side_by_side` ends."""
+    while True:
+        with path.open("w") as file:
+            while not _locked(file):
+                if _ending.wait(0.02):
+                    raise ToolError(f"given up while another process makes {path.name}")
+            if not _is(file, path):
+                continue  # who had it before has removed it since it was opened here
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks: then two may make the same
+    return True
+
+
+def _is(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def run(command: list[str], what: str, **options: Any) -> None:

@@ -9,26 +9,41 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from .border import Port, border, face
+from .cache import Cache
 from .errors import ToolError
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, run
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, run
 
-__all__ = ["FLAGS", "HEADERS", "MAKERS", "compiled", "source", "tools", "verilator"]
+__all__ = [
+    "FLAGS",
+    "HEADERS",
+    "MAKERS",
+    "compiled",
+    "cxx_options",
+    "runtime",
+    "source",
+    "tools",
+    "verilate",
+    "verilog_of",
+]
 
 HEADERS = ("model.h", "wide.hpp")
 MAKERS = ("border.py", "verilated.py", *(f"csrc/{name}" for name in HEADERS))
 """What makes a model of a component."""
+_CXX_FLAGS = (*CXX_FLAGS, "-O1")
 VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint",
                    "--output-split", "0")  # fmt: skip
-FLAGS = (*CXX_FLAGS, "-O1", *VERILATOR_FLAGS)
+FLAGS = (*_CXX_FLAGS, *VERILATOR_FLAGS)
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 _MACROS = ("VERILATOR=1", "VM_COVERAGE=0", "VM_SC=0", "VM_TIMING=0", "VM_TRACE=0", "VM_TRACE_FST=0", "VM_TRACE_VCD=0",
            "VM_TRACE_SAIF=0")  # fmt: skip
 
 
-def verilator() -> tuple[Path, Path]:
+def _verilator() -> tuple[Path, Path]:
     """The Verilator binary of the package ``verilator`` and its root (for headers).
 
     Raises
@@ -56,30 +71,59 @@ def tools() -> str:
     return " ".join([*versions, compiler_version()])
 
 
+def verilog_of(component: Any, name: str) -> str:
+    """A component as Verilog for synthesis; its ports have the names of :func:`bentpipe_hdl.amaranth_private.ports`."""
+    from amaranth.back import verilog
+
+    from bentpipe_hdl.amaranth_private import ports
+
+    return verilog.convert(component, name=name, ports=ports(component), emit_src=False, strip_internal_attrs=True)
+
+
+def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> str:
+    """Verilator's C++ of these files, in the folder ``out``; the text that includes it."""
+    binary, root = _verilator()
+    command = [str(binary), *VERILATOR_FLAGS, *options, "--Mdir", str(out), *map(str, sources)]
+    run(command, f"Verilator on {what}", env={**os.environ, "VERILATOR_ROOT": str(root)})
+    return "".join(f'#include "{file.name}"\n' for file in sorted(out.glob("V*.cpp")))
+
+
+def cxx_options() -> list[str]:
+    """What a C++ compiler needs for Verilator's files."""
+    include = _verilator()[1] / "include"
+    return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS)]
+
+
+def runtime(flags: Sequence[str], parts: Sequence[str] = _RUNTIME) -> Path:
+    """These files of Verilator's runtime as an object file: they take longer than a small node."""
+    name = f"verilated-{digest(tools(), *flags, *parts)}.o"
+
+    def build(folder: Path) -> Path:
+        whole, made = folder / "runtime.cpp", folder / name
+        whole.write_text("".join(f'#include "{part}"\n' for part in parts))
+        run([compiler(), *flags, *cxx_options(), "-c", str(whole), "-o", str(made)], "compiling Verilator's runtime")
+        return made
+
+    return Cache().make(name, build)
+
+
 def source(component: Any, name: str) -> str:
     """The node's Verilog, and behind it in a comment its ports."""
-    from amaranth.back import verilog
-    from amaranth.hdl import Value
-    from amaranth.hdl._ir import PortDirection
-    from amaranth.lib.wiring import In
+    from bentpipe_hdl.amaranth_private import ports
 
-    ports = {}
-    for path, member, value in component.signature.flatten(component):
-        direction = PortDirection.Input if member.flow == In else PortDirection.Output
-        ports["_".join(str(part) for part in path)] = (Value.cast(value), direction)
-    text = verilog.convert(component, name=name, ports=ports, strip_internal_attrs=True)
-    return text + "".join(f"// port {port} {len(value)}\n" for port, (value, _) in ports.items() if len(value))
+    text = verilog_of(component, name)
+    faces = [(port, len(value), way.name.lower()) for port, (value, way) in ports(component).items()]
+    return text + "".join(f"// {way} {port} {width}\n" for port, width, way in faces if width)
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
     """The library made of it, in this folder."""
-    binary, root = verilator()
     written, out, made = folder / "node.v", folder / "verilated", folder / "node.so"
     written.write_text(text)
-    command = [str(binary), *VERILATOR_FLAGS, "--prefix", "Vnode", "--Mdir", str(out), str(written)]
-    run(command, f"Verilator on {what}", env={**os.environ, "VERILATOR_ROOT": str(root)})
-    ports = [Port(name, int(width)) for name, width in re.findall(r"^// port (\w+) (\d+)$", text, re.MULTILINE)]
-    inputs = set(re.findall(r"^ *input (?:\[\d+:0\] )?(\w+);$", text, re.MULTILINE))
+    included = verilate([written], out, what, "--prefix", "Vnode")
+    listed = re.findall(r"^// (input|output) (\w+) (\d+)$", text, re.MULTILINE)
+    ports = [Port(name, int(width)) for _, name, width in listed]
+    inputs = {name for way, name, _ in listed if way == "input"}
     base, inherited = face([port.name for port in ports])
     members = [
         f"std::remove_reference_t<decltype(Vnode::{port.name})> {port.name}{{}};"
@@ -110,11 +154,8 @@ struct Node : {base} {{
 }};
 """
     around = border(ports, "Node", begin="m.top.clk = 0; m.top.eval(); m.give();", clock="m.clock();")
-    generated = sorted(file.name for file in out.glob("Vnode*.cpp"))
-    included = "".join(f'#include "{name}"\n' for name in ("verilated.cpp", "verilated_threads.cpp", *generated))
     whole = out / "whole.cpp"
     whole.write_text(f'{included}#include "model.h"\nnamespace {{\n{node}}}\n{around}')
-    folders = (out, root / "include", root / "include" / "vltstd", CSRC)
-    command = [compiler(), *CXX_FLAGS, "-O1", *(f"-I{each}" for each in folders), *(f"-D{macro}" for macro in _MACROS)]
-    run([*command, str(whole), "-o", str(made)], f"compiling {what}")
+    command = [compiler(), *_CXX_FLAGS, f"-I{out}", f"-I{CSRC}", *cxx_options(), str(whole), str(runtime(_CXX_FLAGS))]
+    run([*command, "-o", str(made)], f"compiling {what}")
     return made

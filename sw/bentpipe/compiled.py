@@ -132,7 +132,7 @@ def _whole(folder: Path) -> dict[str, Path] | None:
 
 
 def _find() -> dict[str, Path] | None:
-    from bentpipe_sim.build import cache_folder
+    from bentpipe_sim.cache import cache_folder
 
     folder = cache_folder()
     try:
@@ -162,7 +162,7 @@ def build() -> Path:
 
 
 def _build() -> Path:
-    from bentpipe_sim.build import cache_folder
+    from bentpipe_sim.cache import cache_folder
 
     cache = cache_folder()
     name = _name()

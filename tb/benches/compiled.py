@@ -43,10 +43,10 @@ class _Wide:
 
 
 class Compiled:
-    """An instance of a node made by :func:`benches.build.build`: ``ports`` by name, a clock a call."""
+    """An instance of a node made by :func:`benches.build.library`: ``ports`` by name, a clock a call."""
 
-    def __init__(self, folder: Path) -> None:
-        library = ctypes.CDLL(str(folder / "node.so"))
+    def __init__(self, made: Path) -> None:
+        library = ctypes.CDLL(str(made))
         library.node_new.restype = ctypes.c_void_p
         library.node_ports.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Port)]
         library.node_eval.argtypes = [ctypes.c_void_p]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benches.build import TOP, build
+from benches.build import TOP, program
 
 __all__ = ["run"]
 
@@ -18,13 +18,14 @@ def run(component: Any, module: str, folder: Path, case: str | None = None, **en
 
     log, results = folder / "cocotb.log", folder / "results.xml"
     paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    (folder / TOP).symlink_to(program(component))
     try:
         get_runner("verilator").test(
             test_module=module,
             testcase=case,
             hdl_toplevel=TOP,
             hdl_toplevel_lang="verilog",
-            build_dir=build(component),
+            build_dir=folder,
             test_dir=folder,
             results_xml=str(results),
             extra_env={"PYTHONPATH": os.pathsep.join(paths), "COCOTB_LOG_LEVEL": "INFO", **environment},

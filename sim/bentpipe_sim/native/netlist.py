@@ -1,7 +1,6 @@
-"""Amaranth's netlist (NIR) of a component, read into plain cells: the one file that knows Amaranth's private modules.
+"""Amaranth's netlist (NIR) of a component, read into plain cells.
 
-NIR keeps the decision trees of ``m.If``, which Verilog for synthesis no longer has; so Amaranth is pinned to a minor
-version, and ``tb/unit/sim/test_native_netlist.py`` says what another one does differently.
+NIR keeps the decision trees of ``m.If``, which Verilog for synthesis no longer has.
 
 Restrictions, each a :class:`NetlistError`: one clock domain ``sync`` with rising edges and synchronous reset, no
 instances, no registered memory reads (they are for the narrow datapath), one write enable a memory word.
@@ -13,15 +12,11 @@ instances, no registered memory reads (they are for the narrow datapath), one wr
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from amaranth.hdl import Fragment, Value
-from amaranth.hdl import _nir as nir
-from amaranth.hdl._ir import PortDirection, build_netlist
-from amaranth.lib.wiring import In
+from bentpipe_hdl.amaranth_private import netlist, nir
 
 from ..errors import SimulationError
 
@@ -103,12 +98,7 @@ def read(component: Any, name: str) -> Netlist:
     NetlistError
         It uses something that the native engine does not handle.
     """
-    ports = {}
-    for path, member, value in component.signature.flatten(component):
-        direction = PortDirection.Input if member.flow == In else PortDirection.Output
-        ports["__".join(str(part) for part in path)] = (Value.cast(value), direction)
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
-    return _Reader(build_netlist(Fragment.get(component, None), ports=ports, name=name)).run()
+    return _Reader(netlist(component, name)).run()
 
 
 class _Reader:
@@ -125,10 +115,9 @@ class _Reader:
         for port, (start, width) in source.top.ports_i.items():
             if port == "clk" or not width:
                 continue
-            name = _port_name(port)
-            self.found.inputs[name] = self.add(Cell("input", width, [], name))
+            self.found.inputs[port] = self.add(Cell("input", width, [], port))
             for bit in range(width):
-                self.place[nir.Net.from_cell(0, start + bit)] = (self.found.inputs[name], bit)
+                self.place[nir.Net.from_cell(0, start + bit)] = (self.found.inputs[port], bit)
         for index, cell in enumerate(source.cells):
             if isinstance(cell, nir.PriorityMatch):
                 for bit in range(len(cell.inputs)):
@@ -140,7 +129,7 @@ class _Reader:
             index = self.place[result[0]][0]
             self.cells[index].args = [self.bits(value) for value in arguments]
         mark = "bentpipe_decides"
-        self.found.outputs = {_port_name(port): self.bits(value) for port, value in source.top.ports_o.items() if value}
+        self.found.outputs = {port: self.bits(value) for port, value in source.top.ports_o.items() if value}
         marked = [(s.attrs[mark], self.bits(value)) for s, value in source.signals.items() if mark in s.attrs]
         self.found.deciding = [bits for _, bits in sorted(marked, key=lambda each: each[0])]
         return self.found
@@ -249,7 +238,3 @@ def _marks(cell: nir.FlipFlop) -> tuple[str, int] | None:
         if value is not None:
             return level, int(getattr(value, "value", value)) & ((1 << len(cell.data)) - 1)
     return None
-
-
-def _port_name(port: str) -> str:
-    return port.replace("__", "_")

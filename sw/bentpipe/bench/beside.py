@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bentpipe_sim.build import cache_folder
+from bentpipe_sim.cache import cache_folder
 from bentpipe_sim.tools import call, compiler
 
 __all__ = ["NotHere", "Turns", "measure"]

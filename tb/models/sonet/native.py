@@ -13,6 +13,7 @@ from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_sim import build, tools
+from bentpipe_sim.cache import Cache
 
 FLAGS = (*tools.CXX_FLAGS, "-O3")
 _C = """
@@ -47,7 +48,7 @@ class TerminalShape:
 
 
 def _driver():
-    cache = build._Cache()
+    cache = Cache()
     source = Path(__file__).with_name("native.cpp")
     name = f"sonet-line-{tools.digest(source.read_bytes(), *FLAGS)}.so"
 

@@ -13,7 +13,7 @@ import pytest
 
 from bentpipe import compiled
 from bentpipe.errors import BentpipeError
-from bentpipe_sim.build import cache_folder
+from bentpipe_sim.cache import cache_folder
 
 ROOT = Path(__file__).parents[3]
 
@@ -157,9 +157,9 @@ def test_an_unknown_form(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_force_empties_the_cache_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bentpipe_sim.build import _Cache
+    from bentpipe_sim.cache import Cache
 
     monkeypatch.setenv("BENTPIPE_CACHE", str(tmp_path))
     (tmp_path / "hosts-0").mkdir()
-    _Cache().clear()
+    Cache().clear()
     assert list(cache_folder().iterdir()) == []

@@ -4,11 +4,13 @@ import os
 import re
 import signal
 import stat
+import threading
 
 import pytest
 
-from bentpipe_sim import build, tools
+from bentpipe_sim import tools
 from bentpipe_sim.build import Shape, build_all, build_loop, build_model
+from bentpipe_sim.cache import Cache, cache_folder
 from bentpipe_sim.errors import CacheError, ToolError
 
 SMALL = Shape.of("link")
@@ -116,9 +118,51 @@ def test_an_error_ends_the_tools_that_run_beside(tmp_path):
     assert tools.call(["true"])[0] == 0
 
 
+def test_what_two_want_at_once_is_made_once(cache):
+    missed, made = threading.Event(), []
+
+    class Watched(Cache):
+        def get(self, name):
+            found = super().get(name)
+            if threading.current_thread() is second:
+                missed.set()
+            return found
+
+    def build(folder):
+        made.append(folder)
+        if len(made) == 1:
+            second.start()
+            missed.wait()
+        (folder / "file").write_text("made")
+        return folder / "file"
+
+    got = []
+    second = threading.Thread(target=lambda: got.append(Watched().make("file", build)))
+    got.append(Watched().make("file", build))
+    second.join()
+    assert len(made) == 1
+    assert got == [cache / "file"] * 2
+    assert {file.name for file in cache.iterdir()} == {"file", "file.sha256"}
+
+
+def test_who_waits_for_another_gives_up_with_the_rest(tmp_path):
+    def enter():
+        with tools.alone(tmp_path / "taken"):
+            return "in"
+
+    with pytest.raises(ZeroDivisionError), tools.alone(tmp_path / "taken"), tools.side_by_side() as pool:
+        job = pool.submit(enter)
+        while not job.running():
+            pass
+        raise ZeroDivisionError
+    with pytest.raises(ToolError, match="given up while another process makes taken"):
+        job.result()
+    assert enter() == "in"
+
+
 def test_force_empties_a_damaged_cache(cache):
     build_loop().write_bytes(b"")
-    build._Cache().clear()
+    Cache().clear()
     assert build_loop().stat().st_size > 1000
 
 
@@ -153,6 +197,6 @@ def test_a_cache_that_cannot_be_made(tmp_path, monkeypatch):
 def test_cache_folder_by_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("BENTPIPE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert build.cache_folder() == tmp_path / "bentpipe"
+    assert cache_folder() == tmp_path / "bentpipe"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert build.cache_folder() == type(tmp_path)(os.path.expanduser("~/.cache/bentpipe"))
+    assert cache_folder() == type(tmp_path)(os.path.expanduser("~/.cache/bentpipe"))

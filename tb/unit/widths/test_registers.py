@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benches.build import build
+from benches.build import library
 from benches.compiled import Compiled
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.driver import Driver, WrongNodeError
@@ -51,7 +51,7 @@ class Bus:
     def __init__(self, name: str) -> None:
         node = NODES[name]()
         self.registers: RegisterMap = node.registers
-        self._node = Compiled(build(node))
+        self._node = Compiled(library(node))
         self._ports = self._node.ports
         for _ in range(200_000):
             self._clock()

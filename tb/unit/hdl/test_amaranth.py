@@ -1,0 +1,158 @@
+"""What is used of Amaranth's private modules is as it is known here, and used in one file: another version says here
+what it does differently."""
+
+import ast
+import inspect
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Fragment, Module, Signal
+from amaranth.hdl import _nir as nir
+from amaranth.hdl._ir import PortDirection, build_netlist
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.amaranth_private import assignments, memory_reads, memory_writes, netlist, ports, used
+
+ROOT = Path(__file__).parents[3]
+PRIVATE = ROOT / "hdl" / "bentpipe_hdl" / "amaranth_private.py"
+ATTRIBUTES = {"_lhs_signals", "_rhs_signals", "_read_ports", "_write_ports", "subfragments"}
+
+CELLS = {
+    "Top": [],
+    "Operator": ["operator", "inputs"],
+    "Part": ["value", "value_signed", "width", "stride", "offset"],
+    "Matches": ["value", "patterns"],
+    "PriorityMatch": ["en", "inputs"],
+    "AssignmentList": ["default", "assignments"],
+    "FlipFlop": ["data", "init", "clk", "clk_edge", "arst", "attributes"],
+    "Memory": ["width", "depth", "init", "name", "attributes"],
+    "SyncWritePort": ["memory", "data", "addr", "en", "clk", "clk_edge"],
+    "AsyncReadPort": ["memory", "width", "addr"],
+}
+"""The cells of NIR that the native engine reads, and what they are made of."""
+
+REFUSED = {
+    "SyncReadPort", "AsyncPrint", "SyncPrint", "Initial", "AnyValue", "AsyncProperty", "SyncProperty", "Instance",
+    "IOBuffer",
+}  # fmt: skip
+"""Those that it refuses."""
+
+
+def private(source: str) -> set[str]:
+    """What Python source takes of Amaranth's private modules, and private attributes of its values."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            modules = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
+            found.add(node.attr)
+        found.update(name for name in modules if name.split(".")[0] == "amaranth" and "._" in name)
+    return found
+
+
+@pytest.mark.parametrize("folder", ["hdl", "sim", "sw", "boards", "tb"])
+def test_no_other_file_touches_them(folder):
+    allowed = {PRIVATE, Path(__file__)}
+    files = [file for file in (ROOT / folder).rglob("*.py") if file not in allowed]
+    found = {str(file.relative_to(ROOT)): taken for file in files if (taken := private(file.read_text()))}
+    assert files and not found
+
+
+def test_this_one_does():
+    assert {"amaranth.hdl._ast.Assign", "amaranth.hdl._nir", "_rhs_signals"} <= private(PRIVATE.read_text())
+
+
+def test_the_minor_version_is_pinned():
+    assert "amaranth==0.5.*" in (requires("bentpipe") or [])
+
+
+def test_the_cells_of_nir_are_those_that_are_known():
+    found = {
+        name: [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "module_idx", "src_loc")]
+        for name, kind in vars(nir).items()
+        if inspect.isclass(kind) and issubclass(kind, nir.Cell) and kind is not nir.Cell
+    }
+    assert {name: sorted(parts) for name, parts in found.items() if name not in REFUSED} == {
+        name: sorted(parts) for name, parts in CELLS.items()
+    }
+    assert found.keys() >= REFUSED
+
+
+def test_nets_are_numbers_of_a_cell_and_a_bit():
+    assert (nir.Net.from_const(0), nir.Net.from_const(1), nir.Net.from_cell(5, 3)) == (0, 1, 5 << 16 | 3)
+
+
+def test_assignments_and_netlists_have_what_is_read():
+    assert set(inspect.signature(nir.Assignment.__init__).parameters) == {"self", "cond", "start", "value", "src_loc"}
+    empty = nir.Netlist()
+    assert {"signals", "cells"} <= set(vars(empty)) and {"ports_i", "ports_o"} <= set(vars(empty.top))
+    assert {"Input", "Output"} <= {direction.name for direction in PortDirection}
+    assert {"fragment", "ports", "name"} <= set(inspect.signature(build_netlist).parameters)
+
+
+class Design(wiring.Component):
+    """One of each: a choice, an assignment to a part, memory ports of both kinds."""
+
+    i: In(wiring.Signature({"valid": Out(1), "word": Out(8)}))
+    o: Out(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=8, depth=16, init=[])
+        self.write, self.now, self.later = memory.write_port(), memory.read_port(domain="comb"), memory.read_port()
+        self.place, self.register = Signal(3, name="place"), Signal(8, name="register")
+        m.d.comb += [self.write.addr.eq(self.place), self.write.data.eq(self.i.word), self.write.en.eq(self.i.valid)]
+        with m.If(self.i.valid):
+            m.d.sync += self.register.bit_select(self.place, 1).eq(self.i.word[0])
+            m.d.comb += self.o.eq(self.now.data ^ self.later.data)
+        return m
+
+
+@pytest.fixture
+def design():
+    return Design()
+
+
+def names(signals):
+    return {signal.name for signal in signals}
+
+
+def test_ports_have_names_and_directions(design):
+    assert {name: (len(value), direction.name) for name, (value, direction) in ports(design).items()} == {
+        "i_valid": (1, "Input"),
+        "i_word": (8, "Input"),
+        "o": (8, "Output"),
+    }
+
+
+def test_an_assignment_has_targets_sources_and_conditions(design):
+    found = {
+        (domain, *names(targets)): (names(sources), names(conditions))
+        for domain, targets, sources, conditions in assignments(Fragment.get(design, None))
+    }
+    assert found["sync", "register"] == ({"i__word", "place", "i__valid"}, {"i__valid"})
+    data = names(used(design.now.data)) | names(used(design.later.data))
+    assert found["comb", "o"] == ({*data, "i__valid"}, {"i__valid"})
+
+
+def test_memory_ports_have_signals_and_domains(design):
+    fragment = Fragment.get(design, None)
+    assert {domain: (names(data), names(address)) for domain, data, address in memory_reads(fragment)} == {
+        "comb": (names(used(design.now.data)), names(used(design.now.addr))),
+        "sync": (names(used(design.later.data)), names(used(design.later.addr))),
+    }
+    write = design.write
+    [(name, signals)] = memory_writes(fragment)
+    assert name in names(used(write.data))
+    assert names(signals) == names(used(write.addr)) | names(used(write.data)) | names(used(write.en))
+
+
+def test_a_netlist_has_the_ports_names(design):
+    top = netlist(design, "design").top
+    assert set(top.ports_i) == {"i_valid", "i_word", "clk", "rst"} and set(top.ports_o) == {"o"}
