@@ -1,0 +1,103 @@
+"""The native engine's statements and their order, worked out in Python: random designs against Amaranth's simulator,
+whole and with something known."""
+
+import random
+from functools import cache
+
+import pytest
+from amaranth.sim import Simulator
+
+from bentpipe_sim.native.design import design
+from bentpipe_sim.native.netlist import read
+from bentpipe_sim.native.schedule import Branch, schedule
+from models.evaluation import Evaluation, State, after, run
+from models.random_design import RandomDesign, stimulus
+
+CLOCKS, SEEDS = 30, range(6)
+
+
+@cache
+def made(seed):
+    return design(read(RandomDesign(seed), "random"))
+
+
+def states(whole, rng):
+    """States as they come one after the other, with inputs."""
+    state = State(whole)
+    for _ in range(CLOCKS):
+        state.inputs = stimulus(rng)
+        yield state
+        state = after(whole, state)
+
+
+def alike(one, other):
+    assert one.registers == other.registers
+    assert one.memories == other.memories
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_design_is_what_amaranth_says(seed):
+    component, rng = RandomDesign(seed), random.Random(seed)
+    whole = design(read(component, "random"))
+    inputs = {name: getattr(component, name) for name in whole.inputs if name != "rst"}
+
+    async def bench(ctx):
+        for state in states(whole, rng):
+            for name, value in state.inputs.items():
+                ctx.set(inputs[name], value)
+            for name, bits in whole.outputs.items():
+                assert ctx.get(getattr(component, name)) == Evaluation(state).value(bits), name
+            await ctx.tick()
+
+    simulator = Simulator(component)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_its_plan_does_the_same(seed):
+    whole, rng = made(seed), random.Random(seed)
+    plan = schedule(whole, {})
+    for state in states(whole, rng):
+        alike(run(plan, state)[0], after(whole, state))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_plan_of_what_is_known_does_the_same_where_that_holds(seed):
+    whole, rng = made(seed), random.Random(seed)
+    known = {register: register.mark[1] for register in whole.registers if register.mark}
+    bodies = [
+        (comes, schedule(whole.known(known, {"i_valid": comes, "time_tick": 1, "csr_w_en": 0}), known))
+        for comes in (0, 1)
+    ]
+    for state in states(whole, rng):
+        state.registers |= known
+        for comes, plan in bodies:
+            state.inputs |= {"i_valid": comes, "time_tick": 1, "csr_w_en": 0}
+            alike(run(plan, state)[0], after(whole, state))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_decides_gives_a_body_for_each_answer(seed):
+    whole, rng = made(seed), random.Random(seed)
+    for bit in whole.deciding:
+        asked = schedule(whole.only(bit, "answer"), {}, outputs=True)
+        bodies = [schedule(whole.given(bit, bool(answer)), {}) for answer in (0, 1)]
+        for state in states(whole, rng):
+            answer = run(asked, state)[1]["answer"]
+            assert answer == Evaluation(state).value(bit)
+            alike(run(bodies[answer], state)[0], after(whole, state))
+
+
+def test_random_designs_ask_decide_and_copy():
+    """What the tests above hold is there to be held."""
+    wholes = [made(seed) for seed in SEEDS]
+    assert sum(bool(whole.deciding) for whole in wholes) > 2
+    plans = [schedule(whole, {}) for whole in wholes]
+    assert sum(bool(plan.copied) for plan in plans) > 2
+
+    def depth(tree):
+        return max((1 + depth(inner) for item in tree if isinstance(item, Branch) for _, inner in item.arms), default=0)
+
+    assert max(depth(plan.tree) for plan in plans) > 3
