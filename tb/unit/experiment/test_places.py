@@ -1,8 +1,10 @@
 """Lines of the keys of TOML documents."""
 
+from pathlib import Path
+
 import pytest
 
-from bentpipe.experiment.catalogue import catalogue, read_document
+from bentpipe.experiment.catalogue import catalogue, networks, read_document
 from bentpipe.experiment.places import lines
 from bentpipe.experiment.source import Source, Wrong
 
@@ -64,6 +66,22 @@ def test_every_key_of_the_catalogue_has_a_line_with_its_name(name):
     for path, line in found.items():
         last = path.rpartition(".")[2]
         assert last.isdigit() or last in text.splitlines()[line - 1], (path, line)
+
+
+STRUCTURE = {
+    "name", "at", "curve", "label", "what",
+    "ends", "port", "source", "sink", "path", "vc", "return_vc", "from", "to", "vci",
+}  # fmt: skip
+"""What lays out a network, or names its parts, needs no place of its own."""
+
+
+@pytest.mark.parametrize("name", catalogue() | networks())
+def test_every_parameter_of_the_catalogue_has_its_place_in_a_paper_or_a_reason(name, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs")
+    import generate
+
+    found = [*generate.parameters((catalogue() | networks())[name].read_text())]
+    assert [p for p in found if not p.place and p.key not in STRUCTURE] == []
 
 
 def test_an_error_names_the_line_of_the_key_or_of_the_table_around_it():
