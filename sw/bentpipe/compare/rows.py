@@ -12,6 +12,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.changes import changes_between
 from bentpipe.results.metrics import NOT_COMPARED, in_unit
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
+from bentpipe.results.tables import change_text
 from bentpipe.sweeps.table import unit_of
 from bentpipe_hdl.words import nearest
 
@@ -118,6 +119,7 @@ def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[s
                 {
                     "experiment": one.first.id,
                     "case": one.first.case,
+                    "changes": [change_text(change) for change in one.first.changes],
                     "metric": metric,
                     "unit": unit,
                     "ours": _mean(mine),
@@ -162,7 +164,8 @@ def _of_group(group: Group) -> Iterator[dict[str, Any]]:
     carried = sum(flow["octets_delivered"] > 0 for flow in group.first.summary["flows"])
     for row in group.first.summary["published"]:
         values = [in_unit(row["metric"], row["unit"], value) for value in group.values(row["metric"])]
-        yield _row(group.first.id, row, values, group.remarks, carried)
+        changes = [change_text(change) for change in group.first.changes]
+        yield {**_row(group.first.id, row, values, group.remarks, carried), "changes": changes}
 
 
 def _row(
@@ -194,6 +197,7 @@ def _row(
         "authors_percent": None if predicted is None else error_percent(predicted, measured),
         "flows": flows,
         "remarks": list(remarks),
+        "changes": [],
     }
 
 

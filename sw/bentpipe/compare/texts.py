@@ -82,6 +82,11 @@ def _with_half(value: float | None, half: float | None) -> str:
     return figure_text(value) + (f" ± {figure_text(half)}" if half is not None else "")
 
 
+def _case(row: Mapping[str, Any]) -> str:
+    """The case, and what was set otherwise in its runs."""
+    return "; ".join(filter(None, (row["case"], *row["changes"])))
+
+
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:+.1f}"
 
@@ -103,7 +108,7 @@ def side_comparison(
     shown = [
         [
             row["experiment"],
-            row["case"],
+            _case(row),
             row["metric"],
             row["unit"],
             _with_half(row["ours"]["mean"], row["ours"]["half"]),
@@ -158,7 +163,7 @@ def published_comparison(side: str, rows: list[dict[str, Any]], orders: list[dic
     shown = [
         [
             row["experiment"],
-            row["case"],
+            _case(row),
             row["quantity"],
             row["unit"],
             "withheld" if row["withheld"] else figure_text(row["measured"]),

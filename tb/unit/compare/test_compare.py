@@ -82,6 +82,8 @@ def test_a_row_has_both_and_the_error_of_ours():
     (row,) = beside(side(run(8e6)), side(run(10e6)), ["goodput"])
     assert (row["ours"]["mean"], row["theirs"]["mean"], row["error_percent"]) == (8.0, 10.0, -20.0)
     assert (row["unit"], row["ours"]["half"], row["difference_half"]) == ("Mb/s", None, None)
+    (row,) = beside(side(run(8e6, changes=[("window", 3)])), side(run(10e6)), ["goodput"])
+    assert row["changes"] == ["window: 0 -> 3"]
     with pytest.raises(BentpipeError, match="no run has a figure 'godput'; did you mean 'goodput'"):
         beside(side(run(8e6)), side(run(10e6)), ["godput"])
 
