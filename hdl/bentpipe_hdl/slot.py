@@ -253,27 +253,33 @@ class Slot:
         self.clocks.holds(kept, at + 1)
         return kept
 
-    def product(self, a, b, name):
-        """``a * b``, of which ``b`` is unsigned. Narrow: there a clock later, as a sum of products that a multiplier of
-        the device makes each, which are held; as often as not the sum is to be settled in its turn."""
+    def product(self, a, b, name, *, plus=None, since=None):
+        """``a * b + plus``, of which ``b`` is unsigned. Narrow: there a clock later, as a sum of products that a
+        multiplier of the device makes each, which are held; as often as not the sum is to be settled in its turn.
+        ``since`` as of :meth:`settle`, of what is held."""
         if self.wide:
-            return a * b
+            return a * b if plus is None else a * b + plus
         a, b = Value.cast(a), Value.cast(b)
-        rows = []
         if a.shape().signed:
-            rows.append(-(self.settle(Mux(a[-1], b, 0), f"{name}_sign") << len(a) - 1))
+            plus = (0 if plus is None else plus) - (Mux(a[-1], b, 0) << len(a) - 1)
             a = a[:-1]
+        rows = [] if plus is None else [self.settle(plus, f"{name}_plus", since)]
         for i in range(0, len(a), FACTOR_BITS):
             for k in range(0, len(b), FACTOR_BITS):
-                part = self.settle(a[i : i + FACTOR_BITS] * b[k : k + FACTOR_BITS], f"{name}_part{i}_{k}")
-                rows.append(part << i + k)
-        return sum(rows[1:], rows[0])
+                piece = a[i : i + FACTOR_BITS] * b[k : k + FACTOR_BITS]
+                rows.append(self.settle(piece, f"{name}_piece{i}_{k}", since) << i + k)
+        while len(rows) > 1:  # of adders as few as can be behind each other
+            rows = [*(x + y for x, y in zip(rows[::2], rows[1::2], strict=False)), *rows[len(rows) & ~1 :]]
+        return rows[0]
 
-    def settle(self, value, name):
-        """A stage of the chain: a register on the narrow datapath, nothing on the wide."""
+    def settle(self, value, name, since=None):
+        """A stage of the chain: a register on the narrow datapath, nothing on the wide. ``since``: the clock from which
+        it is there, where that is sooner than seems: of what is written in commits alone, clock 0."""
         if self.wide:
             return value
         staged = Signal.like(value, name=name)
         self.m.d.sync += staged.eq(value)
         self.clocks.follows(staged)
+        if since is not None:
+            self.clocks.holds(staged, since)
         return staged

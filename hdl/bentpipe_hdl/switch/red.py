@@ -268,8 +268,8 @@ class RandomEarlyDetection(wiring.Component):
 
     def _decayed(self, m, slot, average, elapsed, settings):
         """The average after an idle time and the frame that ends it. Narrow: ``DECAYED`` clocks after the last of
-        these, which stay."""
-        packets = slot.product(elapsed, settings.rate, "idle_packets")[RATE_FRACTION:][:IDLE_BITS]
+        these, which stay from the commit on."""
+        packets = slot.product(elapsed, settings.rate, "idle_packets", since=0)[RATE_FRACTION:][:IDLE_BITS]
         packets = slot.settle((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
         decay = settings.decay
         halvings = Signal(IDLE_BITS + len(decay))
@@ -281,7 +281,8 @@ class RandomEarlyDetection(wiring.Component):
         m.submodules.powers = powers = memory.Memory(shape=layout, depth=_STEP, init=init)
         read = powers.read_port(domain="comb")
         m.d.comb += read.addr.eq(fraction[low_bits:])
-        entry = slot.settle(read.data, "power_entry")
+        # Twice: the first may become the register of a block memory's address
+        entry = slot.settle(slot.settle(read.data, "power_read"), "power_entry")
         entry = data.View(layout, entry)
         halvings = slot.settle(halvings, "halvings_held")
         fall = slot.settle((entry.fall * halvings[:low_bits]) >> low_bits, "power_fall")
@@ -300,10 +301,10 @@ class RandomEarlyDetection(wiring.Component):
         return (average - Cat(Const(0, AVERAGE_FRACTION), frames)).as_signed()
 
     @staticmethod
-    def _moved(product, frames):
-        """The new average, of ``(average - frames) * keep``, and ``PROBABILITY_BITS`` fraction bits more."""
-        half = 1 << (PROBABILITY_BITS - 1)
-        return product + Cat(Const(half, AVERAGE_FRACTION + PROBABILITY_BITS), frames)
+    def _and_half(frames):
+        """What ``(average - frames) * keep`` is added to: the new average, with as many fraction bits more as ``keep``
+        has, and a half."""
+        return Cat(Const(1 << (PROBABILITY_BITS - 1), AVERAGE_FRACTION + PROBABILITY_BITS), frames)
 
     @staticmethod
     def _rounded(moved):
@@ -347,7 +348,7 @@ class RandomEarlyDetection(wiring.Component):
                 ]
             with m.Else():
                 m.d.comb += difference.eq(self._difference(before, frames))
-                m.d.comb += average.eq(self._rounded(self._moved(difference * weights.keep, frames)))
+                m.d.comb += average.eq(self._rounded(difference * weights.keep + self._and_half(frames)))
             low = self._in_frames(levels.low)
             with m.If((frames > 1) & (average >= low)):
                 m.d.comb += above.eq(1)
@@ -408,22 +409,22 @@ class RandomEarlyDetection(wiring.Component):
         weights = data.View(Weights, self._weights.read(port))
         difference = slot.settle(self._difference(self._averages[port], Array(self.frames)[port]), "difference")
         of_idle = slot.settle(self._difference(decayed, Array(self.frames)[came]), "difference_of_idle")
-        product = slot.product(
-            slot.turns("difference_now", {1: difference, DECAYED + 1: of_idle}), weights.keep, "product"
-        )
-        frames = slot.settle(slot.settle(Array(self.frames)[port], "frames_now"), "frames_then")
-        moved, after = self._moved(product, frames), 2
-        average = self._rounded(moved)
+        difference = slot.turns("difference_now", {1: difference, DECAYED + 1: of_idle})
+        frames, after = slot.settle(Array(self.frames)[port], "frames_now"), 2
+        base = self._and_half(frames)
+        average = self._rounded(slot.product(difference, weights.keep, "next", plus=base))
         averages = kept("next_average", AVERAGE_BITS, average, after, DECAYED + 3)
         with m.If(slot.clock(DECAYED + 2) & owed):
             m.d.sync += [owed.eq(0), averages[came].eq(average)]
-        levels = data.View(Levels, self._levels.read(turn("port_of_levels", after - 1)))
-        gap = (moved - Cat(Const(0, PROBABILITY_BITS), self._in_frames(levels.low)))[PROBABILITY_BITS:]
+        levels = data.View(Levels, self._levels.read(port))
+        base = base - Cat(Const(0, PROBABILITY_BITS), self._in_frames(levels.low))
+        gap = slot.product(difference, weights.keep, "gap", plus=base)[PROBABILITY_BITS:]
         gap = slot.settle(gap[: AVERAGE_BITS + 1], "gap")
 
         # The verdict with it
-        above = kept("above", 1, slot.settle(frames > 1, "waits_for_others") & ~gap[AVERAGE_BITS], after + 1)
-        high = slot.settle(self._in_frames(levels.high), "high_held")
+        several = slot.settle(slot.settle(frames > 1, "several_now"), "several_then")
+        above = kept("above", 1, several & ~gap[AVERAGE_BITS], after + 1)
+        high = slot.settle(slot.settle(self._in_frames(levels.high), "high_now"), "high_then")
         over = kept("over", 1, slot.settle(average, "average_held") >= high, after + 1)
         slope = slot.settle(slot.settle(weights.slope, "slope_now"), "slope_then")
         p = slot.product(gap[:AVERAGE_BITS], slope, "rise") >> AVERAGE_FRACTION
