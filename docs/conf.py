@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import generate
+import notebook
 
 project = "bentpipe"
 copyright = "the bentpipe authors, BSD-2-Clause"
@@ -23,4 +24,5 @@ html_static_path = ["_static"]
 
 
 def setup(app):
+    app.connect("source-read", notebook.on_read)
     generate.write_all(Path(app.confdir) / "_generated")

@@ -1,8 +1,17 @@
-"""bentpipe: an ATM cell switch and link emulator in hardware, with the hosts in software."""
+"""bentpipe: an ATM cell switch and link emulator in hardware, with the hosts in software.
+
+``from bentpipe import load, run, sweep, read`` is bentpipe from Python (:mod:`bentpipe.api`), imported when it is asked
+for.
+"""
 
 import sys
 from importlib.machinery import ModuleSpec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bentpipe.api import Run, Sweep, load, read, run, sweep
+
+__all__ = ["Run", "Sweep", "load", "read", "run", "sweep"]
 
 
 class _Hosts:
@@ -18,3 +27,11 @@ class _Hosts:
 
 
 sys.meta_path.insert(0, _Hosts)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from bentpipe import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

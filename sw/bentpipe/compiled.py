@@ -163,6 +163,7 @@ def build() -> Path:
 
 def _build() -> Path:
     from bentpipe_sim.cache import cache_folder
+    from bentpipe_sim.tools import alone
 
     cache = cache_folder()
     name = _name()
@@ -172,7 +173,9 @@ def _build() -> Path:
         raise _NotMade("Python.h is missing (Debian, Ubuntu: apt install python3-dev)")
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=cache) as made:
+        with alone(cache / f"{name}.lock"), tempfile.TemporaryDirectory(prefix="making-", dir=cache) as made:
+            if _whole(cache / name) is not None:  # another process has made it meanwhile
+                return cache / name
             out = Path(made) / name
             _compile(Path(made), out, name.replace("-", "_"))
             _place(out, cache / name)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.errors import BentpipeError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -131,19 +129,10 @@ def length_options(parser: argparse.ArgumentParser) -> None:
 
 def length_ps(given: argparse.Namespace) -> int | None:
     """``--duration`` in ps, after a look at ``--seed`` as well."""
-    from bentpipe_hdl.units import parse_time
+    from bentpipe.experiment.load import check_seed, parse_duration
 
-    duration = None
-    if given.duration is not None:
-        try:
-            duration = parse_time(given.duration)
-        except ValueError as error:
-            raise BentpipeError(f"--duration: {error}") from None
-        if not 10**6 <= duration <= 10**17:
-            raise BentpipeError(f"--duration {given.duration}: out of range, 1 us to 100000 s")
-    if getattr(given, "seed", None) is not None and not 0 <= given.seed < 2**32:
-        raise BentpipeError(f"--seed {given.seed}: out of range 0..{2**32 - 1}")
-    return duration
+    check_seed(getattr(given, "seed", None), "--seed")
+    return None if given.duration is None else parse_duration(given.duration, "--duration")
 
 
 def console() -> Console:

@@ -22,10 +22,10 @@ from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.source import Source, Wrong
 from bentpipe.results.knees import FIGURES
-from bentpipe_hdl.units import format_time
+from bentpipe_hdl.units import format_time, parse_time
 from bentpipe_hdl.words import nearest
 
-__all__ = ["apply_settings", "cases_of", "load", "load_cases"]
+__all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,29 @@ def load_cases(
     if not names:
         return [file.changed(file.document, file.source, settings, options)]
     return [file.with_case(case, settings, options) for case in file.cases if not only or case.name in only]
+
+
+def parse_duration(text: str, who: str) -> int:
+    """A time to simulate, in ps; ``who`` gives it, for messages.
+
+    Raises
+    ------
+    BentpipeError
+        It is none, or none of 1 us to 100000 s.
+    """
+    try:
+        duration = parse_time(text)
+    except ValueError as error:
+        raise BentpipeError(f"{who}: {error}") from None
+    if not 10**6 <= duration <= 10**17:
+        raise BentpipeError(f"{who} {text}: out of range, 1 us to 100000 s")
+    return duration
+
+
+def check_seed(seed: int | None, who: str) -> None:
+    """Raises :class:`BentpipeError` if a seed is none of 0 to 2**32 - 1."""
+    if seed is not None and not 0 <= seed < 2**32:
+        raise BentpipeError(f"{who} {seed}: out of range 0..{2**32 - 1}")
 
 
 def cases_of(name: str) -> tuple[CaseTable, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.assign import SHORTHANDS
 
-__all__ = ["Axis", "combinations", "parse_axes", "parse_seeds"]
+__all__ = ["Axis", "as_text", "combinations", "parse_axes", "parse_seeds"]
 
 _NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE: Final = re.compile(rf"\s*({_NUMBER})\s*(\S.*?)?\s*\.\.\s*({_NUMBER})\s*(\S.*?)?\s*:\s*(\d+)\s*")
@@ -66,7 +66,7 @@ def parse_axes(given: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
         full = SHORTHANDS.get(key, key)
         if full == "experiment.seed":
             raise BentpipeError("--vary experiment.seed: seeds are given as --seeds 1-10")
-        texts = _values(key, values) if isinstance(values, str) else tuple(map(_text, values))
+        texts = _values(key, values) if isinstance(values, str) else tuple(map(as_text, values))
         if not texts:
             raise BentpipeError(f"--vary {key}: no values")
         if len(texts) > _MOST:
@@ -164,7 +164,7 @@ def _number(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.12g}"
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value of Python as ``--set`` has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -174,4 +174,4 @@ def _text(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else _text(value)
+    return f'"{value}"' if isinstance(value, str) else as_text(value)

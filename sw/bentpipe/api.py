@@ -1,0 +1,379 @@
+"""bentpipe from Python: ``from bentpipe import load, run, sweep, read``.
+
+What the commands ``run`` and ``sweep`` do, by the same functions, with results as pandas' data frames. A script that
+calls :func:`sweep` without ``cluster`` starts processes, and so has to stand under ``if __name__ == "__main__":``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.errors import BentpipeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bentpipe.experiment.schema import Experiment
+    from bentpipe.results.schema import RunResult
+
+__all__ = ["Run", "Sweep", "load", "read", "run", "sweep"]
+
+Values = Mapping[str, Any] | Sequence[str]
+"""Settings: values by dotted key, or texts ``KEY=VALUE``."""
+
+_PS: Final = 10**12
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    Members
+    -------
+    summary : dict
+        As ``result.json`` has it.
+    folder : Path | None
+        Its run folder; None of a run that has none.
+    """
+
+    summary: dict[str, Any]
+    folder: Path | None
+    _result: RunResult
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The figures of the run by name, in base units (rates in b/s)."""
+        return self.summary["metrics"]
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """A row for each flow, the columns as in ``flows.parquet``."""
+        import pandas as pd
+
+        return pd.DataFrame(self._result.flows)
+
+    @cached_property
+    def trace(self) -> pd.DataFrame:
+        """All series: ``series``, ``time_s``, ``value``, ``event`` (the kind of an event, None of a sample)."""
+        import pandas as pd
+
+        trace = self._result.trace
+        rows = [
+            (name, t / _PS, v, None) for name, (ts, vs) in trace.series.items() for t, v in zip(ts, vs, strict=True)
+        ]
+        rows += [(name, time / _PS, value, kind) for name, time, kind, value in trace.events]
+        return pd.DataFrame(rows, columns=["series", "time_s", "value", "event"])
+
+    def series(self, name: str) -> pd.Series:
+        """One series, its values over the simulated time in seconds.
+
+        Parameters
+        ----------
+        name : str
+            As ``flow1.cwnd``, ``west.queue``.
+
+        Raises
+        ------
+        BentpipeError
+            Nothing of that name was recorded.
+        """
+        import pandas as pd
+
+        from bentpipe_hdl.words import nearest
+
+        known = self._result.trace.series
+        if name not in known:
+            raise BentpipeError(f"there is no series {name!r}{nearest(name, known)}")
+        times, values = known[name]
+        return pd.Series(list(values), index=pd.Index([time / _PS for time in times], name="time_s"), name=name)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The figures of the run: ``flow`` ("" for the run as a whole), ``metric``, ``value``, ``unit``, in base units,
+        as in the table of a sweep."""
+        import pandas as pd
+
+        from bentpipe.sweeps.table import figures_of, unit_of
+
+        found = figures_of(self.summary)
+        rows = [(flow, metric, value, unit_of(metric)) for (flow, metric), value in found.items()]
+        return pd.DataFrame(rows, columns=["flow", "metric", "value", "unit"]).astype({"value": float})
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep that has ended.
+
+    Members
+    -------
+    summary : dict
+        As ``result.json`` has it: ``status``, ``runs``, ``means``, ``published``.
+    folder : Path
+    """
+
+    summary: dict[str, Any]
+    folder: Path
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table: a row for each figure of each run (:mod:`bentpipe.sweeps.table`)."""
+        from bentpipe.sweeps.table import read_table
+
+        return read_table(self.folder).to_pandas()
+
+    def means(self, metric: str = "aggregate_goodput") -> pd.DataFrame:
+        """A figure of whole runs over the seeds: a row for each case and combination of what is varied, with ``count``
+        (of runs), ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least`` and ``most``; in base
+        units, those without an interval empty.
+
+        Raises
+        ------
+        BentpipeError
+            No run has such a figure.
+        """
+        import pandas as pd
+
+        from bentpipe.sweeps.table import check_metrics, read_table
+
+        check_metrics([metric], read_table(self.folder))
+        keys = [axis["key"] for axis in self.summary["axes"]]
+        rows = []
+        for entry in self.summary["means"]:
+            figure = entry["metrics"].get(metric)
+            if figure is None:
+                continue
+            half = float("nan") if figure["half"] is None else figure["half"]
+            at = {name: entry[name] for name in ("experiment", "case", "at", "curve", *keys)}
+            numbers = {name: figure[name] for name in ("count", "mean", "sigma", "least", "most")}
+            rows.append({**at, **numbers, "low": figure["mean"] - half, "high": figure["mean"] + half})
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row for each run: ``experiment``, ``case``, ``seed``, ``status``, ``reason``, ``seconds``, ``folder``, …"""
+        import pandas as pd
+
+        return pd.DataFrame(self.summary["runs"])
+
+    def run(self, folder: str) -> Run:
+        """One of its runs, by ``folder`` as in :attr:`runs` and in the column ``run`` of the table."""
+        found = read(self.folder / folder)
+        assert isinstance(found, Run)
+        return found
+
+
+def load(
+    name: str | Path,
+    settings: Values = (),
+    *,
+    seed: int | None = None,
+    duration: str | float | None = None,
+    quick: bool = False,
+    case: str | None = None,
+) -> Experiment:
+    """Read an experiment and check it.
+
+    Parameters
+    ----------
+    name : str or Path
+        Of the catalogue, or a TOML file.
+    settings : Mapping or Sequence, optional
+        ``{"hosts.tcp.variant": "sack"}`` or ``["hosts.tcp.variant=sack"]``.
+    seed : int, optional
+        Instead of the file's, 0 to 2**32 - 1.
+    duration : str or float, optional
+        Seconds, or as ``"500 ms"``, instead of the file's.
+    quick : bool
+        For the shorter time that the experiment declares.
+    case : str, optional
+        With the settings of this case.
+
+    Raises
+    ------
+    BentpipeError
+        It isn't there, or a setting makes no sense.
+    """
+    _prepare()
+    from bentpipe.experiment.load import check_seed, load_cases
+    from bentpipe.experiment.load import load as read_file
+
+    check_seed(seed, "seed")
+    options: dict[str, Any] = {"seed": seed, "duration_ps": _ps(duration), "quick": quick}
+    texts = _texts(settings)
+    return load_cases(str(name), texts, only=[case], **options)[0] if case else read_file(str(name), texts, **options)
+
+
+def run(
+    what: str | Path | Experiment,
+    settings: Values = (),
+    *,
+    seed: int | None = None,
+    duration: str | float | None = None,
+    quick: bool = False,
+    case: str | None = None,
+    folder: str | Path | None = None,
+    force: bool = False,
+    show_progress: bool = False,
+) -> Run:
+    """Run an experiment, or one case of it; what ``bentpipe run`` does.
+
+    Parameters
+    ----------
+    what : str, Path or Experiment
+        A name or a file, or what :func:`load` gave; then without settings, seed, duration, quick and case.
+    settings, seed, duration, quick, case
+        As of :func:`load`.
+    folder : str or Path, optional
+        A run folder to write, with plots and report; without one nothing is written.
+    force : bool
+        Replace a run folder that is there.
+    show_progress : bool
+        A bar on stderr.
+
+    Returns
+    -------
+    Run
+        Its ``summary["status"]`` is "done", "interrupted" or "failed".
+
+    Raises
+    ------
+    BentpipeError
+        Something of this can't be; the experiment has cases and none is named.
+    """
+    _prepare()
+    from bentpipe.experiment.load import cases_of
+    from bentpipe.experiment.perform import perform
+    from bentpipe.experiment.run import run_experiment
+    from bentpipe.results.folder import RunFolder
+
+    if isinstance(what, (str, Path)):
+        cases = [each.name for each in cases_of(str(what))]
+        if cases and case is None:
+            raise BentpipeError(f"{what}: has cases: name one, or use sweep(); they are {', '.join(cases)}")
+        texts = _texts(settings)
+        experiment = load(what, texts, seed=seed, duration=duration, quick=quick, case=case)
+    else:
+        if settings or quick or any(given is not None for given in (seed, duration, case)):
+            raise BentpipeError("settings, seed, duration, quick and case are given to load()")
+        experiment, texts = what, []
+    if folder is None:
+        result = run_experiment(experiment, settings=tuple(texts), show_progress=show_progress)
+        return Run(result.summary, None, result)
+    with RunFolder.claim(Path(folder), force) as held:
+        result = perform(experiment, held, settings=texts, show_progress=show_progress)
+    return Run(result.summary, Path(folder), result)
+
+
+def sweep(
+    name: str | Path,
+    vary: Mapping[str, Any] | Sequence[str] = (),
+    seeds: str | Sequence[int] = (),
+    settings: Values = (),
+    *,
+    cases: Sequence[str] = (),
+    duration: str | float | None = None,
+    quick: bool = False,
+    folder: str | Path | None = None,
+    force: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    show_progress: bool = False,
+) -> Sweep:
+    """Run an experiment with all combinations of values, cases and seeds; what ``bentpipe sweep`` does.
+
+    Parameters
+    ----------
+    name : str or Path
+        Of the catalogue, or a TOML file.
+    vary : Mapping or Sequence
+        ``{"hosts.tcp.variant": ["reno", "sack"], "hosts.mtu": "1500..9180:3"}``, or texts as of ``--vary``.
+    seeds : str or Sequence[int]
+        ``"1-10"`` or ``range(1, 11)``; the experiment's own if empty.
+    settings, duration, quick
+        As of :func:`load`, for all runs.
+    cases : Sequence[str]
+        These alone.
+    folder : str or Path, optional
+        Of the sweep, ``runs/NAME-1``, ``-2``, … if not given; what is done in one that is there is not done again.
+    force : bool
+        Replace the folder.
+    workers : int, optional
+        Processes here.
+    cluster : str, optional
+        The address of a Dask scheduler.
+    show_progress : bool
+        A bar on stderr.
+
+    Returns
+    -------
+    Sweep
+        Its ``summary["status"]`` is "done", "interrupted" or "failed" (some runs; the others are whole).
+
+    Raises
+    ------
+    BentpipeError, OSError
+        Something of this can't be; the cluster can't be had; a disk is full.
+    """
+    _prepare()
+    from bentpipe.progress import Counted
+    from bentpipe.sweeps.grid import parse_axes, parse_seeds
+    from bentpipe.sweeps.plan import plan_sweep
+    from bentpipe.sweeps.run import claim_sweep, run_sweep
+
+    plan = plan_sweep(
+        str(name),
+        parse_axes(vary),
+        parse_seeds(seeds) if isinstance(seeds, str) or len(seeds) else (),
+        _texts(settings),
+        cases=cases,
+        duration_ps=_ps(duration),
+        quick=quick,
+    )
+    path = None if folder is None else Path(folder)
+    with claim_sweep(plan, path, force) as held, Counted(show_progress) as bar:
+        summary = run_sweep(plan, held, workers=workers, cluster=cluster, told=bar.update)
+    return Sweep(summary, held.path)
+
+
+def read(folder: str | Path) -> Run | Sweep:
+    """A run folder, or the folder of a sweep, read back.
+
+    Raises
+    ------
+    BentpipeError
+        It is neither, or is damaged or of another schema.
+    """
+    from bentpipe.results.folder import is_cases, is_sweep, read_above, read_run
+
+    path = Path(folder)
+    if is_sweep(path):
+        return Sweep(read_above(path), path)
+    if is_cases(path):
+        raise BentpipeError(f"{path}: has a run folder for each case: read one of them")
+    result = read_run(path)
+    return Run(result.summary, path, result)
+
+
+def _prepare() -> None:
+    """The hosts compiled, before anything imports them."""
+    from bentpipe.compiled import prepare
+
+    prepare()
+
+
+def _texts(settings: Values) -> list[str]:
+    from bentpipe.sweeps.grid import as_text
+
+    if isinstance(settings, Mapping):
+        return [f"{key}={as_text(value)}" for key, value in settings.items()]
+    if isinstance(settings, str):
+        raise BentpipeError(f"settings: expected a mapping or a list of KEY=VALUE, not the text {settings!r}")
+    return [*settings]
+
+
+def _ps(duration: str | float | None) -> int | None:
+    from bentpipe.experiment.load import parse_duration
+
+    return None if duration is None else parse_duration(str(duration), "duration")
