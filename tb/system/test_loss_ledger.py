@@ -16,7 +16,7 @@ def shown(result):
     """What a reader sees, in the terminal and in the report."""
     out = io.StringIO()
     print_run(Console(file=out, width=200), result.summary, result.flows)
-    return out.getvalue(), report_html(result, {})
+    return out.getvalue(), report_html(result)
 
 
 def test_bit_errors_are_told():

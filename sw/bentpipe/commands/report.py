@@ -54,7 +54,7 @@ def _report_one(folder: RunFolder) -> dict[str, Any]:
     from bentpipe.results.folder import read_run
 
     result = read_run(folder.path)
-    folder.draw(lambda aside: make_report(aside, result))
+    folder.draw(lambda aside: make_report(aside, result, folder.path))
     return result.summary
 
 

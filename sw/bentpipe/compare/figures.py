@@ -10,7 +10,7 @@ from bentpipe.compare.rows import pairs_of
 from bentpipe.compare.sides import Group, Run, Side
 from bentpipe.experiment.catalogue import read_document
 from bentpipe.plots.cases import places_of
-from bentpipe.plots.charts import Chart, Level, Point, chart_figures, marks_of
+from bentpipe.plots.charts import Chart, Level, Point, chart_figure, marks_of
 from bentpipe.plots.layout import draw_panels, save
 from bentpipe.plots.series import rates, thin
 from bentpipe.plots.style import flow_style, styled
@@ -56,7 +56,7 @@ def draw_beside(ours: Side, theirs: Side, folder: Path) -> list[str]:
         figure = _over_time(runs)
         if figure is None:
             return []
-        save(figure, folder, "overlay", png=True)
+        save(figure, folder, "overlay")
     return ["overlay"]
 
 
@@ -69,8 +69,7 @@ def _write(charts: dict[str, Chart], folder: Path) -> list[str]:
     written = []
     with styled():
         for name, chart in charts.items():
-            for form, figure in chart_figures(chart):
-                save(figure, folder, f"{name}{form}", png=not form)
+            save(chart_figure(chart), folder, name)
             written.append(name)
     return written
 
@@ -159,4 +158,4 @@ def _over_time(runs: Sequence[tuple[str, Run]]) -> Any | None:
     if not panels:
         return None
     end_s = max(result.summary["time"]["simulated_s"] for _, result in read)
-    return draw_panels(panels, end_s, 8.4)
+    return draw_panels(panels, end_s)

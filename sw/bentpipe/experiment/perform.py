@@ -47,7 +47,7 @@ def perform(
         run_beside_cells(experiment, result, show_progress=show_progress)
         folder.put(result.summary)
     if report:
-        folder.draw(lambda aside: make_report(aside, result))
+        folder.draw(lambda aside: make_report(aside, result, folder.path))
     return result
 
 

@@ -6,26 +6,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.plots.charts import Chart, Point, chart_figures, marks_of
+from bentpipe.plots.charts import Chart, Point, chart_figure, marks_of
 from bentpipe.plots.layout import save
 from bentpipe.plots.style import styled
 from bentpipe.results.metrics import NOT_COMPARED
 
-__all__ = ["case_chart", "case_figures", "places_of", "write_cases_plot"]
+__all__ = ["case_chart", "case_figure", "places_of", "write_cases_plot"]
 
 _ALWAYS: Final = ("aggregate_goodput",)
 
 
 def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
-    """``overview.png`` and ``overview.svg``, and the narrow form: each case's figures, over the axis or by name."""
+    """``overview.png`` and ``overview.svg``: each case's figures, over the axis or by name; none if none has run."""
     with styled():
-        for form, figure in case_figures(summary):
-            save(figure, folder, f"overview{form}", png=not form)
+        figure = case_figure(summary)
+        if figure is not None:
+            save(figure, folder, "overview")
 
 
-def case_figures(summary: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """The plot in each form (a key of ``WIDTHS``); none if no case has run."""
-    return chart_figures(case_chart(summary)) if summary["cases"] else ()
+def case_figure(summary: dict[str, Any]) -> Any | None:
+    """The plot; None if no case has run."""
+    return chart_figure(case_chart(summary)) if summary["cases"] else None
 
 
 def case_chart(summary: dict[str, Any]) -> Chart:

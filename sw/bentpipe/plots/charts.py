@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bentpipe.plots.layout import NARROW, WIDTHS, lay_out
+from bentpipe.plots.layout import WIDTH_IN, lay_out
 from bentpipe.plots.style import COLOURS, DARK, MUTED, Style, flow_style
 from bentpipe.results.metrics import BEST_TCP_BPS
 
-__all__ = ["Chart", "Level", "Mark", "Point", "chart_figures", "marks_of", "mbps", "quantity"]
+__all__ = ["Chart", "Level", "Mark", "Point", "chart_figure", "marks_of", "mbps", "quantity"]
 
 _PUBLISHED: Final = (("measured", "D", COLOURS[1]), ("predicted", "X", MUTED))
 _MARKER: Final[Any] = {"linestyle": "none", "markersize": 8, "markeredgecolor": "white", "zorder": 4}
@@ -98,20 +98,19 @@ def mbps(metric: str, value: float) -> float:
     return value / 1e6 if quantity([metric]).endswith("(Mb/s)") else value
 
 
-def chart_figures(chart: Chart) -> Iterable[tuple[str, Any]]:
-    """The chart in each form (a key of ``WIDTHS``)."""
-    draw = _bars if all(point.at is None for point in chart.points) else _curves
-    return ((form, draw(chart, width, form == NARROW)) for form, width in WIDTHS.items())
+def chart_figure(chart: Chart) -> Any:
+    """The chart as a figure."""
+    return _bars(chart) if all(point.at is None for point in chart.points) else _curves(chart)
 
 
-def _bars(chart: Chart, width: float, narrow: bool) -> Any:
+def _bars(chart: Chart) -> Any:
     """Bars that lie, so that names have room beside them; several figures of a case below each other."""
     from matplotlib.figure import Figure
 
     several = len(chart.metrics) > 1
-    names = [textwrap.fill(point.case, 18 if narrow else 34) for point in chart.points]
+    names = [textwrap.fill(point.case, 34) for point in chart.points]
     lines = sum(max(1 + name.count("\n"), len(chart.metrics)) for name in names)
-    figure = Figure(figsize=(width, 0.9 + 0.17 * (lines + 1.2 * len(names))), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 0.9 + 0.17 * (lines + 1.2 * len(names))), layout="constrained")
     axis = figure.subplots()
     axis.set_title(chart.title)
     axis.set_xlabel(quantity(chart.metrics))
@@ -144,13 +143,13 @@ def _bars(chart: Chart, width: float, narrow: bool) -> Any:
     return figure
 
 
-def _curves(chart: Chart, width: float, narrow: bool) -> Any:
+def _curves(chart: Chart) -> Any:
     """Lines over the axis, in one colour each with the published figures beside them."""
     from matplotlib.figure import Figure
 
     places = sorted({point.at for point in chart.points if point.at is not None})
     at = {point.case: point.at for point in chart.points if point.at is not None}
-    figure = Figure(figsize=(width, 2.9 if narrow else 3.6), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 3.6), layout="constrained")
     axis = figure.subplots()
     axis.set_title(chart.title)
     axis.set_xlabel(chart.axis)

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.plots.histograms import histogram_figure
-from bentpipe.plots.layout import WIDTHS, Panel, draw_panels, note, save
+from bentpipe.plots.layout import Panel, draw_panels, note, save
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
 from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe_hdl.switch.options.reactive import LEVEL_FRACTION, ReactiveSettings
 
-__all__ = ["PLOTS", "figures", "write_plots"]
+__all__ = ["FILLED", "PLOTS", "REASONS", "figures", "write_plots"]
 
 _MARKS: Final = {
     "timeout": ("time-out", "x", COLOURS[1]),
     "fast_retransmit": ("fast retransmit", "v", COLOURS[6]),
 }
 _BINS: Final = 160
-_REASONS: Final = {
+REASONS: Final = {
     "full": "buffer full",
     "epd": "early packet discard",
     "ppd": "partial packet discard",
@@ -37,26 +37,22 @@ _REASONS: Final = {
     "line": "lost on the line",
     "unknown": "unknown VC",
 }
-_FILLED: Final = "More than the lines carry is data that waited behind a lost segment and was delivered when that came."
+FILLED: Final = "More than the lines carry is data that waited behind a lost segment and was delivered when that came."
 _DASHED: Final[Any] = (0, (5, 3))
 
 
 def write_plots(folder: Path, result: RunResult) -> list[str]:
-    """Draw every plot into a folder; returns the names without suffix, the overview first if anything was recorded.
-
-    The overview and the segments have a narrow form as well, ``overview-narrow.svg``.
-    """
+    """Draw every plot into a folder; returns the names without suffix, the overview first if anything was recorded."""
     made = []
     with styled():
-        for name, form, figure in figures(result):
-            save(figure, folder, name + form, png=not form)
-            if not form:
-                made.append(name)
+        for name, figure in figures(result):
+            save(figure, folder, name)
+            made.append(name)
     return made
 
 
-def figures(result: RunResult) -> Iterable[tuple[str, str, Any]]:
-    """Every plot of a run: its name, its form (a key of ``WIDTHS``) and the figure."""
+def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
+    """Every plot of a run by its name."""
     plots = dict(PLOTS)
     if "segments" in result.summary["resolved"]["record"]["what"]:
         names = [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
@@ -65,13 +61,11 @@ def figures(result: RunResult) -> Iterable[tuple[str, str, Any]]:
     marks = [event["at_s"] for event in result.summary.get("events", ())]
     for name, makers in plots.items():
         panels = [panel for make in makers if (panel := make(result)) is not None]
-        for form, width in WIDTHS.items():
-            if panels and (not form or name in _IN_REPORT):
-                yield name, form, draw_panels(panels, end_s, width, marks)
-    for form, width in WIDTHS.items():
-        figure = histogram_figure(result, width)
-        if figure is not None:
-            yield "histograms", form, figure
+        if panels:
+            yield name, draw_panels(panels, end_s, marks)
+    figure = histogram_figure(result)
+    if figure is not None:
+        yield "histograms", figure
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
@@ -118,7 +112,7 @@ def _throughput(result: RunResult) -> Panel | None:
             label = f"most that the lines carry, {most:.4g} Mb/s"
             axis.axhline(most, color=MUTED, linewidth=1, linestyle=_DASHED, label=label, zorder=1)
         if above:
-            note(axis, _FILLED)
+            note(axis, FILLED)
         axis.set_ylim(bottom=0)
 
     return draw
@@ -348,7 +342,7 @@ def _drops(result: RunResult) -> Panel | None:
     for name, (times, counts) in result.trace.series.items():
         owner, _, reason = name.partition(".drops.")
         if reason and any(counts):
-            growth[f"{owner}: {_REASONS.get(reason, reason)}"] = increments(times, counts, edges)
+            growth[f"{owner}: {REASONS.get(reason, reason)}"] = increments(times, counts, edges)
     return partial(_draw_drops, edges=edges, growth=growth) if growth else None
 
 
@@ -422,6 +416,3 @@ PLOTS: Final[dict[str, tuple[Callable[[RunResult], Panel | None], ...]]] = {
     "queues-drops": (_queues, _drops),
 }
 """Plots by file name, each with what makes its panels from top to bottom; None where there is nothing to show."""
-
-_IN_REPORT: Final = ("overview", "sequence")
-"""Those that have a narrow form."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from bentpipe.plots.layout import PANEL_IN, lay_out
+from bentpipe.plots.layout import PANEL_IN, WIDTH_IN, lay_out
 from bentpipe.plots.style import FEW, flow_style
 from bentpipe.results.schema import RunResult
 from bentpipe_hdl.ticks import TICK_PS
@@ -37,14 +37,14 @@ def _at_least(bins: Sequence[Sequence[int]]) -> tuple[list[float], list[float]]:
     return values, shares
 
 
-def histogram_figure(result: RunResult, width: float) -> Any | None:
+def histogram_figure(result: RunResult) -> Any | None:
     """The share of cells by what they found or took at least, of the first few ports; None without histograms."""
     from matplotlib.figure import Figure
 
     ports = {what: list(_ports(result, what))[:FEW] for what, *_ in _PANELS}
     if not any(ports.values()):
         return None
-    figure = Figure(figsize=(width, 2 * (PANEL_IN + 0.5)), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 2 * (PANEL_IN + 0.5)), layout="constrained")
     for axis, (what, unit, title, label) in zip(figure.subplots(2, 1), _PANELS, strict=True):
         axis.set_title(title)
         axis.set_xlabel(label)

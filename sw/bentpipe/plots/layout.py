@@ -1,4 +1,4 @@
-"""Figures of panels one above the other, laid out so that no text stands on another, in a wide and a narrow form."""
+"""Figures of panels one above the other laid out so that no text stands on another."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import Any, Final
 
 from bentpipe.plots.style import DARK
 
-__all__ = ["NARROW", "PANEL_IN", "WIDTHS", "Panel", "draw_panels", "fit", "lay_out", "note", "save"]
+__all__ = ["PANEL_IN", "WIDTH_IN", "Panel", "draw_panels", "fit", "lay_out", "note", "save"]
 
 Panel = Callable[[Any], None]
 """Draws into an axis; sets title, units and labels, but no legend."""
 
-NARROW: Final = "-narrow"
-"""What ends the name of a figure for screens of some 400 pixels."""
-
-WIDTHS: Final = {"": 8.4, NARROW: 3.8}
-"""Widths of a figure's forms in inches. Texts have the same size in all."""
+WIDTH_IN: Final = 8.4
+"""Width of a figure in inches."""
 
 PANEL_IN: Final = 2.15
 """Height of a panel in inches."""
@@ -28,12 +25,12 @@ _NOTE: Final = "note"
 _POINTS: Final = 72.0
 
 
-def draw_panels(panels: Sequence[Panel], end_s: float, width: float, marks: Sequence[float] = ()) -> Any:
+def draw_panels(panels: Sequence[Panel], end_s: float, marks: Sequence[float] = ()) -> Any:
     """The figure of some panels over simulated time; at least one panel. ``marks`` are times in seconds with a line."""
     from matplotlib.figure import Figure
 
-    alone = 1.0 if len(panels) == 1 and width > WIDTHS[NARROW] else 0.0
-    figure = Figure(figsize=(width, PANEL_IN * len(panels) + 0.5 + alone), layout="constrained")
+    alone = 1.0 if len(panels) == 1 else 0.0
+    figure = Figure(figsize=(WIDTH_IN, PANEL_IN * len(panels) + 0.5 + alone), layout="constrained")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         panel(axis)
@@ -113,8 +110,7 @@ def fit(text: Any, room: float) -> None:
         text.set_text(textwrap.fill(whole, length, break_long_words=False))
 
 
-def save(figure: Any, folder: Path, name: str, png: bool) -> None:
-    """``name.svg`` and, if asked for, ``name.png``, the same bytes each time."""
+def save(figure: Any, folder: Path, name: str) -> None:
+    """``name.svg`` and ``name.png``, the same bytes each time."""
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-    if png:
-        figure.savefig(folder / f"{name}.png", metadata={"Software": "bentpipe"})
+    figure.savefig(folder / f"{name}.png", metadata={"Software": "bentpipe"})

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.plots.layout import NARROW, WIDTHS, lay_out, save
+from bentpipe.plots.layout import WIDTH_IN, lay_out, save
 from bentpipe.plots.style import COLOURS, flow_style, styled
 from bentpipe.results.statistics import CONFIDENCE, mean_of
 
-__all__ = ["sweep_figures", "write_sweep_plot"]
+__all__ = ["sweep_figure", "write_sweep_plot"]
 
 _METRIC: Final = "aggregate_goodput"
 _MOST_NAMES: Final = 60
@@ -30,7 +30,7 @@ class _Place:
 
 
 def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """``overview.png`` and ``overview.svg``, and the narrow form; none where there is nothing to draw.
+    """``overview.png`` and ``overview.svg``; none where there is nothing to draw.
 
     Parameters
     ----------
@@ -41,26 +41,25 @@ def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Ma
         Of its table.
     """
     with styled():
-        for form, figure in sweep_figures(summary, rows):
-            save(figure, folder, f"overview{form}", png=not form)
+        figure = sweep_figure(summary, rows)
+        if figure is not None:
+            save(figure, folder, "overview")
 
 
-def sweep_figures(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, Any]]:
-    """The plot in each form (a key of ``WIDTHS``)."""
+def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Any | None:
+    """The plot; None where there is nothing to draw."""
     over, label = _over(summary, rows)
     found: dict[_Place, list[float]] = {}
     for row in rows:
         if row["metric"] == _METRIC and not row["flow"] and row["verdict"] != "failed" and row["value"] is not None:
             found.setdefault(_place(row, summary, over), []).append(row["value"] / 1e6)
     if not found or (over is None and len(found) > _MOST_NAMES):
-        return
+        return None
     title = "Throughput" + (", shortened runs" if summary["shortened"] else "")
-    for form, width in WIDTHS.items():
-        narrow = form == NARROW
-        figure = _by_name(found, width, narrow) if over is None else _curves(found, label, width, narrow)
-        figure.axes[0].set_title(title)
-        lay_out(figure)
-        yield form, figure
+    figure = _by_name(found) if over is None else _curves(found, label)
+    figure.axes[0].set_title(title)
+    lay_out(figure)
+    return figure
 
 
 def _over(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
@@ -92,10 +91,10 @@ def _place(row: Mapping[str, Any], summary: Mapping[str, Any], over: str | None)
     return _Place(", ".join(parts), at)
 
 
-def _curves(found: Mapping[_Place, Sequence[float]], label: str, width: float, narrow: bool) -> Any:
+def _curves(found: Mapping[_Place, Sequence[float]], label: str) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 2.9 if narrow else 3.6), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 3.6), layout="constrained")
     axis = figure.subplots()
     axis.set_xlabel(label)
     axis.set_ylabel("Mb/s")
@@ -121,13 +120,13 @@ def _curves(found: Mapping[_Place, Sequence[float]], label: str, width: float, n
     return figure
 
 
-def _by_name(found: Mapping[_Place, Sequence[float]], width: float, narrow: bool) -> Any:
+def _by_name(found: Mapping[_Place, Sequence[float]]) -> Any:
     """Bars that lie, so that names have room beside them."""
     from matplotlib.figure import Figure
 
-    names = [textwrap.fill(place.curve or "all runs", 18 if narrow else 34) for place in found]
+    names = [textwrap.fill(place.curve or "all runs", 34) for place in found]
     lines = sum(1 + name.count("\n") for name in names)
-    figure = Figure(figsize=(width, 1.1 + 0.17 * (lines + 1.2 * len(names))), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 1.1 + 0.17 * (lines + 1.2 * len(names))), layout="constrained")
     axis = figure.subplots()
     axis.set_xlabel("Mb/s")
     means = [mean_of(values) for values in found.values()]

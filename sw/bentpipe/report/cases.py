@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.report.run import STYLE, html_notes, html_picture, html_table
+from bentpipe.plots.cases import case_chart
+from bentpipe.report.charts import chart_bars, chart_spec
+from bentpipe.report.html import command, link, notes, page, section, table
+from bentpipe.report.repeat import repeat_command
+from bentpipe.report.run import expected_html, verdict_html
+from bentpipe.report.verdict import several_verdict
 from bentpipe.results.folder import case_folder
 from bentpipe.results.knees import over_cases
 from bentpipe.results.metrics import compare
@@ -157,10 +162,15 @@ def print_cases(console: Console, summary: dict[str, Any]) -> None:
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
-    expected = [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
+    expected = _expected(summary)
     if expected:
         console.print()
         print_table(console, "Expected", EXPECTED_COLUMNS, expected_rows(expected), 2)
+
+
+def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What all cases were to come to."""
+    return [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
 
 
 def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:
@@ -168,37 +178,48 @@ def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:
     from bentpipe.plots.cases import write_cases_plot
 
     write_cases_plot(folder, summary)
-    pictures = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
-    (folder / "report.html").write_text(cases_html(summary, pictures), encoding="utf-8")
+    (folder / "report.html").write_text(cases_html(summary), encoding="utf-8")
 
 
-def cases_html(summary: dict[str, Any], pictures: Mapping[str, bytes]) -> str:
-    """The page above the cases' own reports; ``pictures`` as of :func:`bentpipe.report.run.report_html`."""
-    s = summary
-    source = ", ".join(filter(None, (s["paper"], s["figure"])))
-    line = "; ".join(filter(None, (s["id"], source, f"seed {s['seed']}")))
-    parts = [
+def cases_html(summary: Mapping[str, Any]) -> str:
+    """The page above the cases' own reports."""
+    s = dict(summary)
+    source = "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
+    head = [
+        f'<p class="sub">{html.escape(source)}</p>',
         f"<h1>{html.escape(s['title'])}</h1>",
-        f'<p class="sub">{html.escape(line)}</p>',
+        f'<p class="sub">{len(s["cases"])} of {len(s["planned"])} cases; seed {s["seed"]}</p>',
+        verdict_html(several_verdict(s)),
+        notes(s),
+        f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
     ]
-    if s["status"] != "done":
-        parts.append(f'<p class="bad">{html.escape(s["status"])}: {html.escape(s["reason"] or "")}</p>')
-    parts += html_notes(s)
-    if s["description"]:
-        parts.append(f"<p>{html.escape(s['description'])}</p>")
+    published = ""
     if s["published"]:
-        parts.append("<h2>Published figures and ours</h2>")
-        parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
-    parts.append("<h2>Cases</h2>")
-    if "overview" in pictures:
-        parts.append(html_picture("Throughput of each case", "overview", pictures))
-    parts.append(html_table(*case_table(s), 1))
-    links = ", ".join(f'<a href="{c["folder"]}/report.html">{html.escape(c["name"])}</a>' for c in s["cases"])
-    parts.append(f"<p>Each case's own report: {links}.</p>")
+        name = "Published figures and ours"
+        published = table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, name=name, strong="ours")
+    chart = case_chart(s) if s["cases"] else None
+    figure = chart and chart_spec(chart)
+    reports = {case["name"]: f"{case['folder']}/report.html" for case in s["cases"]}
+    bars = chart_bars(chart, reports) if chart else ""
+    columns, rows = case_table(s)
+    classes = ["changed" if case["changes"] else "" for case in s["cases"]]
+    cases = table(columns, rows, 1, name="Cases", links=[*reports.values()], classes=classes) if rows else ""
+    sections = [
+        section("Published figures and ours", "published", published),
+        section("Throughput by case", "throughput", bars, _place(figure)),
+        section("Cases", "cases", cases),
+        section("Expected", "expected", expected_html(_expected(s))),
+        section("Again", "again", command(repeat_command(s))),
+    ]
+    foot = f"bentpipe {html.escape(s['versions'].get('bentpipe', ''))}; beside this file: " + ", ".join(
+        link(name, name) for name in ("result.json", "overview.png", "overview.svg")
+    )
+    return page(s["id"], head, sections, figures={"cases": figure} if figure else None, foot=foot)
+
+
+def _place(figure: Mapping[str, Any] | None) -> str:
+    if figure is None:
+        return ""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(s['id'])}</title><style>{STYLE}</style></head>\n<body>\n"
-        + "\n".join(parts)
-        + "\n</body></html>\n"
+        f'<figure data-figure="cases"><figcaption><strong>{html.escape(figure["title"])}</strong></figcaption></figure>'
     )

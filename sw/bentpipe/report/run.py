@@ -1,34 +1,40 @@
-"""``report.html``: one file with tables and plots in it, nothing to fetch."""
+"""``report.html`` of a run: one file, nothing to fetch."""
 
 from __future__ import annotations
 
-import base64
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.plots.layout import NARROW
+from bentpipe.report.figures import DISTRIBUTIONS, figures_of
+from bentpipe.report.html import command, details, link, notes, page, section, table, tiles
+from bentpipe.report.network import network_svg
+from bentpipe.report.places import Around, around
+from bentpipe.report.repeat import capture_commands, repeat_command
+from bentpipe.report.verdict import Verdict, run_verdict
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     CONGESTED_COLUMNS,
     DROP_COLUMNS,
     EVENT_COLUMNS,
+    EXPECTED_COLUMNS,
     LOSS_COLUMNS,
     OAM_COLUMNS,
     PUBLISHED_COLUMNS,
-    TEXTS,
     THEORY_COLUMNS,
     broken_text,
+    change_text,
     congested_rows,
     drop_rows,
     event_rows,
+    expected_rows,
+    figure_text,
     flow_tables,
     lines_text,
     loss_rows,
     loss_text,
-    note_texts,
     oam_rows,
     published_rows,
     theory_rows,
@@ -36,138 +42,287 @@ from bentpipe.results.tables import (
     together_text,
 )
 
-__all__ = ["STYLE", "html_notes", "html_picture", "html_table", "make_report", "report_html"]
+__all__ = ["expected_html", "make_report", "report_html", "run_parts", "verdict_html"]
 
-STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
-  overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.sub { color: #555; margin-top: .2rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; }
-table { overflow-wrap: normal; }
-th, td { padding: .3rem .8rem .3rem 0; text-align: right; border-bottom: 1px solid #e3e3e3; vertical-align: top; }
-th { font-weight: 600; border-bottom: 2px solid #999; } .l { text-align: left; }
-td.ours { font-weight: 600; }
-.note { background: #fff6e0; border-left: 4px solid #e69f00; padding: .5rem .8rem; }
-.bad { background: #fdeaea; border-left: 4px solid #c00; padding: .5rem .8rem; }
-img { width: 100%; height: auto; }
-pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: 12.5px; line-height: 1.4; }
-summary { cursor: pointer; font-weight: 600; margin: .6rem 0; }
-"""
-
-_NARROW_PX: Final = 560
-"""Up to this width a page shows the narrow plots: the wide ones' texts would be smaller than 9 pixels there."""
-
-_PLOTS: Final = (
-    ("Segments over time", "sequence", "Segments sent and acknowledged over time"),
-    ("Over time", "overview", "Throughput, congestion windows, queued cells and dropped cells over time"),
-    ("Queues and delays", "histograms", "Shares of cells by the queue that they found and by their delay"),
-)
+_LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
 
-def make_report(folder: Path, result: RunResult) -> None:
-    """Plots and report of a run, into a folder."""
+def make_report(folder: Path, result: RunResult, run: Path | None = None) -> None:
+    """Plots and report of a run, into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    result : RunResult
+    run : Path, optional
+        The run's own folder, if that is another: what lies around it is what the report leads to.
+    """
     from bentpipe.plots.figures import write_plots
 
     write_plots(folder, result)
-    pictures = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
-    (folder / "report.html").write_text(report_html(result, pictures), encoding="utf-8")
+    (folder / "report.html").write_text(report_html(result, around(run, result.summary)), encoding="utf-8")
 
 
-def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int, strong: str = "") -> str:
-    """A table; its first ``left`` columns and those of ``TEXTS`` are texts, the column ``strong`` is bold."""
-
-    def kind(index: int) -> str:
-        names = ["l"] if index < left or columns[index] in TEXTS else []
-        return " ".join([*names, *(["ours"] if columns[index] == strong else [])])
-
-    head = "".join(f'<th class="{kind(i)}">{html.escape(name)}</th>' for i, name in enumerate(columns))
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{kind(i)}">{html.escape(cell)}</td>' for i, cell in enumerate(row)) + "</tr>\n"
-        for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
-
-
-def html_notes(summary: dict[str, Any]) -> list[str]:
-    """What must stand beside the figures."""
-    return [f'<p class="note">{html.escape(note)}</p>' for note in note_texts(summary)]
-
-
-def html_picture(alt: str, name: str, pictures: Mapping[str, bytes]) -> str:
-    """A plot, in its narrow form on narrow screens if it has one."""
-
-    def url(svg: bytes) -> str:
-        return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-
-    image = f'<img alt="{html.escape(alt)}" src="{url(pictures[name])}">'
-    narrow = pictures.get(name + NARROW)
-    if narrow is None:
-        return image
-    return f'<picture><source media="(max-width: {_NARROW_PX}px)" srcset="{url(narrow)}">{image}</picture>'
-
-
-def report_html(result: RunResult, pictures: Mapping[str, bytes]) -> str:
-    """The page of one run; ``pictures`` are SVG files by their names without suffix."""
+def report_html(result: RunResult, beside: Around | None = None) -> str:
+    """The page of one run; ``beside`` is what it leads to: the page above it, and the cases before and after it."""
     s = result.summary
-    parts = [
-        f"<h1>{html.escape(s['title'])}</h1>",
-        f'<p class="sub">{html.escape(_line(s))}</p>',
+    figures = figures_of(result)
+    head = [
+        beside.nav() if beside else "",
+        f'<p class="sub">{html.escape(_source(s))}</p>',
+        f"<h1>{html.escape(_title(s))}</h1>",
+        f'<p class="sub">{html.escape(time_text(s))}; seed {s["seed"]}</p>',
+        verdict_html(run_verdict(s)),
+        notes(s),
+        f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
+        _facts(s),
     ]
-    if s["status"] == "failed":
-        parts.append(f'<p class="bad">The experiment failed: {html.escape(str(s["reason"]))}</p>')
-    if s["status"] == "interrupted":
-        parts.append('<p class="note">Interrupted; what was there is kept.</p>')
-    parts += html_notes(s)
-    if s["description"]:
-        parts.append(f"<p>{html.escape(s['description'])}</p>")
-    if s["published"]:
-        parts.append("<h2>Published figures and ours</h2>")
-        parts.append(html_table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, "ours"))
-    if s.get("theory"):
-        parts.append("<h2>Theory and ours</h2>")
-        parts.append(html_table(THEORY_COLUMNS, theory_rows(s["theory"]), 2, "ours"))
-    for title, name, alt in _PLOTS:
-        if name in pictures:
-            parts += [f"<h2>{title}</h2>", html_picture(alt, name, pictures)]
+    over = [name for name in figures if name not in DISTRIBUTIONS]
+    shares = [name for name in figures if name in DISTRIBUTIONS]
+    sections = [
+        section("Published figures and ours", "published", _published(s), _theory(s)),
+        section("Expected", "expected", expected_html(s.get("expected", ()))),
+        section("Network", "network", network_html(s)),
+        section("Over time", "over-time", _events(s), _figures(over, figures, _HELP)),
+        section("Distributions", "distributions", _figures(shares, figures)),
+        section("Flows", "flows", *_flows(result)),
+        section("PDUs lost, cells dropped", "losses", *_losses(s)),
+        section("Ends of OAM flows", "oam", _oam(s)),
+        section("Set-up", "set-up", *_set_up(s)),
+        section("Counters", "counters", *_counters(s)),
+        section("Again", "again", *_again(s)),
+    ]
+    return page(s["id"], head, sections, figures=figures, foot=_foot(s))
+
+
+def run_parts(result: RunResult) -> dict[str, str]:
+    """What changes on the page of a run while it goes on, by the id of the element that it is in."""
+    s = result.summary
+    return {
+        "verdict": verdict_html(run_verdict(s)),
+        "facts": _facts(s),
+        "network-now": network_html(s),
+        "flows-now": "\n".join(filter(None, _flows(result))),
+        "losses-now": "\n".join(filter(None, _losses(s))),
+    }
+
+
+def verdict_html(verdict: Verdict) -> str:
+    """A verdict as a paragraph."""
+    text = f"<b>{html.escape(verdict.word)}:</b> {html.escape(verdict.text)}"
+    return f'<p class="verdict {verdict.level}" role="status">{text}</p>'
+
+
+def network_html(summary: Mapping[str, Any]) -> str:
+    """The drawing, with what it says in a sentence."""
+    return (
+        f"{network_svg(summary)}<p>A line's width is the share of its rate that cells took over the whole run; "
+        "above 95 % it has another colour. Cells lost are those that this node or line dropped.</p>"
+    )
+
+
+_HELP: Final = (
+    "Point at a figure for the values there; drag to zoom in, double-click for the whole. A name in a legend hides its "
+    "curve. Keys: arrows move the cursor, + and - zoom, Home shows the whole."
+)
+
+
+def _title(s: Mapping[str, Any]) -> str:
+    return f"{s['title']}: {s['case']['name']}" if s.get("case") else s["title"]
+
+
+def _source(s: Mapping[str, Any]) -> str:
+    return "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
+
+
+def _facts(s: Mapping[str, Any]) -> str:
+    """The most important figures."""
+    total, time = s["metrics"], s["time"]
+    lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
+    dropped = sum(sum(reasons.values()) for reasons in s["drops"].values())
+    speed = 1 / time["wall_per_simulated"] if time["wall_per_simulated"] else None
+    flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
+    facts = [("Throughput", figure_text(total["aggregate_goodput"] / 1e6), "Mb/s")] if flows else []
+    if total.get("efficiency") is not None:
+        facts.append(("Efficiency", f"{100 * total['efficiency']:.1f}", "%"))
+    if len(flows) > 1 and total["fairness"] is not None:
+        facts.append(("Fairness", f"{total['fairness']:.3f}", ""))
+    facts += [
+        ("PDUs lost", f"{lost:,}", f"of {sum(vc['sent'] for vc in s['ledger']):,}"),
+        ("Cells dropped", f"{dropped:,}", ""),
+        ("Simulated", f"{time['simulated_s']:.4g}", f"s in {time['wall_s']:.3g} s"),
+    ]
+    if speed:
+        facts.append(("Speed", f"{speed:.3g}", "x real time"))
+    return tiles(facts)
+
+
+def _published(s: Mapping[str, Any]) -> str:
+    if not s["published"]:
+        return ""
+    return table(PUBLISHED_COLUMNS, published_rows(s["published"]), 3, name="Published figures and ours", strong="ours")
+
+
+def expected_html(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What ``[[expect]]`` says, and whether it holds."""
+    if not rows:
+        return ""
+    classes = ["unmet" if row["holds"] is False else "" for row in rows]
+    return table(EXPECTED_COLUMNS, expected_rows(rows), 2, name="Expected", strong="ours", classes=classes)
+
+
+def _theory(s: Mapping[str, Any]) -> str:
+    rows = s.get("theory")
+    if not rows:
+        return ""
+    return "<h3>Theory and ours</h3>" + table(
+        THEORY_COLUMNS, theory_rows(rows), 2, name="Theory and ours", strong="ours"
+    )
+
+
+def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:
+    """Where the script draws."""
+    if not names:
+        return ""
+    places = "".join(
+        f'<figure data-figure="{html.escape(name)}"><figcaption><strong>{html.escape(figures[name]["title"])}</strong>'
+        "</figcaption></figure>"
+        for name in names
+    )
+    without = "<noscript><p>The figures need JavaScript; the same are beside this file as PNG and SVG.</p></noscript>"
+    return f'{without}<div class="figures">{f"<p>{html.escape(said)}</p>" if said else ""}{places}</div>'
+
+
+def _events(s: Mapping[str, Any]) -> str:
+    rows = event_rows(dict(s))
+    if not rows:
+        return ""
+    return "<p>Changed in the run; dotted lines in the figures.</p>" + table(
+        EVENT_COLUMNS, rows, 1, name="Changed in the run"
+    )
+
+
+def _flows(result: RunResult) -> Iterator[str]:
+    s = dict(result.summary)
     for title, columns, rows in flow_tables(result.flows):
-        parts.append(f"<h2>{html.escape(title)}</h2>")
-        parts.append(html_table(columns, rows, 2))
+        yield ("" if title == "Flows" else f"<h3>{html.escape(title)}</h3>") + table(columns, rows, 2, name=title)
     broken = broken_text(result.flows)
     if broken:
-        parts.append(f'<p class="bad">{html.escape(broken)}</p>')
+        yield f'<p class="bad">{html.escape(broken)}</p>'
     together = together_text(s, result.flows)
     if together:
-        parts.append(f"<p>{html.escape(together[0].upper() + together[1:])}.</p>")
+        yield f"<p>{html.escape(together[0].upper() + together[1:])}.</p>"
     lines = lines_text(s)
     if lines:
-        parts.append(f"<p>{html.escape(lines)}</p>")
-    events = event_rows(s)
-    if events:
-        parts.append("<h2>Changed in the run</h2><p>Dotted lines in the plots.</p>")
-        parts.append(html_table(EVENT_COLUMNS, events, 1))
-    lost, drops = loss_rows(s["ledger"]), drop_rows(s["drops"])
-    parts.append("<h2>PDUs lost, cells dropped</h2>")
-    parts += [html_table(LOSS_COLUMNS, lost, 3)] if lost else []
-    parts += [html_table(DROP_COLUMNS, drops, 2)] if drops else []
-    congested = congested_rows(s["ledger"])
-    parts += [html_table(CONGESTED_COLUMNS, congested, 1)] if congested else []
-    parts += [f"<p>{html.escape(loss_text(s))}</p>"] if loss_text(s) else []
+        yield f"<p>{html.escape(lines)}</p>"
+
+
+def _losses(s: Mapping[str, Any]) -> Iterator[str]:
+    """The loss ledger: all VCs together by place, then each."""
+    ledger = s["ledger"]
+    sent, delivered = (sum(vc[key] for vc in ledger) for key in ("sent", "delivered"))
+    yield f"<p>Of {sent:,} PDUs sent {delivered:,} were delivered. {html.escape(loss_text(dict(s)))}</p>"
+    places: dict[tuple[str, str], int] = {}
+    for vc in ledger:
+        for loss in vc["lost"]:
+            if loss["where"]:
+                key = loss["where"], loss["why"]
+                places[key] = places.get(key, 0) + loss["pdus"]
+    if places:
+        rows = [
+            [*key, f"{pdus:,}", f"{100 * pdus / sent:.3f} %"]
+            for key, pdus in sorted(places.items(), key=lambda i: -i[1])
+        ]
+        yield table(_LOST_COLUMNS, rows, 2, name="PDUs lost by place")
+        yield details("By VC", table(LOSS_COLUMNS, loss_rows(ledger), 3, name="PDUs lost by VC"))
+    drops = drop_rows(s["drops"])
+    if drops:
+        yield "<h3>Cells dropped</h3>" + table(DROP_COLUMNS, drops, 2, name="Cells dropped")
+    congested = congested_rows(ledger)
+    if congested:
+        title = "PDUs that met congestion (EFCI)"
+        yield f"<h3>{title}</h3>" + table(CONGESTED_COLUMNS, congested, 1, name=title)
+
+
+def _oam(s: Mapping[str, Any]) -> str:
     ends = oam_rows(s.get("oam", ()))
-    parts += ["<h2>Ends of OAM flows</h2>", html_table(OAM_COLUMNS, ends, 2)] if ends else []
-    for title, key in (("Counters of the nodes", "counters"), ("Configuration", "resolved"), ("Versions", "versions")):
-        text = html.escape(json.dumps(s[key], indent=1, ensure_ascii=False))
-        parts.append(f"<details><summary>{title}</summary><pre>{text}</pre></details>")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(s['id'])}</title><style>{STYLE}</style></head>\n<body>\n"
-        + "\n".join(parts)
-        + "\n</body></html>\n"
+    return table(OAM_COLUMNS, ends, 2, name="Ends of OAM flows") if ends else ""
+
+
+def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
+    """Every key of the experiment, those that differ from its file marked."""
+    changes = {change["key"]: change for change in s["changes"]}
+    if changes:
+        yield "<p>What differs from the published set-up:</p><ul>"
+        yield "".join(f"<li><mark>changed</mark> {html.escape(change_text(c))}</li>" for c in s["changes"]) + "</ul>"
+    else:
+        yield "<p>As in the experiment's file.</p>"
+    rows, classes = [], []
+    for key, value in _flat(s["configuration"]):
+        hit = next((name for name in changes if key == name or key.startswith(f"{name}.")), None)
+        was = f"was {json.dumps(changes[hit]['old'], ensure_ascii=False)}" if hit else ""
+        rows.append([key, value, was])
+        classes.append("changed" if hit else "")
+    if not any(classes):
+        rows = [row[:2] for row in rows]
+    columns = ("key", "value", "in the file")[: len(rows[0]) if rows else 3]
+    yield details("All keys", table(columns, rows, 3, name="All keys", classes=classes))
+
+
+def _flat(data: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    """Keys and values down to single ones, by dotted keys."""
+    inner = list(data.items()) if isinstance(data, dict) else list(enumerate(data)) if _tables(data) else []
+    if not inner and above:
+        yield above, data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    for key, value in inner:
+        if above or key != "published":
+            yield from _flat(value, f"{above}.{key}" if above else str(key))
+
+
+def _tables(data: Any) -> bool:
+    return isinstance(data, list) and any(isinstance(each, dict) for each in data)
+
+
+def _counters(s: Mapping[str, Any]) -> Iterator[str]:
+    """Nodes with the same counters in a table; those that counted nothing are named."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for node, counters in s["counters"].items():
+        names = tuple(name for name, value in counters.items() if not _nested(value))
+        alike.setdefault(names, []).append(node)
+    for names, nodes in alike.items():
+        values = {node: [_sum(s["counters"][node][name]) for name in names] for node in nodes}
+        some = [i for i in range(len(names)) if any(values[node][i] for node in nodes)]
+        columns = ("node", *(names[i] for i in some))
+        rows = [[node, *(f"{values[node][i]:,}" for i in some)] for node in nodes]
+        none = [name for i, name in enumerate(names) if i not in some]
+        if some:
+            yield table(columns, rows, 1, name=f"Counters of {nodes[0]}")
+        if none:
+            them = ", ".join(nodes[:6]) + (" …" if len(nodes) > 6 else "")
+            yield f'<p class="sub">{html.escape(f"{them}, all 0: " + ", ".join(none))}</p>'
+    yield "<p>What a node counts VC by VC is added up here; result.json has it in full.</p>" if alike else ""
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(each, list) for each in value)
+
+
+def _sum(value: Any) -> int:
+    return sum(value) if isinstance(value, list) else value
+
+
+def _again(s: Mapping[str, Any]) -> Iterator[str]:
+    yield "<p>The same cells at the same ticks:</p>" + command(repeat_command(s))
+    captures = capture_commands(s)
+    if captures:
+        yield "<h3>Captures</h3>"
+        for file, lines in captures:
+            yield f"<p>{link(file, file)}</p>" + command(*lines)
+    yield details(
+        "Versions", table(("part", "version"), [[*item] for item in s["versions"].items()], 2, name="Versions")
     )
 
 
-def _line(s: dict[str, Any]) -> str:
-    paper = f"{s['paper']}, {s['figure']}; " if s["paper"] and s["figure"] else f"{s['paper']}; " if s["paper"] else ""
-    return f"{s['id']}; {paper}{time_text(s)}; seed {s['seed']}; bentpipe {s['versions'].get('bentpipe', '')}"
+def _foot(s: Mapping[str, Any]) -> str:
+    files = ", ".join(link(name, name) for name in ("result.json", "flows.parquet", "trace.parquet"))
+    return f"bentpipe {html.escape(s['versions'].get('bentpipe', ''))}; beside this file: {files}"

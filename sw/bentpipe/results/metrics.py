@@ -11,6 +11,7 @@ from bentpipe.apps.registry import reported
 
 __all__ = [
     "BEST_TCP_BPS",
+    "CELL_BITS",
     "GROUPED",
     "NOT_COMPARED",
     "cells_of",
@@ -24,6 +25,8 @@ __all__ = [
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
 """134.513 Mb/s: the best TCP user rate over OC-3c, 9140 octets in 192 cells of 53."""
+
+CELL_BITS: Final = 424
 
 _ENCAPSULATION: Final = 16
 """Octets of LLC/SNAP (8) and of the AAL5 trailer (8) beside a packet."""
@@ -152,7 +155,7 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
         vc = resolved["vcs"][flow["vc"]]
         mtu = min(hosts[flow["source"]]["mtu"], hosts[flow["sink"]]["mtu"])
         cells = cells_of(mtu)
-        share[flow["name"]] = 8 * (mtu - _HEADERS[flow["protocol"]]) / (424 * cells)
+        share[flow["name"]] = 8 * (mtu - _HEADERS[flow["protocol"]]) / (CELL_BITS * cells)
         hops = list(itertools.pairwise(vc["path"]))
         slowest = min(rate(*hop) for hop in hops)
         own[flow["name"]] = share[flow["name"]] * min(slowest, vc["cell_rate_bps"] or slowest)

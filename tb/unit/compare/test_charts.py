@@ -4,7 +4,7 @@ import pytest
 
 from bentpipe.compare.figures import draw_beside, draw_published
 from bentpipe.compare.sides import Side, grouped
-from bentpipe.plots.charts import Chart, Level, Mark, Point, chart_figures, marks_of
+from bentpipe.plots.charts import Chart, Level, Mark, Point, chart_figure, marks_of
 from bentpipe.plots.style import COLOURS, styled
 from unit.compare.test_compare import run
 
@@ -18,7 +18,7 @@ def point(case, at, value, curve="", half=None, metric="aggregate_goodput"):
 def drawn(**members):
     chart = Chart(**({"title": "t", "axis": "load, Mb/s", "metrics": ("aggregate_goodput",)} | members))
     with styled():
-        (axis,) = dict(chart_figures(chart))[""].axes
+        (axis,) = chart_figure(chart).axes
     return axis
 
 

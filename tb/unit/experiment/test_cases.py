@@ -155,7 +155,10 @@ def test_a_run_has_a_folder_for_each_case(write, capsys, tmp_path):
         one = json.loads((tmp_path / "out" / folder / "result.json").read_text())
         assert one["status"] == "done" and one["case"]["name"].lower().replace(" ", "-") == folder
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "fast-line/report.html" in page and "data:image/svg+xml" in page
+    assert "fast-line/report.html" in page and 'data-figure="cases"' in page
+    for one, other in (("fast-line", "small-window"), ("small-window", "fast-line")):
+        own = (tmp_path / "out" / one / "report.html").read_text()
+        assert 'href="../report.html"' in own and f'href="../{other}/report.html"' in own
     assert main(["report", "out"]) == 0
     assert main(["run", write(), "--out", "out"]) == 2
     assert main(["run", write(), "--out", "out", "--force", "--quick", "--case", "small window", "--json"]) == 0

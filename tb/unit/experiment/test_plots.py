@@ -1,6 +1,5 @@
 """Plots can be read: no text on another, none cut off, many flows as a band, and nothing that misleads."""
 
-import base64
 import itertools
 import re
 from array import array
@@ -8,21 +7,17 @@ from array import array
 import pytest
 from matplotlib.text import Text
 
-from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.run import cases_head, run_experiment
-from bentpipe.plots.cases import case_figures
-from bentpipe.plots.figures import PLOTS, figures, write_plots
-from bentpipe.plots.layout import NARROW
+from bentpipe.experiment.load import load_cases
+from bentpipe.experiment.run import cases_head
+from bentpipe.plots.cases import case_figure
+from bentpipe.plots.figures import PLOTS, figures
 from bentpipe.plots.series import held, quantiles
 from bentpipe.plots.style import COLOURS, styled
 from bentpipe.report.cases import cases_html, sum_up_cases
-from bentpipe.report.run import STYLE, make_report, report_html
+from bentpipe.report.run import make_report
 from bentpipe.results.metrics import BEST_TCP_BPS, most_deliverable
-from bentpipe.results.schema import RunResult, Trace
-from unit.experiment.fake import fake_build
+from unit.experiment.made_up import SAMPLES, made_up, some_cases
 
-PS = 10**12
-SAMPLES = 61
 SHAPES = ("acts-1flow", "lan-3flows", "fall-floyd-4", "netspec-cbr", "netspec-100")
 CASES = ("magic-mismatch", "magic-window", "acts-variants")
 
@@ -32,80 +27,6 @@ def no_plots_of_single_panels(monkeypatch):
     """Their panels are in the overview, too, and drawing takes time."""
     for name in ("windows", "losses", "queues-drops"):
         monkeypatch.delitem(PLOTS, name)
-
-
-def made_up(name, *settings, peak=0):
-    """A result of an experiment's shape without a run: every series that it records, and time-outs; ``peak`` octets
-    arrive within one sample."""
-    e = load(name, settings)
-    blank = run_experiment(load("lan-1flow", duration_ps=PS // 10), build=fake_build).summary
-    resolved = {**blank["resolved"], "record": {"what": list(e.record.what), "interval_ps": PS // 10}}
-    resolved |= {
-        "network": {
-            "hosts": [
-                {"name": h.name, "rate_bps": h.rate_bps, "mtu": h.mtu, "port": {"port": h.port.port}}
-                for h in e.network.hosts
-            ],
-            "switches": [
-                {"name": s.name, "port_rates_bps": s.port_rates_bps, "buffer_cells": s.buffer_cells}
-                for s in e.network.switches
-            ],
-            "lines": [
-                {"ends": [{"switch": end.switch, "port": end.port} for end in line.ends]} for line in e.network.lines
-            ],
-        },
-        "vcs": [{"path": vc.path, "cell_rate_bps": vc.cell_rate_bps} for vc in e.vcs],
-        "flows": [
-            {
-                "name": f.name,
-                "source": f.source,
-                "sink": f.sink,
-                "protocol": f.protocol,
-                "vc": f.vc,
-                "tcp": f.tcp and {"variant": f.tcp.variant, "receive_buffer": f.tcp.receive_buffer},
-            }
-            for f in e.flows
-        ],
-    }
-    times = [i * PS // 10 for i in range(SAMPLES)]
-    flows, series, events = [], {}, []
-
-    def put(key, values):
-        if key.rpartition(".")[2] in e.record.what or (".drops." in key and "drops" in e.record.what):
-            series[key] = (array("q", times), array("q", values))
-
-    for number, f in enumerate(e.flows, 1):
-        flows.append(dict(blank["flows"][0], name=f.name, source=f.source, sink=f.sink, protocol=f.protocol))
-        if "goodput" in e.record.what:
-            octets = [(10_000 + 10 * number) * i + (peak if i > 30 else 0) for i in range(SAMPLES)]
-            series[f"{f.name}.delivered"] = (array("q", times), array("q", octets))
-        if f.tcp is None:
-            put(f"{f.name}.lost", [i // 9 * number for i in range(SAMPLES)])
-            continue
-        put(f"{f.name}.cwnd", [9140 * (1 + i * number % 120) for i in range(SAMPLES)])
-        put(f"{f.name}.ssthresh", [9140 * 40] * SAMPLES)
-        put(f"{f.name}.una", [9140 * i for i in range(SAMPLES)])
-        for i in (5, 6, 20, 40):
-            events += [(f.name, times[i], "segment", 9140 * i), (f.name, times[i], "segment", 9140 * (i + 1))]
-        events += [(f.name, times[20], "timeout", 0), (f.name, times[40], "fast_retransmit", 0)]
-    for switch in e.network.switches:
-        put(f"{switch.name}.queue", [i * 130 for i in range(SAMPLES)])
-        for reason in ("epd", "full"):
-            put(f"{switch.name}.drops.{reason}", [i // 7 * 192 for i in range(SAMPLES)])
-    summary = {**blank, "resolved": resolved, "flows": flows}
-    summary["time"] = {**blank["time"], "simulated_s": times[-1] / PS}
-    return RunResult(summary, flows, Trace(series, events))
-
-
-def some_cases(name, whole=True, **options):
-    """What stands above the cases of an experiment, each run with the stand-in; ``whole``: as if not shortened."""
-    cases = load_cases(name, duration_ps=PS // 5, **options)
-    runs = [run_experiment(e, build=fake_build).summary for e in cases]
-    for summary in runs if whole else ():
-        summary["shortened"] = False
-        for row in summary["published"]:
-            row["remarks"].remove("shortened")
-    return sum_up_cases(cases_head(cases, (), {}), runs)
 
 
 def texts(figure):
@@ -144,7 +65,7 @@ def check(figure):
 
 def drawn(result):
     with styled():
-        return {name + form: figure for name, form, figure in figures(result)}
+        return dict(figures(result))
 
 
 def titles(figure):
@@ -167,8 +88,7 @@ def test_no_text_of_a_run_stands_on_another(name):
 def test_no_text_over_the_cases_stands_on_another(name, short):
     summary = some_cases(name, not short)
     with styled():
-        for _, figure in case_figures(summary):
-            check(figure)
+        check(case_figure(summary))
 
 
 def test_all_axes_have_units():
@@ -189,7 +109,7 @@ def test_what_was_not_recorded_has_no_panel(tmp_path):
     assert drawn(nothing) == {}
     make_report(tmp_path, nothing)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert "<img" not in (tmp_path / "report.html").read_text()
+    assert "<figure" not in (tmp_path / "report.html").read_text()
 
 
 def test_no_panel_of_drops_without_drops():
@@ -217,7 +137,7 @@ def test_many_flows_are_a_heat_map_and_a_band():
 
 def test_more_than_the_lines_carry_is_explained_where_it_is_seen():
     steep = drawn(made_up("lan-3flows", peak=1_000_000))
-    for name in ("overview", "overview" + NARROW, "throughput"):
+    for name in ("overview", "throughput"):
         axis = steep[name].axes[0]
         assert "most that the lines carry, 134.5 Mb/s" in labels(axis)
         (said,) = axis.texts
@@ -272,13 +192,13 @@ def test_values_held_and_their_quantiles():
 def test_a_shortened_run_stands_beside_no_published_mark():
     def drawn_labels(summary):
         with styled():
-            return [labels(figure.axes[0]) for _, figure in case_figures(summary)]
+            return labels(case_figure(summary).axes[0])
 
     full = ["ours", "published, measured", "published, predicted"]
-    assert [sorted(each) for each in drawn_labels(some_cases("magic-mismatch"))] == [full] * 2
-    assert drawn_labels(some_cases("magic-mismatch", False)) == [["ours, shortened"]] * 2
+    assert sorted(drawn_labels(some_cases("magic-mismatch"))) == full
+    assert drawn_labels(some_cases("magic-mismatch", False)) == ["ours, shortened"]
     changed = drawn_labels(some_cases("magic-mismatch", seed=9))
-    assert "ours, changed" in changed[0] and len(changed[0]) == 3
+    assert "ours, changed" in changed and len(changed) == 3
 
 
 def seen_by(colour, matrix):
@@ -308,59 +228,15 @@ def test_colour_blind_readers_tell_the_first_flows_apart(eye):
         assert sum((p - q) ** 2 for p, q in zip(a, b, strict=True)) ** 0.5 > 10, (one, two)
 
 
-def pictures(page):
-    """Of each plot of a page: the narrow SVG, the wide one."""
-    found = re.findall(
-        r'<picture><source media="\(max-width: 560px\)" srcset="([^" ]+)"><img alt="[^"]+" src="(\S+)"', page
-    )
-    return [[base64.b64decode(url.partition(",")[2]).decode() for url in urls] for urls in found]
-
-
-def width_pt(svg):
-    return float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1])
-
-
-def test_a_narrow_screen_gets_narrow_plots_with_texts_as_large(tmp_path):
-    make_report(tmp_path, made_up("fall-floyd-4"))
-    page = (tmp_path / "report.html").read_text()
-    found = pictures(page)
-    assert len(found) == 2  # segments and overview
-    for narrow, wide in found:
-        assert width_pt(narrow) < 400 * 72 / 96 < 560 * 72 / 96 < width_pt(wide)
-        sizes = [set(re.findall(r"scale\((0\.\d+) -0\.\d+\)", svg)) for svg in (narrow, wide)]
-        assert sizes[0] and sizes[0] == sizes[1]
-    summary = some_cases("magic-mismatch", False)
-    assert len(pictures(cases_html(summary, {"overview": b"<svg/>", "overview-narrow": b"<svg/>"}))) == 1
-
-
-def test_nothing_on_a_page_is_wider_than_the_screen_but_what_scrolls():
-    result = made_up("fall-floyd-4")
-    for page in (report_html(result, {}), cases_html(some_cases("magic-mismatch", False), {"overview": b""})):
-        assert page.count("<table>") == page.count('<div class="wide"><table>') > 0
-        assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
-    rules = dict(re.findall(r"([^{}]+?) *\{([^}]*)\}", re.sub(r"\s+", " ", STYLE)))
-    rules = {key.strip(): value for key, value in rules.items()}
-    assert "overflow-x: auto" in rules[".wide"] and "overflow-x: auto" in rules["pre"]
-    assert "width: 100%" in rules["img"]
-    assert "overflow-wrap: anywhere" in rules["body"]
-
-
-def test_narrow_forms_are_beside_the_wide_ones(tmp_path):
-    assert write_plots(tmp_path, made_up("acts-1flow")) == ["overview", "throughput"]
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {"overview.png", "overview.svg", "overview-narrow.svg"} <= names
-    assert "throughput-narrow.svg" not in names
-
-
 def test_a_folder_of_cases_none_of_which_has_run_has_no_plot():
     cases = load_cases("magic-mismatch")
     none = sum_up_cases(cases_head(cases, (), {}), [])
-    assert list(case_figures(none)) == [] and "<img" not in cases_html(none, {})
+    assert case_figure(none) is None and "<figure" not in cases_html(none)
 
 
 def test_histograms_are_a_figure_of_their_own_with_the_share_of_cells_at_and_beyond_each_bin():
     result = made_up("lan-1flow")
-    assert not [name for name, _, _ in figures(result) if name == "histograms"]
+    assert "histograms" not in drawn(result)
     result.summary["counters"] = {
         "lan": {
             "queue_by_port": [[], [[0, 60], [1, 30], [4, 10]]],
@@ -368,10 +244,7 @@ def test_histograms_are_a_figure_of_their_own_with_the_share_of_cells_at_and_bey
         },
         "nic": {"tx_cells": [1]},
     }
-    with styled():
-        drawn = {form: figure for name, form, figure in figures(result) if name == "histograms"}
-    assert set(drawn) == {"", NARROW}
-    queues, delays = drawn[""].axes
+    queues, delays = drawn(result)["histograms"].axes
     (line,) = queues.get_lines()
     assert (line.get_label(), list(line.get_xdata()), list(line.get_ydata())) == ("lan:1", [0, 1, 4], [1, 0.4, 0.1])
     (line,) = delays.get_lines()

@@ -1,0 +1,426 @@
+"""The figures of a run as data for the page's script (``assets/page.js`` says what they are made of)."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from bentpipe.plots.figures import FILLED, REASONS
+from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
+from bentpipe.plots.style import FEW
+from bentpipe.results.metrics import most_deliverable
+from bentpipe.results.schema import RunResult
+from bentpipe_hdl.ticks import TICK_PS
+
+__all__ = ["DISTRIBUTIONS", "OVER_TIME", "figures_of"]
+
+_PS: Final = 10**12
+_POINTS: Final = 24_000
+"""Points of all curves of a figure, about: several times what a screen shows, so that zooming in shows more."""
+_BINS: Final = 240
+_ALL: Final = "all"
+_MUTED: Final = "muted"
+
+Series = tuple[Sequence[int], Sequence[int]]
+Spec = dict[str, Any]
+Maker = Callable[[RunResult], Spec | None]
+
+
+def figures_of(result: RunResult) -> dict[str, Spec]:
+    """Every figure of a run by its name: over time, then distributions."""
+    made = {name: maker(result) for name, maker in (*OVER_TIME.items(), *DISTRIBUTIONS.items())}
+    made |= {f"segments-{name}": _segments(result, name) for name in _with_segments(result)}
+    return {name: spec for name, spec in made.items() if spec is not None}
+
+
+def _time(result: RunResult) -> Spec:
+    return {"label": "simulated time (s)", "short": "s", "time": True, "range": [0, _end(result) or 1]}
+
+
+def _end(result: RunResult) -> float:
+    return result.summary["time"]["simulated_s"]
+
+
+def _figure(result: RunResult, title: str, y: Spec, series: list[Spec], **more: Any) -> Spec:
+    """A figure over time, with the moments at which something was changed."""
+    marks = [event["at_s"] for event in result.summary.get("events", ())]
+    return {"title": title, "x": _time(result), "y": y, "series": series, "marks": marks, **more}
+
+
+def _style(index: int) -> str:
+    """Colour, and dashes, of one of a few curves."""
+    return f"c{index % FEW}:{index % 4}"
+
+
+def _points(curves: int) -> int:
+    return max(600, _POINTS // max(1, curves))
+
+
+def _over(when: Iterable[float], what: Sequence[float | None], *, whole: bool = False) -> Spec:
+    """A curve's points: times as differences of microseconds, values with as many digits as are seen."""
+    micro = [round(t * 1e6) for t in when]
+    steps = [b - a for a, b in itertools.pairwise([0, *micro])]
+    values = [None if v is None else int(v) if whole or v == int(v) else float(f"{v:.5g}") for v in what]
+    return {"x": steps, "y": values}
+
+
+def _curve(name: str, style: str, when: Iterable[float], what: Sequence[float | None], shape: str = "line") -> Spec:
+    return {"name": name, "style": style, "shape": shape, **_over(when, what)}
+
+
+def _of(result: RunResult, last: str) -> dict[str, Series]:
+    """The series whose last part is ``last``, by the part before."""
+    found = {}
+    for name, data in result.trace.series.items():
+        owner, _, end = name.rpartition(".")
+        if end == last and len(data[0]):
+            found[owner] = data
+    return found
+
+
+def _by_flow(result: RunResult, last: str) -> dict[str, Series]:
+    """Such series of flows, in the flows' order."""
+    found = _of(result, last)
+    return {flow["name"]: found[flow["name"]] for flow in result.flows if flow["name"] in found}
+
+
+def _throughput(result: RunResult) -> Spec | None:
+    delivered = _by_flow(result, "delivered")
+    if not delivered:
+        return None
+    curves = {name: rates(*data, bins=_BINS) for name, data in delivered.items()}
+    first = max((when for when, _ in curves.values()), key=len)
+    if not first:
+        return None
+    total = [sum(what[i] for _, what in curves.values() if i < len(what)) for i in range(len(first))]
+    most = most_deliverable(result.summary["resolved"], list(curves)) / 1e6
+    few = len(curves) <= FEW
+    series = [_curve(name, _style(i), *curve) for i, (name, curve) in enumerate(curves.items())] if few else []
+    if len(curves) > 1:
+        series.append(_curve(f"all {len(curves)}", _ALL, first, total))
+    bounds = [{"name": f"most that the lines carry, {most:.4g} Mb/s", "y": most}] if max(total) > 0.6 * most else []
+    more = {"note": FILLED} if max(total) > 1.05 * most else {}
+    return _figure(result, "Throughput at the sinks", {"label": "Mb/s", "least": 0}, series, bounds=bounds, **more)
+
+
+def _each_flow(result: RunResult) -> Spec | None:
+    """Many flows, each a row of a heat map."""
+    delivered = _by_flow(result, "delivered")
+    if len(delivered) <= FEW:
+        return None
+    curves = [rates(*data, bins=_BINS) for data in delivered.values()]
+    times = max((when for when, _ in curves), key=len)
+    if len(times) < 2:
+        return None
+    step = (times[-1] - times[0]) / (len(times) - 1)
+    heat = [[float(f"{v:.3g}") for v in [*([0.0] * (len(times) - len(what))), *what]] for _, what in curves]
+    return {
+        "title": f"Throughput of each of the {len(heat)} flows",
+        "rows": list(delivered),
+        "x": _time(result),
+        "begin": times[0] - step / 2,
+        "step": step,
+        "heat": heat,
+        "unit": "Mb/s",
+    }
+
+
+def _windows(result: RunResult) -> Spec | None:
+    cwnd, ssthresh = _by_flow(result, "cwnd"), _of(result, "ssthresh")
+    if not cwnd:
+        return None
+    top = max(max(values) for _, values in cwnd.values())
+    bounds = _receiver(result, top)
+    if len(cwnd) > FEW:
+        title = f"Congestion windows of {len(cwnd)} flows"
+        return _figure(result, title, {"label": "kB", "least": 0}, _spread(result, cwnd, 1e3), bounds=bounds)
+    series = [_held(result, name, _style(i), data, len(cwnd)) for i, (name, data) in enumerate(cwnd.items())]
+    only = next(iter(cwnd))
+    if len(cwnd) == 1 and only in ssthresh and min(ssthresh[only][1]) <= top:
+        series.append(_held(result, "ssthresh", f"{_MUTED}:2", ssthresh[only], 2, top))
+    for kind, label, mark, style in (
+        ("timeout", "time-out", "cross", "c1"),
+        ("fast_retransmit", "fast retransmit", "fall", "c6"),
+    ):
+        when, what = [], []
+        for name, time_ps, event, _ in result.trace.events:
+            if event == kind and name in cwnd:
+                times, values = cwnd[name]
+                when.append(time_ps / _PS)
+                what.append(values[max(0, bisect_left(times, time_ps) - 1)] / 1e3)
+        if when:
+            order = sorted(range(len(when)), key=when.__getitem__)
+            marks = _curve(label, style, [when[i] for i in order], [what[i] for i in order], "rings")
+            series.append(marks | {"mark": mark})
+    return _figure(result, "Congestion windows", {"label": "kB", "least": 0}, series, bounds=bounds)
+
+
+def _receiver(result: RunResult, top: int) -> list[Spec]:
+    """The receivers' window, if they have the same and congestion windows come near it."""
+    windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"] if flow["tcp"]}
+    if len(windows) != 1 or (window := windows.pop()) > 1.5 * top:
+        return []
+    return [{"name": "receiver's window", "y": window / 1e3}]
+
+
+def _held(result: RunResult, name: str, style: str, data: Series, curves: int, most: int | None = None) -> Spec:
+    """A window in kB, recorded when it changes, held to the end of the run; above ``most`` it isn't drawn."""
+    when, what = thin(*data, points=_points(curves))
+    if when[-1] < _end(result):
+        when, what = [*when, _end(result)], [*what, what[-1]]
+    shown = [None if most is not None and value > 1.2 * most else value / 1e3 for value in what]
+    return _curve(name, style, when, shown, "step")
+
+
+def _spread(result: RunResult, data: Mapping[str, Series], unit: float) -> list[Spec]:
+    """How a value of many flows is spread, from when all have one: median, and bands around it."""
+    begin_ps, end_ps = max(times[0] for times, _ in data.values()), round(_end(result) * _PS)
+    edges = [begin_ps + (end_ps - begin_ps) * i // _BINS for i in range(_BINS + 1)]
+    rows = [[value / unit for value in held(times, values, edges)] for times, values in data.values()]
+    least, tenth, median, ninetieth, greatest = quantiles(rows, (0, 0.1, 0.5, 0.9, 1))
+    when = [edge / _PS for edge in edges]
+
+    def band(name: str, style: str, low: list[float], high: list[float]) -> Spec:
+        return _curve(name, style, when, high, "band") | {"low": _over(when, low)["y"]}
+
+    return [
+        band("least to greatest", "band0", least, greatest),
+        band("10 to 90 % of the flows", "band1", tenth, ninetieth),
+        _curve("median", "c0", when, median),
+    ]
+
+
+def _round_trips(result: RunResult) -> Spec | None:
+    """Round trips as the flows measured them."""
+    rtt = _by_flow(result, "rtt")
+    if not rtt:
+        return None
+    y = {"label": "ms"}
+    if len(rtt) > FEW:
+        return _figure(result, f"Round trips of {len(rtt)} flows", y, _spread(result, rtt, 1e9))
+    series = []
+    for index, (name, data) in enumerate(rtt.items()):
+        when, what = thin(*data, points=_points(len(rtt)))
+        series.append(_curve(name, _style(index), when, [value / 1e9 for value in what]))
+    return _figure(result, "Round trips as measured", y, series)
+
+
+def _queues(result: RunResult) -> Spec | None:
+    queues = _of(result, "queue")
+    if not queues:
+        return None
+    sizes = {s["name"]: s["buffer_cells"] for s in result.summary["resolved"]["network"]["switches"]}
+    top = max(max(values) for _, values in queues.values())
+    used = {name: data for name, data in queues.items() if max(data[1]) >= top / 50}
+    series = []
+    for index, (name, data) in enumerate(used.items()):
+        series.append(_curve(name, _style(index), *thin(*data, points=_points(len(used)))))
+    bounds = [
+        {"name": f"buffer, {size:,} cells", "y": size, "always": top > size / 4}
+        for size in sorted({sizes[name] for name in used if name in sizes})
+        if top > size / 10
+    ]
+    y = {"label": "cells", "least": 0, "whole": True, "most": 10}
+    return _figure(result, "Cells queued in the switches", y, series, bounds=bounds)
+
+
+def _drops(result: RunResult) -> Spec | None:
+    end_ps = round(_end(result) * _PS)
+    if not end_ps:
+        return None
+    step = bin_width(end_ps, result.summary["resolved"]["record"]["interval_ps"], _BINS)
+    edges = list(range(0, end_ps + step, step))
+    base, series = [0] * (len(edges) - 1), []
+    for name, (times, counts) in result.trace.series.items():
+        owner, _, reason = name.partition(".drops.")
+        if not reason or not any(counts):
+            continue
+        top = [a + b for a, b in zip(base, increments(times, counts, edges), strict=True)]
+        label = f"{owner}: {REASONS.get(reason, reason)}"
+        bars = _curve(label, _style(len(series)), [edge / _PS for edge in edges[:-1]], top, "bars")
+        series.append(bars | {"low": base, "step": step / _PS})
+        base = top
+    y = {"label": f"cells per {step / _PS:g} s", "least": 0, "whole": True}
+    return _figure(result, "Cells dropped", y, series) if series else None
+
+
+def _capacities(result: RunResult) -> Spec | None:
+    data = _of(result, "capacity")
+    series = []
+    for index, (port, values) in enumerate(data.items()):
+        when, what = thin(*values, points=_points(len(data)))
+        series.append(_curve(port, _style(index), when, [value / 1e6 for value in what], "step"))
+    y = {"label": "Mb/s", "least": 0}
+    return _figure(result, "Capacity of load-reactive ports", y, series) if series else None
+
+
+def _port_queues(result: RunResult) -> Spec | None:
+    data = _of(result, "port_queue")
+    series = [
+        _curve(port, _style(index), *thin(*values, points=_points(len(data))))
+        for index, (port, values) in enumerate(data.items())
+    ]
+    y = {"label": "cells", "least": 0, "whole": True}
+    return _figure(result, "Cells queued at load-reactive ports", y, series) if series else None
+
+
+def _losses(result: RunResult) -> Spec | None:
+    lost = _by_flow(result, "lost")
+    if not lost:
+        return None
+    y = {"label": "datagrams", "least": 0, "whole": True}
+    end_ps = round(_end(result) * _PS)
+    if len(lost) > FEW:
+        edges = [end_ps * i // _BINS for i in range(_BINS + 1)]
+        total = [sum(column) for column in zip(*(held(*data, edges) for data in lost.values()), strict=True)]
+        series = [_curve(f"all {len(lost)}", _ALL, [edge / _PS for edge in edges], total, "step")]
+    else:
+        series = []
+        for index, (name, data) in enumerate(lost.items()):
+            when, what = thin(*data, points=_points(len(lost)))
+            series.append(_curve(name, _style(index), [0.0, *when, _end(result)], [0.0, *what, what[-1]], "step"))
+    return _figure(result, "Datagrams lost, UDP", y, series)
+
+
+def _with_segments(result: RunResult) -> list[str]:
+    if "segments" not in result.summary["resolved"]["record"]["what"]:
+        return []
+    return [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
+
+
+def _segments(result: RunResult, name: str) -> Spec | None:
+    """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
+    flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
+    events = [(t / _PS, kind, value) for series, t, kind, value in result.trace.events if series == name]
+    offsets = sorted({value for _, kind, value in events if kind == "segment"})
+    steps = [b - a for a, b in itertools.pairwise(offsets)]
+    mss = max(set(steps), key=steps.count) if steps else 1
+    seen: set[int] = set()
+    first: tuple[list[float], list[float | None]] = ([], [])
+    again: tuple[list[float], list[float | None]] = ([], [])
+    for when, kind, value in events:
+        if kind == "segment":
+            chosen = again if value in seen else first
+            seen.add(value)
+            chosen[0].append(when)
+            chosen[1].append(value / mss + 1)
+    if not first[0]:
+        return None
+    series = []
+    una = _of(result, "una").get(name)
+    if una is not None:
+        when, values = thin(*una)
+        series.append(_curve("acknowledged", f"{_MUTED}:0", when, [value / mss for value in values], "step"))
+    series.append(_curve("sent", "c0", *first, "dots"))
+    if again[0]:
+        series.append(_curve("sent again", "c1", *again, "rings"))
+    for kind, label, style in (("timeout", "time-out", "c1"), ("fast_retransmit", "fast retransmit", "c6")):
+        at = [when for when, event, _ in events if event == kind]
+        if at:
+            marks = _curve(label, style, at, [0.0] * len(at), "rings")
+            series.append(marks | {"mark": "cross" if kind == "timeout" else "fall"})
+    variant = flow["tcp"]["variant"]
+    title = f"Segments of {name}" + (f" ({variant})" if name != variant else "")
+    return _figure(result, title, {"label": "segment number", "least": 0, "whole": True}, series)
+
+
+# Distributions
+
+
+def _shares(values: Sequence[float], weights: Sequence[float], points: int = 400) -> tuple[list[float], list[float]]:
+    """Values ascending, and the share of the weight at each and beyond; about ``points`` of them."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    whole = left = float(sum(weights))
+    what: list[float] = []
+    share: list[float] = []
+    for i in order:
+        if not what or values[i] != what[-1]:
+            what.append(values[i])
+            share.append(left / whole)
+        left -= weights[i]
+    if len(what) > points:  # of equal steps of the value, and the last ones, which are rare, all
+        step = (what[-1] - what[0]) / points
+        kept, due = [], what[0]
+        for i, value in enumerate(what):
+            if value >= due or i >= len(what) - 50:
+                kept.append(i)
+                due = value + step
+        what, share = [what[i] for i in kept], [share[i] for i in kept]
+    return what, share
+
+
+def _distribution(title: str, label: str, short: str, series: list[Spec], share: str, *, log: bool) -> Spec:
+    y = {"label": share, "log": True} if log else {"label": share, "least": 0, "most": 100}
+    return {"title": title, "x": {"label": label, "short": short, "tight": not log}, "y": y, "series": series}
+
+
+def _plain(name: str, style: str, what: Sequence[float], share: Sequence[float], shape: str = "line") -> Spec:
+    x = [float(f"{v:.6g}") for v in what]
+    return {"name": name, "style": style, "shape": shape, "x": x, "y": [float(f"{v:.4g}") for v in share]}
+
+
+def _queue_shares(result: RunResult) -> Spec | None:
+    """The share of the time that at least so much was queued, of the samples."""
+    series = []
+    for index, (name, (times, values)) in enumerate(itertools.islice(_of(result, "queue").items(), FEW)):
+        if len(times) > 2 and any(values):
+            weights = [b - a for a, b in itertools.pairwise(times)]
+            what, share = _shares(values[1:], weights)
+            series.append(_plain(name, _style(index), what, [100 * s for s in share]))
+    label, share = "cells queued at least", "% of the time"
+    return _distribution("Queues", label, "cells", series, share, log=True) if series else None
+
+
+def _rtt_shares(result: RunResult) -> Spec | None:
+    """The share of measured round trips that took at most so long."""
+    rtt = _by_flow(result, "rtt")
+    if not rtt:
+        return None
+    if len(rtt) > FEW:
+        rtt = {f"all {len(rtt)}": (array("q"), array("q", itertools.chain(*(values for _, values in rtt.values()))))}
+    series = []
+    for index, (name, (_, values)) in enumerate(rtt.items()):
+        what, share = _shares([-v / 1e9 for v in values], [1.0] * len(values))
+        points = [-v for v in reversed(what)], [100 * s for s in reversed(share)]
+        series.append(_plain(name, _style(index), *points, "step"))
+    return _distribution("Round trips", "at most (ms)", "ms", series, "% of the samples", log=False)
+
+
+def _counted(what: str, unit: float, title: str, label: str, short: str) -> Maker:
+    """A histogram that switches counted cell by cell, of the first few ports."""
+
+    def make(result: RunResult) -> Spec | None:
+        series = []
+        for node, counters in result.summary["counters"].items():
+            for port, bins in enumerate(counters.get(f"{what}_by_port", ())):
+                if bins and len(series) < FEW:
+                    values, share = _shares([least * unit for least, _ in bins], [count for _, count in bins])
+                    series.append(_plain(f"{node}:{port}", _style(len(series)), values, [100 * s for s in share]))
+        return _distribution(title, label, short, series, "% of the cells", log=True) if series else None
+
+    return make
+
+
+OVER_TIME: Final[dict[str, Maker]] = {
+    "throughput": _throughput,
+    "each-flow": _each_flow,
+    "windows": _windows,
+    "round-trips": _round_trips,
+    "queues": _queues,
+    "drops": _drops,
+    "capacities": _capacities,
+    "port-queues": _port_queues,
+    "losses": _losses,
+}
+"""What makes each figure over time, by its name; None where there is nothing to show."""
+
+DISTRIBUTIONS: Final[dict[str, Maker]] = {
+    "queue-shares": _queue_shares,
+    "rtt-shares": _rtt_shares,
+    "queue-cells": _counted("queue", 1.0, "Queues that cells found at their port", "queued at least (cells)", "cells"),
+    "delay-cells": _counted("delay", TICK_PS / 1e6, "Delays of cells from coming to leaving", "at least (us)", "us"),
+}
+"""The same for distributions."""

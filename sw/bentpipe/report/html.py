@@ -1,0 +1,149 @@
+"""Pieces of pages: tables, notes, the page around them with its style and its script in it."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from bentpipe.results.tables import TEXTS, note_texts
+
+__all__ = ["command", "details", "json_text", "link", "notes", "page", "section", "table", "tiles"]
+
+_LONG = 25
+"""A table with more rows scrolls in itself."""
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("bentpipe.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: int,
+    *,
+    name: str,
+    strong: str = "",
+    links: Sequence[str] = (),
+    classes: Sequence[str] = (),
+) -> str:
+    """A table; its first ``left`` columns and those of ``TEXTS`` are texts, the column ``strong`` is bold.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for those who don't see it.
+    links : Sequence[str]
+        Where the first cell of each row leads.
+    classes : Sequence[str]
+        Of the rows.
+    """
+
+    def kind(index: int) -> str:
+        names = ["l"] if index < left or columns[index] in TEXTS else []
+        return f' class="{" ".join([*names, *(["ours"] if strong and columns[index] == strong else [])])}"'
+
+    head = "".join(f'<th scope="col"{kind(i)}>{html.escape(column)}</th>' for i, column in enumerate(columns))
+    body = []
+    for number, row in enumerate(rows):
+        cells = [html.escape(cell) for cell in row]
+        if links:
+            cells[0] = f'<a href="{html.escape(links[number])}">{cells[0]}</a>'
+        given = f' class="{classes[number]}"' if classes and classes[number] else ""
+        first = f'<th scope="row"{kind(0)}>{cells[0]}</th>'
+        body.append(f"<tr{given}>{first}{''.join(f'<td{kind(i + 1)}>{c}</td>' for i, c in enumerate(cells[1:]))}</tr>")
+    long = " long" if len(rows) > _LONG else ""
+    return (
+        f'<div class="wide{long}" role="region" aria-label="{html.escape(name)}" tabindex="0"><table data-sort>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{chr(10).join(body)}</tbody></table></div>"
+    )
+
+
+def section(title: str, name: str, *parts: str) -> str:
+    """A part of a page that its contents list; nothing if there is nothing in it."""
+    inside = "\n".join(filter(None, parts))
+    return f'<section id="{name}"><h2>{html.escape(title)}</h2>\n{inside}\n</section>' if inside else ""
+
+
+def details(title: str, *parts: str) -> str:
+    """What is shown when asked for."""
+    return f"<details><summary>{html.escape(title)}</summary>{''.join(parts)}</details>"
+
+
+def notes(summary: Mapping[str, Any]) -> str:
+    """What must stand beside the figures."""
+    return "\n".join(f'<p class="note">{html.escape(note)}</p>' for note in note_texts(dict(summary)))
+
+
+def tiles(facts: Sequence[tuple[str, str, str]]) -> str:
+    """The most important figures: what, figure, unit."""
+    found = "".join(
+        f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(figure)} <small>{html.escape(unit)}</small></dd></div>"
+        for what, figure, unit in facts
+    )
+    return f'<dl class="tiles">{found}</dl>'
+
+
+def command(*lines: str) -> str:
+    """Commands, to be copied."""
+    return f'<div class="copy"><pre tabindex="0">{html.escape(chr(10).join(lines))}</pre></div>'
+
+
+def link(text: str, to: str, rel: str = "") -> str:
+    return f'<a href="{html.escape(to)}"{f" rel={rel}" if rel else ""}>{html.escape(text)}</a>'
+
+
+def json_text(data: Any) -> str:
+    """JSON that may stand in a page's script."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def page(
+    title: str,
+    head: Sequence[str],
+    sections: Sequence[str],
+    *,
+    figures: Mapping[str, Any] | None = None,
+    connect: bool = False,
+    foot: str = "",
+) -> str:
+    """A whole page.
+
+    Parameters
+    ----------
+    head : Sequence[str]
+        What stands above the list of contents.
+    sections : Sequence[str]
+        As of :func:`section`; empty ones are left out.
+    figures : Mapping, optional
+        The data of figures by their names.
+    connect : bool
+        It asks its own server for news; all others ask for nothing, and the browser is told to see to that.
+    """
+    sections = [part for part in sections if part]
+    contents = []
+    for part in sections:
+        name, title_ = part.split('id="', 1)[1].split('"', 1)[0], part.split("<h2>", 1)[1].split("</h2>", 1)[0]
+        contents.append(f'<li><a href="#{name}">{title_}</a></li>')
+    policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+    if connect:
+        policy += "; connect-src 'self'"
+    data = f'<script type="application/json" id="figures-data">{json_text(figures)}</script>\n' if figures else ""
+    nav = f'<nav class="contents" aria-label="Contents"><ul>{"".join(contents)}</ul></nav>\n' if contents else ""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_asset('page.css')}</style></head>\n<body>\n"
+        '<a class="skip" href="#main">To the figures</a>\n<header class="head">\n'
+        + "\n".join(filter(None, head))
+        + f'\n</header>\n{nav}<main id="main">\n'
+        + "\n".join(sections)
+        + f"\n{f'<footer>{foot}</footer>' if foot else ''}</main>\n"
+        + f"{data}<script>{_asset('page.js')}</script>\n</body></html>\n"
+    )

@@ -1,0 +1,56 @@
+"""How a run is repeated, and how what it captured is read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+__all__ = ["capture_commands", "repeat_command"]
+
+_FLOWS: Final = 3
+"""So many flows have a filter of their own."""
+
+
+def repeat_command(summary: Mapping[str, Any]) -> str:
+    """The command that makes the same cells: experiment, case, seed, what was changed, length, engine."""
+    s = summary
+    words = ["bentpipe", "run", s["id"]]
+    if s.get("case"):
+        words += ["--case", s["case"]["name"]]
+    words += ["--seed", str(s["seed"])]
+    for setting in s["settings"]:
+        words += ["--set", setting]
+    time = s.get("time")
+    if time and time["limit_s"] < time["full_s"]:
+        words += ["--duration", f"{time['limit_s']:.12g} s"]
+    if s["versions"].get("engine", "native") != "native":
+        words += ["--engine", s["versions"]["engine"]]
+    return shlex.join(words)
+
+
+def capture_commands(summary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Each capture with what tshark shows of it: all, and single flows by their addresses or VCs."""
+    resolved = summary["resolved"]
+    address = {host["name"]: f"10.0.{n >> 8}.{n & 255}" for n, host in enumerate(resolved["network"]["hosts"], 1)}
+    found = []
+    for capture in resolved["record"]["pcap"]:
+        file = capture["file"]
+        if file not in summary.get("captures", ()):
+            continue
+        lines = [f"tshark -r {shlex.quote(file)}"]
+        for flow in _at(capture, resolved)[:_FLOWS]:
+            if capture["kind"] == "ip":
+                wanted = f"ip.addr == {address[flow['source']]} && ip.addr == {address[flow['sink']]}"
+            else:
+                numbers = [resolved["vcs"][vc]["vci"] for vc in (flow["vc"], flow["return_vc"]) if vc is not None]
+                wanted = " || ".join(f"atm.vci == {number}" for number in numbers)
+            lines.append(f"tshark -r {shlex.quote(file)} -Y {shlex.quote(wanted)}  # {flow['name']}")
+        found.append((file, lines))
+    return found
+
+
+def _at(capture: Mapping[str, Any], resolved: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The flows that pass where something was captured."""
+    place = capture["host"] or capture["switch"]
+    return [flow for flow in resolved["flows"] if place in resolved["vcs"][flow["vc"]]["path"]]

@@ -1,0 +1,121 @@
+"""The verdict on a run in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bentpipe.results.expect import broken, expectation_text
+from bentpipe.results.tables import figure_text
+
+__all__ = ["Verdict", "run_verdict", "several_verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came out: ``level`` of how good that is, in a word, in a sentence."""
+
+    level: Literal["good", "note", "bad"]
+    word: str
+    text: str
+
+
+def run_verdict(summary: Mapping[str, Any]) -> Verdict:
+    """The verdict on a run: whether it can be trusted, what it carried, what that is beside the published figures."""
+    s = summary
+    did = _did(s)
+    if s["status"] == "failed":
+        return Verdict("bad", "Failed", f"The experiment failed: {s['reason']}.")
+    if s["status"] in ("interrupted", "running"):
+        time = s["time"]
+        so_far = f"{time['simulated_s']:.3f} s of {time['limit_s']:g} s"
+        if s["status"] == "running":
+            return Verdict("note", "Running", f"{so_far}: {did}.")
+        return Verdict("note", "Interrupted", f"by {s['reason']} at {so_far}: {did}.")
+    torn = [flow["name"] for flow in s["flows"] if flow.get("error")]
+    unmet = broken(s.get("expected", ()))
+    missed = [row["quantity"] for row in s.get("theory", ()) if row["holds"] is False]
+    rest = [
+        *_against(s["published"]),
+        *_against_theory(s.get("theory", ())),
+        *(["shortened"] if s["shortened"] else []),
+    ]
+    text = "; ".join([did, *rest]) + "."
+    if unmet:
+        return Verdict("bad", "Not as expected", f"{'; '.join(map(expectation_text, unmet))}: {text}")
+    if torn:
+        return Verdict("bad", "Done", f"Connections broke ({', '.join(torn[:5])}): {text}")
+    return Verdict("note" if missed or s["shortened"] else "good", "Done", text)
+
+
+def _did(s: Mapping[str, Any]) -> str:
+    """What the flows carried and lost."""
+    flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
+    total, parts = s["metrics"], []
+    if flows:
+        count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
+        parts.append(f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s")
+        if total.get("efficiency") is not None:
+            parts[0] += f", {100 * total['efficiency']:.3g} % of what the lines can deliver"
+        if total["fairness"] is not None and len(flows) > 1:
+            parts[0] += f", with fairness {total['fairness']:.3f}"
+    lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
+    sent = sum(vc["sent"] for vc in s["ledger"])
+    parts.append(f"{lost:,} of {sent:,} PDUs were lost" if lost else "no PDU was lost")
+    return ", and ".join(parts)
+
+
+def _against(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Ours beside published figures: one is named, several are summed up."""
+    compared = [row for row in rows if row["ratio"] is not None]
+    if not compared:
+        return []
+    changed = " (with other settings than published)" if "changed" in compared[0]["remarks"] else ""
+    if len(compared) == 1:
+        (row,) = compared
+        theirs = "measured" if row["measured"] is not None else "predicted"
+        published = figure_text(row[theirs])
+        return [f"{row['quantity']} {_off(row['ratio'])} the {theirs} {published} {row['unit']}{changed}"]
+    errors = [abs(row["ratio"] - 1) for row in compared]
+    worst = max(compared, key=lambda row: abs(row["ratio"] - 1))
+    name = ", ".join(filter(None, (worst["quantity"], worst["case"])))
+    mean = sum(errors) / len(errors)
+    return [
+        f"beside {len(compared)} published figures {100 * mean:.1f} % off on average, "
+        f"at most {100 * max(errors):.1f} % ({name}){changed}"
+    ]
+
+
+def _off(ratio: float) -> str:
+    off = ratio - 1
+    return "within 0.1 % of" if abs(off) < 0.0005 else f"{100 * abs(off):.1f} % {'above' if off > 0 else 'below'}"
+
+
+def _against_theory(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    told = [row for row in rows if row["holds"] is not None]
+    if not told:
+        return []
+    held = sum(row["holds"] for row in told)
+    return [f"{held} of {len(told)} predictions of theory are within the 99 % interval of ours"]
+
+
+def several_verdict(summary: Mapping[str, Any]) -> Verdict:
+    """The verdict on an experiment's cases."""
+    s = summary
+    cases, planned = s["cases"], len(s["planned"])
+    done = sum(case["status"] == "done" for case in cases)
+    text = "; ".join([f"{done} of {planned} cases are done", *_against(s["published"])])
+    if s["status"] == "failed":
+        return Verdict("bad", "Failed", f"{s['reason']}; {text}.")
+    if s["status"] == "running":
+        return Verdict("note", "Running", f"{text}.")
+    if s["status"] == "interrupted":
+        return Verdict("note", "Interrupted", f"({s['reason']}) {text}.")
+    unmet = [(case["name"], row) for case in cases for row in broken(case.get("expected", ()))]
+    if unmet:
+        what = "; ".join(f"{name}: {expectation_text(row)}" for name, row in unmet[:3])
+        return Verdict("bad", "Not as expected", f"{what}{' …' if len(unmet) > 3 else ''}: {text}.")
+    if s["shortened"]:
+        return Verdict("note", "Done", f"{text}; shortened, so no figure compares with a published one.")
+    return Verdict("good", "Done", f"{text}.")
