@@ -292,14 +292,18 @@ def _port_queues(result: RunResult) -> Panel | None:
     def draw(axis: Any) -> None:
         axis.set_title("Cells queued at load-reactive ports")
         axis.set_ylabel("cells")
-        levels = set()
+        levels: dict[str, set[float]] = {}
         for index, (port, data) in enumerate(queues.items()):
             axis.plot(*thin(*data), label=port, **flow_style(index))
             settings = _reactive(result, port)
             if settings.counted != "packets":
-                levels |= {level / (1 << LEVEL_FRACTION) for level in settings.levels}
-        for index, level in enumerate(sorted(levels)):
-            axis.axhline(level, color=MUTED, linewidth=1, linestyle=_DASHED, label=None if index else "thresholds")
+                levels[flow_style(index)["color"]] = {level / (1 << LEVEL_FRACTION) for level in settings.levels}
+        alike = len({frozenset(each) for each in levels.values()}) == 1  # else each in the colour of its port
+        for colour, own in [*levels.items()][: 1 if alike else None]:
+            for level in own:
+                axis.axhline(level, color=MUTED if alike else colour, linewidth=1, linestyle=_DASHED)
+        if levels:
+            axis.plot([], [], color=MUTED, linewidth=1, linestyle=_DASHED, label="thresholds")
         axis.set_ylim(bottom=0)
 
     return draw
