@@ -22,6 +22,7 @@ __all__ = [
     "constant",
     "constant_of",
     "cut",
+    "distinct",
     "negated",
     "replaced",
     "whole_node",
@@ -109,6 +110,25 @@ def whole_node(bits: Bits) -> Node | None:
 def replaced(bits: Bits, node: Node, by: Bits) -> Bits:
     """A value with another one in the place of a node's."""
     return cat(cut(by, low, width) if each is node else ((each, low, width),) for each, low, width in bits)
+
+
+def distinct(a: Bits, b: Bits) -> bool:
+    """Whether two numbers are never the same: some bit of one is the opposite of the other's."""
+    return any(x == (y[0], y[1], not y[2]) for x, y in zip(_by_bit(a), _by_bit(b), strict=False))
+
+
+def _by_bit(bits: Bits) -> list[tuple[Node | None, int, bool]]:
+    """For each bit the node's bit that it is, or the opposite of; of constants ``(None, 0, value)``."""
+    found: list[tuple[Node | None, int, bool]] = []
+    for node, low, width in bits:
+        if node is None:
+            found += [(None, 0, bool(low >> k & 1)) for k in range(width)]
+        elif node.op == "^" and (turned := constant_of(node.args[1])) is not None:
+            inner = _by_bit(node.args[0])
+            found += [(*inner[k][:2], inner[k][2] != bool(turned >> k & 1)) for k in range(low, low + width)]
+        else:
+            found += [(node, low + k, True) for k in range(width)]
+    return found
 
 
 def negated(literal: Literal) -> Literal:

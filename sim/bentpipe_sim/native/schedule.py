@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .design import Design, Register, Write, topological
-from .graph import Bits, Literal, Node, constant, constant_of, negated, whole_node
+from .graph import Bits, Literal, Node, constant, constant_of, distinct, negated, whole_node
 from .guards import Context, Guards, literal_of
 
 __all__ = ["Branch", "Plan", "Statement", "schedule"]
@@ -272,7 +272,7 @@ class _Ordering:
 
     def run(self) -> Plan:
         self.link()
-        tree = self.emit(set(range(len(self.statements))), 0)
+        tree = self.late(self.emit(set(range(len(self.statements))), 0))[0]
         return Plan(tree, self.copied(tree))
 
     def link(self) -> None:
@@ -294,7 +294,12 @@ class _Ordering:
                     self.hard[at].update(own)
             elif target[0] == "memory":
                 for at in own:
-                    self.hard[at].update(r for r in readers.get(target, ()) if r not in own)
+                    address = statements[at].address
+                    self.hard[at].update(
+                        r
+                        for r in readers.get(target, ())
+                        if r not in own and not distinct(statements[r].args[0], address)
+                    )
             elif target[0] == "register":
                 for at in own:
                     self.soft[at].update(reading)
@@ -371,6 +376,42 @@ class _Ordering:
             else:
                 raise AssertionError("statements wait for each other")
         return out
+
+    def late(self, tree: list[Statement | Branch]) -> tuple[list[Statement | Branch], set, set]:
+        """The same with each value worked out right before what wants it, so that few are to be kept at a time; what it
+        reads and what it writes."""
+        placed: list[tuple[Statement | Branch, set, set]] = []  # the last one first
+        for item in reversed(tree):
+            if isinstance(item, Statement):
+                found = (item, item.reads, {(*item.target, item.address)} if item.address else {item.target})
+            else:
+                arms, reads, writes = [], set(), set()
+                for literal, inner in item.arms:
+                    if literal[0].op not in STATE:
+                        reads.add(("value", literal[0]))
+                    made, read, written = self.late(inner)
+                    arms.append((literal, made))
+                    reads |= read
+                    writes |= written
+                found = (Branch(arms), reads, writes)
+            at = len(placed)
+            if isinstance(item, Statement) and item.target[0] == "value":
+                while at and not self.bound(item, *placed[at - 1][1:]):
+                    at -= 1
+            placed.insert(at, found)
+        reads: set = set().union(*(read for _, read, _ in placed))
+        writes: set = set().union(*(written for _, _, written in placed))
+        return [item for item, _, _ in placed[::-1]], reads, writes
+
+    @staticmethod
+    def bound(item: Statement, reads: set, writes: set) -> bool:
+        """Whether a value has to be worked out before what reads and writes this."""
+        if item.target in reads or item.target in writes or not item.reads.isdisjoint(writes):
+            return True
+        if item.op != "read":
+            return False
+        place = ("memory", *item.data)
+        return any(write[:3] == place and not distinct(write[3], item.args[0]) for write in writes)
 
     def copied(self, tree: list[Statement | Branch]) -> list[Register]:
         """Registers that some statement reads after another one has written them."""

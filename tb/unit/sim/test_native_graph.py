@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bentpipe_sim.native.graph import Graph, cat, constant, constant_of, cut, whole_node, width_of
+from bentpipe_sim.native.graph import Graph, cat, constant, constant_of, cut, distinct, whole_node, width_of
 from models.evaluation import Evaluation, operation
 
 WIDTHS = (1, 2, 7, 33, 64, 70)
@@ -111,6 +111,17 @@ def test_parts_assigned_under_one_condition_are_one_choice():
     both = graph.choose((low, condition, cat([cut(low, 0, 4), constant(9, 4)])))
     node = whole_node(both)
     assert node is not None and node.args == (word, condition, constant(0x95, 8))
+
+
+def test_numbers_are_distinct_where_a_bit_is_the_opposite():
+    graph = Graph()
+    x, y = graph.node("input", 4, data=0), graph.node("input", 4, data=1)
+    other = graph.make("^", 4, (x, constant(1, 4)))
+    assert distinct(x, other) and distinct(other, x)
+    assert not distinct(other, other) and not distinct(x, y)
+    one, two = (cat([cut(x, 0, 2), constant(k, 2)]) for k in (1, 2))
+    assert distinct(one, two) and distinct(graph.make("^", 4, (one, constant(1, 4))), two)
+    assert not distinct(one, graph.make("^", 4, (two, constant(12, 4))))
 
 
 def test_a_copy_with_something_known_folds():
