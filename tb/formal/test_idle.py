@@ -24,6 +24,8 @@ def _quiet(spec, probe):
     arrivals = [node.i.valid]
     if isinstance(node, Nic):
         arrivals.append(node.post_valid)
+    if isinstance(node, Link) and node.lets_pass:
+        arrivals.append(node.passed)
     csr = probe["elaborate.csr"]
     accesses = [node.csr.w_en, node.csr.r_en, csr._reading, csr._strobed]
     spec.condition("quiet", *(value == 0 for value in (*arrivals, *accesses)))

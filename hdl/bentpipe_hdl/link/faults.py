@@ -41,6 +41,8 @@ class Faults:
     ----------
     bad : Signal
         The state in which the tick's cell comes.
+    acts : Value
+        Cells may be lost, or are of the bad state, or lead to it.
     due, works : Value
         When the state ends, ``NEVER`` if cells end it; it is to begin anew, or (narrow) a length is being drawn.
     """
@@ -60,6 +62,7 @@ class Faults:
         self._until = Signal(TIME_BITS, name="state_until")
         self._restart = Signal(name="state_restart")  # the state's length was written: it begins with the next tick
         timed = self._enable & ~self._by_cells
+        self.acts = self.outage | self._enable | self.bad
         self.due = Mux(timed, due_tick(self._until), NEVER)
         self.works = timed & self._restart
         self._counts = {name: Signal(32, name=name) for name in ("bad_cells", "bad_states", *GONE[1:])}

@@ -25,6 +25,9 @@ ERRORS_A_CELL = 8
 
 CELL_BITS = 424
 
+ROOM_BITS = 40
+"""Of a link's room: cells that go by meanwhile are fewer than 2**32."""
+
 
 def _reached(due, now):
     """Tick ``due`` is there or past, as long as it is less than half the range of the time away."""
@@ -65,6 +68,11 @@ class Link(wiring.Component):
     without, its output comes in tick T + 1 and whoever carries it on (the native harness) holds it for the rest. Times
     are compared modulo half their range.
 
+    **Cells that go by.** At 416 bits and without delay memory most cells change nothing of a link but a count and the
+    gap. Whoever carries them on may let a cell with a good header go by untouched instead of giving it to the link,
+    while ``room`` has its 424 bits, and tell in a clock without a tick how many have gone: ``passed``. All is then as
+    if they had come in at ``i``, but for what came out.
+
     Parameters
     ----------
     width : int
@@ -81,6 +89,9 @@ class Link(wiring.Component):
     error : Out(1)
         For one clock, at 416 bits together with ``o`` (without delay memory): the cell that came with the tick has bit
         errors.
+    passed : In(32), room : Out(40)
+        At 416 bits without delay memory: cells that went by since the last clock, and bits that may go by from now on.
+        No cell comes, and no register is accessed, in a clock with ``passed``.
     gone_why : Out
         With faults: why the cell that came with the tick is gone, if it is, the place in ``control.GONE``; registered.
 
@@ -95,7 +106,9 @@ class Link(wiring.Component):
         self.width, self.delay_cells, self.with_faults = width, delay_cells, bool(faults)
         self.registers = link_registers(delay_cells=delay_cells, faults=faults)
         why = {"gone_why": Out(range(len(GONE)))} if faults else {}
-        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1), **why})
+        self.lets_pass = width == WIDE and not delay_cells
+        passing = {"passed": In(32), "room": Out(ROOM_BITS)} if self.lets_pass else {}
+        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1), **why, **passing})
 
     def elaborate(self, platform):
         m = Module()
@@ -130,6 +143,8 @@ class Link(wiring.Component):
                 m.d.sync += corrected.eq(corrected + 1)
             with m.If(bad):
                 m.d.sync += rejected.eq(rejected + 1)
+        if self.lets_pass:
+            self._let_pass(m, s, cells, losses)
         lost = Signal(32)
         csr.status("cells", cells)
         csr.status("errored", errored)
@@ -141,6 +156,19 @@ class Link(wiring.Component):
         out = self._wide_out if slot.wide else self._narrow_out
         out(m, slot, s, taken, gone, header, bad, marks, lost)
         return slot.checked(m)
+
+    def _let_pass(self, m, s, cells, losses):
+        """Cells that go by, as long as nothing but their number and their bits counts."""
+        p = s.processes[0]  # that of the good state
+        works = s.fresh | losses.enable | self._receiver.detection
+        if self._faults is not None:
+            works |= self._faults.acts
+        far = ~p.enable | p.gap[ROOM_BITS:].any()
+        m.d.comb += self.room.eq(Mux(works, 0, Mux(far, Const(-1, ROOM_BITS), p.gap)))
+        with m.If(self.passed != 0):
+            m.d.sync += cells.eq(cells + self.passed)
+            with m.If(p.enable):
+                m.d.sync += p.gap.eq(p.gap - self.passed * CELL_BITS)
 
     # The wide datapath: a cell, its errors and its check in one clock
 
@@ -187,7 +215,7 @@ class Link(wiring.Component):
 
     def _check(self, m, taken, hit, header_flips, hec_flips, header, checked):
         """The header as the receiver takes it, and whether it was corrected or is bad."""
-        m.submodules.receiver = receiver = HecReceiver()
+        m.submodules.receiver = receiver = self._receiver = HecReceiver()
         m.d.comb += [receiver.check.eq(taken), checked.eq(header)]
         with m.If(hit):
             m.d.comb += [

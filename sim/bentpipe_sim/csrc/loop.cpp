@@ -11,6 +11,8 @@ namespace bp {
 
 namespace {
 
+constexpr uint64_t NO_END = ~0ull, CELL_BITS = 424;  // with its HEC
+
 uint64_t clock_ns() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
@@ -21,21 +23,26 @@ bool rarely(bool what) { return __builtin_expect(what, 0); }
 }  // namespace
 
 int Loop::add(const char* path) {
+    if (agenda_.size() == Agenda::MOST) throw std::runtime_error("a network has 65536 nodes at most");
     const int index = int(nodes_.size());
     nodes_.push_back(std::make_unique<Node>(path, index, inbox, ledger));
-    next_.push_back(NEVER);
+    agenda_.add();
     return index;
 }
 
 void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay) {
     Output& output = node(from).out[from_port];
     Node& target = node(to);
-    if (output.to >= 0 || target.in[to_port]) throw std::runtime_error("the face is connected already");
-    output.to = to;
-    output.to_port = to_port;
-    output.delay = delay;
+    if (output.to || target.in[to_port]) throw std::runtime_error("the face is connected already");
     target.in[to_port] = std::make_unique<Wire>();
     target.inputs = std::max(target.inputs, uint32_t(to_port) + 1);
+    output.to = &target;
+    output.to_port = uint32_t(to_port);
+    output.wire = target.in[to_port].get();
+    output.delay = 1 + delay;
+    target.adjacent = delay == 0;
+    node(from).look_at_room();
+    target.look_at_room();
 }
 
 void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count) {
@@ -54,165 +61,215 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
     wake(index);
 }
 
-void Loop::wake(int index) { next_[size_t(index)] = std::max(next_of(node(index)), now_); }
+void Loop::wake(int index) { agenda_.set(uint32_t(index), std::max(node(index).next(), now_)); }
 
 void Loop::run(uint64_t until, uint64_t most) {
     inbox.clear();
-    uint64_t left = most ? most : NEVER;
-    const size_t count = next_.size();
+    advance(until, most);
+    for (const auto& node : nodes_)
+        if (node->passes > now_) call_back(*node);
+}
+
+[[gnu::always_inline]] inline void Loop::advance(uint64_t until, uint64_t most) {
+    uint64_t left = most ? most : NO_END;
     for (;;) {
-        size_t first = 0;
-        uint64_t tick = NEVER;
-        for (size_t k = 0; k < count; ++k)
-            if (next_[k] < tick) {
-                tick = next_[k];
-                first = k;
-            }
-        if (!inbox.events().empty() && tick > now_) return;
-        if (tick > until) {
+        const uint64_t tick = agenda_.tick();
+        if (rarely(!inbox.events().empty()) && tick > now_) return;
+        if (rarely(tick > until)) {
             now_ = until;
             return;
         }
         now_ = tick;
-        step(first, tick);
-        if (--left == 0 && inbox.events().empty()) return;
+        step(*nodes_[agenda_.node()], tick);
+        if (rarely(--left == 0) && inbox.events().empty()) return;
     }
 }
 
 void Loop::archive(Archive& a) {
     a.same(nodes_.size());
     for (auto& node : nodes_) a(*node);
-    a(next_, now_, ledger);
+    a(agenda_, now_, ledger);
     if (a.gives()) inbox.clear();
 }
 
-// The first tick at which a node has work of its own or a cell to take, not before the tick after the last.
-[[gnu::always_inline]] inline uint64_t Loop::next_of(const Node& node) const {
-    uint64_t tick = node.nic && node.nic->has_posts() ? now_ : node.due();
-    if (tick != NEVER && node.last != NEVER) tick = std::max(tick, node.last + 1);
-    return tick;
-}
-
-[[gnu::always_inline]] inline void Loop::step(size_t index, uint64_t tick) {
-    Node& node = *nodes_[index];
-    node.face->time_now = tick;
-    node.face->time_tick = 1;
-    take(node, index, tick);
+[[gnu::always_inline]] inline void Loop::step(Node& node, uint64_t tick) {
+    bp_face& face = *node.face;
+    if (rarely(node.passed)) node.catch_up();
+    face.time_now = tick;
+    const bool comes = node.arrive >> Node::PORT_BITS <= tick;
+    face.i_valid = comes;
+    if (comes) take(node, tick);
     if (node.nic) node.nic->before();
-    if (timing) {
+    if (rarely(timing)) {
         const uint64_t start = clock_ns();
         node.clock();
-        node.stats.nanoseconds += clock_ns() - start;
+        node.nanoseconds += clock_ns() - start;
     } else {
         node.clock();
     }
-    ++node.stats.evaluations;
-    node.last = tick;
-    give(node, index, tick);
+    ++node.evaluations;
+    node.after = tick + 1;
+    node.room = node.lets_pass ? face.room : 0;
+    if (face.o_valid) give(node, tick);
+    else if (node.link && comes) tell(node, true);
+    if (rarely(face.error | face.drop | face.tells)) tell(node, false);
     if (node.nic) node.nic->after(tick);
-    next_[index] = next_of(node);
+    agenda_.set(node.index, node.next());
 }
 
 // The node gets the cell that came first; of several that came at once, in turn.
-[[gnu::always_inline]] inline void Loop::take(Node& node, size_t index, uint64_t tick) {
-    uint32_t port = 0, ready = 0;
-    uint64_t earliest = NEVER;
-    const auto look = [&](uint32_t from, uint32_t to) {
-        for (uint32_t p = from; p < to; ++p) {
-            ready += node.first[p] <= tick;
-            if (node.first[p] < earliest) {
-                earliest = node.first[p];
-                port = p;
-            }
-        }
-    };
-    if (node.inputs == 1) {
-        look(0, 1);
-    } else {
-        look(node.turn, node.inputs);
-        look(0, node.turn);
-    }
+[[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
-    face.i_valid = earliest <= tick;
-    if (earliest > tick) return;
+    uint32_t port = uint32_t(node.arrive & (Node::PORTS - 1));
+    uint64_t others = Node::NO_CELL;
+    if (node.inputs > 1) {
+        node.first[port] = Node::NO_CELL;
+        others = node.least();
+        if (rarely(others >> Node::PORT_BITS == node.arrive >> Node::PORT_BITS)) {
+            node.first[port] = node.arrive;
+            port = in_turn(node);
+            node.first[port] = Node::NO_CELL;
+            others = node.least();
+        }
+    }
     Wire& from = *node.in[port];
     const Flying& cell = from.front();
     face.i_payload = cell.payload;
     face.i_header = cell.header;
     face.i_hec_error = uint8_t(cell.hec_error);
     face.i_port = uint8_t(port);
-    if (rarely(!node.taps.empty())) tap(node, int(port), tick, cell);
-    if (node.line) ledger.line_in(int(index), int(port), tick, cell.header, cell.payload, cell.hec_error != 0);
-    if (rarely(node.path)) ledger.path_in(int(index), int(port), cell.header, cell.hec_error != 0);
+    if (rarely(node.tapped | node.line | node.path)) watch(node, port, tick, cell);
     from.pop_front();
-    node.first[port] = from.first();
-    ++node.stats.cells_in;
-    if (ready > 1 || node.first[port] <= tick) {
+    from.fetch_ahead();
+    ++node.cells_in;
+    node.first[port] = from.empty() ? Node::NO_CELL : Node::key(from.front().tick, port);
+    node.arrive = std::min(others, node.first[port]);
+    if (rarely(node.arrive >> Node::PORT_BITS <= tick)) {
         node.turn = port + 1;
         wait(node, tick);
     }
 }
 
 // What comes out of the node goes to the wire behind it.
-[[gnu::always_inline]] inline void Loop::give(Node& node, size_t index, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::give(Node& node, uint64_t tick) {
     const bp_face& face = *node.face;
-    if (face.o_valid) {
-        Output& output = node.out[face.o_port];
-        const uint32_t hec_error = face.o_hec_error;
-        ++node.stats.cells_out;
-        if (rarely(output.traced)) {
-            uint64_t digest = mix64(output.digest ^ tick);
-            digest = mix64(digest ^ face.o_header ^ uint64_t(hec_error) << 32);
-            for (uint64_t pair : face.o_payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
-            output.digest = digest;
-        }
-        if (output.to >= 0) {
-            if (rarely(node.path)) ledger.path_out(output.to, output.to_port, face.o_header);
-            Node& to = *nodes_[size_t(output.to)];
-            Flying& cell = to.in[output.to_port]->push_back();
-            cell.payload = face.o_payload;
-            cell.header = face.o_header;
-            cell.hec_error = hec_error;
-            cell.tick = tick + 1 + output.delay;
-            uint64_t& first = to.first[output.to_port];
-            if (first == NEVER) {
-                first = cell.tick;
-                uint64_t& next = next_[size_t(output.to)];
-                if (first < next) next = to.last == NEVER ? first : std::max(first, to.last + 1);
-            }
-        }
-        if (node.line) ledger.line_out(int(index), face.o_port, face.o_header, face.o_payload, hec_error != 0);
-    } else if (node.link && face.i_valid) {
-        tell(node, int(index), true);
+    Output& output = node.out[face.o_port];
+    ++node.cells_out;
+    if (rarely(output.traced)) trace(output, face, tick);
+    if (output.to) {
+        if (rarely(node.path)) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
+        Node& to = *output.to;
+        if (to.room >= CELL_BITS && to.arrive == Node::NO_CELL && !face.o_hec_error) go_by(to, face, tick + 1);
+        else put(output, face, tick);
     }
-    if (rarely(face.error | face.drop | face.tells)) tell(node, int(index), false);
+    if (node.line) ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error);
+}
+
+void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
+    uint64_t digest = mix64(output.digest ^ tick);
+    digest = mix64(digest ^ face.o_header ^ uint64_t(face.o_hec_error) << 32);
+    for (uint64_t pair : face.o_payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
+    output.digest = digest;
+}
+
+// A cell goes to the wire behind an output.
+[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick) {
+    Flying& cell = output.wire->push_back();
+    cell.payload = face.o_payload;
+    cell.header = face.o_header;
+    cell.hec_error = face.o_hec_error;
+    cell.tick = tick + output.delay;
+    if (output.wire->size() == 1) announce(*output.to, output.to_port, cell.tick);
+}
+
+// A cell goes by a link, to which it would come at a tick: nothing of it would change there but what `passed` tells.
+[[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick) {
+    Output& output = link.out[0];
+    link.room -= CELL_BITS;
+    ++link.passed;
+    link.passes = tick;
+    ++link.cells_in;
+    ++link.cells_out;
+    link.in[0]->had_one();
+    if (rarely(output.traced)) {
+        link.digest_before = output.digest;
+        trace(output, face, tick);
+    }
+    put(output, face, tick);
+}
+
+// The last cell that went by a link comes to it only now, when settings may change.
+void Loop::call_back(Node& link) {
+    Output& output = link.out[0];
+    Node& to = *output.to;
+    Flying& cell = link.in[0]->push_back();
+    cell = output.wire->back();
+    cell.tick = link.passes;
+    output.wire->pop_back();
+    if (output.wire->empty()) {
+        to.first[output.to_port] = Node::NO_CELL;
+        to.arrive = to.least();
+        wake(int(to.index));
+    }
+    if (output.traced) output.digest = link.digest_before;
+    link.room += CELL_BITS;
+    --link.passed;
+    --link.cells_in;
+    --link.cells_out;
+    link.passes = 0;
+    announce(link, 0, cell.tick);
+}
+
+// The first cell of a wire comes to an input at a tick.
+[[gnu::always_inline]] inline void Loop::announce(Node& to, uint32_t port, uint64_t tick) {
+    const uint64_t key = Node::key(tick, port);
+    to.first[port] = key;
+    if (key >= to.arrive) return;
+    to.arrive = key;
+    const uint64_t next = std::max(tick, to.after);
+    if (next < agenda_.tick_of(to.index)) agenda_.set(to.index, next);
+}
+
+// Of the inputs whose cells came at once and first.
+uint32_t Loop::in_turn(const Node& node) {
+    uint32_t port = node.turn;
+    for (;; ++port) {
+        if (port >= node.inputs) port = 0;
+        if (node.first[port] >> Node::PORT_BITS == node.arrive >> Node::PORT_BITS) return port;
+    }
+}
+
+// Captures and the ledger see the cell that comes.
+void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
+    for (const Tap& each : node.taps) {
+        if (each.port != int(port)) continue;
+        uint8_t payload[48];
+        std::memcpy(payload, &cell.payload, 48);
+        each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
+    }
+    if (node.line) ledger.line_in(int(node.index), int(port), tick, cell.header, cell.payload, cell.hec_error != 0);
+    if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
 }
 
 // Cells that have arrived and have to wait: one that finds no place at its input is lost.
 void Loop::wait(Node& node, uint64_t tick) {
     for (uint32_t p = 0; p < node.inputs; ++p) {
-        if (node.first[p] > tick) continue;
+        if (node.first[p] >> Node::PORT_BITS > tick) continue;
         uint64_t count = node.in[p]->waiting(tick);
         if (count > Wire::PLACES) {
             node.in[p]->erase(Wire::PLACES);
-            ++node.stats.ingress_lost;
+            ++node.ingress_lost;
             --count;
         }
-        node.stats.ingress_most = std::max(node.stats.ingress_most, count);
+        node.ingress_most = std::max(node.ingress_most, count);
     }
 }
 
-void Loop::tap(Node& node, int port, uint64_t tick, const Flying& cell) {
-    uint8_t payload[48];
-    std::memcpy(payload, &cell.payload, 48);
-    for (const Tap& each : node.taps)
-        if (each.port == port) each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
-}
-
 // The ledger gets what the node says of the cell that it took in this step.
-void Loop::tell(Node& node, int index, bool gone) {
+void Loop::tell(Node& node, bool gone) {
     if (ledger.empty()) return;
     const bp_face& face = *node.face;
+    const int index = int(node.index);
     const uint32_t header = face.i_header;
     if (!node.link) {
         const uint32_t vc = face.drop_vc, reason = face.drop_reason, accepted = face.drop_accepted;

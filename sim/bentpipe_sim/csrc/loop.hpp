@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "agenda.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
 #include "node.hpp"
@@ -20,7 +21,7 @@ class Loop final : CellCounts {
     Node& node(int index) { return *nodes_[size_t(index)]; }
     Nic& nic(int index) { return *node(index).nic; }
 
-    int add(const char* path);  // its place; errors as of Node
+    int add(const char* path);  // its place; std::runtime_error: as of Node, or there are too many
     void connect(int from, int from_port, int to, int to_port, uint64_t delay);  // std::runtime_error: it is already
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
 
@@ -36,17 +37,23 @@ class Loop final : CellCounts {
     void run(uint64_t until, uint64_t most);
 
   private:
-    uint64_t next_of(const Node& node) const;
-    void step(size_t index, uint64_t tick);
-    void take(Node& node, size_t index, uint64_t tick);
-    void give(Node& node, size_t index, uint64_t tick);
-    void wait(Node& node, uint64_t tick);
-    void tap(Node& node, int port, uint64_t tick, const Flying& cell);
-    void tell(Node& node, int index, bool gone);
+    void advance(uint64_t until, uint64_t most);
+    void step(Node& node, uint64_t tick);
+    void take(Node& node, uint64_t tick);
+    void give(Node& node, uint64_t tick);
+    static void trace(Output& output, const bp_face& face, uint64_t tick);
+    void put(const Output& output, const bp_face& face, uint64_t tick);
+    void go_by(Node& link, const bp_face& face, uint64_t tick);
+    void call_back(Node& link);
+    void announce(Node& to, uint32_t port, uint64_t tick);
+    static uint32_t in_turn(const Node& node);
+    static void wait(Node& node, uint64_t tick);
+    void watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell);
+    void tell(Node& node, bool gone);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
 
     std::vector<std::unique_ptr<Node>> nodes_;
-    std::vector<uint64_t> next_;  // a node's next tick with work, beside each other for the search
+    Agenda agenda_;
     uint64_t now_ = 0;
 };
 

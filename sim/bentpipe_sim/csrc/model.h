@@ -15,6 +15,8 @@ struct alignas(64) bp_face {
     uint8_t error, drop, tells, own, took, drop_pti, gone_why, status_idle;
     uint32_t drop_vc, drop_reason, drop_accepted;
     W<6> i_payload, o_payload;
+    uint64_t room;    // of a link
+    uint32_t passed;
     uint8_t rst, csr_w_en, csr_r_en;
     uint32_t csr_addr, csr_w_data, csr_r_data;
 };
@@ -40,7 +42,7 @@ struct bp_model {
     void* (*create)();  // a bp_face, of a network interface a bp_nic
     void (*destroy)(void* model);
     void (*clock)(void* model);
-    // The same, shorter: of a settled model, in a tick, without an access to registers or a post; with a cell, without one.
+    // The same, shorter: of a settled model, in a tick, without an access to registers, a post or `passed`; with a cell, without one.
     void (*cell)(void* model);
     void (*turn)(void* model);
     void (*reset)(void* model, int on);

@@ -139,7 +139,7 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    *stats = node.stats;
+    *stats = {node.evaluations, node.cells_in, node.cells_out, 0, node.nanoseconds, node.ingress_most, node.ingress_lost};
     for (const auto& wire : node.in)
         if (wire) stats->in_flight += wire->size();
 }
@@ -165,6 +165,8 @@ void bp_capture_host(bp_net* net, int capture, int index) {
 
 void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
     net->loop.node(index).taps.push_back({port, back != 0, net->captures[size_t(capture)].get()});
+    net->loop.node(index).tapped = true;
+    net->loop.node(index).look_at_room();
 }
 
 int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace bp {
 
@@ -32,13 +33,14 @@ uint32_t port_width(const bp_model& model, void* instance, const char* name) {
 }  // namespace
 
 Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
-    : library_(load(path), dlclose),
+    : index(uint32_t(index)),
+      library_(load(path), dlclose),
       model_(find_model(library_.get())),
-      instance_(model_->create(), model_->destroy),
-      clock_(model_->clock),
-      cell_(model_->cell),
-      turn_(model_->turn),
-      face(static_cast<bp_face*>(instance_.get())) {
+      instance_(model_->create(), model_->destroy) {
+    face = static_cast<bp_face*>(instance_.get());
+    clock_ = model_->clock;
+    cell_ = model_->cell;
+    turn_ = model_->turn;
     const auto width = [&](const char* name) { return port_width(*model_, instance_.get(), name); };
     for (const char* name : {"time_now", "i_valid", "i_payload", "o_valid", "o_payload", "status_due", "csr_addr"})
         if (!width(name)) throw std::runtime_error(std::string("the node model has no port ") + name);
@@ -46,19 +48,33 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
     makes_cells = width("drop_pti");
     if (width("post_valid")) {
         bp_nic& its = static_cast<bp_nic&>(*face);
-        nic = std::make_unique<Nic>(its, width("post_vc"), width("post_single"), index, inbox, ledger);
+        nic_ = std::make_unique<Nic>(its, width("post_vc"), width("post_single"), index, inbox, ledger);
+        nic = nic_.get();
     }
-    std::fill(first, first + PORTS, NEVER);
+    std::fill(first, first + PORTS, NO_CELL);
     model_->reset(face, 1);
     quiet();
     model_->reset(face, 0);
 }
 
 void Node::quiet() {
+    catch_up();
     face->time_tick = 0;
     face->i_valid = 0;
     if (nic) nic->hold();
     clock_(face);
+    face->time_tick = 1;
+    look_at_room();
+}
+
+void Node::catch_up() {
+    if (!passed) return;
+    face->passed = std::exchange(passed, 0);
+    face->time_tick = 0;
+    face->i_valid = 0;
+    clock_(face);
+    face->time_tick = 1;
+    face->passed = 0;
 }
 
 void Node::settle() {
@@ -83,18 +99,20 @@ uint32_t Node::read(uint32_t addr) {
 }
 
 void Node::archive(Archive& a) {
+    catch_up();
     if (!model_->state) throw std::runtime_error("the models of this engine give no state");
     uint64_t length = 0;
     void* state = model_->state(instance_.get(), &length);
     a.same(length);
     a.octets(state, length);
-    a(last, turn, first, stats);
+    a(arrive, first, after, turn, evaluations, cells_in, cells_out, nanoseconds, ingress_most, ingress_lost);
     for (Output& output : out) a(output.traced, output.digest);
     for (auto& wire : in) {
         a.same(wire != nullptr);
         if (wire) a(*wire);
     }
     if (nic) a(*nic);
+    look_at_room();
 }
 
 }  // namespace bp

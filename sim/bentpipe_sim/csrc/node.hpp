@@ -1,4 +1,4 @@
-// A Verilated node: its model's ports, the wires to its inputs and from its outputs, what is counted of it.
+// A node: its model's ports, the wires to its inputs and from its outputs, what is counted of it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,15 +7,18 @@
 
 #include "capture.hpp"
 #include "model.h"
-#include "network.h"
 #include "nic.hpp"
 #include "wire.hpp"
 
 namespace bp {
 
+struct Node;
+
 struct Output {  // what is behind an output port
-    int to = -1, to_port = 0;
-    uint64_t delay = 0;
+    Wire* wire = nullptr;
+    Node* to = nullptr;
+    uint64_t delay = 0;  // ticks from an evaluation to the arrival
+    uint32_t to_port = 0;
     bool traced = false;
     uint64_t digest = 0;
 };
@@ -26,9 +29,14 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-struct Node {
-    static constexpr int PORTS = 16;
-    static constexpr uint64_t NEVER_DUE = (1ull << 48) - 1;
+// What is needed in most evaluations stands first.
+struct alignas(64) Node {
+    static constexpr uint32_t PORTS = 16;
+
+    // The first cell of an input as a key: when it arrives, above the port's number.
+    static constexpr unsigned PORT_BITS = 4;
+    static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
+    static constexpr uint64_t NO_CELL = ~0ull;
 
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
@@ -39,41 +47,65 @@ struct Node {
         else clock_(face);
     }
     void quiet();   // a clock without time passing
+    void catch_up();  // the model is told of cells that went by
+    // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
+    void look_at_room() {
+        lets_pass = link && adjacent && out[0].to && !tapped;
+        room = lets_pass ? face->room : 0;
+    }
     void settle();  // as many of them as it needs to be idle
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
     void archive(Archive& a);  // std::runtime_error: its model gives no state
 
-    // The tick of its first cell or of work of its own, whichever comes first; NEVER if there is none.
-    uint64_t due() const {
-        uint64_t tick = face->status_due >= NEVER_DUE ? NEVER : face->status_due;
-        for (uint32_t p = 0; p < inputs; ++p) tick = std::min(tick, first[p]);
-        return tick;
+    // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
+    uint64_t next() const {
+        const uint64_t arrives = arrive >> PORT_BITS;
+        return std::max(nic && nic->has_posts() ? 0 : std::min<uint64_t>(face->status_due, arrives), after);
     }
+    uint64_t least() const {  // of the inputs' keys
+        uint64_t found = std::min(std::min(first[0], first[1]), std::min(first[2], first[3]));
+        for (uint32_t p = 4; p < inputs; ++p) found = std::min(found, first[p]);
+        return found;
+    }
+
+    bp_face* face;
+    Nic* nic = nullptr;         // if it is one
+    uint64_t arrive = NO_CELL;  // of its inputs' first cells the first
+    uint64_t after = 0;         // the tick after that of its last evaluation
+    uint32_t index;
+    uint32_t inputs = 0;  // ports with a wire are below this
+    bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
+    bool makes_cells;                               // a switch: what it drops may be one of these
+    bool tapped = false;
+    uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
+
+    // A link's cells that go by: bits of such that may, cells that the model hasn't been told of, when the last one came.
+    uint64_t room = 0;
+    uint32_t passed = 0;
+    uint64_t passes = 0;
+
+  private:
+    void (*cell_)(void*);
+    void (*turn_)(void*);
+    void (*clock_)(void*);
+    bool posting() const { return nic && nic->posting(); }
+
+  public:
+    uint64_t evaluations = 0, cells_in = 0, cells_out = 0;
+    uint64_t first[PORTS];
+    std::unique_ptr<Wire> in[PORTS];
+    Output out[PORTS];
+    std::vector<Tap> taps;
+    bool adjacent = false, lets_pass = false;
+    uint64_t digest_before = 0;  // the last of them
+    uint64_t nanoseconds = 0, ingress_most = 0, ingress_lost = 0;
 
   private:
     std::unique_ptr<void, int (*)(void*)> library_;
     const bp_model* model_;
     std::unique_ptr<void, void (*)(void*)> instance_;
-    void (*clock_)(void*);
-    void (*cell_)(void*);
-    void (*turn_)(void*);
-    bool posting() const { return nic && nic->posting(); }
-
-  public:
-    bp_face* const face;
-    bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
-    bool makes_cells;                               // a switch: what it drops may be one of these
-
-    uint64_t last = NEVER;  // tick of the last evaluation
-    uint32_t inputs = 0;    // ports with a wire are below this
-    uint32_t turn = 0;      // the first of them to be asked
-    uint64_t first[PORTS];  // when the first cell of each wire arrives
-    std::unique_ptr<Wire> in[PORTS];
-    Output out[PORTS];
-    std::vector<Tap> taps;
-    std::unique_ptr<Nic> nic;  // if it is one
-    bp_node_stats stats{};
+    std::unique_ptr<Nic> nic_;
 };
 
 }  // namespace bp

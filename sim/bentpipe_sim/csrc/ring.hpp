@@ -1,7 +1,8 @@
-// A queue in one block of memory, which grows as needed.
+// A queue in one block of memory, which grows as needed. One that has become empty begins at the block's start again: few
+// items stay in few cache lines.
 #pragma once
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "archive.hpp"
 
@@ -15,14 +16,18 @@ class Ring {
     Item& operator[](uint64_t k) { return items_[(head_ + k) & mask_]; }
     const Item& operator[](uint64_t k) const { return items_[(head_ + k) & mask_]; }
     Item& front() { return (*this)[0]; }
-    void pop_front() { ++head_; }
+    Item& back() { return (*this)[size() - 1]; }
+    void pop_front() {
+        if (++head_ == tail_) head_ = tail_ = 0;
+    }
+    void pop_back() { --tail_; }
     Item& push_back() {  // as some item before left it
-        if (size() == items_.size()) grow();
+        if (__builtin_expect(size() > mask_, 0)) grow();
         return items_[tail_++ & mask_];
     }
     void erase(uint64_t k) {
         for (; k > 0; --k) (*this)[k] = (*this)[k - 1];
-        ++head_;
+        pop_front();
     }
     void archive(Archive& a) {
         uint64_t count = size();
@@ -36,17 +41,18 @@ class Ring {
     }
 
   private:
-    void grow() {
-        std::vector<Item> larger(items_.size() * 2);
-        for (uint64_t k = 0; k < size(); ++k) larger[k] = (*this)[k];
-        tail_ -= head_;
-        head_ = 0;
+    [[gnu::noinline]] void grow() {
+        const uint64_t count = size(), room = 2 * (mask_ + 1);
+        std::unique_ptr<Item[]> larger(new Item[room]);
+        for (uint64_t k = 0; k < count; ++k) larger[k] = (*this)[k];
         items_.swap(larger);
-        mask_ = items_.size() - 1;
+        mask_ = room - 1;
+        head_ = 0;
+        tail_ = count;
     }
 
-    std::vector<Item> items_ = std::vector<Item>(64);
-    uint64_t mask_ = 63, head_ = 0, tail_ = 0;
+    std::unique_ptr<Item[]> items_{new Item[4]};
+    uint64_t mask_ = 3, head_ = 0, tail_ = 0;
 };
 
 }  // namespace bp

@@ -8,7 +8,7 @@
 
 namespace bp {
 
-constexpr uint64_t NEVER = ~0ull;  // a tick
+constexpr uint64_t NEVER = (1ull << 48) - 1;  // a tick: nodes know 48 bits of them, and call it never, too
 
 class Wire : public Ring<Flying> {
   public:
@@ -17,12 +17,15 @@ class Wire : public Ring<Flying> {
     // The next cell, to be filled in.
     Flying& push_back() {
         Flying& cell = Ring::push_back();
-        most_ = std::max(most_, size());
+        if (size() > most_) most_ = size();
         return cell;
     }
 
     uint64_t first() { return empty() ? NEVER : front().tick; }  // when it arrives
     uint64_t most() const { return most_; }                      // that there ever were at once
+    void had_one() { most_ = std::max<uint64_t>(most_, 1); }     // a cell came and went
+    // Into the cache, from a long delay line: the one after that behind the first.
+    void fetch_ahead() const { __builtin_prefetch(&(*this)[2]); }
 
     // Cells that have arrived by this tick: as many as there are places, and one more, which is in none.
     uint64_t waiting(uint64_t tick) const {

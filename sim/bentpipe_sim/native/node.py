@@ -27,7 +27,7 @@ LEVELS = ("settled", "steady")
 DECISIONS = 3
 """So many of what a clock depends on are asked first, at most."""
 
-QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0}
+QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0, "passed": 0}
 """Inputs as they are in nearly all clocks."""
 
 
