@@ -26,13 +26,16 @@ import sys
 import sysconfig
 import tempfile
 import threading
+from collections.abc import Callable
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-__all__ = ["build", "describe", "find_spec", "prepare", "why_plain"]
+__all__ = ["bare", "build", "describe", "find_spec", "prepare", "why_plain"]
+
+T = TypeVar("T")
 
 PACKAGES: Final = ("tcp", "tcp.growth", "tcp.recovery", "ip", "apps", "hosts")
 INTERPRETED: Final = frozenset(
@@ -320,6 +323,39 @@ def prepare(show_progress: bool = False) -> str | None:
             build()
         return str(why)
     return ""
+
+
+def bare(kind: type[T]) -> T:
+    """An instance of a class without any of its members: ``__init__`` isn't called. Whoever asks for it gives it all of
+    them.
+
+    ``__new__`` of a compiled class calls ``__init__`` (so that members needn't be looked after at each use). Its
+    instances are made by a function of mypyc's runtime.
+
+    Raises
+    ------
+    BentpipeError
+        That runtime has no such function.
+    """
+    if not hasattr(kind, "__mypyc_attrs__"):
+        return object.__new__(kind)
+    return _maker()(kind)
+
+
+@cache
+def _maker() -> Callable[[type[Any]], Any]:
+    import ctypes
+
+    assert _finder.form is not None
+    (group,) = (file for module, file in _finder.form.items() if module.endswith("__mypyc"))
+    try:
+        make = ctypes.PyDLL(str(group)).CPy_SetupObject
+    except AttributeError:
+        from bentpipe.errors import BentpipeError
+
+        raise BentpipeError(f"mypyc {version('mypy')} gives no way to make objects: set BENTPIPE_HOSTS=plain") from None
+    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
+    return make
 
 
 def describe() -> str:

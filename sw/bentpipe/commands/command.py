@@ -22,6 +22,7 @@ __all__ = [
     "console",
     "engine_option",
     "json_option",
+    "junit_option",
     "length_options",
     "length_ps",
     "print_json",
@@ -98,6 +99,13 @@ def choose_engine(given: argparse.Namespace) -> None:
     """The engine of ``--engine``, for this process and those it starts."""
     if given.engine:
         os.environ["BENTPIPE_ENGINE"] = given.engine
+
+
+def junit_option(parser: argparse.ArgumentParser) -> None:
+    """``--junit``."""
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
+    )
 
 
 def settings_options(parser: argparse.ArgumentParser) -> None:

@@ -28,8 +28,9 @@ from bentpipe.signals import exit_code
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import Experiment
     from bentpipe.results.folder import RunFolder
+    from bentpipe.results.schema import RunResult
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "begins", "conclude", "print_all", "print_one", "shows"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,20 +70,26 @@ def _run(given: argparse.Namespace) -> int:
     claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), first.id)
     with claimed as folder:
         summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
-    runs = _runs(summary)
+    return conclude(given, summary, folder)
+
+
+def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: RunFolder) -> int:
+    """Say what came of a run; the exit code."""
+    name, runs = summary["id"], _runs(summary)
     if given.junit:
         from bentpipe.results.expect import write_junit
 
-        write_junit(given.junit, first.id, runs)
+        write_junit(given.junit, name, runs)
     if given.json:
         print_json({**summary, "folder": str(folder.path)})
     if summary["status"] == "failed":
-        raise ExperimentFailed(f"{first.id} failed: {summary['reason']} (kept in {folder.path})")
+        raise ExperimentFailed(f"{name} failed: {summary['reason']} (kept in {folder.path})")
     if summary["status"] == "interrupted":
-        at = "" if first.case else f" at {summary['time']['simulated_s']:.3f} s"
-        print(f"bentpipe: interrupted{at}; kept in {folder.path}", file=sys.stderr)
+        at = f" at {summary['time']['simulated_s']:.3f} s" if "time" in summary else ""
+        more = f"; `bentpipe resume {folder.path}` goes on" if folder.state.is_file() else ""
+        print(f"bentpipe: interrupted{at}; kept in {folder.path}{more}", file=sys.stderr)
         return exit_code()
-    judge(first.id, runs, folder.path)
+    judge(name, runs, folder.path)
     return 0
 
 
@@ -102,37 +109,54 @@ def _run_seeds(given: argparse.Namespace, duration: int | None) -> int:
     return do_sweep(given, plan)
 
 
-def _shows(given: argparse.Namespace) -> bool:
+def shows(given: argparse.Namespace) -> bool:
     """Progress is shown."""
     return sys.stderr.isatty() and not given.json
 
 
 def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolder) -> dict[str, Any]:
     from bentpipe.experiment.perform import perform
+
+    result = perform(experiment, folder, settings=given.settings, show_progress=shows(given))
+    print_one(given, result, folder)
+    return result.summary
+
+
+def print_one(given: argparse.Namespace, result: RunResult, folder: RunFolder) -> None:
+    """Print what came of a run."""
     from bentpipe.results.tables import print_run
 
-    result = perform(experiment, folder, settings=given.settings, show_progress=_shows(given))
     if not given.json:
         out = console()
         print_run(out, result.summary, result.flows)
         say_report(out, folder.path)
-    return result.summary
+
+
+def begins(given: argparse.Namespace, index: int, count: int, experiment: Experiment) -> None:
+    """Say which case it is."""
+    if shows(given):
+        print(f"case {index} of {count}: {experiment.case}", file=sys.stderr)
 
 
 def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
     from bentpipe.experiment.perform import perform_cases
+
+    def told(index: int, experiment: Experiment) -> None:
+        begins(given, index, len(experiments), experiment)
+
+    whole = perform_cases(experiments, folder, settings=given.settings, show_progress=shows(given), begins=told)
+    print_all(given, whole, folder)
+    return whole
+
+
+def print_all(given: argparse.Namespace, whole: dict[str, Any], folder: RunFolder) -> None:
+    """Print what came of the cases."""
     from bentpipe.report.cases import print_cases
 
-    def begins(index: int, experiment: Experiment) -> None:
-        if _shows(given):
-            print(f"case {index} of {len(experiments)}: {experiment.case}", file=sys.stderr)
-
-    whole = perform_cases(experiments, folder, settings=given.settings, show_progress=_shows(given), begins=begins)
     if not given.json:
         out = console()
         print_cases(out, whole)
         say_report(out, folder.path)
-    return whole
 
 
 COMMAND = Command("run", "Run an experiment and write its run folder.", _run, _arguments, prepares_hosts=True)

@@ -15,6 +15,7 @@ from bentpipe.commands.command import (
     console,
     engine_option,
     json_option,
+    junit_option,
     length_options,
     length_ps,
     print_json,
@@ -48,9 +49,7 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard", type=int, nargs="?", const=8787, metavar="PORT", help="Dask's pages at this port of loopback"
     )
-    parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
-    )
+    junit_option(parser)
     parser.add_argument(
         "--metric",
         dest="metrics",

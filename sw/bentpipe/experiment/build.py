@@ -69,6 +69,10 @@ class BuiltExperiment:
         Begins the captures that the experiment asks for, in this folder; what it returns ends them.
     oam : Callable
         States and counts of the hosts' ends of OAM flows, a row each.
+    save : Callable or None
+        The state of what is no object of Python; None: there is no way to have it.
+    restore : Callable or None
+        Gives that to a copy of all this, and tells it the folder in which its captures are now.
     """
 
     engine: EngineHandle
@@ -83,6 +87,8 @@ class BuiltExperiment:
     change: Callable[[EventSpec], None]
     capture: Callable[[Path], Callable[[], None]]
     oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
+    save: Callable[[], Any] | None = None
+    restore: Callable[[Any, Path | None], None] | None = None
 
 
 Nodes = dict[str, Any]
@@ -142,30 +148,52 @@ def add_hosts(
     flows = _add_flows(experiment, engine, hosts, vcs, ends)
     network.start()  # compiles what is missing: no part of the run
 
-    def drops(hosts: bool) -> dict[str, dict[str, int]]:
-        return {n.name: dropped(n.counters()) for n in network.nodes if hosts or n.kind != "nic"}
-
-    def capture(folder: Path) -> Callable[[], None]:
-        nodes = {node.name: node for node in network.nodes}
-        for spec in experiment.record.pcap:
-            face = nics[spec.host] if spec.host else (nodes[spec.switch], spec.port)
-            network.capture(folder / spec.file, spec.kind, face)
-        return network.end_captures
-
+    made = _Made(experiment, network, nics, hosts, ends)
     return BuiltExperiment(
         engine=engine,
         flows=flows,
-        now_ps=lambda: network.now_ps,
+        now_ps=made.now_ps,
         samples=network.sample,
         counters=network.counters,
-        drops=drops,
+        drops=made.drops,
         check=network.check_conservation,
-        ledger=lambda: make_ledger(experiment, network.ledger(), hosts),
+        ledger=made.ledger,
         close=network.close,
         change=_Changer(experiment, network).to,
-        capture=capture,
-        oam=lambda: report_ends(experiment, ends, network.now_ps),
+        capture=made.capture,
+        oam=made.oam,
+        save=network.save if network.saves else None,
+        restore=network.restore,
     )
+
+
+class _Made:
+    """A network with its hosts, as a run asks for them."""
+
+    def __init__(
+        self, experiment: Experiment, network: Network, nics: dict[str, Nic], hosts: dict[str, Host], ends: OamEnds
+    ) -> None:
+        self._experiment, self._network, self._nics = experiment, network, nics
+        self._hosts, self._ends = hosts, ends
+
+    def now_ps(self) -> int:
+        return self._network.now_ps
+
+    def drops(self, hosts: bool) -> dict[str, dict[str, int]]:
+        return {n.name: dropped(n.counters()) for n in self._network.nodes if hosts or n.kind != "nic"}
+
+    def capture(self, folder: Path) -> Callable[[], None]:
+        nodes = {node.name: node for node in self._network.nodes}
+        for spec in self._experiment.record.pcap:
+            face = self._nics[spec.host] if spec.host else (nodes[spec.switch], spec.port)
+            self._network.capture(folder / spec.file, spec.kind, face)
+        return self._network.end_captures
+
+    def ledger(self) -> list[dict[str, Any]]:
+        return make_ledger(self._experiment, self._network.ledger(), self._hosts)
+
+    def oam(self) -> list[dict[str, Any]]:
+        return report_ends(self._experiment, self._ends, self._network.now_ps)
 
 
 def _add_flows(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.experiment.run import cases_head, run_beside_cells, run_experiment, versions
+from bentpipe.experiment.run import cases_head, run_beside_cells, run_experiment, saved_run, versions
+from bentpipe.experiment.state import pack, read_state
 from bentpipe.report.cases import make_cases_report, sum_up_cases
 from bentpipe.report.run import make_report
-from bentpipe.results.folder import case_folder
+from bentpipe.results.folder import STATE, RunFolder, case_folder, read_run
 from bentpipe.results.schema import RunResult
 
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import Experiment
-    from bentpipe.results.folder import RunFolder
 
-__all__ = ["perform", "perform_cases"]
+__all__ = ["perform", "perform_cases", "resume", "resume_cases"]
 
 
 def perform(
@@ -42,13 +42,34 @@ def perform(
         With plots and report; ``bentpipe report`` makes them of the folder at any time.
     """
     result = run_experiment(experiment, settings=tuple(settings), show_progress=show_progress, folder=folder)
+    _finish(experiment, folder, result, show_progress, report)
+    return result
+
+
+def resume(folder: RunFolder, *, show_progress: bool = False) -> RunResult:
+    """Go on with a run from the state in its folder, and write all of the folder; nothing is otherwise than without the
+    interruption but ``time``.
+
+    Raises
+    ------
+    BentpipeError
+        The state is damaged, or of another bentpipe.
+    """
+    run = saved_run(folder)
+    result = run.go(show_progress=show_progress, folder=folder)
+    _finish(run.experiment, folder, result, show_progress)
+    return result
+
+
+def _finish(
+    experiment: Experiment, folder: RunFolder, result: RunResult, show_progress: bool, report: bool = True
+) -> None:
     folder.finish(result)
     if experiment.network.sonet and result.summary["status"] == "done":
         run_beside_cells(experiment, result, show_progress=show_progress)
         folder.put(result.summary)
     if report:
         folder.draw(lambda aside: make_report(aside, result, folder.path))
-    return result
 
 
 def perform_cases(
@@ -75,6 +96,8 @@ def perform_cases(
     dict
         The summary over the cases, as in ``result.json``.
     """
+    if not folder.begun:
+        folder.save(pack((tuple(experiments), tuple(settings))))
     head = cases_head(experiments, settings, versions())
     folder.put(head)
     summaries: list[dict[str, Any]] = []
@@ -82,9 +105,7 @@ def perform_cases(
         for index, experiment in enumerate(experiments, 1):
             if begins is not None:
                 begins(index, experiment)
-            with folder.case(case_folder(experiment.case)) as own:
-                result = perform(experiment, own, settings=settings, show_progress=show_progress)
-                summaries.append(result.summary)
+            summaries.append(_case(experiment, folder, settings, show_progress))
             whole = sum_up_cases(head, summaries)
             if summaries[-1]["status"] == "interrupted":
                 break
@@ -96,4 +117,43 @@ def perform_cases(
         if folder.begun:
             folder.put(whole)
     folder.draw(lambda aside: make_cases_report(aside, whole))
+    if whole["status"] != "interrupted":
+        folder.end_state()
     return whole
+
+
+def resume_cases(
+    folder: RunFolder, *, show_progress: bool = False, begins: Callable[[int, int, Experiment], None] | None = None
+) -> dict[str, Any]:
+    """Go on with an experiment's cases: those that are over stay, one with a state goes on from it, the others run.
+
+    Parameters
+    ----------
+    begins : callable, optional
+        Told of each case before: its number from 1, of how many, and the case.
+
+    Raises
+    ------
+    BentpipeError
+        As of :func:`resume`.
+    """
+    experiments, settings = read_state(folder.state)
+    told = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)
+    with folder.goes_on():
+        pass
+    return perform_cases(experiments, folder, settings=settings, show_progress=show_progress, begins=told)
+
+
+def _case(experiment: Experiment, folder: RunFolder, settings: Sequence[str], show_progress: bool) -> dict[str, Any]:
+    """A case in its folder, as far as it isn't there."""
+    path = folder.path / case_folder(experiment.case)
+    if not folder.begun or not path.exists():
+        with folder.case(path.name) as own:
+            return perform(experiment, own, settings=settings, show_progress=show_progress).summary
+    if (path / "result.json").is_file() and (summary := read_run(path).summary)["status"] in ("done", "failed"):
+        return summary
+    if (path / STATE).is_file():
+        with RunFolder.resume(path) as own:
+            return resume(own, show_progress=show_progress).summary
+    with RunFolder.claim(path, force=True) as own:
+        return perform(experiment, own, settings=settings, show_progress=show_progress).summary

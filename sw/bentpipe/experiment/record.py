@@ -101,6 +101,11 @@ class TraceRecorder:
         for known in self.series.values():
             known.flush()
 
+    def retell(self) -> None:
+        """The next news are all that there is."""
+        self._told = {}
+        self._told_events = 0
+
     def news(self) -> Trace:
         """What has been added since the last call."""
         series = {}

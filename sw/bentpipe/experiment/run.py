@@ -7,7 +7,7 @@ import logging
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from bentpipe.experiment.build import Build, BuiltExperiment
 from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
+from bentpipe.experiment.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
 from bentpipe.results.metrics import NOT_COMPARED, compare, metrics, most_deliverable
@@ -30,14 +31,16 @@ from bentpipe_sim.errors import SimulationError
 if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
 
-__all__ = ["cases_head", "run_beside_cells", "run_experiment", "versions"]
+__all__ = ["Run", "cases_head", "run_beside_cells", "run_experiment", "saved_run", "versions"]
 
 _PS: Final = 10**12
 _UNCONNECTED: Final = ("CLOSED", "LISTEN", "SYN_SENT", "SYN_RECEIVED")
 _KEEP_S: Final = 2.0
 """Real time between two times that a run keeps what there is."""
+_SAVE_S: Final = 60.0
+"""Real time between two times that it saves its state, and until the first."""
 _KEEP_SHARE: Final = 50
-"""It spends at most one part in so many on that."""
+"""It spends at most one part in so many on each."""
 _log = logging.getLogger(__name__)
 
 
@@ -79,54 +82,175 @@ def run_experiment(
     with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", show_progress):
         built = build(experiment, recorder)
     _log.info("%s: network and hosts are built", experiment.id)
-    try:
-        if folder is not None:
-            folder.begin()
-            capture_folder = folder.work
-        captures = [capture.file for capture in experiment.record.pcap if capture_folder]
-        end_captures = built.capture(capture_folder) if capture_folder and captures else None
+    run = Run(experiment, built, recorder, settings, started)
+    return run.go(show_progress=show_progress, folder=folder, capture_folder=capture_folder)
 
-        def sum_up(wall_s: float, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
-            summary = _sum_up(experiment, built, settings, started, wall_s, stopped, over)
-            series = {name: (s.times, s.values) for name, s in recorder.series.items()}
-            theory = beside_theory(map(plain, experiment.theory), series)
-            return summary | {"captures": captures, "theory": theory}
 
-        def keep() -> None:
+def saved_run(folder: RunFolder) -> Run:
+    """The run whose state is in a folder, as it was then.
+
+    Raises
+    ------
+    BentpipeError
+        The state is damaged, or of another bentpipe; nothing is changed then.
+    """
+    run, saved = read_state(folder.state)
+    run.take_up(saved, folder)
+    return run
+
+
+class Run:
+    """An experiment under way: what it runs on, and how far it has come. It can be saved, and goes on from there.
+
+    Members
+    -------
+    experiment : Experiment
+    built : BuiltExperiment
+    captures : list of str
+        Names of the captures' files.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        built: BuiltExperiment,
+        recorder: TraceRecorder,
+        settings: tuple[str, ...],
+        started: datetime,
+    ) -> None:
+        self.experiment, self.built = experiment, built
+        self.captures: list[str] = []
+        self._recorder, self._settings, self._started = recorder, settings, started
+        self._resumed_ps: list[int] = []
+        self._end_captures: Callable[[], None] | None = None
+        self._sampler = _Sampler(experiment, built, recorder)
+        self._stops = _Stops(experiment)
+        self._spent_s = 0.0
+        self._since = 0.0
+
+    def take_up(self, saved: Any, folder: RunFolder) -> None:
+        """Go on from a state in this folder; ``saved`` is the network's."""
+        assert self.built.restore is not None
+        with folder.goes_on(self.captures):
+            self.built.restore(saved, folder.work)
+        self._recorder.retell()
+        self._resumed_ps.append(self.built.now_ps())
+
+    def go(
+        self, *, show_progress: bool = False, folder: RunFolder | None = None, capture_folder: Path | None = None
+    ) -> RunResult:
+        """Run to the end, or until a signal comes; parameters and result as of :func:`run_experiment`."""
+        experiment, built, recorder = self.experiment, self.built, self._recorder
+        try:
             if folder is not None:
-                folder.keep(sum_up(time.perf_counter() - begin), recorder.news())
+                code()  # as it is now
+                folder.begin()
+                capture_folder = folder.work
+            if capture_folder and not self._resumed_ps and experiment.record.pcap:
+                self.captures = [capture.file for capture in experiment.record.pcap]
+                self._end_captures = built.capture(capture_folder)
 
-        begin = time.perf_counter()
-        with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
+            def keep() -> None:
+                if folder is not None:
+                    folder.keep(self._sum_up(), recorder.news())
+
+            def save() -> None:
+                if folder is not None:
+                    self._save(folder)
+
+            self._since = time.perf_counter()
+            with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
+                keep()
+                self._since = time.perf_counter()
+                self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
+                self._spent_s, self._since = self._wall_s(), time.perf_counter()
+            recorder.finish()
+            if self._end_captures:
+                self._end_captures()
+            self._since = time.perf_counter()
+            summary = self._sum_up(stopped(), True)
+            if folder is not None:
+                folder.keep(summary, recorder.news())
+            return RunResult(summary, summary["flows"], Trace(self._series(), recorder.events))
+        finally:
+            built.close()
+
+    def _simulate(
+        self, stopped: Callable[[], int | None], bar: Progress, keep: Callable[[], None], save: Callable[[], None]
+    ) -> None:
+        """Everything that the rest of the run hangs on is a member when ``save`` is called."""
+        experiment, built = self.experiment, self.built
+        end, step = experiment.duration_ps, experiment.record.interval_ps
+        save_again = _NowAndThen(save, _SAVE_S)
+
+        def progress(now_ps: int) -> bool:
+            bar.update(now_ps)
             keep()
-            begin = time.perf_counter()
-            _simulate(experiment, built, recorder, stopped, bar, _NowAndThen(keep))
-            wall_s = time.perf_counter() - begin
-        recorder.finish()
-        if end_captures:
-            end_captures()
-        summary = sum_up(wall_s, stopped(), True)
-        if folder is not None:
-            folder.keep(summary, recorder.news())
-        trace = Trace({name: (s.times, s.values) for name, s in recorder.series.items()}, recorder.events)
-        return RunResult(summary, summary["flows"], trace)
-    finally:
-        built.close()
+            if stopped() is not None:
+                save()
+                return False
+            save_again()
+            return True
+
+        self._sampler.take(0)
+        while True:
+            if stopped() is not None:
+                save()
+                return
+            until, event = self._stops.next
+            built.engine.run(until, progress)
+            now = built.now_ps()
+            if event is None or now < until:
+                self._sampler.take(now)
+                bar.update(now, _share(experiment, built, now))
+                if now // _PS > (now - step) // _PS:
+                    _log.debug("%d s simulated", now // _PS)
+                if now < until or now >= end:
+                    return
+            self._stops.advance()
+            if event is not None:
+                built.change(event)
+                _log.info("%s: changed %s", format_time(event.at_ps), ", ".join(change.key for change in event.changes))
+
+    def _save(self, folder: RunFolder) -> None:
+        """Save the state in the folder; if there is no room the run goes on all the same."""
+        if self.built.save is None:
+            _log.info("the engine's models give no state: it isn't saved")
+            return
+        self._spent_s, self._since = self._wall_s(), time.perf_counter()
+        try:
+            folder.save(pack((self, self.built.save())))
+        except OSError as error:
+            _log.warning("%s: %s: the state is not saved, the run goes on", error.filename, error.strerror or error)
+
+    def _wall_s(self) -> float:
+        """Real time so far, of all parts of the run."""
+        return self._spent_s + time.perf_counter() - self._since
+
+    def _series(self) -> dict[str, Any]:
+        return {name: (s.times, s.values) for name, s in self._recorder.series.items()}
+
+    def _sum_up(self, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
+        wall_s = self._spent_s if over else self._wall_s()
+        summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, stopped, over)
+        summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
+        theory = beside_theory(map(plain, self.experiment.theory), self._series())
+        return summary | {"captures": self.captures, "theory": theory}
 
 
 class _NowAndThen:
     """Does something every now and then, by the clock on the wall; it takes a small part of the time at most."""
 
-    def __init__(self, do: Callable[[], None]) -> None:
-        self._do = do
-        self._due = time.monotonic() + _KEEP_S
+    def __init__(self, do: Callable[[], None], every_s: float) -> None:
+        self._do, self._every_s = do, every_s
+        self._due = time.monotonic() + every_s
 
     def __call__(self) -> None:
         begin = time.monotonic()
         if begin >= self._due:
             self._do()
             end = time.monotonic()
-            self._due = end + max(_KEEP_S, _KEEP_SHARE * (end - begin))
+            self._due = end + max(self._every_s, _KEEP_SHARE * (end - begin))
 
 
 def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress: bool = False) -> None:
@@ -156,51 +280,31 @@ def _of_cells(network: NetworkSpec) -> NetworkSpec:
     )
 
 
-def _simulate(
-    experiment: Experiment,
-    built: BuiltExperiment,
-    recorder: TraceRecorder,
-    stopped: Callable[[], int | None],
-    bar: Progress,
-    keep: Callable[[], None],
-) -> None:
-    sampler = _Sampler(experiment, built, recorder)
-    sampler.take(0)
-    end, step = experiment.duration_ps, experiment.record.interval_ps
+class _Stops:
+    """The times to which a run goes: to that of a sample, or to just before that of an event.
 
-    def progress(now_ps: int) -> bool:
-        bar.update(now_ps)
-        keep()
-        return stopped() is None
+    Members
+    -------
+    next : (int, EventSpec or None)
+        Until when (ps), and the event that is then.
+    """
 
-    for until, event in _stops(experiment):
-        if stopped() is not None:
-            return
-        built.engine.run(until, progress)
-        now = built.now_ps()
-        if event is None or now < until:
-            sampler.take(now)
-            bar.update(now, _share(experiment, built, now))
-            if now // _PS > (now - step) // _PS:
-                _log.debug("%d s simulated", now // _PS)
-            if now < until or now >= end:
-                return
-        if event is not None:
-            built.change(event)
-            _log.info("%s: changed %s", format_time(event.at_ps), ", ".join(change.key for change in event.changes))
+    def __init__(self, experiment: Experiment) -> None:
+        self._end, self._step = experiment.duration_ps, experiment.record.interval_ps
+        self._due, self._events = self._step, [*reversed(experiment.events)]
+        self.next = self._first()
 
+    def advance(self) -> None:
+        if self.next[1] is None:
+            self._due += self._step
+        self.next = self._first()
 
-def _stops(experiment: Experiment) -> Iterator[tuple[int, EventSpec | None]]:
-    """The times to which a run goes: to that of a sample, or to just before that of an event."""
-    end, step = experiment.duration_ps, experiment.record.interval_ps
-    due, events = step, [*reversed(experiment.events)]
-    while True:
-        sample = min(due, end)
-        while events and events[-1].before_ps < sample:
-            event = events.pop()
-            yield event.before_ps, event
-        yield sample, None
-        due += step
+    def _first(self) -> tuple[int, EventSpec | None]:
+        sample = min(self._due, self._end)
+        if self._events and self._events[-1].before_ps < sample:
+            event = self._events.pop()
+            return event.before_ps, event
+        return sample, None
 
 
 def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:

@@ -6,6 +6,9 @@
 ``.running/``
     What is not whole yet: the trace so far, captures, files that are about to get their names; and ``lock``, which the
     process that writes the folder holds (``flock``), so that the lock goes when the process does.
+``run.state``
+    The state of a run of more than a minute, as it was last saved, and of one that a signal ended: it can go on from
+    there (:meth:`RunFolder.resume`). Of cases, what they are. It goes when the run is done.
 ``flows.parquet``, ``trace.parquet``
     Written when the run has ended.
 ``report.html`` and the plots
@@ -25,8 +28,8 @@ import os
 import re
 import shutil
 from array import array
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -36,6 +39,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
 __all__ = [
+    "STATE",
     "FolderHeld",
     "RunFolder",
     "case_folder",
@@ -49,6 +53,7 @@ __all__ = [
 
 _WORK: Final = ".running"
 _STREAM: Final = "trace.arrows"
+STATE: Final = "run.state"
 _PS: Final = 10**12
 
 
@@ -77,6 +82,7 @@ class RunFolder:
         self._above = above
         self._stream: _Stream | None = None
         self._pending: dict[str, Any] | None = None
+        self._pending_state: bytes | None = None
         self._own = False  # result.json is this run's
 
     @classmethod
@@ -145,6 +151,45 @@ class RunFolder:
             raise
         return held
 
+    @classmethod
+    def resume(cls, path: Path) -> Self:
+        """Take the folder of a run that has not come to its end, to go on (:meth:`goes_on`).
+
+        Raises
+        ------
+        BentpipeError
+            It is no run folder, has no state, or its run isn't over.
+        """
+        summary = _summary(path)
+        try:
+            held = cls(path, _lock(path))
+        except OSError as error:
+            raise BentpipeError(f"{path}: {error.strerror or error}") from None
+        if held._lock is None:
+            raise BentpipeError(f"{path}: its run is not over")
+        if not held.state.is_file():
+            held._release()
+            over = summary["status"] in ("done", "failed")
+            why = f"its run is {summary['status']}" if over else "its run was ended before its state was saved"
+            raise BentpipeError(f"{path}: there is nothing to resume: {why}")
+        held.begun = True
+        return held
+
+    @contextmanager
+    def goes_on(self, captures: Sequence[str] = ()) -> Iterator[None]:
+        """Inside, make what goes on. If that works, the folder is its run's, and what was written of these captures is
+        under way again; else everything stays as it is."""
+        moved = [file for file in captures if (self.path / file).is_file() and not (self.work / file).exists()]
+        for file in moved:
+            (self.path / file).replace(self.work / file)
+        try:
+            yield
+        except BaseException:
+            for file in moved:
+                (self.work / file).replace(self.path / file)
+            raise
+        self._own = True
+
     def case(self, name: str) -> RunFolder:
         """A folder in this one for a case, made when the case begins."""
         return RunFolder(self.path / name, above=self)
@@ -153,6 +198,29 @@ class RunFolder:
     def work(self) -> Path:
         """Where files lie that are not whole yet."""
         return self.path / _WORK
+
+    @property
+    def state(self) -> Path:
+        """Where the run's state is."""
+        return self.path / STATE
+
+    def save(self, state: bytes) -> None:
+        """Keep this state instead of the last one, now or when the run begins.
+
+        Raises
+        ------
+        OSError
+            It can't be written; the last one is as it was.
+        """
+        if not self.begun:
+            self._pending_state = state
+            return
+        try:
+            self._write(STATE, lambda part: _write_through(part, state))
+        except OSError:
+            with suppress(OSError):
+                (self.work / f"{STATE}.part").unlink(missing_ok=True)
+            raise
 
     def begin(self) -> None:
         """The run begins: from now on the folder is this run's."""
@@ -166,6 +234,8 @@ class RunFolder:
         self.begun = True
         if self._pending is not None:
             self.put(self._pending)
+        if self._pending_state is not None:
+            self.save(self._pending_state)
 
     def write(self, name: str, make: Callable[[Path], None]) -> None:
         """Have a further file made, aside, and put in its place."""
@@ -203,6 +273,12 @@ class RunFolder:
                 (self.work / file).replace(self.path / file)
         self._end_stream()
         (self.work / _STREAM).unlink(missing_ok=True)
+        if result.summary["status"] != "interrupted":
+            self.end_state()
+
+    def end_state(self) -> None:
+        """There is nothing to go on from any more."""
+        self.state.unlink(missing_ok=True)
 
     def draw(self, make_report: Callable[[Path], None]) -> None:
         """Have plots and report made in a folder aside, then put each in its place."""
@@ -284,6 +360,14 @@ class RunFolder:
         finally:
             os.close(self._lock)
             self._lock = None
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    """Write a file, and see it on the disk."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _named(error: OSError, path: Path) -> OSError:

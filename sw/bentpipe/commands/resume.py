@@ -1,0 +1,38 @@
+"""``bentpipe resume``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from functools import partial
+from pathlib import Path
+
+from bentpipe.commands.command import Command, json_option, junit_option
+from bentpipe.commands.run import begins, conclude, print_all, print_one, shows
+
+__all__ = ["COMMAND"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    json_option(parser)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run that was interrupted or killed")
+    junit_option(parser)
+
+
+def _resume(given: argparse.Namespace) -> int:
+    from bentpipe.experiment.perform import resume, resume_cases
+    from bentpipe.results.folder import RunFolder, is_cases
+
+    os.environ["BENTPIPE_ENGINE"] = "native"  # whose state it is
+    with RunFolder.resume(given.folder) as folder:
+        if is_cases(folder.path):
+            summary = resume_cases(folder, show_progress=shows(given), begins=partial(begins, given))
+            print_all(given, summary, folder)
+        else:
+            result = resume(folder, show_progress=shows(given))
+            print_one(given, result, folder)
+            summary = result.summary
+    return conclude(given, summary, folder)
+
+
+COMMAND = Command("resume", "Go on with a run that was interrupted.", _resume, _arguments, prepares_hosts=True)

@@ -1,0 +1,151 @@
+"""The state of a run as octets, and back: the objects of hosts, flows and network, however they hang together.
+
+An object of bentpipe's own goes into the pickle in two steps: first that it is there, later what it has. So it doesn't
+matter how deep objects lie in each other, nor that they lie in circles, and each is there once. Classes that have
+settled how they are pickled, and values (those that are equal by what they have), go as they are.
+
+In a file the pickle, compressed, stands behind a line of JSON that says which bentpipe wrote it: only the same one
+takes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.compiled import bare
+from bentpipe.errors import BentpipeError
+
+__all__ = ["code", "copied", "given", "pack", "read_state", "taken"]
+
+_OURS: Final = ("bentpipe.", "bentpipe_sim.", "bentpipe_hdl.")
+_FORMAT: Final = 1
+
+
+def _in_two_steps(kind: type) -> bool:
+    if not f"{kind.__module__}.".startswith(_OURS) or issubclass(kind, tuple):
+        return False
+    if kind.__reduce__ is not object.__reduce__ or kind.__reduce_ex__ is not object.__reduce_ex__:
+        return False
+    return hasattr(kind, "__mypyc_attrs__") or (kind.__hash__ is object.__hash__ and not hasattr(kind, "__setstate__"))
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.met: list[Any] = []
+        self._kinds: dict[type, bool] = {}
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        known = self._kinds.get(kind)
+        if known is None:
+            known = self._kinds[kind] = _in_two_steps(kind)
+        if not known:
+            return NotImplemented
+        self.met.append(obj)
+        return bare, (kind,)
+
+
+def taken(root: Any) -> bytes:
+    """All that hangs on an object.
+
+    Raises
+    ------
+    TypeError, AttributeError, pickle.PicklingError
+        Something of it can't be pickled: a function without a name, an open file.
+    """
+    out = io.BytesIO()
+    pickler = _Pickler(out)
+    pickler.dump(root)
+    for obj in pickler.met:  # grows meanwhile
+        state = obj.__getstate__()
+        own, slots = state if isinstance(state, tuple) else (state, None)
+        pickler.dump((obj, {**(own or {}), **(slots or {})}))
+    pickler.dump(None)
+    return out.getvalue()
+
+
+def given(octets: bytes) -> Any:
+    """What :func:`taken` took, as new objects."""
+    unpickler = pickle.Unpickler(io.BytesIO(octets))
+    root = unpickler.load()
+    put = object.__setattr__
+    while (each := unpickler.load()) is not None:
+        obj, members = each
+        for name, value in members.items():
+            put(obj, name, value)
+    return root
+
+
+def copied(root: Any) -> Any:
+    """A copy of all that hangs on an object."""
+    return given(taken(root))
+
+
+@cache
+def code() -> str:
+    """The digest of bentpipe's sources, as they are when it is first asked for."""
+    import bentpipe
+    import bentpipe_hdl
+    import bentpipe_sim
+
+    total = hashlib.sha256()
+    for package in (bentpipe, bentpipe_hdl, bentpipe_sim):
+        root = Path(str(package.__file__)).parent
+        for file in sorted(each for each in root.rglob("*") if each.suffix in (".py", ".cpp", ".hpp", ".h")):
+            total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return total.hexdigest()[:16]
+
+
+def pack(root: Any) -> bytes:
+    """What a file of a state has; errors as of :func:`taken`."""
+    import pyarrow as pa
+
+    plain = taken(root)
+    body = pa.compress(plain, codec="zstd", asbytes=True)
+    head = {
+        "bentpipe state": _FORMAT,
+        "version": version("bentpipe"),
+        "code": code(),
+        "octets": len(plain),
+        "sha256": hashlib.sha256(body).hexdigest(),
+    }
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def read_state(path: Path) -> Any:
+    """What :func:`pack` made a file of.
+
+    A pickle can do whatever Python can: only files of the user's own are read.
+
+    Raises
+    ------
+    BentpipeError
+        The file is damaged, somebody else's, or of another bentpipe.
+    """
+    import pyarrow as pa
+
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+            raise BentpipeError(f"{path}: belongs to another user: a state is taken from one's own files only")
+        line, body = file.readline(), file.read()
+    try:
+        head = json.loads(line)
+        octets, digest, known = head["octets"], head["sha256"], head["bentpipe state"] == _FORMAT
+        writer, its = head["version"], head["code"]
+    except (ValueError, KeyError, TypeError):
+        raise BentpipeError(f"{path}: damaged: not a state") from None
+    if not known or its != code():
+        ours = f"{version('bentpipe')} (code {code()})"
+        raise BentpipeError(f"{path}: saved by bentpipe {writer} (code {its}), this is {ours}: only the same can go on")
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise BentpipeError(f"{path}: damaged: its checksum is wrong")
+    return given(pa.decompress(body, octets, codec="zstd", asbytes=True))
