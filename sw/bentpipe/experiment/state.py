@@ -93,13 +93,12 @@ def copied(root: Any) -> Any:
 @cache
 def code() -> str:
     """The digest of bentpipe's sources, as they are when it is first asked for."""
-    import bentpipe
     import bentpipe_hdl
     import bentpipe_sim
 
     total = hashlib.sha256()
-    for package in (bentpipe, bentpipe_hdl, bentpipe_sim):
-        root = Path(str(package.__file__)).parent
+    others = (Path(str(package.__file__)).parent for package in (bentpipe_sim, bentpipe_hdl))
+    for root in (Path(__file__).parents[1], *others):
         for file in sorted(each for each in root.rglob("*") if each.suffix in (".py", ".cpp", ".hpp", ".h")):
             total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
     return total.hexdigest()[:16]
