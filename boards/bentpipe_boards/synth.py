@@ -63,8 +63,8 @@ class Figures:
     -------
     lut : int
         LUT sites: LUT4, two for each carry cell (CCU2C), six for each LUT memory of 16 x 4 (DPR16X4).
-    lut_ram : int
-        LUT memories of 16 x 4, of those.
+    lut_ram : int or None
+        LUT memories of 16 x 4, of those; None: not kept.
     ff : int
         Flip-flops.
     ebr : int
@@ -77,7 +77,7 @@ class Figures:
     """
 
     lut: int
-    lut_ram: int
+    lut_ram: int | None
     ff: int
     ebr: int
     dsp: int
@@ -254,7 +254,8 @@ def page(document: dict[str, Any]) -> str:
         "are measured at the narrow datapath (32 bits).",
         f"`make synth` makes this page with {tools}. A component stands between registers, with its border kept: "
         "LUT, FF, EBR and DSP are its own. LUT counts sites: one a LUT4, two a carry cell, six a LUT memory of 16 x 4. "
-        "Fmax is that of one run of place and route, with its surroundings; another seed moves it by some per cent.",
+        "Fmax is that of one run of place and route, with its surroundings; another seed moves it by some per cent; "
+        "where there is none, only yosys was run.",
         f"A narrow node has {CLOCKS_A_TICK} clocks a tick, so it needs {NEEDED_MHZ:.1f} MHz for real time. What does "
         "not reach that is marked by *: it decides the same, with ticks that are longer.",
     ]
@@ -268,9 +269,10 @@ def page(document: dict[str, Any]) -> str:
             if entry.node is not node or values is None:
                 continue
             figures = Figures(**values)
+            ram = "" if figures.lut_ram is None else 6 * figures.lut_ram
             misses = " *" if figures.fmax_mhz is not None and figures.fmax_mhz < NEEDED_MHZ else ""
             rows.append(
-                f"| {entry.name} | {entry.shape} | {figures.lut} | {6 * figures.lut_ram} | {figures.ff} "
+                f"| {entry.name} | {entry.shape} | {figures.lut} | {ram} | {figures.ff} "
                 f"| {figures.ebr} | {figures.dsp} | {_value(figures, 'fmax_mhz')}{misses} |"
             )
         parts += [f"## {title}", "\n".join(rows)]

@@ -98,7 +98,7 @@ class Oam(wiring.Component):
     queued : In
         With the commit: it is queued.
     takes : Out
-        It is taken here. While ``there`` is low it is 0 on the wide datapath. Narrow: from clock ``ARRIVAL + 2`` on.
+        It is taken here. While ``there`` is low it is 0 on the wide datapath. Narrow: from clock ``ARRIVAL + 3`` on.
     own : Out
         It was made here. Narrow: from clock 2 on.
     due : Out
@@ -235,7 +235,7 @@ class Oam(wiring.Component):
                 ends.eq(oam & Mux(segment, point.segment_end, point.end)),
                 loops.eq(oam & segment & point.loops & ~ends),
                 receiver.looks.eq(outside & (ends | loops)),
-                self.takes.eq(outside & (ends | (loops & receiver.asks_here))),
+                self.takes.eq(slot.settle(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
             ]
         taken, freed = Signal(), Signal()  # it is taken; it ends a state
         watches = point.end | point.segment_sink | point.end_sink | point.segment_source | point.end_source
