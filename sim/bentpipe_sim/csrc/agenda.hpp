@@ -1,9 +1,11 @@
-// When each node is to be evaluated next: a tree in which each place has the earlier of the two below it, so that which node
-// is first costs a step for each doubling of their number.
+// When each node is to be evaluated next. The least of eight numbers takes no longer than the way to one of them would in a
+// tree of twos: so there are rows of eight, of whose firsts there are rows again, until one row is left.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "archive.hpp"
@@ -13,45 +15,85 @@ namespace bp {
 
 class Agenda {
   public:
-    static constexpr size_t MOST = size_t(1) << 16;  // nodes
+    // A node's place. It is another when nodes were added.
+    struct Ticket {
+        double* key;
+        uint64_t number;
+    };
 
-    size_t size() const { return count_; }
-    void add() {  // one more node, which has no work
-        if (count_ == leaves_) {
-            std::vector<uint64_t> before(keys_.begin() + std::ptrdiff_t(leaves_), keys_.end());
-            leaves_ *= 2;
-            keys_.assign(2 * leaves_, NONE);
-            for (size_t k = 0; k < before.size(); ++k) put(k, before[k]);
+    // std::runtime_error: there are too many
+    void add() {  // one more node; none has work
+        if (count_ == size_t(1) << BITS) throw std::runtime_error("a network has 16384 nodes at most");
+        ++count_;
+        rows_.clear();
+        starts_.clear();
+        for (size_t length = count_; starts_.empty() || length > 1; length = (length + 7) / 8) {
+            starts_.push_back(rows_.size());
+            rows_.resize(rows_.size() + (length + 7) / 8);
         }
-        set(uint32_t(count_++), NEVER);
+        top_ = &rows_[starts_.back()];
+        for (uint32_t node = 0; node < count_; ++node) set(ticket(node), NEVER);
     }
+    Ticket ticket(uint32_t node) { return {&rows_[node / 8].keys[node % 8], LEAST + node}; }
 
     // Of those that are first the one that was added first.
-    uint64_t tick() const { return keys_[1] >> BITS; }
-    uint32_t node() const { return uint32_t(keys_[1] & (MOST - 1)); }
+    uint64_t first() const { return top_->least(); }
+    static uint64_t tick(uint64_t key) { return (key - LEAST) >> BITS; }
+    static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
 
-    uint64_t tick_of(uint32_t node) const { return keys_[leaves_ + node] >> BITS; }
-    void set(uint32_t node, uint64_t tick) { put(node, std::min(tick, NEVER) << BITS | node); }
+    static uint64_t tick_of(const Ticket& ticket) { return tick(Row::bits(*ticket.key)); }
+    void set(const Ticket& ticket, uint64_t tick) {
+        const uint64_t key = (tick << BITS) + ticket.number;
+        std::memcpy(ticket.key, &key, sizeof key);
+        if (count_ > 8) climb(node(ticket.number));
+    }
 
     void archive(Archive& a) {
         for (uint32_t node = 0; node < count_; ++node) {
-            uint64_t tick = tick_of(node);
+            uint64_t tick = tick_of(ticket(node));
             a(tick);
-            set(node, tick);
+            set(ticket(node), tick);
         }
     }
 
   private:
-    static constexpr unsigned BITS = 16;  // of a node's number, below its tick
-    static constexpr uint64_t NONE = ~0ull;
+    // A key is a tick and below it a node's number, as the bits of a positive, normal floating-point number: these are in the
+    // same order, and the lesser of two is one instruction.
+    static constexpr unsigned BITS = 14;
+    static constexpr uint64_t LEAST = 1ull << 52, NONE = 0x7FE0000000000000ull;
+    struct alignas(64) Row {
+        double keys[8];
+        Row() {
+            const uint64_t none = NONE;
+            for (double& key : keys) std::memcpy(&key, &none, sizeof none);
+        }
+        double first() const {
+            const auto lesser = [](double a, double b) { return a < b ? a : b; };
+            const double a = lesser(lesser(keys[0], keys[1]), lesser(keys[2], keys[3]));
+            return lesser(a, lesser(lesser(keys[4], keys[5]), lesser(keys[6], keys[7])));
+        }
+        uint64_t least() const { return bits(first()); }
+        static uint64_t bits(double key) {
+            uint64_t found;
+            std::memcpy(&found, &key, sizeof found);
+            return found;
+        }
+    };
+    static_assert(sizeof(double) == 8 && (NEVER << BITS) + LEAST < NONE, "keys are normal numbers");
 
-    void put(size_t node, uint64_t key) {
-        uint64_t* const keys = keys_.data();
-        for (size_t at = leaves_ + node; keys[at] = key, at > 1; at >>= 1) key = std::min(key, keys[at ^ 1]);
+    // The rows above are those of the firsts.
+    void climb(size_t at) {
+        for (size_t k = 1; k < starts_.size(); ++k) {
+            const double least = rows_[starts_[k - 1] + at / 8].first();
+            at /= 8;
+            rows_[starts_[k] + at / 8].keys[at % 8] = least;
+        }
     }
 
-    size_t count_ = 0, leaves_ = 1;
-    std::vector<uint64_t> keys_ = {NONE, NONE};  // the first place is 1, below k are 2 k and 2 k + 1, then the nodes
+    size_t count_ = 0;
+    const Row* top_ = nullptr;
+    std::vector<Row> rows_;       // of the nodes, of the firsts of those rows, and so on
+    std::vector<size_t> starts_;  // where each of these begins
 };
 
 }  // namespace bp

@@ -23,10 +23,10 @@ bool rarely(bool what) { return __builtin_expect(what, 0); }
 }  // namespace
 
 int Loop::add(const char* path) {
-    if (agenda_.size() == Agenda::MOST) throw std::runtime_error("a network has 65536 nodes at most");
     const int index = int(nodes_.size());
     nodes_.push_back(std::make_unique<Node>(path, index, inbox, ledger));
     agenda_.add();
+    for (const auto& node : nodes_) node->ticket = agenda_.ticket(node->index);
     return index;
 }
 
@@ -49,8 +49,10 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
     if (ledger.empty()) ledger.nodes(nodes_.size());
     const int place = ledger.add(hops, count);
     for (size_t k = 0; k < count; ++k) {
-        if (hops[k].kind == Ledger::SONET) node(hops[k].node).line = true;
-        if (hops[k].kind == Ledger::PATH) node(hops[k].node).path = true;
+        Node& there = node(hops[k].node);
+        there.line |= hops[k].kind == Ledger::SONET;
+        there.path |= hops[k].kind == Ledger::PATH;
+        there.watched |= there.line || there.path;
     }
     nic(source).sends_in(place, number);
     nic(hops[count - 1].node).receives_in(place, number);
@@ -61,26 +63,28 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
     wake(index);
 }
 
-void Loop::wake(int index) { agenda_.set(uint32_t(index), std::max(node(index).next(), now_)); }
+void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index).next(), now_)); }
 
 void Loop::run(uint64_t until, uint64_t most) {
     inbox.clear();
-    advance(until, most);
+    if (timing) advance<true>(until, most);
+    else advance<false>(until, most);
     for (const auto& node : nodes_)
         if (node->passes > now_) call_back(*node);
 }
 
-[[gnu::always_inline]] inline void Loop::advance(uint64_t until, uint64_t most) {
+template <bool timed>
+void Loop::advance(uint64_t until, uint64_t most) {
     uint64_t left = most ? most : NO_END;
     for (;;) {
-        const uint64_t tick = agenda_.tick();
+        const uint64_t key = agenda_.first(), tick = Agenda::tick(key);
         if (rarely(!inbox.events().empty()) && tick > now_) return;
         if (rarely(tick > until)) {
             now_ = until;
             return;
         }
         now_ = tick;
-        step(*nodes_[agenda_.node()], tick);
+        step<timed>(*nodes_[Agenda::node(key)], tick);
         if (rarely(--left == 0) && inbox.events().empty()) return;
     }
 }
@@ -92,29 +96,33 @@ void Loop::archive(Archive& a) {
     if (a.gives()) inbox.clear();
 }
 
+template <bool timed>
 [[gnu::always_inline]] inline void Loop::step(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
-    if (rarely(node.passed)) node.catch_up();
+    if (rarely(node.link)) node.catch_up();
     face.time_now = tick;
     const bool comes = node.arrive >> Node::PORT_BITS <= tick;
     face.i_valid = comes;
     if (comes) take(node, tick);
-    if (node.nic) node.nic->before();
-    if (rarely(timing)) {
+    if (timed) {
         const uint64_t start = clock_ns();
-        node.clock();
+        node.clock(comes);
         node.nanoseconds += clock_ns() - start;
     } else {
-        node.clock();
+        node.clock(comes);
     }
     ++node.evaluations;
     node.after = tick + 1;
-    node.room = node.lets_pass ? face.room : 0;
-    if (face.o_valid) give(node, tick);
-    else if (node.link && comes) tell(node, true);
-    if (rarely(face.error | face.drop | face.tells)) tell(node, false);
+    uint32_t gives;  // o_valid, error, drop and tells
+    static_assert(offsetof(bp_face, tells) == offsetof(bp_face, o_valid) + 3, "they are beside each other");
+    std::memcpy(&gives, &face.o_valid, sizeof gives);
+    if (gives) {
+        if (face.o_valid) give(node, tick);
+        if (rarely(face.error | face.drop | face.tells)) tell(node, false);
+    }
     if (node.nic) node.nic->after(tick);
-    agenda_.set(node.index, node.next());
+    else if (rarely(node.link)) after_link(node, comes);
+    agenda_.set(node.ticket, node.next());
 }
 
 // The node gets the cell that came first; of several that came at once, in turn.
@@ -138,12 +146,16 @@ void Loop::archive(Archive& a) {
     face.i_header = cell.header;
     face.i_hec_error = uint8_t(cell.hec_error);
     face.i_port = uint8_t(port);
-    if (rarely(node.tapped | node.line | node.path)) watch(node, port, tick, cell);
+    if (rarely(node.watched)) watch(node, port, tick, cell);
     from.pop_front();
-    from.fetch_ahead();
     ++node.cells_in;
-    node.first[port] = from.empty() ? Node::NO_CELL : Node::key(from.front().tick, port);
-    node.arrive = std::min(others, node.first[port]);
+    uint64_t following = Node::NO_CELL;
+    if (!from.empty()) {
+        following = Node::key(from.front().tick, port);
+        from.fetch_ahead();
+    }
+    node.first[port] = following;
+    node.arrive = std::min(others, following);
     if (rarely(node.arrive >> Node::PORT_BITS <= tick)) {
         node.turn = port + 1;
         wait(node, tick);
@@ -157,12 +169,24 @@ void Loop::archive(Archive& a) {
     ++node.cells_out;
     if (rarely(output.traced)) trace(output, face, tick);
     if (output.to) {
-        if (rarely(node.path)) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
         Node& to = *output.to;
         if (to.room >= CELL_BITS && to.arrive == Node::NO_CELL && !face.o_hec_error) go_by(to, face, tick + 1);
         else put(output, face, tick);
     }
+    if (rarely(node.watched)) watch_out(node, output);
+}
+
+// The ledger sees the cell that goes.
+void Loop::watch_out(const Node& node, const Output& output) {
+    const bp_face& face = *node.face;
+    if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
     if (node.line) ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error);
+}
+
+// What a link lets go by from now on; the cell that came may be gone.
+void Loop::after_link(Node& link, bool came) {
+    link.look_at_room();
+    if (came && !link.face->o_valid) tell(link, true);
 }
 
 void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
@@ -174,12 +198,14 @@ void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
 
 // A cell goes to the wire behind an output.
 [[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick) {
-    Flying& cell = output.wire->push_back();
+    Wire& wire = *output.wire;
+    const bool first = wire.empty();
+    Flying& cell = wire.push_back();
     cell.payload = face.o_payload;
     cell.header = face.o_header;
     cell.hec_error = face.o_hec_error;
     cell.tick = tick + output.delay;
-    if (output.wire->size() == 1) announce(*output.to, output.to_port, cell.tick);
+    if (first) announce(*output.to, output.to_port, cell.tick);
 }
 
 // A cell goes by a link, to which it would come at a tick: nothing of it would change there but what `passed` tells.
@@ -226,8 +252,8 @@ void Loop::call_back(Node& link) {
     to.first[port] = key;
     if (key >= to.arrive) return;
     to.arrive = key;
-    const uint64_t next = std::max(tick, to.after);
-    if (next < agenda_.tick_of(to.index)) agenda_.set(to.index, next);
+    const uint64_t next = std::min(std::max(tick, to.after), NEVER);
+    if (next < Agenda::tick_of(to.ticket)) agenda_.set(to.ticket, next);
 }
 
 // Of the inputs whose cells came at once and first.

@@ -37,7 +37,9 @@ class Loop final : CellCounts {
     void run(uint64_t until, uint64_t most);
 
   private:
+    template <bool timed>
     void advance(uint64_t until, uint64_t most);
+    template <bool timed>
     void step(Node& node, uint64_t tick);
     void take(Node& node, uint64_t tick);
     void give(Node& node, uint64_t tick);
@@ -49,6 +51,8 @@ class Loop final : CellCounts {
     static uint32_t in_turn(const Node& node);
     static void wait(Node& node, uint64_t tick);
     void watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell);
+    void watch_out(const Node& node, const Output& output);
+    void after_link(Node& link, bool came);
     void tell(Node& node, bool gone);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
 

@@ -10,9 +10,10 @@
 struct alignas(64) bp_face {
     uint64_t time_now, status_due;
     uint32_t i_header, o_header;
-    uint8_t i_valid, i_port, i_hec_error, time_tick, o_valid, o_port, o_hec_error;
+    uint8_t i_valid, i_port, i_hec_error, time_tick, o_port, o_hec_error, post_valid;
     uint8_t settled;  // no port: `cell` and `turn` may be called
-    uint8_t error, drop, tells, own, took, drop_pti, gone_why, status_idle;
+    uint8_t o_valid, error, drop, tells;
+    uint8_t own, took, drop_pti, gone_why, status_idle;
     uint32_t drop_vc, drop_reason, drop_accepted;
     W<6> i_payload, o_payload;
     uint64_t room;    // of a link
@@ -23,8 +24,9 @@ struct alignas(64) bp_face {
 
 // And those of a network interface.
 struct bp_nic : bp_face {
-    uint8_t post_valid, post_single, post_uu, post_cpi, post_taken, fetch, fetch_single, done, done_single;
-    uint8_t rx_valid, rx_last, rx_status, rx_efci, oam_full, oam_pti, oam_take, cell_pti;
+    uint8_t post_taken, done, rx_last, oam_full;
+    uint8_t fetch, fetch_single, rx_valid, done_single, post_single, post_uu, post_cpi, cell_pti;
+    uint8_t rx_status, rx_efci, oam_pti, oam_take;
     uint16_t post_length, rx_index, rx_length;
     uint32_t post_vc, fetch_vc, done_vc, rx_vc, oam_vc;
     W<6> block, rx_payload;

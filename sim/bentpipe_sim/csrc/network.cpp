@@ -166,6 +166,7 @@ void bp_capture_host(bp_net* net, int capture, int index) {
 void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
     net->loop.node(index).taps.push_back({port, back != 0, net->captures[size_t(capture)].get()});
     net->loop.node(index).tapped = true;
+    net->loop.node(index).watched = true;
     net->loop.node(index).look_at_room();
 }
 

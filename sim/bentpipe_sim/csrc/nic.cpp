@@ -73,7 +73,31 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
 void Nic::list(TxVc& tx, uint32_t vc) {
     if (tx.listed) return;
     tx.listed = true;
-    to_post_.push_back({vc, false});
+    post({vc, false});
+}
+
+void Nic::post(Post what) {
+    to_post_.push_back(what);
+    if (to_post_.size() == 1) ask();
+}
+
+// The NIC has begun with a PDU or single cell, or is done with one.
+void Nic::begin_or_end(uint64_t tick) {
+    if (face_.post_taken) {
+        if (!to_post_.front().single) tx_[to_post_.front().vc].fetched = 0;
+        to_post_.pop_front();
+        ask();
+    }
+    if (!face_.done) return;
+    if (face_.done_single) sent_single(face_.done_vc);
+    else sent(tick, face_.done_vc);
+}
+
+// A PDU has ended, or an OAM cell has come.
+void Nic::came(uint64_t tick) {
+    if (face_.oam_full)
+        inbox_.tell(face_.oam_tick, node_, face_.oam_vc, uint16_t(OAM + face_.oam_pti), &face_.oam_payload);
+    if (face_.rx_last) received(tick, face_.rx_vc, face_.rx_status, face_.rx_length, face_.rx_efci);
 }
 
 // The VC has one at the NIC at a time.
@@ -81,7 +105,7 @@ void Nic::send_single(uint32_t vc, const Single& cell) {
     TxVc& tx = tx_[vc];
     ++tx.cells;
     tx.singles.push_back(cell);
-    if (tx.singles.size() == 1) to_post_.push_back({vc, true});
+    if (tx.singles.size() == 1) post({vc, true});
 }
 
 // What has been fetched of the VC's PDUs has been sent before.
@@ -89,7 +113,7 @@ void Nic::sent_single(uint32_t vc) {
     TxVc& tx = tx_[vc];
     if (tx.place >= 0) ledger_.single(tx.place, user_cells(vc));
     tx.singles.pop_front();
-    if (!tx.singles.empty()) to_post_.push_back({vc, true});
+    if (!tx.singles.empty()) post({vc, true});
 }
 
 void Nic::sent(uint64_t tick, uint32_t vc) {

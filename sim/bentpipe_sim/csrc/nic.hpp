@@ -49,7 +49,6 @@ class Nic {
     void sends_in(int place, uint32_t vc) { tx_[vc].place = place; }
     void receives_in(int place, uint32_t vc) { rx_[vc].place = place; }
 
-    bool has_posts() const { return !to_post_.empty(); }
     uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }    // PDUs queued or in work
     uint64_t singles(uint32_t vc) const { return tx_[vc].singles.size(); }  // single cells queued
     // Of its PDUs, fetched so far.
@@ -61,21 +60,11 @@ class Nic {
     uint64_t good(uint32_t vc) const { return rx_[vc].good; }             // PDUs of a sink
     uint64_t bad(uint32_t vc) const { return rx_[vc].bad; }
 
-    void hold() { face_.post_valid = 0; }
-    bool posting() const { return face_.post_valid; }
-
-    void archive(Archive& a) {
-        a.same(tx_.size());
-        a.same(rx_.size());
-        a(tx_, rx_, to_post_);
-    }
-
-    // Before a clock: the first VC with a PDU asks for its turn.
-    void before() {
-        hold();
-        if (to_post_.empty()) return;
+    // The first VC with a PDU asks for its turn, at each clock; not in those of accesses to registers.
+    void ask() {
+        face_.post_valid = !to_post_.empty();
+        if (!face_.post_valid) return;
         const Post& post = to_post_.front();
-        face_.post_valid = 1;
         face_.post_single = post.single;
         face_.post_vc = post.vc;
         if (post.single) return;
@@ -83,21 +72,21 @@ class Nic {
         face_.post_length = uint16_t(pdu.length);
         face_.post_uu = pdu.uu;
     }
+    void hold() { face_.post_valid = 0; }
+
+    void archive(Archive& a) {
+        a.same(tx_.size());
+        a.same(rx_.size());
+        a(tx_, rx_, to_post_);
+    }
 
     // After a clock: what the NIC asks for and brings.
     [[gnu::always_inline]] void after(uint64_t tick) {
         bp_nic& face = face_;
-        if (face.post_taken) {
-            if (!to_post_.front().single) tx_[to_post_.front().vc].fetched = 0;
-            to_post_.pop_front();
-        }
-        if (face.done) {
-            if (face.done_single) sent_single(face.done_vc);
-            else sent(tick, face.done_vc);
-        }
+        if (__builtin_expect(face.post_taken | face.done, 0)) begin_or_end(tick);
         if (face.fetch) {
             TxVc& tx = tx_[face.fetch_vc];
-            if (face.fetch_single) {
+            if (__builtin_expect(face.fetch_single, 0)) {
                 std::memcpy(&face.block, tx.singles.front().octets, 48);
                 face.cell_pti = tx.singles.front().pti;
             } else {
@@ -106,15 +95,13 @@ class Nic {
                 tx.fetched += 48;
             }
         }
-        if (face.oam_full)
-            inbox_.tell(face.oam_tick, node_, face.oam_vc, uint16_t(OAM + face.oam_pti), &face.oam_payload);
         if (face.rx_valid) {
             Octets& octets = rx_[face.rx_vc].octets;
             const size_t at = size_t(face.rx_index) * 48;
             if (octets.size() < at + 48) grow(octets, at + 48);
             std::memcpy(octets.data() + at, &face.rx_payload, 48);
         }
-        if (face.rx_last) received(tick, face.rx_vc, face.rx_status, face.rx_length, face.rx_efci);
+        if (__builtin_expect(face.rx_last | face.oam_full, 0)) came(tick);
     }
 
   private:
@@ -156,6 +143,9 @@ class Nic {
     };
 
     Pdu pdu(const Sdu& sdu);
+    void post(Post what);
+    void begin_or_end(uint64_t tick);
+    void came(uint64_t tick);
     void queue(uint32_t vc, Pdu&& pdu);
     void list(TxVc& tx, uint32_t vc);
     void sent_single(uint32_t vc);

@@ -64,6 +64,7 @@ void Node::quiet() {
     if (nic) nic->hold();
     clock_(face);
     face->time_tick = 1;
+    if (nic) nic->ask();
     look_at_room();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "agenda.hpp"
 #include "capture.hpp"
 #include "model.h"
 #include "nic.hpp"
@@ -14,7 +15,7 @@ namespace bp {
 
 struct Node;
 
-struct Output {  // what is behind an output port
+struct alignas(64) Output {  // what is behind an output port
     Wire* wire = nullptr;
     Node* to = nullptr;
     uint64_t delay = 0;  // ticks from an evaluation to the arrival
@@ -42,8 +43,8 @@ struct alignas(64) Node {
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
 
     // The clock of a tick, once its inputs are there.
-    void clock() {
-        if (__builtin_expect(face->settled && !posting(), 1)) (face->i_valid ? cell_ : turn_)(face);
+    void clock(bool with_cell) {
+        if (__builtin_expect(face->settled && !face->post_valid, 1)) (with_cell ? cell_ : turn_)(face);
         else clock_(face);
     }
     void quiet();   // a clock without time passing
@@ -61,7 +62,7 @@ struct alignas(64) Node {
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
         const uint64_t arrives = arrive >> PORT_BITS;
-        return std::max(nic && nic->has_posts() ? 0 : std::min<uint64_t>(face->status_due, arrives), after);
+        return std::max(face->post_valid ? 0 : std::min<uint64_t>(face->status_due, arrives), after);
     }
     uint64_t least() const {  // of the inputs' keys
         uint64_t found = std::min(std::min(first[0], first[1]), std::min(first[2], first[3]));
@@ -73,11 +74,13 @@ struct alignas(64) Node {
     Nic* nic = nullptr;         // if it is one
     uint64_t arrive = NO_CELL;  // of its inputs' first cells the first
     uint64_t after = 0;         // the tick after that of its last evaluation
+    Agenda::Ticket ticket{};
     uint32_t index;
     uint32_t inputs = 0;  // ports with a wire are below this
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
+    bool watched = false;  // any of tapped, line and path
     uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
 
     // A link's cells that go by: bits of such that may, cells that the model hasn't been told of, when the last one came.
@@ -89,7 +92,6 @@ struct alignas(64) Node {
     void (*cell_)(void*);
     void (*turn_)(void*);
     void (*clock_)(void*);
-    bool posting() const { return nic && nic->posting(); }
 
   public:
     uint64_t evaluations = 0, cells_in = 0, cells_out = 0;

@@ -25,8 +25,11 @@ inline bool pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word wh
         if (!part(uint64_t(0), mix64(base + index++) >> (8 * skip), n)) return false;
         done = n;
     }
-    for (; done + 8 <= length; done += 8)
-        if (!whole(done, mix64(base + index++))) return false;
+    uint64_t z = base + index;
+#pragma GCC unroll 4
+    for (uint64_t left = (length - done) >> 3; left; --left, ++z, done += 8)
+        if (!whole(done, mix64(z))) return false;
+    index = z - base;
     return done >= length || part(done, mix64(base + index), unsigned(length - done));
 }
 

@@ -21,7 +21,6 @@ class Wire : public Ring<Flying> {
         return cell;
     }
 
-    uint64_t first() { return empty() ? NEVER : front().tick; }  // when it arrives
     uint64_t most() const { return most_; }                      // that there ever were at once
     void had_one() { most_ = std::max<uint64_t>(most_, 1); }     // a cell came and went
     // Into the cache, from a long delay line: the one after that behind the first.

@@ -1,0 +1,45 @@
+"""Which node is next: the first tick, and of several nodes that have it the first node, whatever their number."""
+
+import subprocess
+
+from bentpipe_sim.tools import CSRC, compiler
+
+PROGRAM = """
+#include "agenda.hpp"
+#include <cstdio>
+#include <random>
+using namespace bp;
+int main() {
+    std::mt19937_64 rng(1);
+    const size_t sizes[] = {1, 2, 7, 8, 9, 63, 64, 65, 300, 512, 513};
+    const uint64_t spans[] = {3, 1000, NEVER};
+    for (size_t size : sizes)
+        for (uint64_t span : spans) {
+            Agenda agenda;
+            for (size_t k = 0; k < size; ++k) agenda.add();
+            std::vector<uint64_t> ticks(size, NEVER);
+            for (int step = 0; step < 3000; ++step) {
+                size_t first = 0;
+                for (size_t k = 0; k < size; ++k)
+                    if (ticks[k] < ticks[first]) first = k;
+                const uint64_t key = agenda.first();
+                if (Agenda::tick(key) != ticks[first] || Agenda::node(key) != first)
+                    return std::printf("%zu nodes, step %d\\n", size, step), 1;
+                const size_t node = step % 3 ? first : rng() % size;
+                ticks[node] = step % 17 ? ticks[node] % span + rng() % span : NEVER;
+                if (ticks[node] > NEVER) ticks[node] = NEVER;
+                agenda.set(agenda.ticket(uint32_t(node)), ticks[node]);
+                if (Agenda::tick_of(agenda.ticket(uint32_t(node))) != ticks[node]) return 2;
+            }
+        }
+    return 0;
+}
+"""
+
+
+def test_the_next_node_is_that_which_is_due_first(tmp_path):
+    (tmp_path / "agenda.cpp").write_text(PROGRAM)
+    program = str(tmp_path / "agenda")
+    source = str(tmp_path / "agenda.cpp")
+    subprocess.run([compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", source, "-o", program], check=True)
+    assert subprocess.run([program]).returncode == 0
