@@ -328,6 +328,8 @@ EXAMPLES = [
     for page in PAGES
     for line in page.read_text().splitlines()
     if line.startswith(("$ bentpipe run", "$ bentpipe show", "$ bentpipe list"))
+    and "my-study" not in line  # a file that a line above makes
+    and "--seeds" not in line  # whole runs, on workers
 ]
 
 
