@@ -228,6 +228,7 @@ def test_a_dead_cluster_address_is_one_line(capfd, monkeypatch):
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "there-is-none.json"):
         assert main([*command, "--cluster", address]) == 2
         assert f"--cluster {address}: no" in one_line(capfd.readouterr().err)
+        assert not Path("out").exists()
 
 
 def test_a_cluster_that_goes_away_leaves_what_is_done(monkeypatch):

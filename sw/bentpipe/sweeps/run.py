@@ -121,8 +121,11 @@ def run_sweep(
         if told:
             told(sweep.results.ended, len(plan.runs), 0)
         left = sweep.left()
-        if left:
+        if not left:
+            sweep.begin()
+        else:
             with opened(workers, cluster, dashboard) as client:
+                sweep.begin()
                 if opened_at and dashboard is not None and client.dashboard_link:
                     opened_at(client.dashboard_link)
                 if told:
@@ -133,10 +136,13 @@ def run_sweep(
                         told(sweep.results.ended, len(plan.runs), workers_of(client))
         status, reason = sweep.results.verdict()
     except KeyboardInterrupt as came:
+        if not folder.begun:
+            raise
         status, reason = "interrupted", str(came) or "SIGINT"
     except Exception as error:
-        with suppress(OSError):  # there is an error already
-            sweep.close("failed", str(error))
+        if folder.begun:
+            with suppress(OSError):  # there is an error already
+                sweep.close("failed", str(error))
         raise
     return sweep.close(status, reason)
 
@@ -193,12 +199,15 @@ class _Sweep:
         self._due = self._begin + _KEEP_S
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self.results = Results(_head(plan), [_entry(planned) for planned in plan.runs])
-        self._keep()
-        folder.begin()
-        (folder.path / RUNS).mkdir(exist_ok=True)
         for name in self._planned:
             if is_done(folder.path / name):
                 self.results.add(name, read_above(folder.path / name))
+
+    def begin(self) -> None:
+        """From now on there is a folder."""
+        self._folder.begin()
+        (self._folder.path / RUNS).mkdir(exist_ok=True)
+        self._keep()
 
     def left(self) -> list[PlannedRun]:
         """What has not ended."""
