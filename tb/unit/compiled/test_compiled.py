@@ -92,6 +92,21 @@ def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
     assert found["plain"] == found["compiled"]
 
 
+def test_a_state_goes_from_either_form_to_the_other(form: Path, tmp_path: Path) -> None:
+    asked = ["run", "lan-1flow", "--duration", "200 ms", "--out"]
+    stopped = [sys.executable, str(ROOT / "tb" / "system" / "stopped_run.py"), "SIGKILL", "90"]
+    found = []
+    for first, then in (("compiled", "plain"), ("plain", "compiled")):
+        folder = tmp_path / first
+        subprocess.run([*stopped, *asked, str(folder)], env={**os.environ, "BENTPIPE_HOSTS": first}, check=False)
+        code = f"from bentpipe.cli import main; raise SystemExit(main(['resume', {str(folder)!r}]))"
+        done = python(code, BENTPIPE_HOSTS=then)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads((folder / "result.json").read_text())["time"]["resumed_s"] == [0.05]
+        found.append([(folder / f"{name}.parquet").read_bytes() for name in ("flows", "trace")])
+    assert found[0] == found[1]
+
+
 def test_a_form_of_other_sources_is_not_taken(form: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled._find() is not None
     sources = dict(compiled._sources())

@@ -33,7 +33,8 @@ def go(network, until_ps):
 
 def outcome(network):
     network.check_conservation()
-    return network.digests(), network.counters(), network.ledger(), network.stats()
+    most = [network.loop.wire_most(node.index, port) for node in network.nodes for port in node.inputs]
+    return network.digests(), network.counters(), network.ledger(), network.stats(), most
 
 
 # What there is between two runs: PDUs half cut into cells or half put together, cells on wires and in queues, losses in
