@@ -12,11 +12,11 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint cocotb interop formal synth bench digests soak docs clean locks
+.PHONY: help demo test test-browser lint cocotb interop formal synth bench digests soak docs clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
-	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
 
 demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulated in RTL; makes a report
@@ -24,6 +24,10 @@ demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulate
 
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a real browser, Debian's chromium
+	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }
+	$(BIN)/python -m pytest tb/browser $(ARGS)
 
 lint: $(VENV)/.test ## style, format, types, layers of the packages
 	$(BIN)/ruff check .

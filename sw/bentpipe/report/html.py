@@ -128,6 +128,8 @@ def page(
     sections = [part for part in sections if part]
     contents = []
     for part in sections:
+        if not part.startswith("<section"):
+            continue
         name, title_ = part.split('id="', 1)[1].split('"', 1)[0], part.split("<h2>", 1)[1].split("</h2>", 1)[0]
         contents.append(f'<li><a href="#{name}">{title_}</a></li>')
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -139,6 +141,7 @@ def page(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<link rel="icon" href="data:,">\n'
         f"<title>{html.escape(title)}</title>\n<style>{_asset('page.css')}</style></head>\n<body>\n"
         '<a class="skip" href="#main">To the figures</a>\n<header class="head">\n'
         + "\n".join(filter(None, head))

@@ -45,10 +45,12 @@ __all__ = [
     "case_folder",
     "case_paths",
     "is_cases",
+    "is_held",
     "is_sweep",
     "read_above",
     "read_parquet",
     "read_run",
+    "read_so_far",
 ]
 
 _WORK: Final = ".running"
@@ -482,6 +484,32 @@ def read_run(folder: Path) -> RunResult:
     """
     summary = _summary(folder)
     return RunResult(summary, _read_flows(folder / "flows.parquet"), _read_trace(folder / "trace.parquet"))
+
+
+def read_so_far(folder: Path) -> RunResult:
+    """What there is of a run by now, also while it goes on; errors as of :func:`read_run`."""
+    if (folder / "trace.parquet").is_file():
+        return read_run(folder)
+    summary = _summary(folder)
+    if "kind" in summary:
+        raise BentpipeError(f"{folder}: not the folder of one run")
+    trace = _read_stream(folder / _WORK / _STREAM, round(summary["time"]["simulated_s"] * _PS))
+    return RunResult(summary, summary["flows"], trace)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process writes the folder now."""
+    try:
+        lock = os.open(folder / _WORK / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _summary(folder: Path) -> dict[str, Any]:

@@ -31,6 +31,17 @@ def made_up(name, *settings, peak=0):
             octets = [(10_000 + 10 * number) * i + (peak if i > 30 else 0) for i in range(SAMPLES)]
             series[f"{f.name}.delivered"] = (array("q", times), array("q", octets))
         if f.tcp is None:
+            flows[-1] |= dict.fromkeys(
+                (
+                    "datagrams_sent",
+                    "datagrams_lost",
+                    "datagrams_reordered",
+                    "datagrams_refused",
+                    "delay_mean_ps",
+                    "delay_max_ps",
+                ),
+                5,
+            )
             put(f"{f.name}.lost", [i // 9 * number for i in range(SAMPLES)])
             continue
         put(f"{f.name}.cwnd", [9140 * (1 + i * number % 120) for i in range(SAMPLES)])

@@ -1,0 +1,1 @@
+"""A folder of runs in the browser, on this machine alone: what there is, and what goes on."""
