@@ -116,10 +116,11 @@ def ticks(page, name):
 def test_the_cursor_shows_the_values_of_all_figures_over_time(open_page, reports):
     page = open_page(reports["few"].as_uri())
     page.mouse.move(*middle(page, "windows"))
-    for name in ("windows", "throughput", "queues"):
-        assert 2.5 < float(figure(page, name).locator(".at").text_content().split()[1]) < 3.5
-        assert figure(page, name).locator(".cursor").count() == 1
-    value = figure(page, "windows").locator(".legend b").first.text_content()
+    for name in ("throughput", "queues", "windows"):
+        root = page.locator(f'figure[data-figure="{name}"]')  # not scrolled to: the mouse would be elsewhere
+        assert 2.5 < float(root.locator(".at").text_content().split()[1]) < 3.5
+        assert root.locator(".cursor").count() == 1
+    value = page.locator('figure[data-figure="windows"]').locator(".legend b").first.text_content()
     assert 9 <= float(value.replace(",", "")) <= 9.2 * 120
     page.mouse.move(5, 5)
     assert figure(page, "queues").locator(".cursor").count() == 0

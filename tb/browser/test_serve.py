@@ -53,6 +53,10 @@ def test_a_run_that_goes_on_is_shown_live_and_then_its_report(open_page, served)
         assert "6.000 s of" in page.locator("#verdict").text_content()
         result.summary["status"] = "done"
         run.finish(result)
-        run.draw(lambda aside: (aside / "report.html").write_text("<!doctype html><title>whole</title>"))
+        run.draw(
+            lambda aside: (aside / "report.html").write_text(
+                "<!doctype html><link rel=icon href=data:,><title>whole</title>"
+            )
+        )
     page.get_by_role("link", name="its report").click()
     assert page.title() == "whole"
