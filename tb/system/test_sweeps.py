@@ -88,7 +88,7 @@ def test_all_combinations_run_and_stand_in_one_table(client, plots):
             row["hosts.mtu"],
         )
     assert {path.name for path in Path("out").iterdir()} == {
-        *("result.json", "table.parquet", "runs", "overview.svg", "overview.png", "overview-narrow.svg")
+        *("result.json", "table.parquet", "runs", "overview.svg", "overview.png")
     }
     means = {entry["hosts.mtu"]: entry["metrics"]["aggregate_goodput"] for entry in summary["means"]}
     values = [row["value"] for row in rates if row["hosts.mtu"] == 1500]

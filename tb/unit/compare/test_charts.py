@@ -95,7 +95,7 @@ def test_a_comparison_has_a_chart_for_each_experiment_with_cases(tmp_path):
     side = Side("s", grouped([*runs, run(3e6, name="lan-3flows")]), (), 0)
     assert draw_published(side, tmp_path) == ["load-sweep"]
     assert {path.name for path in tmp_path.iterdir()} == {
-        "load-sweep.svg", "load-sweep.png", "load-sweep-narrow.svg",
+        "load-sweep.svg", "load-sweep.png",
     }  # fmt: skip
 
 
