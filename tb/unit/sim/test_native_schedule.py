@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 from amaranth.sim import Simulator
 
-from bentpipe_sim.native.design import design
+from bentpipe_sim.native.design import Design, design
+from bentpipe_sim.native.graph import Graph, constant_of
 from bentpipe_sim.native.netlist import read
 from bentpipe_sim.native.schedule import Branch, schedule
 from models.evaluation import Evaluation, State, after, run
@@ -88,6 +89,17 @@ def test_what_decides_gives_a_body_for_each_answer(seed):
             answer = run(asked, state)[1]["answer"]
             assert answer == Evaluation(state).value(bit)
             alike(run(bodies[answer], state)[0], after(whole, state))
+
+
+def test_that_not_all_hold_does_not_say_which():
+    graph = Graph()
+    a, b, c = (graph.node("input", 1, data=name) for name in "abc")
+    both = graph.all([(a, True), (b, True)])
+    outputs = {"a": a, "both": both, "all": graph.all([(c, True), (both, True)])}
+    whole = Design(graph, dict.fromkeys("abc", 1), outputs)
+    found = {holds: whole.given(both, holds).outputs for holds in (False, True)}
+    assert {name: constant_of(bits) for name, bits in found[False].items()} == {"a": None, "both": 0, "all": 0}
+    assert {name: constant_of(bits) for name, bits in found[True].items()} == {"a": 1, "both": 1, "all": None}
 
 
 def test_random_designs_ask_decide_and_copy():
