@@ -1,14 +1,16 @@
 """The native engine's statements and their order, worked out in Python: random designs against Amaranth's simulator,
 whole and with something known."""
 
+import itertools
 import random
 from functools import cache
 
 import pytest
 from amaranth.sim import Simulator
 
-from bentpipe_sim.native.design import Design, design
-from bentpipe_sim.native.graph import Graph, constant_of
+from bentpipe_sim.native.design import Design, Register, design
+from bentpipe_sim.native.graph import Graph, constant, constant_of
+from bentpipe_sim.native.guards import literal_of
 from bentpipe_sim.native.netlist import read
 from bentpipe_sim.native.schedule import Branch, schedule
 from models.evaluation import Evaluation, State, after, run
@@ -100,6 +102,21 @@ def test_that_not_all_hold_does_not_say_which():
     found = {holds: whole.given(both, holds).outputs for holds in (False, True)}
     assert {name: constant_of(bits) for name, bits in found[False].items()} == {"a": None, "both": 0, "all": 0}
     assert {name: constant_of(bits) for name, bits in found[True].items()} == {"a": 1, "both": 1, "all": None}
+
+
+def test_a_dear_part_of_a_condition_is_asked_only_if_the_cheap_ones_hold():
+    graph = Graph()
+    a, x, y = (graph.node("input", width, data=name) for name, width in (("a", 1), ("x", 8), ("y", 8)))
+    dear = graph.equal(graph.make("+", 8, (x, y)), constant(3, 8))
+    found = Register("found", 1, 0, None)
+    whole = Design(graph, {"a": 1, "x": 8, "y": 8}, registers={found: graph.all([(a, False), (dear, True)])})
+    plan = schedule(whole, {})
+    (branch,) = (item for item in plan.tree if isinstance(item, Branch))
+    assert branch.arms[0][0] == literal_of(a, False) and len(branch.arms[0][1]) == 3
+    for inputs in itertools.product((0, 1), (0, 2, 3), (0, 1)):
+        state = State(whole)
+        state.inputs = dict(zip("axy", inputs, strict=True))
+        alike(run(plan, state)[0], after(whole, state))
 
 
 def test_random_designs_ask_decide_and_copy():
