@@ -1,5 +1,5 @@
 """What all tests share: tools from the Python packages are found, hypothesis sets no time limits, and the hosts are
-plain Python unless BENTPIPE_HOSTS says otherwise."""
+plain Python and nodes compiled at -O1, unless BENTPIPE_HOSTS and BENTPIPE_CXXFLAGS say otherwise."""
 
 import importlib.metadata
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 
 os.environ.setdefault("BENTPIPE_HOSTS", "plain")  # before any test imports bentpipe
+os.environ.setdefault("BENTPIPE_CXXFLAGS", "-O1")  # a node of many options compiles in a third of the time
 
 # No wall-clock limits in tests; the machine may be busy.
 hypothesis.settings.register_profile("bentpipe", deadline=None)

@@ -22,7 +22,7 @@ from . import verilated
 from .cache import Cache
 from .errors import ToolError
 from .native import library
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, run, side_by_side
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, side_by_side
 
 __all__ = [
     "DEFAULT_SHAPES",
@@ -147,7 +147,7 @@ def build_loop() -> Path:
     def build(folder: Path) -> Path:
         made = folder / "network.so"
         sources = [str(file) for file in files if file.suffix == ".cpp"]
-        command = [compiler(), *LOOP_FLAGS, f"-I{CSRC}", *sources, "-o", str(made), "-ldl"]
+        command = [compiler(), *LOOP_FLAGS, *more_flags(), f"-I{CSRC}", *sources, "-o", str(made), "-ldl"]
         run(command, "compiling the event loop")
         return made
 

@@ -4,6 +4,7 @@ on which of their lines credits go."""
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -239,9 +240,17 @@ class Channel:
         return self.back is not None and self.back.share_in(before) > 0
 
 
+Route = tuple[object, ...]
+"""The ends of a VC, and the ports by which it passes its switches."""
+
+
 class Channels(list[Channel]):
     """The VCs of a network, in the order in which they were laid. One is the other way of the first before it that
     passes the same ports the other way and has none yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._without: dict[Route, deque[Channel]] = defaultdict(deque)  # those that have no other way yet
 
     def lay(self, channel: Channel) -> None:
         """Add one; its switches get to know its credits.
@@ -275,9 +284,12 @@ class Channels(list[Channel]):
         for hop, here, after in zip(channel.hops, shares, [*shares[1:], 0][: len(shares)], strict=True):
             hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], credits_in=here, credits_out=after)
         self.append(channel)
-        singles = (each for each in self if len(each.legs) == 1)
-        other = next((each for each in singles if each.back is None and _opposite(each, channel)), None)
-        if other is not None:
+        there, back = _route(channel), _route(channel, backwards=True)
+        self._without[there].append(channel)
+        if self._without[back]:
+            other = self._without[back].popleft()
+            if other is not channel:
+                self._without[there].pop()
             for one, two in ((channel, other), (other, channel)):
                 one.back = two
                 self._pair(one, two)
@@ -297,7 +309,8 @@ class Channels(list[Channel]):
                 raise NetworkError(f"{channel.what}: it has credits, and no VC the other way to bring them")
 
 
-def _opposite(one: Channel, other: Channel) -> bool:
-    return (one.path[0], one.path[-1]) == (other.path[-1], other.path[0]) and [
-        (hop.switch, hop.come, hop.go) for hop in one.hops
-    ] == [(hop.switch, hop.go, hop.come) for hop in reversed(other.hops)]
+def _route(channel: Channel, *, backwards: bool = False) -> Route:
+    ends, hops = (channel.path[0], channel.path[-1]), [(hop.switch, hop.come, hop.go) for hop in channel.hops]
+    if not backwards:
+        return (*ends, *hops)
+    return (*ends[::-1], *((switch, go, come) for switch, come, go in reversed(hops)))

@@ -250,7 +250,7 @@ class Network:
             laid.lay(each)
         for leg, nic in zip(laid.legs, sinks, strict=True):
             came = leg.stops[-1].vpi
-            if any((other.vpi, other.vci) == (came, vci) for other in nic.receives.values()):
+            if any(other.vci == vci and other.vpi == came for other in nic.receives.values()):
                 raise NetworkError(f"{what}: VPI/VCI {came}/{vci} is used twice at port 0 of {nic.name}")
         for switch in given.named_switches():
             if switch not in [hop.switch.name for hop in laid.hops if not hop.in_path and hop.come >= 0]:

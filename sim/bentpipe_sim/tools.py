@@ -17,7 +17,8 @@ from typing import IO, Any
 from .errors import ToolError
 
 __all__ = [
-    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "run", "side_by_side",
+    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "more_flags", "run",
+    "side_by_side",
 ]  # fmt: skip
 
 CSRC = Path(__file__).parent / "csrc"
@@ -138,8 +139,14 @@ _versions: dict[str, str] = {}
 
 
 def compiler_version() -> str:
+    """Of the C++ compiler, and what it is told besides: all of it that decides what it makes of a source."""
     cxx = compiler()
     if cxx not in _versions:
         result = subprocess.run([cxx, "--version"], capture_output=True, text=True)
         _versions[cxx] = (result.stdout.splitlines() or ["unknown"])[0]
-    return _versions[cxx]
+    return " ".join([_versions[cxx], *more_flags()])
+
+
+def more_flags() -> list[str]:
+    """``$BENTPIPE_CXXFLAGS``: behind the flags that a node or the event loop is compiled with, so that they decide."""
+    return os.environ.get("BENTPIPE_CXXFLAGS", "").split()

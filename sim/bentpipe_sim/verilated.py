@@ -16,7 +16,7 @@ from typing import Any
 from .border import Port, border, face
 from .cache import Cache
 from .errors import ToolError
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, run
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, more_flags, run
 
 __all__ = [
     "FLAGS",
@@ -91,7 +91,7 @@ def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> st
 def cxx_options() -> list[str]:
     """What a C++ compiler needs for Verilator's files."""
     include = _verilator()[1] / "include"
-    return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS)]
+    return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS), *more_flags()]
 
 
 def runtime(flags: Sequence[str], parts: Sequence[str] = _RUNTIME) -> Path:

@@ -9,7 +9,7 @@ and the tenth in which it first did.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -20,6 +20,7 @@ from bentpipe.experiment.load import load_cases
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
 from bentpipe_hdl.units import format_time
+from bentpipe_sim.network import Network
 
 __all__ = ["PARTS", "QUICK", "SETS", "SHORT", "Digests", "RunSet", "differences", "digests"]
 
@@ -106,8 +107,8 @@ def _fitting(patterns: Mapping[str, Any], name: str) -> Any:
     return next((value for pattern, value in patterns.items() if fnmatch(name, pattern)), None)
 
 
-def digests(experiment: Experiment) -> Digests:
-    """Run an experiment for its digests; raises if its cells or PDUs don't add up."""
+def digests(experiment: Experiment, at_end: Callable[[Network], None] = lambda network: None) -> Digests:
+    """Run an experiment for its digests; raises if its cells or PDUs don't add up. ``at_end`` gets its network."""
     network, nics, vcs = build_network(experiment)
     try:
         network.trace()
@@ -120,6 +121,7 @@ def digests(experiment: Experiment) -> Digests:
                 found[f"{node}:{port}"].append(f"{digest & 0xFFFFFFFF:08x}")
         built.check()
         built.ledger()
+        at_end(network)
         return found
     finally:
         network.close()

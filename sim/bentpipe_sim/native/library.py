@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..border import border
-from ..tools import CSRC, CXX_FLAGS, compiler, compiler_version, run
+from ..tools import CSRC, CXX_FLAGS, compiler, compiler_version, more_flags, run
 
 __all__ = ["FLAGS", "HEADERS", "MAKERS", "compiled", "source", "tools"]
 
@@ -48,5 +48,6 @@ def compiled(text: str, folder: Path, what: str) -> Path:
     """The library made of it, in this folder."""
     written, made = folder / "node.cpp", folder / "node.so"
     written.write_text(text)
-    run([compiler(), *FLAGS, f"-I{CSRC}", str(written), "-o", str(made)], f"compiling {what}")
+    command = [compiler(), *FLAGS, *more_flags(), f"-I{CSRC}", str(written)]
+    run([*command, "-o", str(made)], f"compiling {what}")
     return made

@@ -104,6 +104,20 @@ def test_another_compiler_makes_its_own(cache, tmp_path, monkeypatch, quick):
     assert build_loop() == first
 
 
+def test_more_flags_for_the_compiler_make_another(cache, tmp_path, monkeypatch):
+    text = 'if [ "$1" = --version ]; then echo 1; exit; fi\n' \
+           'all="$*"\nwhile [ "$1" != -o ]; do shift; done\necho "$all" > "$2"\n'  # fmt: skip
+    monkeypatch.setenv("CXX", str(_tool(tmp_path / "bin", "telling", text)))
+    made = {}
+    for flags in ("", "-O1 -g"):
+        monkeypatch.setenv("BENTPIPE_CXXFLAGS", flags)
+        made[flags] = (build_loop(), build_model(SMALL, "native"))
+        for file in made[flags]:
+            optimised = [word for word in file.read_text().split() if word.startswith(("-O", "-g"))]
+            assert optimised[1:] == flags.split()
+    assert not {*made[""]} & {*made["-O1 -g"]}
+
+
 def test_an_error_ends_the_tools_that_run_beside(tmp_path):
     """It comes when one of two has begun that never ends by itself, and others wait their turn."""
     fifo = tmp_path / "fifo"
@@ -118,27 +132,27 @@ def test_an_error_ends_the_tools_that_run_beside(tmp_path):
     assert tools.call(["true"])[0] == 0
 
 
-def test_what_two_want_at_once_is_made_once(cache):
-    missed, made = threading.Event(), []
-
-    class Watched(Cache):
-        def get(self, name):
-            found = super().get(name)
-            if threading.current_thread() is second:
-                missed.set()
-            return found
+def test_what_two_want_at_once_is_made_once(cache, monkeypatch):
+    going_on, made, got, locked = threading.Event(), [], [], tools._locked
 
     def build(folder):
         made.append(folder)
         if len(made) == 1:
             second.start()
-            missed.wait()
+            going_on.wait()  # the second one waits, or builds too
+        going_on.set()
         (folder / "file").write_text("made")
         return folder / "file"
 
-    got = []
-    second = threading.Thread(target=lambda: got.append(Watched().make("file", build)))
-    got.append(Watched().make("file", build))
+    def watched(file):
+        held = locked(file)
+        if not held:
+            going_on.set()
+        return held
+
+    monkeypatch.setattr(tools, "_locked", watched)
+    second = threading.Thread(target=lambda: got.append(Cache().make("file", build)))
+    got.append(Cache().make("file", build))
     second.join()
     assert len(made) == 1
     assert got == [cache / "file"] * 2
@@ -152,7 +166,7 @@ def test_who_waits_for_another_gives_up_with_the_rest(tmp_path):
 
     with pytest.raises(ZeroDivisionError), tools.alone(tmp_path / "taken"), tools.side_by_side() as pool:
         job = pool.submit(enter)
-        while not job.running():
+        while not (job.running() or job.done()):
             pass
         raise ZeroDivisionError
     with pytest.raises(ToolError, match="given up while another process makes taken"):

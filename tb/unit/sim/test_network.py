@@ -132,6 +132,15 @@ def test_any_vpi_vci_beside_any_other():
     network.check_conservation()
 
 
+def test_the_other_way_of_a_vc_is_the_first_that_has_none():
+    network, _, _ = satellite(start=False)
+    forth, back = ([network.nodes[k] for k in path] for path in ((0, 3, 5, 4, 1), (1, 4, 6, 3, 0)))
+    for k, path in enumerate((forth, back, forth, forth, back, back, forth)):
+        network.add_vc(path, 2, 40 + k)
+    ways = {channel.vci: channel.back and channel.back.vci for channel in network._channels}
+    assert ways == {100: 101, 101: 100, 200: None, 40: 41, 41: 40, 42: 44, 44: 42, 43: 45, 45: 43, 46: None}
+
+
 def test_more_vcs_than_a_node_has_are_refused():
     network, _, _ = satellite(start=False)
     path = [network.nodes[k] for k in (0, 3, 5, 4, 1)]
