@@ -183,3 +183,14 @@ def test_no_room_leaves_the_last_state(tmp_path, monkeypatch, caplog):
     assert len(written) > 2 and all(kept)
     line = f"{tmp_path / 'run' / 'run.state'}: No space left on device: the state is not saved, the run goes on"
     assert caplog.messages.count(line) == len(kept)
+
+
+def test_a_run_with_samples_close_to_each_other_saves_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(runs, "_SAVE_S", 0)
+    monkeypatch.setattr(runs, "_KEEP_SHARE", 0)
+    saved = []
+    monkeypatch.setattr(RunFolder, "save", lambda folder, packed: saved.append(packed))
+    experiment = load("lan-1flow", ["record.interval=7 ms"], duration_ps=40 * MS)
+    with RunFolder.claim(tmp_path / "run") as folder:
+        run_experiment(experiment, folder=folder)
+    assert len(saved) >= 5

@@ -197,6 +197,8 @@ class Run:
             if stopped() is not None:
                 save()
                 return
+            keep()  # here too: between samples that are near each other the engine has nothing to tell
+            save_again()
             until, event = self._stops.next
             built.engine.run(until, progress)
             now = built.now_ps()
