@@ -19,8 +19,15 @@ help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
 
-demo: $(VENV)/.runtime ## three TCP flows over an OC-3c satellite link, simulated in RTL; makes a report
-	$(BIN)/bentpipe run acts-3flows --quick --out runs/demo --force
+demo: $(VENV)/.runtime ## a published result, whole: a gigabyte by TCP over an OC-3c satellite link in RTL; and four TCPs after the same losses
+	$(BIN)/bentpipe run acts-1flow --out runs/demo --force
+	$(BIN)/bentpipe run fall-floyd-4 --out runs/demo-losses --force
+	@echo
+	@echo "Look at runs/demo/report.html; runs/demo-losses/sequence.png has Tahoe, Reno, New Reno and SACK beside each other."
+	@echo "Then (. .venv/bin/activate before):"
+	@echo "  bentpipe list                             what else there is"
+	@echo "  bentpipe run acts-3flows --quick          three flows share the satellite's line, and its switch discards"
+	@echo "  bentpipe new my.toml --from acts-3flows   an experiment of your own"
 
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

@@ -129,3 +129,12 @@ def test_bash_takes_the_completion_and_knows_the_commands(capsys):
     asked = script + '\nCOMP_WORDS=(bentpipe ex); COMP_CWORD=1; _shtab_bentpipe; echo "${COMPREPLY[@]}"\n'
     done = subprocess.run(["bash"], input=asked, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["export"], done.stderr
+
+
+def test_a_run_without_plots_has_a_report_and_no_pictures(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main(["run", "lan-1flow", "--duration", "50 ms", "--no-plots", "--out", str(folder)]) == 0
+    assert (folder / "report.html").is_file()
+    assert not [*folder.glob("*.png"), *folder.glob("*.svg")]
+    assert main(["report", str(folder)]) == 0
+    assert [*folder.glob("*.png")]

@@ -40,6 +40,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
     case_option(parser)
     parser.add_argument(
+        "--no-plots",
+        dest="plots",
+        action="store_false",
+        help="no plots as files; the report has its own figures, and `bentpipe report` makes plots at any time",
+    )
+    parser.add_argument(
         "--pcap",
         metavar="KIND:PLACE",
         action="append",
@@ -117,7 +123,7 @@ def shows(given: argparse.Namespace) -> bool:
 def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolder) -> dict[str, Any]:
     from bentpipe.experiment.perform import perform
 
-    result = perform(experiment, folder, settings=given.settings, show_progress=shows(given))
+    result = perform(experiment, folder, settings=given.settings, show_progress=shows(given), plots=given.plots)
     print_one(given, result, folder)
     return result.summary
 
@@ -144,7 +150,9 @@ def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], fol
     def told(index: int, experiment: Experiment) -> None:
         begins(given, index, len(experiments), experiment)
 
-    whole = perform_cases(experiments, folder, settings=given.settings, show_progress=shows(given), begins=told)
+    whole = perform_cases(
+        experiments, folder, settings=given.settings, show_progress=shows(given), plots=given.plots, begins=told
+    )
     print_all(given, whole, folder)
     return whole
 

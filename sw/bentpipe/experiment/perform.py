@@ -25,6 +25,7 @@ def perform(
     settings: Sequence[str] = (),
     show_progress: bool = False,
     report: bool = True,
+    plots: bool = True,
 ) -> RunResult:
     """Run an experiment, and write all of its run folder.
 
@@ -40,9 +41,11 @@ def perform(
         A bar on stderr.
     report : bool
         With plots and report; ``bentpipe report`` makes them of the folder at any time.
+    plots : bool
+        With plots as files; the report has its own figures.
     """
     result = run_experiment(experiment, settings=tuple(settings), show_progress=show_progress, folder=folder)
-    _finish(experiment, folder, result, show_progress, report)
+    _finish(experiment, folder, result, show_progress, report, plots)
     return result
 
 
@@ -62,14 +65,19 @@ def resume(folder: RunFolder, *, show_progress: bool = False) -> RunResult:
 
 
 def _finish(
-    experiment: Experiment, folder: RunFolder, result: RunResult, show_progress: bool, report: bool = True
+    experiment: Experiment,
+    folder: RunFolder,
+    result: RunResult,
+    show_progress: bool,
+    report: bool = True,
+    plots: bool = True,
 ) -> None:
     folder.finish(result)
     if experiment.network.sonet and result.summary["status"] == "done":
         run_beside_cells(experiment, result, show_progress=show_progress)
         folder.put(result.summary)
     if report:
-        folder.draw(lambda aside: make_report(aside, result, folder.path))
+        folder.draw(lambda aside: make_report(aside, result, folder.path, plots))
 
 
 def perform_cases(
@@ -78,6 +86,7 @@ def perform_cases(
     *,
     settings: Sequence[str] = (),
     show_progress: bool = False,
+    plots: bool = True,
     begins: Callable[[int, Experiment], None] | None = None,
 ) -> dict[str, Any]:
     """Run an experiment's cases one after the other; after each, what there is so far is written.
@@ -88,6 +97,8 @@ def perform_cases(
         The cases, at least one.
     folder : RunFolder
         Held by the caller; each case has a folder in it.
+    plots : bool
+        With plots as files; the reports have their own figures.
     begins : callable, optional
         Told of each case before it runs: its number from 1, and the case.
 
@@ -105,18 +116,18 @@ def perform_cases(
         for index, experiment in enumerate(experiments, 1):
             if begins is not None:
                 begins(index, experiment)
-            summaries.append(_case(experiment, folder, settings, show_progress))
+            summaries.append(_case(experiment, folder, settings, show_progress, plots))
             whole = sum_up_cases(head, summaries)
             if summaries[-1]["status"] == "interrupted":
                 break
             if index < len(experiments):
                 folder.put({**whole, "status": "running", "reason": None})
-                folder.draw(lambda aside, whole=whole: make_cases_report(aside, whole))
+                folder.draw(lambda aside, whole=whole: make_cases_report(aside, whole, plots))
     finally:
         whole = sum_up_cases(head, summaries)
         if folder.begun:
             folder.put(whole)
-    folder.draw(lambda aside: make_cases_report(aside, whole))
+    folder.draw(lambda aside: make_cases_report(aside, whole, plots))
     if whole["status"] != "interrupted":
         folder.end_state()
     return whole
@@ -144,16 +155,18 @@ def resume_cases(
     return perform_cases(experiments, folder, settings=settings, show_progress=show_progress, begins=told)
 
 
-def _case(experiment: Experiment, folder: RunFolder, settings: Sequence[str], show_progress: bool) -> dict[str, Any]:
+def _case(
+    experiment: Experiment, folder: RunFolder, settings: Sequence[str], show_progress: bool, plots: bool
+) -> dict[str, Any]:
     """A case in its folder, as far as it isn't there."""
     path = folder.path / case_folder(experiment.case)
     if not folder.begun or not path.exists():
         with folder.case(path.name) as own:
-            return perform(experiment, own, settings=settings, show_progress=show_progress).summary
+            return perform(experiment, own, settings=settings, show_progress=show_progress, plots=plots).summary
     if (path / "result.json").is_file() and (summary := read_run(path).summary)["status"] in ("done", "failed"):
         return summary
     if (path / STATE).is_file():
         with RunFolder.resume(path) as own:
             return resume(own, show_progress=show_progress).summary
     with RunFolder.claim(path, force=True) as own:
-        return perform(experiment, own, settings=settings, show_progress=show_progress).summary
+        return perform(experiment, own, settings=settings, show_progress=show_progress, plots=plots).summary

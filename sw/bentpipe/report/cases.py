@@ -173,11 +173,12 @@ def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
 
 
-def make_cases_report(folder: Path, summary: dict[str, Any]) -> None:
-    """The plot over the cases and the report, into a folder."""
-    from bentpipe.plots.cases import write_cases_plot
+def make_cases_report(folder: Path, summary: dict[str, Any], plots: bool = True) -> None:
+    """The plot over the cases (with ``plots``) and the report, into a folder."""
+    if plots:
+        from bentpipe.plots.cases import write_cases_plot
 
-    write_cases_plot(folder, summary)
+        write_cases_plot(folder, summary)
     (folder / "report.html").write_text(cases_html(summary), encoding="utf-8")
 
 

@@ -47,7 +47,7 @@ __all__ = ["expected_html", "make_report", "report_html", "run_parts", "verdict_
 _LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
 
-def make_report(folder: Path, result: RunResult, run: Path | None = None) -> None:
+def make_report(folder: Path, result: RunResult, run: Path | None = None, plots: bool = True) -> None:
     """Plots and report of a run, into a folder.
 
     Parameters
@@ -56,10 +56,13 @@ def make_report(folder: Path, result: RunResult, run: Path | None = None) -> Non
     result : RunResult
     run : Path, optional
         The run's own folder, if that is another: what lies around it is what the report leads to.
+    plots : bool
+        With plots as files beside it; the report has its own figures.
     """
-    from bentpipe.plots.figures import write_plots
+    if plots:
+        from bentpipe.plots.figures import write_plots
 
-    write_plots(folder, result)
+        write_plots(folder, result)
     (folder / "report.html").write_text(report_html(result, around(run, result.summary)), encoding="utf-8")
 
 
