@@ -59,7 +59,7 @@ def test_time_outs_leave_a_hundredth_of_the_line():
 
 
 def test_the_rate_follows_the_window_up_to_the_line():
-    cases = load_cases("magic-window", duration_ps=3 * PS, only=["32 kB", "64 kB", "192 kB"])
+    cases = load_cases("magic-window", duration_ps=3 * PS, only=["window 32 kB", "window 64 kB", "window 192 kB"])
     results = [run_experiment(case) for case in cases]
     for result, segments in zip(results, (4, 8, 22), strict=True):  # windows rounded up to whole segments
         times, delivered = result.trace.series["flow1.delivered"]

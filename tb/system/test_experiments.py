@@ -2,7 +2,7 @@
 
 import pytest
 
-from bentpipe.experiment.catalogue import find, read_document
+from bentpipe.experiment.catalogue import find, read_extended
 from bentpipe.experiment.load import load
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.run import run_experiment
@@ -33,9 +33,9 @@ def test_a_transfer_over_the_lan_is_whole():
 
 def test_hundreds_of_flows_between_two_hosts():
     """As many as ran into each other when a look-up was by the low bits of VPI and VCI."""
-    document, text = read_document(find("lan-1flow"))
+    document, files = read_extended(find("lan-1flow"))
     document["flow"] = [{"source": "alpha1", "sink": "alpha2", "size": "10 kB"}] * 129
-    result = run_experiment(parse_experiment(document, Source("many.toml", text)))
+    result = run_experiment(parse_experiment(document, Source("many.toml", files[0][1])))
     assert result.summary["status"] == "done"
     assert [(flow["octets_delivered"], flow["bad_octets"]) for flow in result.flows] == [(10_000, 0)] * 129
 

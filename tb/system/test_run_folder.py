@@ -273,13 +273,13 @@ def test_a_report_of_killed_cases_has_all_that_had_begun(cases):
     states = [(case["name"], case["status"]) for case in summary()["cases"]]
     assert states == [("first", "done"), ("second", "interrupted")]
     assert (summary()["status"], summary()["reason"]) == ("interrupted", "second: killed")
-    top = ["overview.png", "overview.svg", "report.html", "result.json"]
+    top = ["overview.png", "overview.svg", "report.html", "result.json", "run.state"]
     assert names() == sorted([*top, *(str(Path(case, name)) for case in ("first", "second") for name in ["", *WHOLE])])
 
 
 def test_a_signal_in_a_case_ends_them_all(cases):
     code, error = Held("first:1000", *cases).end(signal.SIGTERM)
-    assert (code, error) == (143, "bentpipe: interrupted; kept in out\n")
+    assert (code, error) == (143, "bentpipe: interrupted; kept in out; `bentpipe resume out` goes on\n")
     assert (summary()["status"], summary()["reason"]) == ("interrupted", "first: SIGTERM")
     assert summary()["planned"] == ["first", "second"] and not Path("out/second").exists()
 
