@@ -51,6 +51,18 @@ def test_a_file_that_cant_be_begun_is_a_line(arguments, said, tmp_path, monkeypa
     assert (tmp_path / "there.toml").read_text() == "# mine\n"
 
 
+def test_a_copy_that_would_miss_what_it_extends_is_refused(tmp_path, capsys):
+    (tmp_path / "sub").mkdir()
+    first, second = tmp_path / "sub" / "first.toml", tmp_path / "sub" / "second.toml"
+    assert main(["new", str(first), "--from", "lan-1flow"]) == 0
+    second.write_text('extends = "first.toml"\n[experiment]\nid = "second"\ntitle = "second"\n')
+    assert main(["new", str(tmp_path / "copy.toml"), "--from", str(second), "--whole"]) == 2
+    assert "extends first.toml, which is beside it" in capsys.readouterr().err
+    assert not (tmp_path / "copy.toml").exists()
+    assert main(["new", str(tmp_path / "over.toml"), "--from", str(second)]) == 0
+    assert main(["check", str(tmp_path / "over.toml")]) == 0
+
+
 def test_check_tells_every_file_and_fails_for_one_that_is_wrong(tmp_path, capsys):
     wrong = tmp_path / "wrong.toml"
     wrong.write_text('extends = "lan-1flow"\n[experiment]\nid = "x"\ntitle = "y"\n[hosts.tcp]\nwindow = "-1 kB"\n')
@@ -115,6 +127,7 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
     assert "input [31:0] i_word" not in file.read_text()
     capsys.readouterr()
     for arguments, said in (
+        (["link", "-o", str(tmp_path / "none" / "x.v")], "x.v: can't be written: No such file or directory"),
         (["hub"], "no kind of node is called 'hub'"),
         (["link", "--width", "64"], "width must be"),
         (["switch", "--shape", "ports=0"], "ports must be"),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bentpipe.errors import BentpipeError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -29,6 +31,7 @@ __all__ = [
     "say_report",
     "set_option",
     "settings_options",
+    "write_file",
 ]
 
 
@@ -154,6 +157,24 @@ def print_json(data: Any) -> int:
     """Print data for machines; the exit code of a command that did what it was to do."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
     return 0
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole: aside first, then into its place.
+
+    Raises
+    ------
+    BentpipeError
+        It can't be written; nothing is left of it.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise BentpipeError(f"{path}: can't be written: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def say_report(console: Console, folder: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.commands.command import Command
+from bentpipe.commands.command import Command, write_file
 from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
@@ -31,7 +32,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.catalogue import find, read_document, read_extended
+    from bentpipe.experiment.catalogue import EXTENDS, find, read_document, read_extended
     from bentpipe.experiment.load import load_cases
 
     file: Path = given.file
@@ -45,19 +46,16 @@ def _run(given: argparse.Namespace) -> int:
     if not own:
         raise BentpipeError(f"{file}: a name needs a letter or a digit")
     if given.whole:
-        text = read_document(base)[1]
+        document, text = read_document(base)
+        beside = document.get(EXTENDS)
+        if beside is not None and (base.parent / beside).is_file() and base.parent.resolve() != file.parent.resolve():
+            raise BentpipeError(f"{given.base}: extends {beside}, which is beside it: copy both, or leave out --whole")
     else:
         name = given.base if base.stem == given.base else str(base.resolve())
         text = "".join(f"{line}\n" for line in _extending(name, own, read_extended(base)[0]))
-    part = file.with_name(file.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
-    except OSError as error:
-        raise BentpipeError(f"{file}: can't be written: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)
-    print(f"{file}: written. Change it, then: bentpipe check {file}; bentpipe run {file}")
+    write_file(file, text)
+    name = shlex.quote(str(file))
+    print(f"{file}: written. Change it, then: bentpipe check {name}; bentpipe run {name}")
     return 0
 
 

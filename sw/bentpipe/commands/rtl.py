@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bentpipe.commands.command import Command
+from bentpipe.commands.command import Command, write_file
 from bentpipe.commands.shape import shape_of, shape_option
 from bentpipe.errors import BentpipeError
 
@@ -43,12 +43,7 @@ def _run(given: argparse.Namespace) -> int:
     if out is None:
         sys.stdout.write(text)
         return 0
-    part = out.with_name(out.name + ".part")
-    try:
-        part.write_text(text)
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
+    write_file(out, text)
     print(f"{out}: written, {len(text.splitlines())} lines; its registers: bentpipe registers {given.kind}")
     return 0
 
