@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from bentpipe.commands.command import Command, Group, choose_engine, engine_option, json_option, set_option
+from bentpipe.commands.command import (
+    Command,
+    Group,
+    choose_engine,
+    engine_option,
+    gone_on_options,
+    json_option,
+    set_option,
+)
 from bentpipe.commands.sweep import do_sweep, sweep_options
 from bentpipe.errors import BentpipeError
 
@@ -23,13 +30,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="the shorter runs that experiments declare")
     set_option(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="the folder; one that is there is gone on with (default: runs/catalogue-1, …)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace a folder that is there")
+    gone_on_options(parser, "catalogue")
     engine_option(parser)
     sweep_options(parser)
 

@@ -23,6 +23,7 @@ __all__ = [
     "choose_engine",
     "console",
     "engine_option",
+    "gone_on_options",
     "json_option",
     "junit_option",
     "length_options",
@@ -87,6 +88,17 @@ def case_option(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="run only this case of the experiment (may be given often)",
     )
+
+
+def gone_on_options(parser: argparse.ArgumentParser, default: str) -> None:
+    """``--out`` and ``--force`` of what goes on in a folder that is there."""
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"the folder; one that is there is gone on with (default: runs/{default}-1, …)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace a folder that is there")
 
 
 def engine_option(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from bentpipe.commands.command import (
     choose_engine,
     console,
     engine_option,
+    gone_on_options,
     json_option,
     junit_option,
     length_options,
@@ -80,13 +81,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     set_option(parser)
     length_options(parser)
     case_option(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="the sweep's folder; one that is there is gone on with (default: runs/NAME-1, …)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace a folder that is there")
+    gone_on_options(parser, "NAME")
     engine_option(parser)
     sweep_options(parser)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from bentpipe.plots.series import bin_width, held, increments, quantiles, rates,
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
 from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
+from bentpipe.results.sequence import segments_of
 from bentpipe_hdl.switch.options.reactive import LEVEL_FRACTION, ReactiveSettings
 
 __all__ = ["FILLED", "PLOTS", "REASONS", "figures", "write_plots"]
@@ -375,20 +375,8 @@ def _draw_drops(axis: Any, edges: Sequence[int], growth: dict[str, list[int]]) -
 def _sequence(result: RunResult, name: str) -> Panel | None:
     """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
-    events = [(t / 1e12, kind, value) for series, t, kind, value in result.trace.events if series == name]
-    offsets = sorted({value for _, kind, value in events if kind == "segment"})
-    steps = [b - a for a, b in itertools.pairwise(offsets)]
-    mss = max(set(steps), key=steps.count) if steps else 1
-    seen: set[int] = set()
-    first: tuple[list[float], list[float]] = ([], [])
-    again: tuple[list[float], list[float]] = ([], [])
-    for when, kind, value in events:
-        if kind == "segment":
-            chosen = again if value in seen else first
-            seen.add(value)
-            chosen[0].append(when)
-            chosen[1].append(value / mss + 1)
-    if not first[0]:
+    segments = segments_of(result, name)
+    if segments is None:
         return None
 
     def draw(axis: Any) -> None:
@@ -397,14 +385,15 @@ def _sequence(result: RunResult, name: str) -> Panel | None:
         una = _of(result, "una").get(name)
         if una is not None:
             when, values = thin(*una)
-            what = [value / mss for value in values]
+            what = [value / segments.mss for value in values]
             axis.plot(when, what, color=MUTED, linewidth=0.9, drawstyle="steps-post", label="acknowledged")
-        axis.plot(*first, ".", color=COLOURS[0], markersize=3, linestyle="none", label="sent")
+        sent, again = segments.sent, segments.again
+        axis.plot(*sent, ".", color=COLOURS[0], markersize=3, linestyle="none", label="sent")
         axis.plot(
             *again, "s", color=COLOURS[1], markersize=4, linestyle="none", label="sent again", markerfacecolor="none"
         )
         for kind, (label, _, colour) in _MARKS.items():
-            for index, at in enumerate(when for when, event, _ in events if event == kind):
+            for index, at in enumerate(segments.marks.get(kind, ())):
                 axis.axvline(at, color=colour, linewidth=0.8, linestyle=":", label=None if index else label)
         axis.set_ylim(bottom=0)
 

@@ -13,6 +13,7 @@ from bentpipe.plots.series import bin_width, held, increments, quantiles, rates,
 from bentpipe.plots.style import FEW
 from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
+from bentpipe.results.sequence import segments_of
 from bentpipe_hdl.ticks import TICK_PS
 
 __all__ = ["DISTRIBUTIONS", "OVER_TIME", "figures_of"]
@@ -294,31 +295,19 @@ def _with_segments(result: RunResult) -> list[str]:
 def _segments(result: RunResult, name: str) -> Spec | None:
     """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
-    events = [(t / _PS, kind, value) for series, t, kind, value in result.trace.events if series == name]
-    offsets = sorted({value for _, kind, value in events if kind == "segment"})
-    steps = [b - a for a, b in itertools.pairwise(offsets)]
-    mss = max(set(steps), key=steps.count) if steps else 1
-    seen: set[int] = set()
-    first: tuple[list[float], list[float | None]] = ([], [])
-    again: tuple[list[float], list[float | None]] = ([], [])
-    for when, kind, value in events:
-        if kind == "segment":
-            chosen = again if value in seen else first
-            seen.add(value)
-            chosen[0].append(when)
-            chosen[1].append(value / mss + 1)
-    if not first[0]:
+    segments = segments_of(result, name)
+    if segments is None:
         return None
     series = []
     una = _of(result, "una").get(name)
     if una is not None:
         when, values = thin(*una)
-        series.append(_curve("acknowledged", f"{_MUTED}:0", when, [value / mss for value in values], "step"))
-    series.append(_curve("sent", "c0", *first, "dots"))
-    if again[0]:
-        series.append(_curve("sent again", "c1", *again, "rings"))
+        series.append(_curve("acknowledged", f"{_MUTED}:0", when, [value / segments.mss for value in values], "step"))
+    series.append(_curve("sent", "c0", *segments.sent, "dots"))
+    if segments.again[0]:
+        series.append(_curve("sent again", "c1", *segments.again, "rings"))
     for kind, label, style in (("timeout", "time-out", "c1"), ("fast_retransmit", "fast retransmit", "c6")):
-        at = [when for when, event, _ in events if event == kind]
+        at = segments.marks.get(kind)
         if at:
             marks = _curve(label, style, at, [0.0] * len(at), "rings")
             series.append(marks | {"mark": "cross" if kind == "timeout" else "fall"})
