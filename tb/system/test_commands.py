@@ -51,6 +51,13 @@ def test_a_file_that_cant_be_begun_is_a_line(arguments, said, tmp_path, monkeypa
     assert (tmp_path / "there.toml").read_text() == "# mine\n"
 
 
+def test_a_run_of_ones_own_file_is_repeated_by_that_file(tmp_path):
+    file, folder = tmp_path / "my own.toml", tmp_path / "run"
+    assert main(["new", str(file), "--from", "lan-1flow"]) == 0
+    assert main(["run", str(file), "--duration", "10 ms", "--no-plots", "--out", str(folder)]) == 0
+    assert f"bentpipe run &#x27;{file}&#x27; --seed 1" in (folder / "report.html").read_text()
+
+
 def test_a_copy_that_would_miss_what_it_extends_is_refused(tmp_path, capsys):
     (tmp_path / "sub").mkdir()
     first, second = tmp_path / "sub" / "first.toml", tmp_path / "sub" / "second.toml"

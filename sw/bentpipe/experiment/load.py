@@ -114,6 +114,7 @@ class _File:
     """A file of an experiment: its document without the cases, and these."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         self.path: Path = find(name)
         self.document, files = read_extended(self.path)
         base: Source | None = None
@@ -194,7 +195,7 @@ class _File:
             before, now = (format_time(e.duration_ps) for e in (plain, made))
             changes.append(Change("experiment.duration", before, now))
         changes += changes_between(document, after, source.defaults)
-        return dataclasses.replace(made, full_ps=plain.duration_ps, changes=tuple(changes))
+        return dataclasses.replace(made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes))
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[Wrong]:

@@ -441,6 +441,7 @@ def _sum_up(
     return {
         "schema": SCHEMA_VERSION,
         "id": experiment.id,
+        "file": experiment.file,
         "title": experiment.title,
         "paper": experiment.paper,
         "figure": experiment.figure,
@@ -526,6 +527,7 @@ def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versi
         "schema": SCHEMA_VERSION,
         "kind": "cases",
         "id": first.id,
+        "file": first.file,
         "title": first.title,
         "paper": first.paper,
         "figure": first.figure,

@@ -231,7 +231,8 @@ class RecordSpec:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A whole experiment. ``document`` is the TOML document it was read from, settings included.
+    """A whole experiment. ``document`` is the TOML document it was read from, settings included; ``file`` is what it
+    was asked by: its name in the catalogue, or its file.
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
     ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as

@@ -15,7 +15,7 @@ _FLOWS: Final = 3
 def repeat_command(summary: Mapping[str, Any]) -> str:
     """The command that makes the same cells: experiment, case, seed, what was changed, length, engine."""
     s = summary
-    words = ["bentpipe", "run", s["id"]]
+    words = ["bentpipe", "run", s["file"]]
     if s.get("case"):
         words += ["--case", s["case"]["name"]]
     words += ["--seed", str(s["seed"])]

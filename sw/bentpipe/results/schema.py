@@ -1,7 +1,8 @@
 """What a run folder holds. ``SCHEMA_VERSION`` grows when a reader has to know of a change.
 
 ``result.json``
-    The object :attr:`RunResult.summary`: schema, id, title, status ("running", "done", "interrupted", "failed"),
+    The object :attr:`RunResult.summary`: schema, id, file (as ``bentpipe run`` was given it), title,
+    status ("running", "done", "interrupted", "failed"),
     reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
     events (changes in the run, with the tick from which each holds), versions, metrics, flows, drops, ledger (for each
     VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, oam (of each end of

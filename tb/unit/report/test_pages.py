@@ -216,10 +216,10 @@ def test_what_differs_from_the_experiments_file_is_marked():
 
 def test_a_command_repeats_the_run():
     summary = finished(settings=["hosts.tcp.variant=reno", "a.b='x y'"], case={"name": "no pacing"})
-    summary |= {"id": "magic", "seed": 7, "versions": {"engine": "verilator"}}
+    summary |= {"file": "my magic.toml", "seed": 7, "versions": {"engine": "verilator"}}
     summary["time"] = {"limit_s": 0.25, "full_s": 10.0}
     assert repeat_command(summary) == (
-        "bentpipe run magic --case 'no pacing' --seed 7 --set hosts.tcp.variant=reno "
+        "bentpipe run 'my magic.toml' --case 'no pacing' --seed 7 --set hosts.tcp.variant=reno "
         """--set 'a.b='"'"'x y'"'"'' --duration '0.25 s' --engine verilator"""
     )
 
