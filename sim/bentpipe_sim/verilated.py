@@ -96,7 +96,7 @@ def cxx_options() -> list[str]:
 
 def runtime(flags: Sequence[str], parts: Sequence[str] = _RUNTIME) -> Path:
     """These files of Verilator's runtime as an object file: they take longer than a small node."""
-    name = f"verilated-{digest(tools(), *flags, *parts)}.o"
+    name = f"verilated-{digest(tools(), *_MACROS, *flags, *parts)}.o"
 
     def build(folder: Path) -> Path:
         whole, made = folder / "runtime.cpp", folder / name

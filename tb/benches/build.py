@@ -14,7 +14,7 @@ from typing import Any
 from bentpipe_hdl.amaranth_private import ports
 from bentpipe_sim.cache import Cache
 from bentpipe_sim.tools import compiler, digest, run
-from bentpipe_sim.verilated import cxx_options, runtime, tools, verilate, verilog_of
+from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, runtime, tools, verilate, verilog_of
 
 __all__ = ["TOP", "library", "program"]
 
@@ -54,7 +54,7 @@ def _compiled(component: Any, suffix: str, versions: str, work: Callable[[Path, 
     ``versions`` decide it besides the component."""
     text = verilog_of(component, TOP)
     kind = "-".join([type(component).__name__.lower(), *map(str, filter(None, [getattr(component, "width", None)]))])
-    name = f"bench-{kind}-{digest(text, versions, *OPTIONS, *CXX_FLAGS, *parts)}{suffix}"
+    name = f"bench-{kind}-{digest(text, versions, *VERILATOR_FLAGS, *OPTIONS, *CXX_FLAGS, *parts)}{suffix}"
 
     def build(folder: Path) -> Path:
         (folder / "node.v").write_text(text)

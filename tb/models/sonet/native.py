@@ -14,6 +14,7 @@ from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_sim import build, tools
 from bentpipe_sim.cache import Cache
+from bentpipe_sim.verilated import HEADERS
 
 FLAGS = (*tools.CXX_FLAGS, "-O3")
 _C = """
@@ -47,18 +48,23 @@ class TerminalShape:
         return SonetTerminal(Geometry(self.n, self.width))
 
 
-def _driver():
-    cache = Cache()
-    source = Path(__file__).with_name("native.cpp")
-    name = f"sonet-line-{tools.digest(source.read_bytes(), *FLAGS)}.so"
+SOURCE = Path(__file__).with_name("native.cpp")
 
+
+def driver_name(headers=tools.CSRC):
+    """In the cache, by all that decides what it is; the headers say how a node is called, which changes."""
+    text = tools.digest_of([SOURCE, *(headers / name for name in HEADERS)])
+    return f"sonet-line-{tools.digest(text, tools.compiler_version(), *FLAGS)}.so"
+
+
+def _driver():
     def make(folder):
         made = folder / "line.so"
-        command = [tools.compiler(), *FLAGS, f"-I{tools.CSRC}", str(source), "-o", str(made), "-ldl"]
+        command = [tools.compiler(), *FLAGS, f"-I{tools.CSRC}", str(SOURCE), "-o", str(made), "-ldl"]
         tools.run(command, "compiling the SONET line driver")
         return made
 
-    return cache.make(name, make)
+    return Cache().make(driver_name(), make)
 
 
 class NativeLine:

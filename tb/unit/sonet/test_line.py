@@ -9,7 +9,8 @@ from bentpipe_hdl.sonet.align import dark_bytes, los_words
 from bentpipe_hdl.sonet.framer import FramerForce
 from bentpipe_hdl.sonet.tables import ALARMS
 from bentpipe_hdl.sonet.trace import trace_message
-from models.sonet.native import NativeLine
+from bentpipe_sim import tools
+from models.sonet.native import NativeLine, driver_name
 
 WORDS = 270
 A, B = 0, 1
@@ -403,3 +404,13 @@ def test_in_frame_within_two_good_frames_from_any_bit(shape, shift):
     c = line.counts(B)
     assert c["cells"] > 0
     assert c["alien"] == c["repeated"] == c["header_bad"] == c["discarded"] == 0
+
+
+def test_a_driver_of_other_headers_is_not_taken_from_the_cache(tmp_path):
+    for name in ("model.h", "wide.hpp"):
+        (tmp_path / name).write_bytes((tools.CSRC / name).read_bytes())
+    assert driver_name(tmp_path) == driver_name()
+    for name in ("model.h", "wide.hpp"):
+        (tmp_path / name).write_bytes((tools.CSRC / name).read_bytes() + b"// changed\n")
+        assert driver_name(tmp_path) != driver_name()
+        (tmp_path / name).write_bytes((tools.CSRC / name).read_bytes())
