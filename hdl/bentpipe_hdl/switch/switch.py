@@ -272,9 +272,9 @@ class Switch(wiring.Component):
                 mine = inlet.inside if inlet else 0  # of what is made here its maker knows the VCI, or it is 0
                 m.d.comb += in_path.eq(slot.settle(found_path & ~found, "found_path") | mine)
                 found, found_vc = found | found_path, Mux(found, found_vc, path_vc)
-            found, found_vc = slot.settle(found, "found"), slot.settle(found_vc, "found_vc")
             if inlet:
                 found, found_vc = found | inlet.inside, Mux(inlet.inside, inlet.vc, found_vc)
+            found, found_vc = slot.settle(found, "found"), slot.settle(found_vc, "found_vc")
             m.d.comb += [vc.eq(found_vc), known.eq(found & ~arrival.hec_error & policy.enabled)]
         pti, out_pti, out_vci = header.pti, admission.new_pti, context.d_header.vci
         if "vp" in has:  # a VPC's cells keep their VCIs; its OAM cells are known by these (F4), and keep their PTI, too

@@ -1,5 +1,8 @@
 """Whose turn is next at a port: the VC whose virtual clock is least."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
@@ -20,6 +23,9 @@ SERVED, JOINED = DEPARTURE + 1, ARRIVAL + 2
 COMMITTED = 12
 """Narrow: the clock after the commit."""
 
+SINGLY = 6
+"""Narrow: up to so many levels are played one a clock, more of them two."""
+
 
 class VirtualClock(wiring.Component):
     """Serves the VC with the least virtual clock (Zhang, SIGCOMM 1990), stamped as cells come to the heads of queues.
@@ -30,10 +36,10 @@ class VirtualClock(wiring.Component):
     modulo half their range.
 
     A binary tree for each port has the VCs' clocks, and the least of two nodes in the node above. A tick changes two
-    leaves at most: that of the VC that is served, then that of the VC that joins. On the narrow datapath two levels are
-    played a clock, for the one VC from the clock after the commit on, for the other one a clock behind it, which takes
-    what the first has changed beside its way from there; with 12 levels the roots are there in clock 6 of the next
-    tick.
+    leaves at most: that of the VC that is served, then that of the VC that joins. On the narrow datapath a level is
+    played a clock, or two where there are more than ``SINGLY``, for the one VC from the clock after the commit on, for
+    the other one a clock behind it, which takes what the first has changed beside its way from there; with 6 and with
+    12 levels the roots are there in clock 6 of the next tick.
 
     Members
     -------
@@ -184,64 +190,74 @@ class VirtualClock(wiring.Component):
         with m.If(self.clearing):
             m.d.sync += [root.eq(0) for root in self.roots]
 
+    def _stays(self, current, opponent, right):
+        """As :meth:`_winner` has it whether the current one wins, by one subtraction."""
+        less = ~(Cat(Const(0, 1), opponent.key) - Cat(right, current.key))[KEY_BITS]
+        return current.valid & (~opponent.valid | less)
+
     def _narrow(self, m, slot, ways, beside):
-        levels = self.levels
-        steps = -(-levels // 2)
-        changed = None
-        nodes = [[] for _ in range(levels)]  # what each way writes to each level
+        lanes = 1 if self.levels <= SINGLY else 2  # levels that are played in a clock
+        steps = -(-self.levels // lanes)
+        writes = [[] for _ in range(self.levels)]
+        served_here, first = Signal(), None
+        with m.If(slot.commit):
+            m.d.sync += served_here.eq(self.serve)
         for way, ((name, strobe, _, vc, port, entry), opponents) in enumerate(zip(ways, beside, strict=True)):
-            plays = [Signal(name=f"{name}_plays{step}") for step in range(steps)]  # two levels each
-            its_vc, its_port = Signal.like(vc, name=f"{name}_vc"), Signal.like(port, name=f"{name}_port")
-            current = Signal(self.Entry, name=f"{name}_current")
+            plays = [Signal(name=f"{name}_plays{step}") for step in range(steps)]
+            path = Signal(self.levels + lanes, name=f"{name}_path")  # of the VC's node from the lane's level on
+            its_port = Signal.like(port, name=f"{name}_its_port")
+            current, after = (Signal(self.Entry, name=f"{name}_{n}") for n in ("current", "after"))
             starts = strobe
             if way:  # a clock behind
                 starts = Signal(name=f"{name}_starts")
                 m.d.sync += starts.eq(strobe)
-            for step, (before, now) in enumerate(zip([starts, *plays], plays, strict=False)):
-                m.d.sync += now.eq(before)
+            turns = [starts, *plays]
+            for step, (last, now) in enumerate(zip(turns, plays, strict=False)):
+                m.d.sync += now.eq(last)
                 slot.clocks.strobe(now, COMMITTED + way + step)
+            with m.If(Cat(plays).any()):
+                m.d.sync += current.eq(after)
+            with m.If(Cat(plays, starts).any()):
+                m.d.sync += path.eq(path >> lanes)
             with m.If(strobe):
-                m.d.sync += [its_vc.eq(vc), its_port.eq(port), current.eq(entry)]
-            mine = []
-            here = current
-            if not way:
-                served_here = Signal(name="served_here")
-                with m.If(slot.commit):
-                    m.d.sync += served_here.eq(strobe)
-            for step in range(steps):
-                level = levels - 2 * step
-                at = here = Signal(self.Entry, name=f"{name}_at{step}")
-                m.d.comb += at.eq(current)
-                for k in (level, level - 1):
-                    if k < 1:
-                        break
-                    node = self._node(its_vc, its_port, k)
-                    nodes[k - 1].append((node, here, plays[step]))
-                    then = Signal(self.Entry, name=f"{name}_then{k}")
-                    with m.If(plays[step]):
-                        m.d.sync += then.eq(here)
-                    mine.insert(0, (node, then))
-                    opponent, winner = (Signal(self.Entry, name=f"{name}_{n}{k}") for n in ("opponent", "winner"))
-                    m.d.comb += opponent.eq(opponents[k - 1])
-                    if changed is not None:
-                        there, was = changed[k - 1]
-                        with m.If(served_here & (there == node ^ 1)):
-                            m.d.comb += opponent.eq(was)
-                    m.d.comb += winner.eq(self._winner(here, opponent, node[0]))
-                    here = winner
-                    slot.clocks.holds(then, 0)
-                with m.If(plays[step]):
-                    m.d.sync += current.eq(here)
-                if step == steps - 1:
-                    with m.If(plays[step]):
-                        m.d.sync += self.roots[its_port].eq(here)
-            for register in (its_vc, its_port, current):
+                m.d.sync += [path.eq(Cat(Const(0, way * lanes), vc)), its_port.eq(port), current.eq(entry)]
+
+            # The nodes beside the way, a clock before they are played; what the first way makes of them is played then
+            against = []
+            for lane in range(lanes):
+                opponent = Signal(self.Entry, name=f"{name}_opponent{lane}")
+                for step, node in enumerate(opponents[::-1][lane::lanes]):
+                    slot.clocks.needs(node, COMMITTED - 1 + way + step, "the clock before it is played")
+                nodes = zip(turns, opponents[::-1][lane::lanes], strict=False)
+                m.d.sync += opponent.eq(reduce(or_, (Mux(turn, node.as_value(), 0) for turn, node in nodes)))
+                if first is not None:
+                    there, at_port, changed = first
+                    beside_it = there[lane : self.levels] ^ 1 == path[lanes + lane :]
+                    with m.If(served_here & beside_it & (at_port == its_port)):
+                        m.d.sync += opponent.eq(changed[lane])
+                against.append(opponent)
+
+            # Each lane's node, and which of it and the nodes beside goes on
+            here, stays = [current], [self._stays(current, against[0], path[0])]
+            winner = Mux(stays[0], current.as_value(), against[0].as_value())
+            if lanes == 2:
+                between = Signal(self.Entry, name=f"{name}_between")
+                m.d.comb += between.eq(winner)
+                here.append(between)
+                goes_on = Mux(stays[0], *(self._stays(one, against[1], path[1]) for one in (current, against[0])))
+                winner = Mux(goes_on, between.as_value(), against[1].as_value())
+            m.d.comb += after.eq(winner)
+            with m.If(plays[-1]):
+                m.d.sync += self.roots[its_port].eq(after)
+            for k in range(self.levels, 0, -1):
+                step, lane = divmod(self.levels - k, lanes)
+                node = Cat(path[lane : lane + k], its_port[: self._port_bits])
+                writes[k - 1].append((plays[step], node, here[lane]))
+            first = path, its_port, here
+            for register in (path, its_port, current, *against):
                 slot.clocks.holds(register, 0)
-            changed = mine
-        for k, writes in enumerate(nodes):
-            (node, value, en), *others = writes
-            clear = (self.clearing, self.clear[: len(node)], 0)
-            self.nodes[k].write(node, value, en, others=[(en, node, value) for node, value, en in others], clear=clear)
+        for store, ((en, node, value), *others) in zip(self.nodes, writes, strict=True):
+            store.write(node, value, en, others=others, clear=(self.clearing, self.clear[: len(node)], 0))
         with m.If(self.clearing):
             m.d.sync += [root.eq(0) for root in self.roots]
         for root in self.roots:

@@ -67,7 +67,7 @@ class Bench:
                 assert begins >> p & 1 == (busy >> p & 1)
 
 
-@pytest.mark.parametrize(("vcs", "start"), [(2, 0), (8, 0), (8, (1 << 48) - 120), (16, 0)])
+@pytest.mark.parametrize(("vcs", "start"), [(2, 0), (8, 0), (8, (1 << 48) - 120), (16, 0), (64, 0), (128, 0)])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_vc_with_the_least_clock_is_served(width, vcs, start):
     """Rates from equal ones, whose clocks tie, to some that are ahead of their clocks for long; VCs change their
