@@ -1,22 +1,27 @@
 """What is used of Amaranth beyond its public interface: the one file that touches its private modules.
 
-Two look at a design as Amaranth keeps it: the check of a narrow node's clocks (:mod:`bentpipe_hdl.clocks`) at its
-statements, the native engine at its netlist (NIR). So Amaranth is pinned to a minor version;
+Three look at a design as Amaranth keeps it: the check of a narrow node's clocks (:mod:`bentpipe_hdl.clocks`) at its
+statements, the native engine at its netlist (NIR), a wave of a node (``bentpipe_sim.wave``) at that and at the
+simulator's state. So Amaranth is pinned to a minor version;
 ``tb/unit/hdl/test_amaranth.py`` says what another one does differently.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from amaranth.hdl import Fragment, Value
+from amaranth.hdl import Format, Fragment, ShapeCastable, Signal, Value
 from amaranth.hdl import _nir as nir
 from amaranth.hdl._ast import Assign, SignalDict, SignalSet, Switch
 from amaranth.hdl._ir import PortDirection, build_netlist
-from amaranth.hdl._mem import MemoryInstance
+from amaranth.hdl._mem import MemoryData, MemoryInstance
 from amaranth.lib.wiring import In
 
-__all__ = ["SignalDict", "SignalSet", "assignments", "memory_reads", "memory_writes", "netlist", "nir", "ports", "used"]
+__all__ = [
+    "SignalDict", "SignalSet", "Simulated", "assignments", "memory_reads", "memory_writes", "netlist", "nir", "ports",
+    "used",
+]  # fmt: skip
 
 
 def ports(component: Any) -> dict[str, tuple[Value, PortDirection]]:
@@ -30,8 +35,12 @@ def ports(component: Any) -> dict[str, tuple[Value, PortDirection]]:
 
 def netlist(component: Any, name: str) -> nir.Netlist:
     """The netlist of a component."""
+    return build_netlist(_design(component, name))
+
+
+def _design(component: Any, name: str):
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
-    return build_netlist(Fragment.get(component, None), ports=ports(component), name=name)
+    return Fragment.get(component, None).prepare(ports=ports(component), hierarchy=(name,))
 
 
 def used(value: Value) -> SignalSet:
@@ -82,3 +91,139 @@ def _of(statements, conditions):
             inner = conditions | statement.test._rhs_signals()
             for _, body, _ in statement.cases:
                 yield from _of(body, inner)
+
+
+Part = tuple[str, Value | Format]
+"""What a signal or a row of a memory has: where in it, as ``.frame[2]`` (the whole: nothing), and its value, or the
+text that stands for it."""
+
+
+class Simulated:
+    """A component with the one domain ``sync`` in Amaranth's simulator, which goes on from any state, clock by clock.
+
+    Members
+    -------
+    netlist : nir.Netlist
+        Of the same signals.
+    ports : dict
+        As of :func:`ports`.
+    scopes : dict of Signal to list of tuple of str
+        Where each signal is: modules, the top one called ``name``, and its name there; the ports also in ``ports``.
+    memories : list of (MemoryData, tuple of str)
+        In the netlist's order, and where each is.
+    changed, rows : set
+        Signals, and (memory, row), that may have another value than when these sets were last emptied.
+    """
+
+    fs_per_delta = 0
+
+    def __init__(self, component: Any, name: str):
+        from amaranth.sim.pysim import PySimEngine
+
+        design = _design(component, name)
+        self.netlist, self.ports = build_netlist(design), ports(component)
+        self.scopes: dict[Signal, list[tuple[str, ...]]] = SignalDict()  # type: ignore[assignment]
+        self.memories: list[tuple[MemoryData, tuple[str, ...]]] = []
+        for fragment, inside in design.fragments.items():
+            if isinstance(fragment, MemoryInstance):
+                self.memories.append((fragment._data, inside.name))
+                continue
+            for signal, own in inside.signal_names.items():
+                self.scopes.setdefault(signal, []).append((*inside.name, own))
+        for port, (value, _) in self.ports.items():
+            if isinstance(value, Signal):
+                self.scopes.setdefault(value, []).append((name, "ports", port))
+        self._engine = PySimEngine(design)
+        self._clk = design.fragment.domains["sync"].clk
+        self.changed: SignalSet = SignalSet()
+        self.rows: set[tuple[MemoryData, int]] = set()
+        self._engine._vcd_writers.append(self)  # it is told what changes
+        self._set(self._clk, 0)
+
+    def _slot(self, signal: Signal) -> Any:
+        return self._engine.state.slots[self._engine.state.get_signal(signal)]
+
+    def _set(self, signal: Signal, value: int) -> None:
+        slot = self._slot(signal)
+        slot.curr = slot.next = value
+
+    def begin(
+        self, registers: Iterable[tuple[Signal, int]], rows: dict[MemoryData, list[int]], inputs: dict[str, int]
+    ) -> None:
+        """Have this state and these inputs; once, before anything else. All else follows from them."""
+        for signal, value in registers:
+            self._set(signal, _signed(signal, value))
+        for memory, data in rows.items():
+            self._engine.state.slots[self._engine.state.get_memory(memory)].data[:] = data
+        self.give(inputs)
+
+    def give(self, inputs: dict[str, int]) -> None:
+        """Have these inputs, before the clock; ``clk`` falls."""
+        self._engine.set_value(self._clk, 0)
+        for name, value in inputs.items():
+            self._engine.set_value(self.ports[name][0], value)
+        self._engine.step_design()
+
+    def clock(self) -> None:
+        """The rising edge."""
+        self._engine.set_value(self._clk, 1)
+        self._engine.step_design()
+
+    def get(self, what: Value) -> int:
+        """The value now, without a sign."""
+        return self._engine.get_value(what) & ((1 << len(what)) - 1)
+
+    def text(self, what: Format) -> str:
+        """A value's text, as the name of a state."""
+        from amaranth.sim._pyeval import eval_format
+
+        return eval_format(self._engine.state, what)
+
+    def row(self, memory: MemoryData, index: int) -> int:
+        return self._engine.state.slots[self._engine.state.get_memory(memory)].data[index]
+
+    @contextmanager
+    def before(self, memory: MemoryData, index: int, value: int) -> Iterator[None]:
+        """Inside, a row is as it was."""
+        data = self._engine.state.slots[self._engine.state.get_memory(memory)].data
+        now, data[index] = data[index], value
+        try:
+            yield
+        finally:
+            data[index] = now
+
+    def update_signal(self, _time: int, signal: Signal) -> None:
+        self.changed.add(signal)
+
+    def update_memory(self, _time: int, memory: MemoryData, index: int) -> None:
+        self.rows.add((memory, index))
+
+    @staticmethod
+    def parts(what: Signal) -> Iterator[Part]:
+        """The whole of a signal, and the fields of its structures."""
+        yield from _parts_of("", what._format)
+
+    @staticmethod
+    def parts_of_row(memory: MemoryData, index: int) -> Iterator[Part]:
+        row = memory[index]
+        shape = memory.shape
+        yield from _parts_of(
+            "", shape.format(shape(row), "") if isinstance(shape, ShapeCastable) else Format("{}", row)
+        )
+
+
+def _signed(signal: Signal, value: int) -> int:
+    return value - (1 << len(signal)) if signal.shape().signed and value >> (len(signal) - 1) else value
+
+
+def _parts_of(path: str, found: Format) -> Iterator[Part]:
+    match found:
+        case Format.Struct() | Format.Array():
+            yield path, found._value
+            fields = found._fields.items() if isinstance(found, Format.Struct) else enumerate(found._fields)
+            for name, inner in fields:
+                yield from _parts_of(f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}", inner)
+        case Format(_chunks=[(value, "")]):
+            yield path, value
+        case _:
+            yield path, found

@@ -31,6 +31,8 @@ class Loop final : CellCounts {
     // set to do.
     void wake(int index);
 
+    void record(int index) { node(index).record(now_); }  // errors as of Node
+
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
 
     // Until this tick, or the end of the first tick with events; at most so many evaluations, if not 0.

@@ -178,6 +178,25 @@ void bp_trace(bp_net* net, int from, int from_port, int on) {
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).out[from_port].digest; }
 
+int bp_record(bp_net* net, int index) {
+    return net->attempt([&] {
+        net->loop.record(index);
+        return 0;
+    });
+}
+
+const char* bp_recorded_ports(bp_net* net, int index) { return net->loop.node(index).recording->ports().c_str(); }
+
+const uint8_t* bp_recorded(bp_net* net, int index, uint64_t* length) {
+    const std::vector<uint8_t>& octets = net->loop.node(index).recording->octets();
+    *length = octets.size();
+    return octets.data();
+}
+
+const uint8_t* bp_model_state(bp_net* net, int index, uint64_t* length) {
+    return static_cast<const uint8_t*>(net->loop.node(index).state(length));
+}
+
 int bp_save(bp_net* net) {
     return net->attempt([&] {
         bp::Archive out;

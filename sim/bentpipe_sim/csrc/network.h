@@ -102,6 +102,13 @@ int bp_capture_end(bp_net*, int capture);
 void bp_trace(bp_net*, int from, int from_port, int on); /* digest of the cells that leave a face */
 uint64_t bp_digest(bp_net*, int from, int from_port);
 
+/* From now on each clock of a node is recorded: the tick that it is now, then all ports as they are after the clock, the
+   lowest octet first, in as many octets as they need. bp_record returns -1 with bp_error set if the model gives no state. */
+int bp_record(bp_net*, int node);
+const char* bp_recorded_ports(bp_net*, int node);                       /* "NAME WIDTH" each, with commas between */
+const uint8_t* bp_recorded(bp_net*, int node, uint64_t* length);        /* valid until the next bp_run, as what follows */
+const uint8_t* bp_model_state(bp_net*, int node, uint64_t* length);     /* as it is now */
+
 /* The state of nodes, wires, queues, ledger and captures between two runs; it goes into a network with the same nodes,
    wires, paths and captures. These return -1 with bp_error set if they fail; after bp_restore the network is of no use then. */
 int bp_save(bp_net*);

@@ -99,13 +99,26 @@ uint32_t Node::read(uint32_t addr) {
     return face->csr_r_data;
 }
 
-void Node::archive(Archive& a) {
+void* Node::state(uint64_t* length) {
     catch_up();
     if (!model_->state) throw std::runtime_error("the models of this engine give no state");
+    return model_->state(instance_.get(), length);
+}
+
+void Node::record(const uint64_t& now) {
     uint64_t length = 0;
-    void* state = model_->state(instance_.get(), &length);
+    state(&length);
+    tapped = true;
+    look_at_room();
+    recording = std::make_unique<Recording>(*model_, instance_.get(), now);
+    clock_ = cell_ = turn_ = Recording::clock;
+}
+
+void Node::archive(Archive& a) {
+    uint64_t length = 0;
+    void* octets = state(&length);
     a.same(length);
-    a.octets(state, length);
+    a.octets(octets, length);
     a(arrive, first, after, turn, evaluations, cells_in, cells_out, nanoseconds, ingress_most, ingress_lost);
     for (Output& output : out) a(output.traced, output.digest);
     for (auto& wire : in) {

@@ -9,6 +9,7 @@
 #include "capture.hpp"
 #include "model.h"
 #include "nic.hpp"
+#include "recording.hpp"
 #include "wire.hpp"
 
 namespace bp {
@@ -58,6 +59,8 @@ struct alignas(64) Node {
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
     void archive(Archive& a);  // std::runtime_error: its model gives no state
+    void* state(uint64_t* length);  // of its model, all cells that came to it among it; errors as of archive
+    void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive
 
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
@@ -101,6 +104,7 @@ struct alignas(64) Node {
     std::vector<Tap> taps;
     bool adjacent = false, lets_pass = false;
     uint64_t digest_before = 0;  // the last of them
+    std::unique_ptr<Recording> recording;
     uint64_t nanoseconds = 0, ingress_most = 0, ingress_lost = 0;
 
   private:

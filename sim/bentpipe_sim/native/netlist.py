@@ -20,7 +20,7 @@ from bentpipe_hdl.amaranth_private import netlist, nir
 
 from ..errors import SimulationError
 
-__all__ = ["CONSTANT", "Bits", "Cell", "Netlist", "NetlistError", "read"]
+__all__ = ["CONSTANT", "Bits", "Cell", "Netlist", "NetlistError", "read", "read_netlist"]
 
 CONSTANT = -1
 """In the place of a cell's index."""
@@ -98,7 +98,12 @@ def read(component: Any, name: str) -> Netlist:
     NetlistError
         It uses something that the native engine does not handle.
     """
-    return _Reader(netlist(component, name)).run()
+    return read_netlist(netlist(component, name))
+
+
+def read_netlist(source: nir.Netlist) -> Netlist:
+    """Amaranth's netlist; cells that both have have the same numbers. Errors as of :func:`read`."""
+    return _Reader(source).run()
 
 
 class _Reader:

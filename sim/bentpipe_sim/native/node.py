@@ -19,7 +19,7 @@ from .design import Design, Memory, Register, design
 from .netlist import read
 from .schedule import schedule
 
-__all__ = ["Generated", "generate"]
+__all__ = ["Generated", "Members", "generate", "members"]
 
 LEVELS = ("settled", "steady")
 """Marks; what is settled differs least often."""
@@ -51,6 +51,22 @@ def generate(component: Any, name: str) -> Generated:
         It uses something that the native engine does not handle.
     """
     return _Node(design(read(component, name))).run()
+
+
+@dataclass(frozen=True)
+class Members:
+    """C++ of the class ``Node`` with all its state, and no clocks; names of members that are registers' fields;
+    memories, members of the same name, with their fields ``f0``, ``f1`` … if they have more than one."""
+
+    text: str
+    registers: dict[Register, str]
+    memories: tuple[Memory, ...]
+
+
+def members(whole: Design) -> Members:
+    """Where the generated node of a design has its state."""
+    node = _Node(whole)
+    return Members("\n".join(node.members()) + "\n", node.names, tuple(whole.memories))
 
 
 class _Node:

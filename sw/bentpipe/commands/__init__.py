@@ -11,7 +11,7 @@ __all__ = ["commands"]
 
 _MODULES: Final = (
     "run", "resume", "sweep", "catalogue", "list", "show", "new", "check", "help", "report", "serve", "compare",
-    "export", "netspec", "schema", "registers", "rtl", "build", "doctor", "completion",
+    "export", "netspec", "schema", "registers", "rtl", "wave", "build", "doctor", "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""
 

@@ -1,0 +1,84 @@
+"""``bentpipe wave``: every signal of a node, for some ticks of a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bentpipe.commands.command import Command, case_option, set_option
+from bentpipe.errors import BentpipeError
+
+if TYPE_CHECKING:
+    from bentpipe.experiment.schema import Experiment
+
+__all__ = ["COMMAND"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", metavar="NAME|FILE|DIR", help="an experiment of the catalogue, a TOML file, a run folder"
+    )
+    parser.add_argument(
+        "--node", required=True, metavar="NODE", help="a host, a switch, LINE.out or LINE.back (`bentpipe show`)"
+    )
+    parser.add_argument("--at", required=True, metavar="T", help="from this simulated time on, as 7.2s")
+    parser.add_argument(
+        "--for", dest="span", metavar="T", default="20 us", help="so long, 10 ms at most (default: 20us)"
+    )
+    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="where to (default: ID-NODE.vcd)")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    set_option(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+    case_option(parser)
+
+
+def _run(given: argparse.Namespace) -> int:
+    import sys
+
+    from bentpipe.experiment.wave import write_wave
+    from bentpipe_hdl.ticks import ticks_to_ps
+    from bentpipe_hdl.units import format_time
+
+    experiment = _experiment(given)
+    at_ps, for_ps = (_time(value, option) for value, option in ((given.at, "--at"), (given.span, "--for")))
+    out: Path = given.out or Path(f"{experiment.id}-{given.node}.vcd")
+    if out.exists() and (out.is_dir() or not given.force):
+        raise BentpipeError(f"{out}: is there already; give another name, or --force to replace it")
+    wave = write_wave(experiment, given.node, at_ps, for_ps, out, show_progress=sys.stderr.isatty())
+    begin, end = format_time(ticks_to_ps(wave.first)), format_time(ticks_to_ps(wave.last))
+    print(
+        f"{out}: {wave.kind} {wave.node} from {begin} to {end}, {wave.last - wave.first + 1} ticks; "
+        f"{wave.cells_in} cells came, {wave.cells_out} went"
+    )
+    print("Look at it with GTKWave or Surfer; its ports are in the module `ports`.")
+    return 0
+
+
+def _experiment(given: argparse.Namespace) -> Experiment:
+    from bentpipe.experiment.load import check_seed, load_cases
+    from bentpipe.experiment.wave import experiment_of
+
+    folder = Path(given.name)
+    if folder.is_dir():
+        if given.settings or given.seed is not None or given.cases:
+            raise BentpipeError(f"{folder}: a run has its settings; --set, --seed and --case are for experiments")
+        return experiment_of(folder)
+    check_seed(given.seed, "--seed")
+    found = load_cases(given.name, given.settings, seed=given.seed, only=given.cases)
+    if len(found) > 1:
+        names = ", ".join(experiment.case or "" for experiment in found)
+        raise BentpipeError(f"{given.name}: has several cases; give --case, one of {names}")
+    return found[0]
+
+
+def _time(text: str, option: str) -> int:
+    from bentpipe_hdl.units import parse_time
+
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise BentpipeError(f"{option}: {error}") from None
+
+
+COMMAND = Command("wave", "Write every signal of a node for some ticks of a run, as a VCD.", _run, _arguments, True)
