@@ -167,6 +167,7 @@ def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
         It does not elaborate or does not synthesise, or a tool is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    quick = quick or not entry.placed
     versions = _versions()
     try:
         harness = Harness(entry.make())
