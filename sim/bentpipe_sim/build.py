@@ -147,7 +147,7 @@ def build_loop() -> Path:
     def build(folder: Path) -> Path:
         made = folder / "network.so"
         sources = [str(file) for file in files if file.suffix == ".cpp"]
-        command = [compiler(), *LOOP_FLAGS, *more_flags(), f"-I{CSRC}", *sources, "-o", str(made), "-ldl"]
+        command = [compiler(), *LOOP_FLAGS, *more_flags(), f"-I{CSRC}", *sources, "-o", str(made), "-ldl", "-pthread"]
         run(command, "compiling the event loop")
         return made
 

@@ -14,8 +14,8 @@ __all__ = ["Loop"]
 
 
 class Loop:
-    """An event loop: from :meth:`open` to :meth:`close` it has the functions of ``csrc/network.h``, without ``bp_`` and
-    the network that they are for."""
+    """An event loop: from :meth:`open` to :meth:`close` it has the functions of ``csrc/network.h`` and
+    ``csrc/attach.h``, without ``bp_`` and the network that they are for."""
 
     def __init__(self) -> None:
         self.ffi: Any = None
@@ -31,7 +31,8 @@ class Loop:
 
     def open(self) -> None:
         """Compiles the library if that is missing."""
-        header = re.sub(r"/\*.*?\*/", "", (CSRC / "network.h").read_text(), flags=re.DOTALL)
+        text = "".join((CSRC / name).read_text() for name in ("network.h", "attach.h"))
+        header = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         skipped = ("#", 'extern "C"', "}\n")
         lines = [line for line in header.splitlines() if not line.startswith(skipped) and line != "}"]
         self.ffi = FFI()

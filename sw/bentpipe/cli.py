@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 
+from bentpipe.commands import commands
 from bentpipe.commands.command import Command
 from bentpipe.commands.parser import parser
 from bentpipe.errors import BentpipeError, one_line
@@ -19,8 +20,11 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     known = parser()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    words, behind = _apart(words)
     try:
-        given = known.parse_args(arguments)
+        given = known.parse_args(words)
+        given.words = behind
     except SystemExit as leave:  # argparse has printed its line
         return leave.code if isinstance(leave.code, int) else 2
     if given.version:
@@ -46,6 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _failed(error, given.verbose)
+
+
+def _apart(words: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments of a command that starts another, and that behind ``--``."""
+    starters = [each.name for each in commands() if isinstance(each, Command) and each.starts_another]
+    if "--" not in words or words[0] not in starters:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
 
 
 def _prepare_hosts(show: bool) -> None:

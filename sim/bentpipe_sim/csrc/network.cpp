@@ -3,36 +3,9 @@
 
 #include <cstring>
 #include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
-#include "loop.hpp"
+#include "net.hpp"
 #include "pattern.hpp"
-
-struct bp_net {
-    std::vector<std::unique_ptr<bp::Capture>> captures;
-    bp::Loop loop;
-    std::string error;
-    std::vector<uint8_t> saved;
-
-    void archive(bp::Archive& a) {
-        a(loop);
-        a.same(captures.size());
-        for (auto& capture : captures) a(*capture);
-    }
-
-    // -1, and what was wrong, if `call` throws that.
-    template <class Call>
-    int attempt(Call call) {
-        try {
-            return call();
-        } catch (const std::runtime_error& wrong) {
-            error = wrong.what();
-            return -1;
-        }
-    }
-};
 
 bp_net* bp_new(void) { return new bp_net; }
 void bp_free(bp_net* net) { delete net; }
@@ -104,7 +77,8 @@ uint64_t bp_ledger_seen(bp_net* net, int index, uint32_t what) { return net->loo
 uint64_t bp_ledger_records(bp_net* net) { return net->loop.ledger.records(); }
 
 int bp_run(bp_net* net, uint64_t until, int slice) {
-    net->loop.run(until, uint64_t(slice) * 1000);
+    if (net->attachment) net->attachment->run(until);
+    else net->loop.run(until, uint64_t(slice) * 1000);
     return int(net->loop.inbox.events().size());
 }
 

@@ -55,6 +55,8 @@ class Command:
         Adds its arguments to its parser.
     prepares_hosts : bool
         It simulates: the hosts are to be compiled before anything imports them.
+    starts_another : bool
+        What stands behind ``--`` is a command with arguments of its own, ``given.words``.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
     arguments: Callable[[argparse.ArgumentParser], None] = _none
     prepares_hosts: bool = False
+    starts_another: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
 from bentpipe.experiment.document import Face
-from bentpipe.experiment.ledger import make_ledger
+from bentpipe.experiment.ledger import LedgerHost, make_ledger
 from bentpipe.experiment.oam import OamEnds, add_ends, loopback_to, report_ends
 from bentpipe.experiment.paths import vpi_on
 from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
@@ -114,8 +114,9 @@ def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
         raise
 
 
-def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list[int]]:
-    """The network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces."""
+def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Network, dict[str, Nic], list[int]]:
+    """The network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces. An SDU has
+    ``encapsulation`` octets more than the MTU at most."""
     from bentpipe_sim.network import Network
 
     network = Network(seed=experiment.seed)
@@ -127,7 +128,8 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
             network.add_vp(_along(path, nodes, between), vp.vpi, **settings)
     vcs: list[int] = []
     for number, vc in enumerate(experiment.vcs):
-        vcs.append(_vc(experiment, network, number, nodes, between) if vc.root is None else vcs[vc.root])
+        made = vcs[vc.root] if vc.root is not None else None
+        vcs.append(_vc(experiment, network, number, nodes, between, encapsulation) if made is None else made)
     for loss in experiment.losses:
         vc = experiment.vcs[loss.vc]
         vpi = vpi_on(vc, loss.way, experiment.network)
@@ -137,18 +139,25 @@ def build_network(experiment: Experiment) -> tuple[Network, dict[str, Nic], list
 
 
 def add_hosts(
-    experiment: Experiment, recorder: Any, network: Network, nics: dict[str, Nic], vcs: list[int]
+    experiment: Experiment,
+    recorder: Any,
+    network: Network,
+    nics: dict[str, Nic],
+    vcs: list[int],
+    outside: Mapping[str, LedgerHost] | None = None,
 ) -> BuiltExperiment:
-    """Hosts and flows on a network made by :func:`build_network`; starts it."""
+    """Hosts and flows on a network made by :func:`build_network`; starts it. Hosts that are ``outside`` have no flows
+    and no ends of OAM flows here."""
     from bentpipe.hosts.engine import Engine
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
-    hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in experiment.network.hosts}
+    inside = [host for host in experiment.network.hosts if host.name not in (outside or {})]
+    hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in inside}
     ends = add_ends(experiment, engine, network, hosts, vcs)
     flows = _add_flows(experiment, engine, hosts, vcs, ends)
     network.start()  # compiles what is missing: no part of the run
 
-    made = _Made(experiment, network, nics, hosts, ends)
+    made = _Made(experiment, network, nics, {**hosts, **(outside or {})}, ends)
     return BuiltExperiment(
         engine=engine,
         flows=flows,
@@ -171,7 +180,12 @@ class _Made:
     """A network with its hosts, as a run asks for them."""
 
     def __init__(
-        self, experiment: Experiment, network: Network, nics: dict[str, Nic], hosts: dict[str, Host], ends: OamEnds
+        self,
+        experiment: Experiment,
+        network: Network,
+        nics: dict[str, Nic],
+        hosts: Mapping[str, LedgerHost],
+        ends: OamEnds,
     ) -> None:
         self._experiment, self._network, self._nics = experiment, network, nics
         self._hosts, self._ends = hosts, ends
@@ -392,7 +406,9 @@ def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
     return found
 
 
-def _vc(experiment: Experiment, network: Network, number: int, nodes: Nodes, between: Between) -> int:
+def _vc(
+    experiment: Experiment, network: Network, number: int, nodes: Nodes, between: Between, encapsulation: int
+) -> int:
     """A VC with all its leaves."""
     vc = experiment.vcs[number]
     paths = [vc.path, *(other.path for other in experiment.vcs if other.root == number)]
@@ -404,6 +420,6 @@ def _vc(experiment: Experiment, network: Network, number: int, nodes: Nodes, bet
         vpi=vc.vpi,
         vci=vc.vci,
         **PacingSettings.part_of(vc),
-        max_sdu=mtu + 8,
+        max_sdu=min(mtu + encapsulation, 65535),
         **VcSettings.part_of(vc),
     )

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bentpipe.experiment.schema import Experiment
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from bentpipe.hosts.host import Host
     from bentpipe_sim.accounts import Account
 
-__all__ = ["check_ledger", "make_ledger"]
+__all__ = ["LedgerHost", "LedgerInterface", "check_ledger", "make_ledger"]
 
 
-def make_ledger(experiment: Experiment, accounts: Sequence[Account], hosts: Mapping[str, Host]) -> list[dict[str, Any]]:
+class LedgerInterface(Protocol):
+    """A host's interface: PDUs that its full queue refused, by VC."""
+
+    @property
+    def refused(self) -> Mapping[int, int]: ...
+
+
+class LedgerHost(Protocol):
+    """A host: PDUs that came whole with a wrong header or checksum, and those whose last cell had EFCI, by VC."""
+
+    @property
+    def interface(self) -> LedgerInterface: ...
+    @property
+    def damaged(self) -> Mapping[int, int]: ...
+    @property
+    def congested(self) -> Mapping[int, int]: ...
+
+
+def make_ledger(
+    experiment: Experiment, accounts: Sequence[Account], hosts: Mapping[str, LedgerHost]
+) -> list[dict[str, Any]]:
     """The network's accounts with what hosts dropped before and behind it, one row a VC, as ``result.json`` has it.
 
     A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took

@@ -311,10 +311,11 @@ class _Stops:
 
 def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
     """How much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
-    return min(
+    shares = (
         built.flows[flow.name].report(now_ps).octets_delivered / flow.size if flow.size else 0.0
         for flow in experiment.flows
     )
+    return min(shares, default=0.0)
 
 
 class _Sampler:

@@ -1,0 +1,248 @@
+"""Hosts outside: some NICs of a network send and receive what comes from interfaces of the machine, in real time."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import NetworkError, SimulationError
+from .network import Network
+from .nodes import Nic
+
+__all__ = ["TIMES", "Attachment", "Carries", "Distribution", "EndPort", "Late", "Released", "Transport"]
+
+_BINS: Final = 1216
+
+TIMES: Final = ("late", "computed_late", "jitter", "beyond")
+"""Distributions of an end: by how much what came was injected late, by how much what the network delivered was computed
+after its time, how long after its time it left, and how much longer than its VC's delay it took from its arrival there
+to when it left here."""
+
+
+class Carries(enum.IntEnum):
+    """What an end carries."""
+
+    FRAMES = 0
+    """Ethernet frames without FCS, bridged by RFC 2684 (LLC)."""
+    PACKETS = 1
+    """IP packets, routed by RFC 2684 (LLC)."""
+    CELLS = 2
+    """Cells of 53 octets, of whole PDUs."""
+
+
+class Transport(enum.IntEnum):
+    """How an end's octets come and go."""
+
+    PACKET_SOCKET = 0
+    """AF_PACKET; the kernel stamps what comes."""
+    DEVICE = 1
+    """A TUN or TAP device: what comes is stamped when it is read."""
+    DATAGRAMS = 2
+    """A connected UDP socket; the kernel stamps what comes."""
+
+
+class Late(enum.IntEnum):
+    """What is done with a late packet."""
+
+    REPORT = 0
+    DROP = 1
+    ABORT = 2
+
+
+@dataclass(frozen=True)
+class EndPort:
+    """Where the host of a NIC is.
+
+    Members
+    -------
+    carries : Carries
+    transport : Transport
+    fd : int
+        Of the device or socket, non-blocking; -1 where nothing is read or written.
+    longest : int
+        Octets of a frame, packet or SDU at most.
+    queue : int
+        PDUs that wait for the NIC at most; more are refused.
+    """
+
+    carries: Carries
+    transport: Transport
+    fd: int
+    longest: int
+    queue: int
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How times (ns) are spread. Its bins are 1/32 of their value wide: a share's time is by that too great at most.
+
+    Members
+    -------
+    count, least, most : int
+    mean : float
+    bins : dict of int to int
+        How many there are up to a time, above the one before.
+    """
+
+    count: int
+    least: int
+    most: int
+    mean: float
+    bins: Mapping[int, int] = field(repr=False)
+
+    def share(self, share: float) -> int:
+        """So much of all is no greater than this (ns); 0 if there is none."""
+        left = math.ceil(self.count * share)
+        for upto, count in self.bins.items():
+            left -= count
+            if left <= 0:
+                return min(upto, self.most)
+        return self.most
+
+
+@dataclass(frozen=True)
+class Released:
+    """What left at an end, by hand: when it was to, and when it did (ns)."""
+
+    end: int
+    due_ns: int
+    at_ns: int
+    octets: bytes
+
+
+class Attachment:
+    """The hosts of some NICs are outside, and a network's ``run`` takes as long as the time that it lets pass.
+
+    What comes at an end at a time is injected in the first tick that begins then or later. For that simulated time is
+    ``computing_ps`` behind the clock: what came before has been read by then. What the network delivers leaves
+    ``lag_ps`` after its simulated time, and never before; the delay of the path is to be shorter by as much.
+
+    Parameters
+    ----------
+    network : Network
+        It is started here, if it is not.
+    computing_ps, lag_ps : int
+        The lag is not less.
+    late : Late
+        What was read so late that simulated time has gone on is injected in the present tick (``REPORT``) or not at
+        all; what was computed so late that it can't leave in time leaves at once, or not at all.
+    """
+
+    def __init__(self, network: Network, computing_ps: int, lag_ps: int, late: Late = Late.REPORT) -> None:
+        if not 0 <= computing_ps <= lag_ps:
+            raise NetworkError(f"simulated time is {computing_ps} ps behind, packets leave {lag_ps} ps after it")
+        network.start()
+        self._network, self._loop = network, network.loop
+        self._nics: list[Nic] = []
+        self._ports: list[EndPort] = []
+        self._loop.attach(computing_ps // 1000, lag_ps // 1000, int(late))
+
+    def add(self, nic: Nic, port: EndPort) -> int:
+        """The host of a NIC is there; its number among the ends."""
+        given = (nic.index, int(port.carries), int(port.transport), port.fd, port.longest, port.queue)
+        self._nics.append(nic)
+        self._ports.append(port)
+        return self._loop.attach_end(self._loop.ffi.new("bp_end *", given))
+
+    def join(self, source: int, sink: int, vc: int, delay_ps: int) -> None:
+        """A VC, by its index at its NICs, from one end to another; what comes is to take ``delay_ps`` and more."""
+        sends, receives = self._nics[source].sends[vc], self._nics[sink].receives[vc]
+        row = (source, sink, vc, sends.vpi, receives.vpi, sends.vci, delay_ps // 1000)
+        self._loop.attach_vc(self._loop.ffi.new("bp_attached_vc *", row))
+
+    def record(self, path: Path) -> None:
+        """What is injected from now on goes into this file, with its ticks."""
+        if self._loop.attach_record(os.fsencode(path)):
+            raise SimulationError(f"{path}: {self._error()}")
+
+    def replay(self, path: Path) -> None:
+        """Without a clock, and without what is outside: what such a file has is injected in its ticks."""
+        if self._loop.attach_replay(os.fsencode(path)):
+            raise SimulationError(f"{path}: {self._error()}")
+
+    def begin(self) -> tuple[int, int]:
+        """Simulated time 0 is now; the ids of the threads that read and release."""
+        threads = self._loop.ffi.new("int32_t[2]")
+        if self._loop.attach_begin(threads):
+            raise SimulationError(self._error())
+        return threads[0], threads[1]
+
+    def close(self) -> None:
+        """Nothing comes or leaves any more; the record is whole."""
+        error = self._loop.attach_close()
+        if error:
+            raise SimulationError(f"the record of arrivals: {os.strerror(error)}")
+
+    def _error(self) -> str:
+        return self._loop.ffi.string(self._loop.error()).decode()
+
+    # For tests
+
+    def by_hand(self) -> None:
+        """Instead of the machine's clock one that goes on when it is waited for, from 0; what comes is given."""
+        self._loop.attach_by_hand()
+
+    def stall(self, at_ns: int, length_ns: int) -> None:
+        """The first time that anything is waited for from then on, all stands still for so long."""
+        self._loop.attach_stall(at_ns, length_ns)
+
+    def arrive(self, end: int, at_ns: int, octets: bytes) -> None:
+        """This comes at an end then."""
+        self._loop.attach_arrive(end, at_ns, octets, len(octets))
+
+    def released(self) -> list[Released]:
+        """All that has left, in order."""
+        given, found = self._loop.ffi.new("bp_release *"), []
+        while self._loop.attach_released(len(found), given):
+            octets = bytes(self._loop.ffi.buffer(given.octets, given.length))
+            found.append(Released(given.end, given.due, given.at, octets))
+        return found
+
+    # What was counted
+
+    def counts(self, end: int) -> dict[str, int | list[int]]:
+        """Of one end, as ``bp_end_counts`` of ``csrc/attach.h`` has it."""
+        made = self._loop.ffi.new("bp_end_counts *")
+        self._loop.attach_counts(end, made)
+        found: dict[str, int | list[int]] = {}
+        for name, _ in self._loop.ffi.typeof(made[0]).fields:
+            value = getattr(made, name)
+            found[name] = [*value] if name == "wrong" else int(value)
+        return found
+
+    def times(self, what: str, end: int) -> Distribution:
+        """One of :data:`TIMES` of an end."""
+        made: Any = self._loop.ffi.new("bp_histogram *")
+        self._loop.attach_histogram(TIMES.index(what), end, made)
+        bins = {_upto(k): count for k, count in enumerate(made.bins) if count}
+        return Distribution(made.count, made.least, made.most, made.sum / made.count if made.count else 0.0, bins)
+
+    def refused(self, end: int) -> Callable[[int], int]:
+        """PDUs that the full queue of its NIC refused, by VC."""
+        return lambda vc: self._loop.attach_refused(end, vc)
+
+    def congested(self, end: int) -> Callable[[int], int]:
+        """PDUs that came with EFCI in their last cell, by VC."""
+        return lambda vc: self._loop.attach_congested(end, vc)
+
+    def behind_ns(self, *, most: bool = False) -> int:
+        """How far simulated time was from where it was to be when it was last looked at; or at most."""
+        return self._loop.attach_behind(most)
+
+    @property
+    def over(self) -> str:
+        """Why it can't go on: ``late`` (a packet was, which ends it), ``gone`` (an interface is); or ``""``."""
+        return ("", "late", "gone")[self._loop.attach_over()]
+
+
+def _upto(number: int) -> int:
+    """The greatest time (ns) of a bin."""
+    if number < 32:
+        return number
+    octave, part = divmod(number, 32)
+    return (32 + part + 1 << octave - 1) - 1

@@ -1,0 +1,1 @@
+"""Real hosts through the emulated network, in real time."""

@@ -1,0 +1,176 @@
+"""Where attached hosts are: what ``--a`` and ``--b`` say, as something that is opened, and gone when it is closed."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from bentpipe.attach import kernel
+from bentpipe.errors import BentpipeError
+from bentpipe_hdl.words import nearest
+from bentpipe_sim.attached import Carries, Transport
+
+__all__ = ["ETHERNET", "KINDS", "End", "Opened", "parse_end"]
+
+ETHERNET: Final = 18
+"""Octets of a frame beside the IP packet, at most: two addresses, a VLAN's tag, the type."""
+
+_INTERFACE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An end that is there.
+
+    Members
+    -------
+    fd : int
+    transport : Transport
+    where : str
+        For people.
+    address : str
+        Its IP address with the prefix; ``""``: it has none from here.
+    """
+
+    fd: int
+    transport: Transport
+    where: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class End:
+    """What an option says: a kind of :data:`KINDS`, and the text behind it."""
+
+    kind: str
+    text: str
+
+    @property
+    def carries(self) -> Carries:
+        return KINDS[self.kind].carries
+
+    def open(self, stack: ExitStack, mtu: int, address: ipaddress.IPv4Interface) -> Opened:
+        """Make it; ``stack`` closes it.
+
+        Raises
+        ------
+        BentpipeError
+            It can't be: one line that says why.
+        """
+        return KINDS[self.kind].open(self.text, stack, mtu, address)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.text}"
+
+
+def parse_end(text: str, option: str) -> End:
+    """An end as an option has it, ``KIND:TEXT``.
+
+    Raises
+    ------
+    BentpipeError
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or not rest:
+        raise BentpipeError(f"{option} {text}: expected {', '.join(f'{name}:{k.form}' for name, k in KINDS.items())}")
+    if kind not in KINDS:
+        raise BentpipeError(f"{option} {text}: there is no end {kind!r}{nearest(kind, KINDS)}; {', '.join(KINDS)}")
+    if KINDS[kind].form == "NAME" and not _INTERFACE.fullmatch(rest):
+        raise BentpipeError(f"{option} {text}: a name has 1 to 15 letters, digits, '-', '_' and '.'")
+    return End(kind, rest)
+
+
+def _namespace(name: str, stack: ExitStack, mtu: int, address: ipaddress.IPv4Interface) -> Opened:
+    """A network namespace with an interface eth0; its other end is in a namespace without a name."""
+    if (kernel.NAMESPACES / name).exists():
+        raise BentpipeError(f"there is a network namespace {name} already; another name, or: ip netns del {name}")
+    try:
+        kernel.ip("netns", "add", name)
+    except BentpipeError as error:
+        raise BentpipeError(f"network namespace {name}: {error}; it takes root, or `bentpipe shell`") from None
+    stack.callback(_quietly, kernel.ip, "netns", "del", name)
+    with kernel.fresh_namespace():
+        kernel.ip("link", "add", "end", "type", "veth", "peer", "name", "eth0", "netns", name)
+        kernel.ip("link", "set", "end", "mtu", str(mtu), "addrgenmode", "none")
+        kernel.offloads_off("end")
+        kernel.ip("link", "set", "end", "up")
+        made = stack.enter_context(kernel.packet_socket("end", promiscuous=True))
+    with kernel.inside(name):
+        kernel.offloads_off("eth0")
+        kernel.ip("link", "set", "lo", "up")
+        kernel.ip("link", "set", "eth0", "mtu", str(mtu))
+        kernel.ip("address", "add", str(address), "dev", "eth0")
+        kernel.ip("link", "set", "eth0", "up")
+    return Opened(made.fileno(), Transport.PACKET_SOCKET, f"network namespace {name}", str(address))
+
+
+def _quietly(call: Callable[..., object], *arguments: str) -> None:
+    """What is gone already need not go."""
+    with suppress(BentpipeError):
+        call(*arguments)
+
+
+def _device(tap: bool) -> Callable[[str, ExitStack, int, ipaddress.IPv4Interface], Opened]:
+    def opened(name: str, stack: ExitStack, mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
+        device = kernel.open_device(name, tap)
+        stack.callback(os.close, device)
+        kernel.ip("link", "set", name, "mtu", str(mtu), "up")
+        return Opened(device, Transport.DEVICE, f"{'TAP' if tap else 'TUN'} device {name}")
+
+    return opened
+
+
+def _interface(name: str, stack: ExitStack, _mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
+    made = stack.enter_context(kernel.packet_socket(name, promiscuous=True))
+    kernel.offloads_off(name)
+    return Opened(made.fileno(), Transport.PACKET_SOCKET, f"interface {name}")
+
+
+def _datagrams(text: str, stack: ExitStack, _mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
+    """``LOCAL-REMOTE``, each ``[HOST:]PORT``; without a host it is the loopback's."""
+    local, dash, remote = text.rpartition("-")
+    if not dash:
+        raise BentpipeError(f"{text}: expected LOCAL-REMOTE, each [HOST:]PORT, as 10000-10001")
+    ours, theirs = _port(local), _port(remote)
+    made = kernel.stamped(stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)))
+    try:
+        made.bind(ours)
+        made.connect(theirs)
+    except OSError as error:
+        raise BentpipeError(f"UDP port {ours[0]}:{ours[1]} to {theirs[0]}:{theirs[1]}: {error.strerror}") from None
+    return Opened(made.fileno(), Transport.DATAGRAMS, f"UDP {ours[0]}:{ours[1]} to {theirs[0]}:{theirs[1]}")
+
+
+def _port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not 1 <= int(port) <= 65535:
+        raise BentpipeError(f"{text}: expected [HOST:]PORT with a port of 1 to 65535")
+    try:
+        return socket.gethostbyname(host or "127.0.0.1"), int(port)
+    except OSError as error:
+        raise BentpipeError(f"{host}: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class _Kind:
+    form: str
+    carries: Carries
+    what: str
+    open: Callable[[str, ExitStack, int, ipaddress.IPv4Interface], Opened]
+
+
+KINDS: Final = {
+    "ns": _Kind("NAME", Carries.FRAMES, "a network namespace, made and removed", _namespace),
+    "tap": _Kind("NAME", Carries.FRAMES, "a TAP device, made and removed: Ethernet", _device(True)),
+    "tun": _Kind("NAME", Carries.PACKETS, "a TUN device, made and removed: IP", _device(False)),
+    "if": _Kind("NAME", Carries.FRAMES, "an interface that is there: all its frames", _interface),
+    "udp": _Kind("LOCAL-REMOTE", Carries.FRAMES, "Ethernet frames in UDP datagrams, as QEMU and GNS3 send", _datagrams),
+    "cells-udp": _Kind("LOCAL-REMOTE", Carries.CELLS, "cells of 53 octets in UDP datagrams, as dynamips", _datagrams),
+}
+"""Kinds of ends."""

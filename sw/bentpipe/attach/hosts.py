@@ -1,0 +1,106 @@
+"""Which hosts of an experiment are attached, and on which VCs they talk; the rest of it is simulated beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bentpipe.attach.ends import End, parse_end
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.schema import Experiment
+from bentpipe_hdl.words import nearest
+from bentpipe_sim.attached import Carries
+
+__all__ = ["Attached", "attached_hosts", "parse_ends"]
+
+
+@dataclass(frozen=True)
+class Attached:
+    """Hosts that are attached.
+
+    Members
+    -------
+    ends : dict of str to End
+        By host, in the order in which they were given.
+    vcs : tuple of int
+        The VCs between them, indices into the experiment's.
+    """
+
+    ends: Mapping[str, End]
+    vcs: tuple[int, ...]
+
+
+def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> dict[str, End]:
+    """Ends by host: ``a`` and ``b`` are where source and sink of the first flow are, or ``HOST=END``; so is ``more``.
+
+    Raises
+    ------
+    BentpipeError
+    """
+    hosts = [host.name for host in experiment.network.hosts]
+    first = experiment.flows[0]
+    found: dict[str, End] = {}
+    for option, text, usual in [("--a", a, first.source), ("--b", b, first.sink), *(("--end", t, "") for t in more)]:
+        host, equals, end = text.partition("=")
+        if not equals:
+            host, end = usual, text
+        if not host:
+            raise BentpipeError(f"{option} {text}: expected HOST=END; the hosts are {', '.join(hosts)}")
+        if host not in hosts:
+            raise BentpipeError(f"{option} {text}: there is no host {host!r}{nearest(host, hosts)}")
+        if host in found:
+            raise BentpipeError(f"{option} {text}: host {host} has an end already")
+        made = parse_end(end, option)
+        if made in found.values():
+            raise BentpipeError(f"{option} {text}: another host is there already")
+        found[host] = made
+    return found
+
+
+def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Experiment, Attached]:
+    """The experiment with what is left of its traffic, and the VCs of the attached hosts.
+
+    Flows from or to an attached host go, as the host does what it likes; their VCs stay.
+
+    Raises
+    ------
+    BentpipeError
+        Two hosts that can't talk to each other, or one that can't be attached.
+    """
+    kinds = {end.carries is Carries.PACKETS for end in ends.values() if end.carries is not Carries.CELLS}
+    if len(kinds) > 1:
+        raise BentpipeError("one end carries Ethernet frames, another one IP packets: let all carry the same")
+    for host in ends:
+        if experiment.host(host).oam:
+            raise BentpipeError(f"host {host} is an end of OAM flows, which an attached one can't be: oam = false")
+    vcs = []
+    for index, vc in enumerate(experiment.vcs):
+        several = vc.root is not None or any(other.root == index for other in experiment.vcs)
+        if vc.path[0] in ends and vc.path[-1] in ends and not several:
+            vcs.append(index)
+    pairs = [(experiment.vcs[vc].path[0], experiment.vcs[vc].path[-1]) for vc in vcs]
+    if len(set(pairs)) < len(pairs):  # the first of two that lead from one host to another
+        vcs = [vc for k, vc in enumerate(vcs) if pairs[k] not in pairs[:k]]
+        pairs = [(experiment.vcs[vc].path[0], experiment.vcs[vc].path[-1]) for vc in vcs]
+    for host, end in ends.items():
+        out, back = ([pair for pair in pairs if pair[side] == host] for side in (0, 1))
+        if not out or not back:
+            raise BentpipeError(f"host {host}: there is no VC from it to another attached host and back")
+        if len(out) > 1 and end.carries is Carries.PACKETS:
+            raise BentpipeError(f"host {host}: IP packets of a TUN device have one way, and there are {len(out)} VCs")
+    left = tuple(flow for flow in experiment.flows if flow.source not in ends and flow.sink not in ends)
+    if len(left) < len(experiment.flows):
+        if experiment.schedule is not None:
+            raise BentpipeError("flows of a NetSpec script ([traffic]) have an attached host; give it others")
+        firsts = {index: flow.name for index, flow in enumerate(experiment.flows)}
+        numbers = {flow.name: index for index, flow in enumerate(left)}
+        for flow in left:
+            if flow.first is not None and firsts[flow.first] not in numbers:
+                raise BentpipeError(f"flow {flow.name}: another of its sinks is attached; attach all or none")
+        left = tuple(
+            dataclasses.replace(flow, first=None if flow.first is None else numbers[firsts[flow.first]])
+            for flow in left
+        )
+    left_of = dataclasses.replace(experiment, flows=left, published=(), expect=(), theory=())
+    return left_of, Attached(ends, tuple(vcs))

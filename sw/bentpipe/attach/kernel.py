@@ -1,0 +1,197 @@
+"""What of the Linux kernel is used: network namespaces, interfaces, packet sockets, TUN and TAP devices."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from bentpipe.errors import BentpipeError
+
+__all__ = [
+    "CLONE_NEWNET",
+    "CLONE_NEWNS",
+    "CLONE_NEWUSER",
+    "NAMESPACES",
+    "enter",
+    "fresh_namespace",
+    "inside",
+    "ip",
+    "namespace_fd",
+    "offloads_off",
+    "open_device",
+    "packet_socket",
+    "stamped",
+    "unshare",
+]
+
+NAMESPACES: Final = Path("/run/netns")
+"""Where ``ip netns`` has the names of network namespaces."""
+
+CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWUSER: Final = 0x10000000
+CLONE_NEWNET: Final = 0x40000000
+_RCVBUF: Final = 32 << 20
+_SO_RCVBUFFORCE: Final = 33
+_SO_TIMESTAMPNS: Final = 35
+_PACKET_IGNORE_OUTGOING: Final = 23
+_PACKET_ADD_MEMBERSHIP: Final = 1
+_SOL_PACKET: Final = 263
+_ETH_P_ALL: Final = 3
+_TUNSETIFF: Final = 0x400454CA
+_IFF_TUN, _IFF_TAP, _IFF_NO_PI, _IFF_TUN_EXCL = 1, 2, 0x1000, 0x8000
+_SIOCETHTOOL: Final = 0x8946
+_OFF: Final = {
+    "tx checksums": 0x17, "rx checksums": 0x15, "scatter-gather": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C,
+}  # fmt: skip
+"""Offloads, and the commands of ``linux/ethtool.h`` that set them: a frame is to come as it would be on a wire."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _called(what: str, result: int) -> None:
+    if result:
+        raise BentpipeError(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def unshare(flags: int) -> None:
+    """This thread is in new namespaces from now on."""
+    _called("no new namespace", _libc.unshare(flags))
+
+
+def enter(namespace: int) -> None:
+    """This thread is in a network namespace from now on."""
+    _called("a network namespace can't be entered", _libc.setns(namespace, CLONE_NEWNET))
+
+
+def namespace_fd(name: str = "") -> int:
+    """A network namespace by its name; the present one without."""
+    try:
+        return os.open(NAMESPACES / name if name else "/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise BentpipeError(f"network namespace {name or 'of this process'}: {error.strerror}") from None
+
+
+@contextmanager
+def _back() -> Iterator[None]:
+    here = namespace_fd()
+    try:
+        yield
+    finally:
+        enter(here)
+        os.close(here)
+
+
+@contextmanager
+def inside(name: str) -> Iterator[None]:
+    """Inside, this thread is in a network namespace with a name."""
+    with _back():
+        there = namespace_fd(name)
+        try:
+            enter(there)
+        finally:
+            os.close(there)
+        yield
+
+
+@contextmanager
+def fresh_namespace() -> Iterator[None]:
+    """Inside, this thread is in a network namespace without a name, which goes with the last socket in it."""
+    with _back():
+        unshare(CLONE_NEWNET)
+        yield
+
+
+def ip(*arguments: str) -> str:
+    """What ``ip`` prints.
+
+    Raises
+    ------
+    BentpipeError
+        It isn't there, or did not work: what it says.
+    """
+    try:
+        done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise BentpipeError("the program ip is missing; get it: apt-get install iproute2") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise BentpipeError(f"ip {' '.join(arguments)}: {said[-1] if said else f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def offloads_off(interface: str) -> None:
+    """What the kernel would do for whole batches of segments isn't done; what an interface can't change stays."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for command in _OFF.values():
+            value = ctypes.create_string_buffer(struct.pack("II", command, 0))
+            request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(value))
+            try:
+                fcntl.ioctl(control, _SIOCETHTOOL, request)
+            except OSError:
+                continue
+
+
+def stamped(made: socket.socket) -> socket.socket:
+    """The kernel stamps what comes, and keeps much of it."""
+    made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RCVBUF)
+    except PermissionError:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RCVBUF)
+    made.setblocking(False)
+    return made
+
+
+def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
+    """All frames that come at an interface, and the way out of it.
+
+    Raises
+    ------
+    BentpipeError
+        There is no such interface, or no right to.
+    """
+    try:
+        made = stamped(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+        made.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        made.bind((interface, _ETH_P_ALL))
+        if promiscuous:
+            index = socket.if_nametoindex(interface)
+            made.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, struct.pack("iHH8s", index, 1, 0, b""))
+    except PermissionError:
+        raise BentpipeError(f"interface {interface}: no right to its frames (CAP_NET_RAW); run it as root") from None
+    except OSError as error:
+        raise BentpipeError(f"interface {interface}: {error.strerror}") from None
+    return made
+
+
+def open_device(name: str, tap: bool) -> int:
+    """A new TUN or TAP device, which goes when its file descriptor is closed.
+
+    Raises
+    ------
+    BentpipeError
+        There is no /dev/net/tun, no right to, or an interface of that name.
+    """
+    kind = "TAP" if tap else "TUN"
+    if name in (interface for _, interface in socket.if_nameindex()):
+        raise BentpipeError(f"there is an interface {name} already; give the {kind} device another name")
+    try:
+        device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise BentpipeError(f"no {kind} device: /dev/net/tun: {error.strerror}") from None
+    flags = (_IFF_TAP if tap else _IFF_TUN) | _IFF_NO_PI | _IFF_TUN_EXCL
+    try:
+        fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+    except OSError as error:
+        os.close(device)
+        right = "; run it as root" if isinstance(error, PermissionError) else ""
+        raise BentpipeError(f"{kind} device {name}: {error.strerror}{right}") from None
+    return device

@@ -1,0 +1,43 @@
+"""A session that was recorded, once more: the same network, what came at the same ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bentpipe.attach.ends import parse_end
+from bentpipe.attach.session import ARRIVALS, Options, Session
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.parse import parse_experiment
+from bentpipe.experiment.source import Source
+from bentpipe.results.folder import read_run
+
+__all__ = ["recorded"]
+
+
+def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str, Any]]:
+    """The session of a run folder, to be run again for as long as it went, and what came of it then; with these
+    captures.
+
+    Raises
+    ------
+    BentpipeError
+        It isn't there, or was not recorded.
+    """
+    summary = read_run(folder).summary
+    then = summary.get("attached")
+    if then is None:
+        raise BentpipeError(f"{folder}: no session with attached hosts; `bentpipe resume` and `run` are for others")
+    arrivals = folder / ARRIVALS
+    if not arrivals.is_file():
+        raise BentpipeError(f"{folder}: the session was not recorded: bentpipe attach --record")
+    document = dict(summary["configuration"])
+    if pcap:
+        document["record"] = {**document.get("record", {}), "pcap": list(pcap)}
+    source = Source(str(folder / "result.json"), "")
+    length = round(summary["time"]["simulated_s"] * 10**12)
+    experiment = parse_experiment(document, source, seed=summary["seed"], duration_ps=length)
+    ends = {row["host"]: parse_end(row["end"], "the session's") for row in then["ends"]}
+    options = Options(computing_ps=then["wanted_ps"]["computing"], release_ps=then["wanted_ps"]["release"])
+    return Session(experiment, ends, options, arrivals), summary

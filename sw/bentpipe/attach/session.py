@@ -1,0 +1,353 @@
+"""Attached hosts and a network in step with the clock: from the ends to a run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import ipaddress
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.attach.ends import ETHERNET, End, Opened
+from bentpipe.attach.hosts import attached_hosts
+from bentpipe.attach.slack import take_slack
+from bentpipe.attach.verdict import ends_of, verdict_of
+from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
+from bentpipe.experiment.run import run_experiment
+from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
+
+if TYPE_CHECKING:
+    from bentpipe.experiment.schema import Experiment
+    from bentpipe.results.folder import RunFolder
+    from bentpipe.results.schema import RunResult
+    from bentpipe_sim.network import Network
+    from bentpipe_sim.nodes import Nic
+
+__all__ = ["ARRIVALS", "ENDLESS_PS", "SUBNET", "Options", "Session", "Way"]
+
+ENDLESS_PS: Final = 10**17
+"""Until it is ended."""
+
+ARRIVALS: Final = "arrivals.bin"
+"""In the run folder: what was injected, with its ticks."""
+
+SUBNET: Final = ipaddress.IPv4Network("10.111.0.0/24")
+"""Of the hosts in namespaces."""
+
+_QUEUE: Final = 1000
+"""PDUs that wait for an attached host's interface at most, where the experiment sets no limit; Linux' txqueuelen."""
+
+_BRIDGED: Final = 10
+_SIMULATION_PRIORITY, _DOORS_PRIORITY = 10, 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a session goes.
+
+    Members
+    -------
+    late : Late
+    computing_ps, release_ps : int
+        The slack that is wanted.
+    fifo : bool
+        Real-time priority (SCHED_FIFO) where it is permitted.
+    cpus : tuple of int
+        The processors of the simulation and of input and output; empty: any.
+    record : bool
+        Keep what is injected.
+    subnet : IPv4Network
+        In which the hosts of namespaces get their addresses.
+    """
+
+    late: Late = Late.REPORT
+    computing_ps: int = 15 * 10**9
+    release_ps: int = 5 * 10**9
+    fifo: bool = True
+    cpus: tuple[int, ...] = ()
+    record: bool = False
+    subnet: ipaddress.IPv4Network = SUBNET
+
+
+class _Ledger:
+    """An attached host as the loss ledger asks for it."""
+
+    def __init__(self, refused: Callable[[int], int], congested: Callable[[int], int]) -> None:
+        self.interface = self
+        self.refused, self.congested = _ByVc(refused), _ByVc(congested)
+        self.damaged: dict[int, int] = {}
+
+
+class _ByVc(Mapping[int, int]):
+    def __init__(self, count: Callable[[int], int]) -> None:
+        self._count = count
+
+    def __getitem__(self, vc: int) -> int:
+        return self._count(vc)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass
+class Way:
+    """What a session tells while it goes on, every 50 ms of it, and what may end it.
+
+    Members
+    -------
+    began : callable
+        The clock has begun.
+    tell : callable
+        Gets the session and its time in ps.
+    over : callable
+        True: it ends.
+    """
+
+    began: Callable[[], None] = field(default=lambda: None)
+    tell: Callable[[Session, int], None] = field(default=lambda _session, _now: None)
+    over: Callable[[], bool] = field(default=lambda: False)
+
+
+class Session:
+    """An experiment with attached hosts.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        As it was read.
+    ends : Mapping of str to End
+        By host.
+    options : Options
+    replay : Path, optional
+        Instead of the ends: what was injected, as a session has recorded it; no clock.
+
+    Members
+    -------
+    experiment : Experiment
+        With what is left of its traffic, on paths that are shorter by the slack.
+    attached : Attached
+    slack : Slack
+    opened : dict of str to Opened
+        The ends that are there, by host.
+
+    Raises
+    ------
+    BentpipeError
+        These hosts can't be attached.
+    """
+
+    def __init__(
+        self, experiment: Experiment, ends: Mapping[str, End], options: Options, replay: Path | None = None
+    ) -> None:
+        left, self.attached = attached_hosts(experiment, ends)
+        self.experiment, self.slack = take_slack(
+            left, tuple(ends), self.attached.vcs, options.computing_ps, options.release_ps
+        )
+        self.options = options
+        self.opened: dict[str, Opened] = {}
+        self.attachment: Attachment | None = None
+        self.numbers: dict[str, int] = {}
+        self.priority = "normal"
+        self.digest: dict[str, str] = {}
+        self._way = Way()
+        self._record: Path | None = None
+        self._replay = replay
+        self._built: BuiltExperiment | None = None
+        self._report: dict[str, Any] = {}
+        self._begun = False
+
+    @contextmanager
+    def open(self) -> Iterator[Session]:
+        """Inside, its ends are there."""
+        with ExitStack() as stack:
+            addresses = self.options.subnet.hosts()
+            for host, end in self.attached.ends.items():
+                address = ipaddress.IPv4Interface(f"{next(addresses)}/{self.options.subnet.prefixlen}")
+                self.opened[host] = end.open(stack, self._mtu(host), address)
+            yield self
+
+    def _mtu(self, host: str) -> int:
+        """Octets of an IP packet that the host may send: no more than those that it talks to."""
+        paths = [self.experiment.vcs[vc].path for vc in self.attached.vcs]
+        pairs = [{path[0], path[-1]} for path in paths if host in (path[0], path[-1])]
+        return min(self.experiment.host(end).mtu for end in set().union(*pairs))
+
+    # The network
+
+    def build(self, experiment: Experiment, recorder: Any) -> BuiltExperiment:
+        """Network and hosts, with what is outside."""
+        network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
+        try:
+            network.start()
+            attachment = self._attach(network, nics, vcs)
+            outside = {
+                host: _Ledger(attachment.refused(number), attachment.congested(number))
+                for host, number in self.numbers.items()
+            }
+            built = add_hosts(experiment, recorder, network, nics, vcs, outside)
+        except BaseException:
+            network.close()
+            raise
+        self._built = built
+        return dataclasses.replace(
+            built, engine=_Engine(self, network, built.engine), close=lambda: self._end(network), save=None
+        )
+
+    def _attach(self, network: Network, nics: Mapping[str, Nic], vcs: Sequence[int]) -> Attachment:
+        made = Attachment(network, self.slack.computing_ps, self.slack.lag_ps, self.options.late)
+        for host, end in self.attached.ends.items():
+            opened, mtu = self.opened.get(host), self._mtu(host)
+            most = {Carries.FRAMES: mtu + ETHERNET, Carries.PACKETS: mtu, Carries.CELLS: mtu + ETHERNET + _BRIDGED}
+            queue = self.experiment.host(host).interface_queue or _QUEUE
+            transport, fd = (opened.transport, opened.fd) if opened else (Transport.DEVICE, -1)
+            self.numbers[host] = made.add(nics[host], EndPort(end.carries, transport, fd, most[end.carries], queue))
+        for index in self.attached.vcs:
+            vc = self.experiment.vcs[index]
+            source, sink = self.numbers[vc.path[0]], self.numbers[vc.path[-1]]
+            made.join(source, sink, vcs[index], self.slack.delays_ps[vc.name])
+        self.attachment = made
+        return made
+
+    # In real time
+
+    def run(self, folder: RunFolder, settings: Sequence[str] = (), way: Way | None = None) -> RunResult:
+        """Go until the experiment's time is over, it is ended, or a signal comes; what came of it."""
+        self._way = way or Way()
+        folder.begin()
+        if self.options.record:
+            self._record = folder.work / ARRIVALS
+        result = run_experiment(self.experiment, build=self.build, settings=tuple(settings), capture_folder=folder.work)
+        summary = result.summary
+        if summary["status"] == "interrupted":  # so it ends
+            summary |= {"status": "done", "reason": None}
+        summary["attached"] = self._report
+        over = self._report["over"]
+        if over:
+            summary |= {"status": "failed", "reason": over}
+        folder.finish(result)
+        if self._record is not None:
+            self._record.replace(folder.path / ARRIVALS)
+        return result
+
+    def begin(self, network: Network) -> None:
+        """The clock begins."""
+        assert self.attachment is not None
+        if self._record is not None or self._replay is not None:
+            network.trace()
+        if self._replay is not None:
+            self.attachment.replay(self._replay)
+            self._way.began()
+            return
+        if self._record is not None:
+            self.attachment.record(self._record)
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        self._begun = True
+        self._prefer((0, *self.attachment.begin()))
+        self._way.began()
+
+    def _prefer(self, threads: Sequence[int]) -> None:
+        """Real-time priority for the simulation, more for input and output, and their processors."""
+        for thread, priority in zip(threads, (_SIMULATION_PRIORITY, _DOORS_PRIORITY, _DOORS_PRIORITY), strict=True):
+            if self.options.cpus:
+                simulation, doors = self.options.cpus
+                os.sched_setaffinity(thread, {simulation if not thread else doors})
+            if self.options.fifo:
+                try:
+                    os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+                except PermissionError:
+                    return
+        if self.options.fifo:
+            self.priority = "real-time"
+
+    def _end(self, network: Network) -> None:
+        """The clock ends; what is under way stays there."""
+        try:
+            if self.attachment is None:
+                return
+            if self._begun:
+                gc.enable()
+                gc.unfreeze()
+                if self.priority == "real-time":
+                    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            self.attachment.close()
+            if self._record is not None or self._replay is not None:
+                digests = network.digests().items()
+                self.digest = {f"{node}:{port}": f"{digest:016x}" for (node, port), digest in digests}
+            self._report = self.report(network.now_ps)
+        finally:
+            self.attachment = None
+            network.close()
+
+    def goes_on(self, now_ps: int) -> bool:
+        """Every 50 ms of it."""
+        assert self.attachment is not None
+        self._way.tell(self, now_ps)
+        return not self.attachment.over and not self._way.over()
+
+    def now(self) -> dict[str, Any]:
+        """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""
+        assert self.attachment is not None and self._built is not None
+        ends = []
+        for host, number in self.numbers.items():
+            counts = self.attachment.counts(number)
+            ends.append({"host": host, "packets": counts["released"], "octets": counts["released_octets"]})
+            ends[-1]["late"] = counts["late"] + counts["out_late"]  # pyright: ignore[reportOperatorIssue]
+        samples = self._built.samples()
+        return {
+            "ends": ends,
+            "queued": sum(value for name, value in samples.items() if name.endswith(".queue")),
+            "dropped": sum(cells for reasons in self._built.drops(False).values() for cells in reasons.values()),
+            "late": sum(end["late"] for end in ends),
+            "behind_ms": self.attachment.behind_ns() / 1e6,
+        }
+
+    def report(self, now_ps: int) -> dict[str, Any]:
+        """What came of the ends so far, as ``result.json`` has it."""
+        assert self.attachment is not None
+        rows = ends_of(self)
+        return {
+            "slack": dataclasses.asdict(self.slack) | {"text": self.slack.text()},
+            "wanted_ps": {"computing": self.options.computing_ps, "release": self.options.release_ps},
+            "late": self.options.late.name.lower(),
+            "priority": self.priority,
+            "load": list(os.getloadavg()),
+            "behind_most_ns": self.attachment.behind_ns(most=True),
+            "over": self._over(rows),
+            "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
+            "ends": rows,
+            "digests": self.digest,
+        }
+
+    def _over(self, rows: Sequence[Mapping[str, Any]]) -> str:
+        assert self.attachment is not None
+        if self.attachment.over == "gone":
+            gone = next(row for row in rows if row["counts"]["gone"])
+            return f"{gone['where']} went away: {os.strerror(gone['counts']['gone'])}"
+        return "a packet was late, and --late abort ends it there" if self.attachment.over else ""
+
+
+class _Engine:
+    """The engine of the hosts inside, whose time passes with the clock."""
+
+    def __init__(self, session: Session, network: Network, engine: Any) -> None:
+        self._session, self._network, self._engine = session, network, engine
+        self._begun = False
+
+    def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
+        def told(now_ps: int) -> bool:
+            goes_on = progress is None or progress(now_ps) is not False
+            return self._session.goes_on(now_ps) and goes_on
+
+        if not self._begun:
+            self._begun = True
+            self._session.begin(self._network)
+        return self._engine.run(until_ps, told)

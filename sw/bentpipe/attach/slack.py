@@ -1,0 +1,165 @@
+"""The slack that real time needs, taken from the delay of the attached hosts' paths.
+
+Simulated time is behind the clock, so that what came has been read when its tick comes, and a packet leaves some time
+after its simulated time, so that it is there when it is to leave. Both together are the lag. The lines of the path are
+shorter by as much: what a packet takes from its arrival to when it leaves is what the experiment says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
+from bentpipe_hdl.units import format_time
+
+__all__ = ["Slack", "take_slack"]
+
+_Spec = TypeVar("_Spec", LineSpec, HostSpec)
+
+LEAST_PS: Final = 2 * 10**9
+"""The lag of a path that has nothing to give."""
+
+_KEPT_PS: Final = 10**6
+"""What stays of a line's delay at least: a link has one tick and more."""
+
+
+@dataclass(frozen=True)
+class Slack:
+    """How far simulated time is behind, and where that is taken from. Times are picoseconds.
+
+    Members
+    -------
+    computing_ps : int
+        Simulated time is so far behind the clock.
+    lag_ps : int
+        Packets leave so long after their simulated time: for computing, and the rest for release.
+    taken_ps : int
+        By so much the attached hosts' paths are shorter, one way.
+    lines : dict of str to int
+        By so much each line is shorter; a host's line by its name.
+    longer : dict of str to int
+        By so much hosts inside are further away, for their own paths to stay as they are.
+    shorter_vcs : tuple of str
+        VCs of hosts inside that pass a line that is shorter and aren't made up for.
+    delays_ps : dict of str to int
+        The propagation delay of each attached VC, as the experiment has it.
+    """
+
+    computing_ps: int
+    lag_ps: int
+    taken_ps: int
+    lines: dict[str, int]
+    longer: dict[str, int]
+    shorter_vcs: tuple[str, ...]
+    delays_ps: dict[str, int]
+
+    @property
+    def excess_ps(self) -> int:
+        """By so much each packet takes longer than the experiment says."""
+        return self.lag_ps - self.taken_ps
+
+    def text(self) -> str:
+        """In a sentence."""
+        if not self.lines:
+            return (
+                f"the paths have no delay to give: each packet takes {format_time(self.excess_ps)} more than configured"
+            )
+        where = ", ".join(self.lines)
+        said = f"{format_time(self.taken_ps)} of the delay of {where} are used as slack"
+        if self.excess_ps:
+            said += f", {format_time(self.excess_ps)} more would be needed: each packet takes longer by that"
+        return said
+
+
+def take_slack(
+    experiment: Experiment, attached: Sequence[str], vcs: Sequence[int], computing_ps: int, release_ps: int
+) -> tuple[Experiment, Slack]:
+    """The experiment with shorter lines, and how.
+
+    Parameters
+    ----------
+    attached : Sequence[str]
+        Hosts.
+    vcs : Sequence[int]
+        The VCs between them, indices into ``Experiment.vcs``.
+    computing_ps, release_ps : int
+        The slack that is wanted.
+
+    Raises
+    ------
+    BentpipeError
+        An event leaves a line with less delay than the slack takes.
+    """
+    network, wanted = experiment.network, computing_ps + release_ps
+    paths = [experiment.vcs[vc] for vc in vcs]
+    delays = {vc.name: _delay(network, vc) for vc in paths}
+    own = min(host.delay_ps for host in network.hosts if host.name in attached)
+    common = [line for line in network.lines if not line.looped and all(_passes(network, vc, line) for vc in paths)]
+    line = max(common, key=lambda each: each.delay_ps, default=None)
+    from_hosts = min(wanted, 2 * max(own - _KEPT_PS, 0))
+    from_line = min(wanted, max(line.delay_ps - _KEPT_PS, 0)) if line else 0
+    taken = max(from_hosts, from_line) // 2000 * 2000
+    if taken < LEAST_PS // 2:  # not worth it
+        taken = 0
+    lag = max(taken, min(wanted, LEAST_PS))
+    lines: dict[str, int] = {}
+    longer: dict[str, int] = {}
+    shorter: tuple[str, ...] = ()
+    if taken and from_hosts >= from_line:
+        lines = dict.fromkeys(attached, taken // 2)
+    elif taken and line is not None:
+        lines = {line.name: taken}
+        inside = [vc for k, vc in enumerate(experiment.vcs) if k not in vcs]
+        passing = [vc for vc in inside if _passes(network, vc, line)]
+        if len(passing) == len(inside):
+            longer = {host.name: taken // 2 for host in network.hosts if host.name not in attached}
+        else:
+            shorter = tuple(vc.name for vc in passing)
+    slack = Slack(computing_ps * lag // wanted // 1000 * 1000, lag, taken, lines, longer, shorter, delays)
+    return _shortened(experiment, slack), slack
+
+
+def _lines(network: NetworkSpec, vc: VcSpec) -> Iterator[LineSpec]:
+    """The lines between switches that a VC passes."""
+    for here, after in itertools.pairwise(vc.path[1:-1]):
+        ends = {here, after}
+        yield next(line for line in network.lines if {end.switch for end in line.ends} == ends)
+
+
+def _passes(network: NetworkSpec, vc: VcSpec, line: LineSpec) -> bool:
+    return [each.name for each in _lines(network, vc)].count(line.name) == 1
+
+
+def _delay(network: NetworkSpec, vc: VcSpec) -> int:
+    """Of propagation, from host to host."""
+    own = sum(host.delay_ps for host in network.hosts if host.name in (vc.path[0], vc.path[-1]))
+    return own + sum(line.delay_ps for line in _lines(network, vc))
+
+
+def _shortened(experiment: Experiment, slack: Slack) -> Experiment:
+    def changed(network: NetworkSpec) -> NetworkSpec:
+        def line(each: LineSpec) -> LineSpec:
+            return _with_delay(each, each.delay_ps - slack.lines.get(each.name, 0))
+
+        def host(each: HostSpec) -> HostSpec:
+            return _with_delay(each, each.delay_ps - slack.lines.get(each.name, 0) + slack.longer.get(each.name, 0))
+
+        return dataclasses.replace(
+            network, lines=tuple(map(line, network.lines)), hosts=tuple(map(host, network.hosts))
+        )
+
+    events = tuple(dataclasses.replace(event, network=changed(event.network)) for event in experiment.events)
+    return dataclasses.replace(experiment, network=changed(experiment.network), events=events)
+
+
+def _with_delay(spec: _Spec, delay_ps: int) -> _Spec:
+    if delay_ps == spec.delay_ps:
+        return spec
+    if delay_ps < 0:
+        raise BentpipeError(f"{spec.name}: an event leaves it less delay than is needed as slack")
+    return spec.model_copy(update={"delay_ps": delay_ps})

@@ -1,0 +1,73 @@
+"""What came of the ends of a session, and the verdict on it in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.attach.slack import Slack
+from bentpipe_sim.attached import TIMES, Distribution
+
+if TYPE_CHECKING:
+    from bentpipe.attach.session import Session
+
+__all__ = ["ends_of", "verdict_of"]
+
+
+def ends_of(session: Session) -> list[dict[str, Any]]:
+    """A row for each end: where it is, what was counted, how times are spread (ns)."""
+    rows = []
+    assert session.attachment is not None
+    for host, number in session.numbers.items():
+        opened = session.opened.get(host)
+        coming = [vc for vc in map(session.experiment.vcs.__getitem__, session.attached.vcs) if vc.path[-1] == host]
+        rows.append(
+            {
+                "host": host,
+                "end": str(session.attached.ends[host]),
+                "where": opened.where if opened else "",
+                "address": opened.address if opened else "",
+                "counts": session.attachment.counts(number),
+                "delays_ns": {vc.path[0]: session.slack.delays_ps[vc.name] // 1000 for vc in coming},
+                **{what: _spread(session.attachment.times(what, number)) for what in TIMES},
+            }
+        )
+    return rows
+
+
+def _spread(times: Distribution) -> dict[str, Any]:
+    found: dict[str, Any] = {"count": times.count}
+    if times.count:
+        shares = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+        found |= {"least": times.least, **{name: times.share(share) for name, share in shares.items()}}
+        found |= {"most": times.most, "mean": times.mean, "bins": list(times.bins.items())}
+    return found
+
+
+def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, priority: str) -> str:
+    """In a line: what passed, what was late, how far off packets left, and what is not as configured."""
+    came = sum(row["counts"]["injected"] for row in rows)
+    left = sum(row["counts"]["released"] for row in rows)
+    late = sum(row["counts"]["late"] for row in rows)
+    computed = sum(row["counts"]["out_late"] for row in rows)
+    jitter = [row["jitter"] for row in rows if row["jitter"]["count"]]
+    parts = [f"{time_s:.1f} s, {came:,} packets in, {left:,} out"]
+    if late or computed:
+        worst = max(row[what].get("most", 0) for row in rows for what in ("late", "computed_late"))
+        parts.append(f"LATE: {late:,} injected late, {computed:,} computed late, by {worst / 1e6:.3g} ms at most")
+    else:
+        parts.append("none late")
+    if jitter:
+        p99, most = (max(spread[name] for spread in jitter) / 1e6 for name in ("p99", "most"))
+        parts.append(f"left {p99:.3g} ms after their time or less (99 %), {most:.3g} ms at most")
+    dropped = sum(_dropped(row["counts"]) for row in rows)
+    if dropped:
+        parts.append(f"{dropped:,} dropped at the ends")
+    if slack.excess_ps:
+        parts.append(f"each takes {slack.excess_ps / 1e9:.3g} ms more than configured, for want of delay")
+    return f"{priority} priority: {'; '.join(parts)}"
+
+
+def _dropped(counts: Mapping[str, Any]) -> int:
+    names = ("malformed", "too_long", "hec_errors", "no_vc", "oam", "pdu_wrong", "queue_full", "kernel_full")
+    return sum(counts[name] for name in (*names, "late_dropped", "out_late_dropped", "out_full", "unsent"))

@@ -1,0 +1,220 @@
+"""``bentpipe attach``."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.commands.command import (
+    Command,
+    engine_option,
+    json_option,
+    length_options,
+    length_ps,
+    set_option,
+)
+from bentpipe.errors import BentpipeError, ExperimentFailed
+
+if TYPE_CHECKING:
+    from bentpipe.attach.session import Options, Session
+    from bentpipe.experiment.schema import Experiment
+
+__all__ = ["COMMAND", "carry_on", "conclude", "experiment_of", "options_of", "session_options"]
+
+_EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
+"""Between two live lines, and two of JSON."""
+
+
+def session_options(parser: argparse.ArgumentParser) -> None:
+    """What ``attach`` and ``shell`` share."""
+    json_option(parser)
+    parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+    set_option(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+    length_options(parser)
+    parser.add_argument(
+        "--case", dest="cases", metavar="CASE", action="append", default=[], help="of its cases, this one"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-attached-1, …)")
+    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    parser.add_argument(
+        "--late",
+        choices=["report", "drop", "abort"],
+        default="report",
+        help="what is done with a late packet beside counting it: it goes on at once, is dropped, ends the session",
+    )
+    parser.add_argument("--computing", default="15 ms", metavar="TIME", help="slack for computing (default: 15 ms)")
+    parser.add_argument("--release", default="5 ms", metavar="TIME", help="slack for release (default: 5 ms)")
+    parser.add_argument(
+        "--priority",
+        choices=["fifo", "normal"],
+        default="fifo",
+        help="real-time priority where it is permitted (default), or none",
+    )
+    parser.add_argument("--cpus", metavar="N,M", help="pin the simulation to processor N, input and output to M")
+    parser.add_argument("--subnet", default="10.111.0.0/24", help="of namespaces (default: 10.111.0.0/24)")
+    parser.add_argument("--record", action="store_true", help="keep what comes, for `bentpipe replay`")
+    parser.add_argument(
+        "--pcap",
+        metavar="KIND:PLACE",
+        action="append",
+        default=[],
+        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
+    )
+    engine_option(parser)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    ends = "ns:, tap:, tun: or if:NAME, udp: or cells-udp:LOCAL-REMOTE"
+    parser.add_argument("--a", required=True, metavar="END", help=f"where the first flow's source is: {ends}")
+    parser.add_argument("--b", required=True, metavar="END", help="where its sink is; HOST=END: another host")
+    parser.add_argument("--end", action="append", default=[], metavar="HOST=END", help="where a further host is")
+    session_options(parser)
+
+
+def experiment_of(given: argparse.Namespace) -> Experiment:
+    """The experiment, without an end unless it is given one."""
+    from dataclasses import replace
+
+    from bentpipe.attach.session import ENDLESS_PS
+    from bentpipe.commands.command import choose_engine
+    from bentpipe.experiment.load import load_cases
+
+    duration = length_ps(given)
+    choose_engine(given)
+    if given.pcap:
+        given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
+    found = load_cases(
+        given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
+    )
+    if len(found) > 1:
+        raise BentpipeError(f"{given.name} has {len(found)} cases; say which: --case {found[0].case}")
+    experiment = found[0]
+    return experiment if duration or given.quick else replace(experiment, duration_ps=ENDLESS_PS)
+
+
+def options_of(given: argparse.Namespace) -> Options:
+    """What the command line says of how it goes."""
+    from bentpipe.attach.session import Options
+    from bentpipe.experiment.load import parse_duration
+    from bentpipe_sim.attached import Late
+
+    try:
+        subnet = ipaddress.IPv4Network(given.subnet)
+    except ValueError as error:
+        raise BentpipeError(f"--subnet {given.subnet}: {error}") from None
+    if subnet.prefixlen > 28:
+        raise BentpipeError(f"--subnet {given.subnet}: give it room for 14 hosts, /28 or more")
+    cpus: tuple[int, ...] = ()
+    if given.cpus:
+        there = os.sched_getaffinity(0)
+        parts = given.cpus.split(",")
+        if len(parts) != 2 or not all(part.isdecimal() and int(part) in there for part in parts):
+            raise BentpipeError(f"--cpus {given.cpus}: two of {', '.join(map(str, sorted(there)))}, as 0,1")
+        cpus = (int(parts[0]), int(parts[1]))
+    return Options(
+        late=Late[given.late.upper()],
+        computing_ps=parse_duration(given.computing, "--computing"),
+        release_ps=parse_duration(given.release, "--release"),
+        fifo=given.priority == "fifo",
+        cpus=cpus,
+        record=given.record,
+        subnet=subnet,
+    )
+
+
+def carry_on(
+    given: argparse.Namespace, session: Session, began: Callable[[], None], over: Callable[[], bool] | None = None
+) -> int:
+    """Run an opened session into its folder, and say what came of it; the exit code. ``began``: its clock has."""
+    from bentpipe.attach.session import Way
+    from bentpipe.results.folder import RunFolder
+
+    name = f"{session.experiment.id}-attached"
+    claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), name)
+    with claimed as folder:
+        way = Way(began, _Teller(given.json), over or (lambda: False))
+        result = session.run(folder, given.settings, way)
+        return conclude(given, result.summary, folder.path)
+
+
+def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -> int:
+    """Say what came of a session; the exit code."""
+    verdict = summary["attached"]["verdict"]
+    if given.json:
+        print(json.dumps({"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}))
+    else:
+        print(verdict)
+        print(f"Run folder: {folder}")
+    if summary["status"] == "failed":
+        over = summary["attached"]["over"]
+        raise (BentpipeError if "went away" in over else ExperimentFailed)(f"{summary['reason']} (kept in {folder})")
+    return 0
+
+
+class _Teller:
+    """The live line on the terminal, or lines of JSON."""
+
+    def __init__(self, lines: bool) -> None:
+        self._lines = lines
+        self._shows = lines or sys.stderr.isatty()
+        self._due = 0
+        self._before: tuple[int, list[int]] = (0, [])
+
+    def __call__(self, session: Session, now_ps: int) -> None:
+        if not self._shows or now_ps < self._due:
+            return
+        self._due = now_ps + _EVERY_PS[self._lines]
+        now = session.now()
+        span = (now_ps - self._before[0]) / 1e12
+        octets = [row["octets"] for row in now["ends"]]
+        before = self._before[1] or [0] * len(octets)
+        rates = [8 * (a - b) / span / 1e6 if span else 0.0 for a, b in zip(octets, before, strict=True)]
+        self._before = (now_ps, octets)
+        if self._lines:
+            for row, rate in zip(now["ends"], rates, strict=True):
+                row["out_mbps"] = round(rate, 3)
+            print(json.dumps({"kind": "now", "time_s": now_ps / 1e12, **now}), flush=True)
+            return
+        parts = [f"to {row['host']} {rate:.1f} Mb/s" for row, rate in zip(now["ends"], rates, strict=True)]
+        parts.append(f"queued {now['queued']} cells")
+        parts.append(f"dropped {now['dropped']}")
+        parts.append(f"late {now['late']}" if now["late"] else "in time")
+        print(f"\r\x1b[K{now_ps / 1e12:.1f} s  {'  '.join(parts)}", end="", file=sys.stderr, flush=True)
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.attach.hosts import parse_ends
+    from bentpipe.attach.session import Session
+
+    experiment = experiment_of(given)
+    ends = parse_ends(given.a, given.b, given.end, experiment)
+    session = Session(experiment, ends, options_of(given))
+    with session.open():
+        return carry_on(given, session, lambda: _say_ends(given, session))
+
+
+def _say_ends(given: argparse.Namespace, session: Session) -> None:
+    """Say where the ends are, now that packets pass."""
+    if given.json:
+        ends = {host: {"where": end.where, "address": end.address} for host, end in session.opened.items()}
+        print(json.dumps({"kind": "begin", "ends": ends, "slack": session.slack.text()}), flush=True)
+        return
+    for host, end in session.opened.items():
+        print(f"{host}: {end.where}{f', {end.address}' if end.address else ''}")
+    print(f"{session.slack.text()}\nAttached; Ctrl-C ends it.", flush=True)
+
+
+COMMAND = Command(
+    "attach",
+    "Put real hosts into an experiment, in real time: namespaces, TUN and TAP, interfaces, UDP.",
+    _run,
+    _arguments,
+    prepares_hosts=True,
+)

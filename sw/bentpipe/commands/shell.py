@@ -1,0 +1,59 @@
+"""``bentpipe shell``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from bentpipe.commands.attach import carry_on, experiment_of, options_of, session_options
+from bentpipe.commands.command import Command
+from bentpipe.errors import BentpipeError
+
+__all__ = ["COMMAND"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    session_options(parser)
+    parser.add_argument(
+        "--there",
+        metavar="CMD",
+        action="append",
+        default=[],
+        help="a command in the other namespace, b, which ends with the first (may be given often)",
+    )
+
+
+def _run(given: argparse.Namespace) -> int:
+    from bentpipe.attach.ends import End
+    from bentpipe.attach.session import Session
+    from bentpipe.attach.shell import Commands, own_namespaces
+
+    options = options_of(given)
+    first, second, *_ = options.subnet.hosts()
+    with own_namespaces({"a": str(first), "b": str(second)}):
+        experiment = experiment_of(given)
+        if not experiment.flows:
+            raise BentpipeError(f"{given.name}: it has no flow that says which hosts a and b are")
+        flow = experiment.flows[0]
+        session = Session(experiment, {flow.source: End("ns", "a"), flow.sink: End("ns", "b")}, options)
+        command = given.words or [os.environ.get("SHELL", "/bin/sh")]
+        commands = Commands(command, "a", [("b", text) for text in given.there])
+        with session.open():
+            try:
+                if not given.json:
+                    print(f"a is {flow.source}, b is {flow.sink}; {session.slack.text()}", file=sys.stderr, flush=True)
+                code = carry_on(given, session, commands.begin, commands.over)
+            finally:
+                ended = commands.close()
+        return code or ended
+
+
+COMMAND = Command(
+    "shell",
+    "Run a command, which stands behind --, or a shell, where all packets go through an experiment's network.",
+    _run,
+    _arguments,
+    prepares_hosts=True,
+    starts_another=True,
+)
