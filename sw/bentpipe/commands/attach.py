@@ -164,7 +164,7 @@ class _Teller:
     def __init__(self, lines: bool) -> None:
         self._lines = lines
         self._shows = lines or sys.stderr.isatty()
-        self._due = 0
+        self._due = _EVERY_PS[lines]
         self._before: tuple[int, list[int]] = (0, [])
 
     def __call__(self, session: Session, now_ps: int) -> None:

@@ -1,0 +1,213 @@
+"""Sessions with attached hosts, as a person starts them: what passes, what is left behind, what errors say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bentpipe.cli import main
+
+NEAR = ["--set", "network.lines.satellite.delay=30 ms"]
+FRAME = bytes.fromhex("020000000002 020000000001 0800") + bytes(range(200))
+
+
+def _own(*command: str) -> subprocess.CompletedProcess[str]:
+    """In a network namespace of its own, of a user namespace if this isn't root."""
+    flags = ["-n"] if os.geteuid() == 0 else ["-r", "-n"]
+    return subprocess.run(["unshare", *flags, *command], capture_output=True, text=True)
+
+
+def _permitted() -> str:
+    """Why namespaces and devices can't be made here; ``""``: they can."""
+    try:
+        done = _own("ip", "tuntap", "add", "mode", "tap", "name", "probe")
+    except FileNotFoundError as error:
+        return f"{error.filename} is missing"
+    return done.stderr.strip()
+
+
+WHY_NOT = _permitted()
+rights = pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaces or TAP devices here: {WHY_NOT}")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def started(arguments: list[str], own: bool = True) -> subprocess.Popen[str]:
+    flags = [] if os.geteuid() == 0 else ["-r"]
+    command = [*(["unshare", *flags, "-n"] if own else []), sys.executable, "-m", "bentpipe", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def until(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if text in line:
+            return
+    pytest.fail(f"it ended: {process.communicate()[1]}")
+
+
+class Station(threading.Thread):
+    """What is outside at two UDP ends: sends a frame to one until it comes at the other."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.one, self.other = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+        probes = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        for each in (self.one, self.other, *probes):
+            each.bind(("127.0.0.1", 0))
+        self.ours = [each.getsockname()[1] for each in (self.one, self.other)]
+        self.theirs = [each.getsockname()[1] for each in probes]
+        for probe in probes:
+            probe.close()
+        self.other.settimeout(0.05)
+        self.got: list[bytes] = []
+        self.over = False
+
+    def ends(self, kind: str) -> list[str]:
+        return [f"--{name}={kind}:{a}-{b}" for name, a, b in zip("ab", self.theirs, self.ours, strict=True)]
+
+    def run(self) -> None:
+        while not self.over:
+            self.one.sendto(FRAME, ("127.0.0.1", self.theirs[0]))
+            try:
+                self.got.append(self.other.recv(2000))
+            except TimeoutError:
+                continue
+
+
+def test_frames_of_udp_ends_pass_in_real_time_and_again_offline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    station, folder = Station(), tmp_path / "run"
+    station.start()
+    arguments = ["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--duration", "600 ms", "--record"]
+    assert main([*arguments, "--out", str(folder)]) == 0
+    station.over = True
+    said = capsys.readouterr().out
+    assert "20 ms of the delay of satellite are used as slack" in said
+    assert "packets in" in said.splitlines()[-2]
+    assert station.got and set(station.got) == {FRAME}
+    result = json.loads((folder / "result.json").read_text())
+    a, b = result["attached"]["ends"]
+    assert result["status"] == "done" and result["attached"]["verdict"] in said
+    assert b["beyond"]["count"] == b["counts"]["released"] == len(station.got)
+    assert b["beyond"]["least"] >= 0  # none was faster than 30 ms
+    row = next(row for row in result["ledger"] if row["source"] == "alpha1")
+    assert row["sent"] == a["counts"]["injected"] and row["delivered"] == b["counts"]["received"]
+    assert main(["replay", str(folder), "--pcap", "cells:satellite"]) == 0
+    assert "The same cells at the same ticks at all 8 outputs" in capsys.readouterr().out
+    assert (tmp_path / "run-replayed" / "satellite.cells.pcap").stat().st_size > 24
+
+
+def test_lines_of_json_say_what_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    station = Station()
+    station.start()
+    arguments = ["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--duration", "1.1", "--json"]
+    assert main([*arguments, "--out", str(tmp_path / "run")]) == 0
+    station.over = True
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["kind"] for line in lines] == ["begin", "now", "end"]
+    assert lines[1]["ends"][1]["packets"] > 0 and lines[-1]["status"] == "done"
+
+
+@rights
+def test_a_command_in_a_shell_talks_through_the_network(tmp_path: Path) -> None:
+    """Its exit code is that of the shell, and nothing is left."""
+    echo = "import socket; s = socket.create_server(('', 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)"
+    ask = (
+        "import socket, sys, time\n"
+        "while True:\n"
+        "    try: s = socket.create_connection(('b', 7)); break\n"
+        "    except ConnectionRefusedError: pass\n"
+        "begin = time.monotonic(); s.sendall(b'hello'); s.recv(5)\n"
+        "sys.exit(42 if 0.06 <= time.monotonic() - begin else 1)"
+    )
+    there = f'{sys.executable} -c "{echo}"'
+    arguments = ["shell", "acts-1flow", *NEAR, "--out", str(tmp_path / "run"), "--there", there]
+    process = started([*arguments, "--", sys.executable, "-c", ask], own=False)
+    out, error = process.communicate()
+    assert process.returncode == 42, error
+    assert "packets in" in out and "a is alpha1, b is ultra" in error
+    assert not any(Path("/run/netns").glob("[ab]"))
+
+
+def interfaces(process: subprocess.Popen[str]) -> Callable[[], str]:
+    """What is in the network namespace of a process, while it is there and afterwards."""
+    spaces = [os.open(f"/proc/{process.pid}/ns/{kind}", os.O_RDONLY) for kind in ("net", "user")]
+    user = [] if os.geteuid() == 0 else [f"--user=/proc/self/fd/{spaces[1]}", "--preserve-credentials"]
+    command = ["nsenter", *user, f"--net=/proc/self/fd/{spaces[0]}", "ip", "-br", "link"]
+    return lambda: subprocess.run(command, pass_fds=spaces, capture_output=True, text=True, check=True).stdout
+
+
+@rights
+def test_a_signal_ends_it_and_takes_its_interfaces_away(tmp_path: Path) -> None:
+    process = started(["attach", "acts-1flow", "--a", "tap:bp0", "--b", "tap:bp1", "--out", str(tmp_path / "run")])
+    until(process, "Attached")
+    there = interfaces(process)
+    assert "bp0" in there() and "bp1" in there()
+    process.send_signal(signal.SIGTERM)
+    out, error = process.communicate()
+    assert process.returncode == 0, error
+    assert "bp" not in there() and "packets in" in out
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["status"] == "done"
+
+
+@rights
+def test_an_interface_that_goes_away_is_a_line(tmp_path: Path) -> None:
+    process = started(["attach", "acts-1flow", "--a", "tap:bp0", "--b", "tap:bp1", "--out", str(tmp_path / "run")])
+    until(process, "Attached")
+    where = ["nsenter", "-t", str(process.pid), *(["-U", "--preserve-credentials"] if os.geteuid() else []), "-n"]
+    subprocess.run([*where, "ip", "link", "del", "bp1"], check=True)
+    _, error = process.communicate()
+    assert process.returncode == 2
+    assert error.splitlines()[-1].startswith("bentpipe: TAP device bp1 went away: ")
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["status"] == "failed"
+
+
+@rights
+@pytest.mark.parametrize(
+    ("a", "said"),
+    [
+        ("tap:lo", "there is an interface lo already"),
+        ("if:none0", "interface none0: No such device"),
+        ("ns:taken", "there is a network namespace taken already; another name, or: ip netns del taken"),
+        ("udp:7", "expected LOCAL-REMOTE"),
+        ("udp:99999-1", "with a port of 1 to 65535"),
+    ],
+)
+def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> None:
+    flags = ["-m"] if os.geteuid() == 0 else ["-r", "-m"]
+    script = 'mount -t tmpfs none /run && mkdir /run/netns && touch /run/netns/taken && exec "$@"'
+    command = [sys.executable, "-m", "bentpipe", "attach", "acts-1flow", "--a", a, "--b", "udp:1-2"]
+    done = subprocess.run(
+        ["unshare", *flags, "-n", "sh", "-c", script, "sh", *command, "--out", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert said in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can do without its rights")
+@pytest.mark.parametrize(("a", "b"), [("tap:bp0", "tap:bp1"), ("ns:bp0", "ns:bp1"), ("if:lo", "udp:1-2")])
+def test_without_rights_it_is_a_line(a: str, b: str, tmp_path: Path) -> None:
+    less = "-net_admin,-net_raw,-sys_admin"
+    command = ["setpriv", f"--bounding-set={less}", f"--inh-caps={less}", sys.executable, "-m", "bentpipe", "attach"]
+    done = subprocess.run(
+        [*command, "acts-1flow", "--a", a, "--b", b, "--out", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "root" in done.stderr
