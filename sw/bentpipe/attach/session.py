@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.slack import take_slack
-from bentpipe.attach.verdict import ends_of, verdict_of
+from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
 from bentpipe.experiment.run import run_experiment
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
@@ -313,7 +313,7 @@ class Session:
     def report(self, now_ps: int) -> dict[str, Any]:
         """What came of the ends so far, as ``result.json`` has it."""
         assert self.attachment is not None
-        rows = ends_of(self)
+        rows = [self._row(host) for host in self.numbers]
         return {
             "slack": dataclasses.asdict(self.slack) | {"text": self.slack.text()},
             "wanted_ps": {"computing": self.options.computing_ps, "release": self.options.release_ps},
@@ -325,6 +325,21 @@ class Session:
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
             "ends": rows,
             "digests": self.digest,
+        }
+
+    def _row(self, host: str) -> dict[str, Any]:
+        """What came of an end: where it is, how far it is from others, what :func:`end_row` has."""
+        assert self.attachment is not None
+        opened = self.opened.get(host)
+        coming = [vc for vc in map(self.experiment.vcs.__getitem__, self.attached.vcs) if vc.path[-1] == host]
+        where, address = (opened.where, opened.address) if opened else ("", "")
+        return {
+            "host": host,
+            "end": str(self.attached.ends[host]),
+            "where": where,
+            "address": address,
+            "delays_ns": {vc.path[0]: self.slack.delays_ps[vc.name] // 1000 for vc in coming},
+            **end_row(self.attachment, self.numbers[host]),
         }
 
     def _over(self, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bentpipe.attach.slack import Slack
-from bentpipe_sim.attached import TIMES, Distribution
+from bentpipe_sim.attached import TIMES, Attachment, Distribution
 
-if TYPE_CHECKING:
-    from bentpipe.attach.session import Session
-
-__all__ = ["ends_of", "verdict_of"]
+__all__ = ["end_row", "verdict_of"]
 
 
-def ends_of(session: Session) -> list[dict[str, Any]]:
-    """A row for each end: where it is, what was counted, how times are spread (ns)."""
-    rows = []
-    assert session.attachment is not None
-    for host, number in session.numbers.items():
-        opened = session.opened.get(host)
-        coming = [vc for vc in map(session.experiment.vcs.__getitem__, session.attached.vcs) if vc.path[-1] == host]
-        rows.append(
-            {
-                "host": host,
-                "end": str(session.attached.ends[host]),
-                "where": opened.where if opened else "",
-                "address": opened.address if opened else "",
-                "counts": session.attachment.counts(number),
-                "delays_ns": {vc.path[0]: session.slack.delays_ps[vc.name] // 1000 for vc in coming},
-                **{what: _spread(session.attachment.times(what, number)) for what in TIMES},
-            }
-        )
-    return rows
+def end_row(attachment: Attachment, number: int) -> dict[str, Any]:
+    """Of an end: what was counted, how times are spread (ns)."""
+    spreads = {what: _spread(attachment.times(what, number)) for what in TIMES}
+    return {"counts": attachment.counts(number), **spreads}
 
 
 def _spread(times: Distribution) -> dict[str, Any]:
