@@ -39,6 +39,10 @@ class PduStatus(enum.IntEnum):
     """Nor this: one of its end-to-end F5 flow."""
     SENT = 15
     """Not a reception: the last cell of a PDU of this NIC has left it."""
+    QUEUE_LEVEL = 64
+    """Not of a NIC: a gauge (``bentpipe_sim.gauge``) has come to the level that it is armed for."""
+    QUEUE_EMPTY = 65
+    """Likewise: it has no more cells."""
 
 
 @dataclass(slots=True)

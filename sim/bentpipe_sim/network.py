@@ -22,6 +22,7 @@ from .build import EngineName, Shape, build_all, build_model, chosen_engine
 from .channels import Channel, Channels, Hop, LedgerHop, Leg, Stop, VirtualPath, faces_of, paths_of
 from .defects import Defects
 from .errors import NetworkError, SimulationError
+from .gauge import Gauge
 from .interface import PduEvent
 from .loop import Loop
 from .management import check_managed, manage, manage_path
@@ -93,6 +94,7 @@ class Network:
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._channels = Channels()
+        self._gauge: Gauge | None = None
         self.paths: list[VirtualPath] = []
         self._defects = Defects(self.loop, self.nodes, self._wires)
 
@@ -428,9 +430,28 @@ class Network:
         for hops in self._legs():
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
+        if self._gauge is not None:
+            self._gauge.lay()
 
     def _error(self) -> str:
         return self.loop.ffi.string(self.loop.error()).decode()
+
+    def gauge(self, switch: Switch, port: int) -> Gauge:
+        """Count the queue at a port of a switch; one of a network.
+
+        Raises
+        ------
+        NetworkError
+            There is one already, or the network runs; when it starts, cells that leave by the port are made there.
+        """
+        if self.loop.is_open:
+            raise NetworkError(f"{switch.name}: the network runs already, nothing can be added")
+        if self._gauge is not None:
+            raise NetworkError("the network has a gauge already")
+        if not 0 <= port < switch.ports:
+            raise NetworkError(f"{switch.name} has no port {port}")
+        self._gauge = Gauge(self.loop, switch, port)
+        return self._gauge
 
     # Its state, between two runs
 
@@ -485,6 +506,16 @@ class Network:
         if self.loop.restore(saved.octets, len(saved.octets)):
             raise SimulationError(self._error())
         self._running = True
+
+    def take(self) -> tuple[int, bytes]:
+        """The state as :meth:`give` takes it; errors as of :meth:`save`."""
+        return self._now_ps, self.save().octets
+
+    def give(self, taken: tuple[int, bytes]) -> None:
+        """Have a state again that this network had, while it runs: nothing is made anew. The hosts are the caller's."""
+        if self.loop.restore(taken[1], len(taken[1])):
+            raise SimulationError(self._error())
+        self._now_ps = taken[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_block": b"", "_running": False}

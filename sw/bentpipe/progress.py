@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
@@ -80,6 +80,17 @@ class Progress:
         share = max(now_ps / self._end_ps, self._done)
         text = f"{simulated:.1f} s of {'at most ' if self._done else ''}{self._end_ps / _PS:g} s"
         self._bar.update(self._task, completed=share, simulated=text, speed=speed)
+
+    def phase(self, name: str) -> Callable[[float], None]:
+        """Something else goes on behind the run; what is returned is told which share of it is done."""
+
+        def tell(share: float) -> None:
+            if self._bar is not None:
+                self._bar.update(self._task, completed=share, simulated=name, speed="")
+
+        if self._bar is not None:
+            self._bar.reset(self._task, simulated=name, speed="")
+        return tell
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

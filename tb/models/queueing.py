@@ -14,6 +14,7 @@ import numpy as np
 __all__ = [
     "geo_d_1_k_found",
     "geo_d_1_k_loss",
+    "geo_d_1_k_reach",
     "geo_d_1_k_wait",
     "geo_d_1_wait",
     "nd_d_1_wait",
@@ -29,10 +30,9 @@ def geo_d_1_wait(load: float, service: int) -> float:
     return load * service * (service - 1) / (2 * (1 - rho))
 
 
-def _waits(load: float, service: int, places: int) -> np.ndarray:
-    """The stationary distribution of the wait that a cell would have, at arrivals of a Geo/D/1 queue with ``places``
-    beside that in service: a Markov chain. A cell is lost that finds all places taken, which is when it would wait
-    ``places`` services or more."""
+def _chain(load: float, service: int, places: int) -> np.ndarray:
+    """From the wait that a cell would have to that of the next, in a Geo/D/1 queue with ``places`` beside that in
+    service. A cell is lost that finds all places taken, which is when it would wait ``places`` services or more."""
     top = service * (places + 1)
     chain = np.zeros((top, top))
     for wait in range(top):
@@ -40,6 +40,13 @@ def _waits(load: float, service: int, places: int) -> np.ndarray:
         for gap in range(1, after):
             chain[wait, after - gap] += load * (1 - load) ** (gap - 1)
         chain[wait, 0] += 1 - chain[wait].sum()
+    return chain
+
+
+def _waits(load: float, service: int, places: int) -> np.ndarray:
+    """The stationary distribution of the wait that a cell would have."""
+    chain = _chain(load, service, places)
+    top = len(chain)
     states = np.vstack([chain.T - np.eye(top), np.ones(top)])
     found, *_ = np.linalg.lstsq(states, np.append(np.zeros(top), 1.0), rcond=None)
     return found
@@ -48,6 +55,24 @@ def _waits(load: float, service: int, places: int) -> np.ndarray:
 def geo_d_1_k_loss(load: float, service: int, places: int) -> float:
     """The probability that a cell is lost in Geo/D/1/K, where K counts the places beside that in service."""
     return float(_waits(load, service, places)[service * places :].sum())
+
+
+def geo_d_1_k_reach(load: float, service: int, places: int) -> list[float]:
+    """The probability that 1, 2, ..., ``places`` cells or more are queued at once in a cycle, which begins with a cell
+    that finds none queued (it would wait for less than a service) and goes on until the next such. With so many queued
+    a cell finds one less."""
+    chain, waits = _chain(load, service, places), _waits(load, service, places)
+    first = waits[:service] / waits[:service].sum()
+    found = [1.0]
+    for level in range(1, places):  # found queued
+        inside = slice(service, service * level)
+        there = chain[:, service * level :].sum(axis=1)
+        if level > 1:
+            among = chain[inside, inside]
+            hits = np.linalg.solve(np.eye(len(among)) - among, there[inside])
+            there = there + chain[:, inside] @ hits
+        found.append(float(first @ there[:service]))
+    return found
 
 
 def geo_d_1_k_wait(load: float, service: int, places: int) -> float:

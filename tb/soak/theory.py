@@ -16,12 +16,12 @@ from bentpipe.experiment.run import run_experiment
 from bentpipe.results.theory import CONFIDENCE
 
 
-def allowed(figures: int) -> int:
+def allowed(figures: int, confidence: float = CONFIDENCE) -> int:
     """The least number of misses that there are more of with a probability below 1e-3."""
-    miss, more, count = 1 - CONFIDENCE, 1.0, -1
+    miss, more, count = 1 - confidence, 1.0, -1
     while more >= 1e-3:
         count += 1
-        more -= comb(figures, count) * miss**count * CONFIDENCE ** (figures - count)
+        more -= comb(figures, count) * miss**count * confidence ** (figures - count)
     return count
 
 

@@ -58,6 +58,13 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
     nic(hops[count - 1].node).receives_in(place, number);
 }
 
+void Loop::measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs) {
+    if (gauge_) throw std::runtime_error("the network has a gauge already");
+    gauge_ = std::make_unique<Gauge>(uint32_t(index), port, std::move(vcs), inbox);
+    node(index).gauge = gauge_.get();
+    node(index).watched = true;
+}
+
 void Loop::write(int index, uint32_t addr, uint32_t value) {
     node(index).write(addr, value);
     wake(index);
@@ -93,6 +100,8 @@ void Loop::archive(Archive& a) {
     a.same(nodes_.size());
     for (auto& node : nodes_) a(*node);
     a(agenda_, now_, ledger);
+    a.same(gauge_ != nullptr);
+    if (gauge_) a(*gauge_);
     if (a.gives()) inbox.clear();
 }
 
@@ -122,6 +131,7 @@ template <bool timed>
     }
     if (node.nic) node.nic->after(tick);
     else if (rarely(node.link)) after_link(node, comes);
+    else if (rarely(node.gauge)) node.gauge->look(tick);
     agenda_.set(node.ticket, node.next());
 }
 
@@ -180,6 +190,7 @@ template <bool timed>
 void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = *node.face;
     if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
+    if (node.gauge) node.gauge->leaves(face.o_port);
     if (node.line) ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error);
 }
 
@@ -273,6 +284,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
         std::memcpy(payload, &cell.payload, 48);
         each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
     }
+    if (node.gauge) node.gauge->comes(port, cell);
     if (node.line) ledger.line_in(int(node.index), int(port), tick, cell.header, cell.payload, cell.hec_error != 0);
     if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
 }
@@ -293,8 +305,9 @@ void Loop::wait(Node& node, uint64_t tick) {
 
 // The ledger gets what the node says of the cell that it took in this step.
 void Loop::tell(Node& node, bool gone) {
-    if (ledger.empty()) return;
     const bp_face& face = *node.face;
+    if (node.gauge && face.drop) node.gauge->drops(face.drop_vc);
+    if (ledger.empty()) return;
     const int index = int(node.index);
     const uint32_t header = face.i_header;
     if (!node.link) {

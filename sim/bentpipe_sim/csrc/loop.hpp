@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agenda.hpp"
+#include "gauge.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
 #include "node.hpp"
@@ -24,6 +25,9 @@ class Loop final : CellCounts {
     int add(const char* path);  // its place; std::runtime_error: as of Node, or there are too many
     void connect(int from, int from_port, int to, int to_port, uint64_t delay);  // std::runtime_error: it is already
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
+    // Of a port of a switch: one in a network. std::runtime_error: there is one already.
+    void measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs);
+    Gauge& gauge() { return *gauge_; }
 
     void write(int index, uint32_t addr, uint32_t value);
     uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
@@ -61,6 +65,7 @@ class Loop final : CellCounts {
     std::vector<std::unique_ptr<Node>> nodes_;
     Agenda agenda_;
     uint64_t now_ = 0;
+    std::unique_ptr<Gauge> gauge_;
 };
 
 }  // namespace bp

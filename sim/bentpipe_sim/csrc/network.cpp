@@ -1,6 +1,7 @@
 // The border in C (network.h).
 #include "network.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -145,6 +146,32 @@ void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
 }
 
 int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }
+
+int bp_gauge(bp_net* net, int index, uint32_t port, const bp_gauged* vcs, int count) {
+    return net->attempt([&] {
+        std::vector<bp::Gauge::Vc> its;
+        for (int k = 0; k < count; ++k) its.push_back({vcs[k].port, vcs[k].key, vcs[k].mask, vcs[k].number});
+        net->loop.measure(index, port, std::move(its));
+        return 0;
+    });
+}
+
+void bp_gauge_arm(bp_net* net, uint64_t level, int empty) { net->loop.gauge().arm(level, empty != 0); }
+
+void bp_gauge_read(bp_net* net, bp_gauge_counts* counts) {
+    const bp::Gauge::Counts& now = net->loop.gauge().counts();
+    *counts = {now.queue, now.came, now.lost, now.cycles, now.most, net->loop.gauge().armed()};
+}
+
+int bp_gauge_heights(bp_net* net, uint64_t* heights, int most) {
+    bp::Gauge& gauge = net->loop.gauge();
+    const int count = int(gauge.heights().size());
+    if (count <= most) {
+        std::copy(gauge.heights().begin(), gauge.heights().end(), heights);
+        gauge.clear_heights();
+    }
+    return count;
+}
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
     net->loop.node(from).out[from_port].traced = on != 0;

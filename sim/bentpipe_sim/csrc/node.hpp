@@ -14,6 +14,7 @@
 
 namespace bp {
 
+class Gauge;
 struct Node;
 
 struct alignas(64) Output {  // what is behind an output port
@@ -83,7 +84,8 @@ struct alignas(64) Node {
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
-    bool watched = false;  // any of tapped, line and path
+    bool watched = false;  // any of tapped, line and path, or there is a gauge
+    Gauge* gauge = nullptr;
     uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
 
     // A link's cells that go by: bits of such that may, cells that the model hasn't been told of, when the last one came.

@@ -79,6 +79,11 @@ class Program:
         """The time that was asked for has come."""
         return 0
 
+    def again(self, now_ps: int) -> int:
+        """Draw anew what is drawn already and lies ahead, as likely as it is after all that has been. Without this it
+        stays as it is."""
+        return 0
+
     def written(self, socket: Socket, now_ps: int) -> int:
         """The write that had to wait is complete."""
         return 0

@@ -89,6 +89,19 @@ class Slots(BlockSource):
             self.sent += 1
         return self._slot_ps()
 
+    def again(self, now_ps: int) -> int:
+        """In the slots to come, given that those that were had no more than they had. What follows from a phase that
+        has shown stays."""
+        first = (now_ps - _HALF_TICK_PS) * self.rate_bps // _BITS_A_CELL_PS + 1
+        if not self.period:
+            self.slot = first - 1 + self._gap()
+        elif self.sent == 1:
+            self.slot = self.draws.uniform(max(first, self.base), self.base + self.period - 1)
+        else:
+            return 0
+        self.due_ps = self._slot_ps()
+        return self.end_ps if self.end_ps and self.due_ps >= self.end_ps else self.due_ps
+
     def draw(self) -> int:
         return CELL_STAMP_OCTETS
 

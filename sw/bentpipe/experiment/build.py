@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.branch import Branches
 from bentpipe.experiment.document import Face
 from bentpipe.experiment.ledger import LedgerHost, make_ledger
 from bentpipe.experiment.oam import OamEnds, add_ends, loopback_to, report_ends
 from bentpipe.experiment.paths import vpi_on
 from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
+from bentpipe.experiment.splitting import Splitting
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow import Stage
     from bentpipe.hosts.host import Host
+    from bentpipe_sim.gauge import Gauge
     from bentpipe_sim.network import Network
     from bentpipe_sim.nodes import Link, Nic, Switch
 
@@ -73,6 +77,8 @@ class BuiltExperiment:
         The state of what is no object of Python; None: there is no way to have it.
     restore : Callable or None
         Gives that to a copy of all this, and tells it the folder in which its captures are now.
+    splitting : Splitting or None
+        The engine of a run that splits.
     """
 
     engine: EngineHandle
@@ -89,6 +95,7 @@ class BuiltExperiment:
     oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
     save: Callable[[], Any] | None = None
     restore: Callable[[Any, Path | None], None] | None = None
+    splitting: Splitting | None = None
 
 
 Nodes = dict[str, Any]
@@ -155,11 +162,13 @@ def add_hosts(
     hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in inside}
     ends = add_ends(experiment, engine, network, hosts, vcs)
     flows = _add_flows(experiment, engine, hosts, vcs, ends)
+    gauge = _gauge(experiment, network)
     network.start()  # compiles what is missing: no part of the run
 
     made = _Made(experiment, network, nics, {**hosts, **(outside or {})}, ends)
+    splitting = None if gauge is None else Splitting(experiment, Branches(network, engine, gauge))
     return BuiltExperiment(
-        engine=engine,
+        engine=splitting or engine,
         flows=flows,
         now_ps=made.now_ps,
         samples=network.sample,
@@ -171,9 +180,26 @@ def add_hosts(
         change=_Changer(experiment, network).to,
         capture=made.capture,
         oam=made.oam,
-        save=network.save if network.saves else None,
+        save=network.save if network.saves and splitting is None else None,
         restore=network.restore,
+        splitting=splitting,
     )
+
+
+def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
+    """At the port at which a run splits.
+
+    Raises
+    ------
+    BentpipeError
+        The engine's models give no state, which could be gone on from.
+    """
+    if experiment.splitting is None:
+        return None
+    if not network.saves:
+        raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
+    port = experiment.splitting.port
+    return network.gauge(next(node for node in network.nodes if node.name == port.switch), port.port)
 
 
 class _Made:

@@ -216,6 +216,14 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
                 for case in cases
             ],
         )
+    if e.splitting is not None:
+        s = e.splitting
+        levels = f"{', '.join(map(str, s.levels))} cells" if s.levels else "of a pilot"
+        console.print()
+        console.print(
+            f"Splitting: by the queue of {s.port}, levels {levels}; {s.repeats} batches, {s.effort} trials a level",
+            highlight=False,
+        )
     if e.theory:
         table(
             "Theory",
@@ -225,7 +233,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
                     t.quantity,
                     t.unit,
                     f"{t.predicted:.4g}",
-                    f"{t.growth} / {t.per}" + (f" x {t.scale:.4g}" if t.scale != 1 else ""),
+                    (t.metric or f"{t.growth} / {t.per}") + (f" x {t.scale:.4g}" if t.scale != 1 else ""),
                     t.source,
                 )
                 for t in e.theory

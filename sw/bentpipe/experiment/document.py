@@ -32,6 +32,7 @@ from bentpipe.experiment.assign import over
 from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.experiment.tcp_options import TcpTable
 from bentpipe.hosts.config import ContinuitySettings, HostSettings
+from bentpipe.results.splitting import LEAST_BATCHES, LOSS_METRICS
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import (
@@ -60,9 +61,32 @@ from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
-    "METRICS", "SERIES", "AxisTable", "CaseTable", "Cases", "Document", "EventTable", "ExpectTable", "Face",
-    "FlowTable", "HostTable", "HostsTable", "LineTable", "LossTable", "NetworkTable", "PublishedTable", "RecordTable",
-    "SwitchTable", "TheoryTable", "TrafficTable", "VcTable", "VpTable", "defaults", "json_schema",
+    "LEAST_EFFORT",
+    "METRICS",
+    "SERIES",
+    "AxisTable",
+    "CaseTable",
+    "Cases",
+    "Document",
+    "EventTable",
+    "ExpectTable",
+    "Face",
+    "FlowTable",
+    "HostTable",
+    "HostsTable",
+    "LineTable",
+    "LossTable",
+    "NetworkTable",
+    "PublishedTable",
+    "RecordTable",
+    "SplittingTable",
+    "SwitchTable",
+    "TheoryTable",
+    "TrafficTable",
+    "VcTable",
+    "VpTable",
+    "defaults",
+    "json_schema",
 ]  # fmt: skip
 
 SERIES: Final = {
@@ -87,9 +111,13 @@ METRICS: Final = {
     "share": "the aggregate goodput's share of the best TCP rate over OC-3c, 134.513 Mb/s",
     "efficiency": "the aggregate goodput's share of the most that the lines can deliver to these flows",
     "sigma": "standard deviation of the flows' goodputs, of n - 1",
+    **LOSS_METRICS,
     "none": "no figure of ours",
 }
 """Figures of ours that a published one can be compared with."""
+
+LEAST_EFFORT: Final = 10
+"""Trials from a level."""
 
 _LINES = Literal["cell", "sonet"]
 _DELAY: Final = TIME.within(0, "1 s")
@@ -566,17 +594,52 @@ class ExpectTable(Settings):
         return self
 
 
+class SplittingTable(Settings):
+    """Rare losses at a port, estimated by splitting: what a plain run of the experiment's duration has of excursions to
+    high queues is gone on with from level to level of the queue, with other random numbers each time."""
+
+    port: Port = Field(description="the port whose queue it goes by, and whose losses it counts")
+    levels: tuple[Annotated[int, COUNT.within(1, 65535)], ...] = Field(
+        default=(), description="cells queued, rising; a pilot chooses them unless they are given"
+    )
+    effort: Annotated[int, COUNT.within(LEAST_EFFORT, 1_000_000)] = Field(
+        default=500, description="trials from each level in each batch; fewer in a shortened run, as much as it is"
+    )
+    repeats: Annotated[int, COUNT.within(LEAST_BATCHES, 1000)] = Field(
+        default=20,
+        description="batches of the plain run, each with trials of its own; their spread gives the interval",
+    )
+    reach: tuple[Number, ...] = Field(
+        default=(), description="by theory, the probability that a cycle has 1, 2, … cells queued or more, to be drawn"
+    )
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        if any(below >= above for below, above in itertools.pairwise(self.levels)):
+            raise wrong("must rise from one to the next", "levels")
+        return self
+
+
 class TheoryTable(Settings):
-    """A figure that theory predicts, to print beside ours with its 99 % confidence interval: the growth of one series
-    over that of another, each record interval but the first being a batch."""
+    """A figure that theory predicts, to print beside ours with its confidence interval: the growth of one series over
+    that of another, each record interval but the first being a batch (99 %); or a figure of splitting (95 %)."""
 
     quantity: str = Field(description="what it is of")
     predicted: Number = Field(description="the figure as predicted")
     unit: str = Field(default="", description="of both")
     source: str = Field(default="", description="the formula")
-    growth: str = Field(description="a series that only grows, as `lan:3.delays`")
-    per: str = Field(description="another, as `lan:3.sent`")
+    growth: str = Field(default="", description="a series that only grows, as `lan:3.delays`")
+    per: str = Field(default="", description="another, as `lan:3.sent`")
+    metric: Literal["", "loss_ratio", "plain_loss_ratio"] = Field(
+        default="", description="instead of both series: a figure that splitting has"
+    )
     scale: Number = Field(default=1.0, description="ours is multiplied by this")
+
+    @model_validator(mode="after")
+    def _either_way(self) -> Self:
+        if bool(self.growth) != bool(self.per) or bool(self.growth) == bool(self.metric):
+            raise wrong("give 'growth' and 'per', or 'metric' instead", "metric" if self.metric else "growth")
+        return self
 
 
 class CaseTable(Settings):
@@ -657,6 +720,7 @@ class Document(Cases, extra="forbid"):
     loss: tuple[LossTable, ...] = Field(default=(), description="losses to the cell")
     event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
     record: RecordTable = Field(default=RecordTable(), description="what is written down")
+    splitting: SplittingTable | None = Field(default=None, description="rare losses at a port")
     published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
     theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")
     expect: tuple[ExpectTable, ...] = Field(default=(), description="what a run must come to")

@@ -102,6 +102,7 @@ def parse_experiment(
             what = f"unknown value {metric!r}{nearest(metric, known)}"
             problems.found.append(Wrong("experiment.shows", what))
     theory = _theory(tables, network, flows, problems)
+    _splitting(tables, network, problems)
     problems.check()
     made = Experiment(
         id=head.id,
@@ -122,6 +123,7 @@ def parse_experiment(
         record=record,
         published=published,
         theory=theory,
+        splitting=tables.splitting,
         expect=expect,
         file=source.name,
         document=document,
@@ -184,7 +186,9 @@ def _theory(
     for switch in network.switches:
         owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.port_rates_bps)))]
     for number, table in enumerate(tables.theory):
-        for key in ("growth", "per"):
+        if table.metric and tables.splitting is None:
+            problems.found.append(Wrong(f"theory.{number}.metric", "is a figure of [splitting], which there isn't"))
+        for key in () if table.metric else ("growth", "per"):
             owner, _, series = getattr(table, key).partition(".")
             if owner not in owners:
                 what = f"no flow, switch or port is called {owner!r}{nearest(owner, owners)}"
@@ -193,6 +197,29 @@ def _theory(
                 what = f"{owner!r} alone is no series: give one of it, as {owner}.drops.full"
                 problems.found.append(Wrong(f"theory.{number}.{key}", what))
     return tables.theory
+
+
+def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> None:
+    """Its port is there, and nothing is asked for that doesn't go with it."""
+    table = tables.splitting
+    if table is None:
+        return
+    switches = {switch.name: switch for switch in network.switches}
+    switch = switches.get(table.port.switch)
+    if switch is None:
+        what = f"there is no switch {table.port.switch!r}{nearest(table.port.switch, switches)}"
+        problems.found.append(Wrong("splitting.port", what))
+    elif table.port.port >= len(switch.port_rates_bps):
+        problems.found.append(Wrong("splitting.port", f"{switch.name} has no port {table.port.port}"))
+    elif table.levels and table.levels[-1] > switch.buffer_cells:
+        what = f"{switch.name} has a buffer of {switch.buffer_cells} cells, and never {table.levels[-1]} queued"
+        problems.found.append(Wrong("splitting.levels", what))
+    if tables.event:
+        problems.found.append(Wrong("event", "doesn't go with [splitting]: it is of what stays as it is"))
+    if tables.record.pcap:
+        problems.found.append(Wrong("record.pcap", "doesn't go with [splitting]: trials have no place in a capture"))
+    if network.sonet:
+        problems.found.append(Wrong("splitting", 'goes with lines of cells: give line = "cell"'))
 
 
 def _metrics(flows: list[FlowSpec]) -> list[str]:

@@ -23,6 +23,7 @@ from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
 from bentpipe.results.metrics import NOT_COMPARED, compare, metrics, most_deliverable
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+from bentpipe.results.splitting import loss_figures
 from bentpipe.results.theory import beside_theory
 from bentpipe.signals import Interrupted, deferred
 from bentpipe_hdl.units import format_time
@@ -125,6 +126,7 @@ class Run:
         self._end_captures: Callable[[], None] | None = None
         self._sampler = _Sampler(experiment, built, recorder)
         self._stops = _Stops(experiment)
+        self._split: dict[str, Any] | None = None
         self._spent_s = 0.0
         self._since = 0.0
 
@@ -162,7 +164,11 @@ class Run:
             with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
                 keep()
                 self._since = time.perf_counter()
+                if built.splitting is not None:
+                    built.splitting.prepare()
                 self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
+                if built.splitting is not None and stopped() is None:
+                    self._split = built.splitting.split(stopped, bar.phase("splitting"))
                 self._spent_s, self._since = self._wall_s(), time.perf_counter()
             recorder.finish()
             if self._end_captures:
@@ -217,7 +223,7 @@ class Run:
     def _save(self, folder: RunFolder) -> None:
         """Save the state in the folder; if there is no room the run goes on all the same."""
         if self.built.save is None:
-            _log.info("the engine's models give no state: it isn't saved")
+            _log.info("the engine's models give no state, or the run splits: it isn't saved")
             return
         self._spent_s, self._since = self._wall_s(), time.perf_counter()
         try:
@@ -234,9 +240,16 @@ class Run:
 
     def _sum_up(self, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
         wall_s = self._spent_s if over else self._wall_s()
-        summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, stopped, over)
+        summary = _sum_up(
+            self.experiment, self.built, self._settings, self._started, wall_s, stopped, over, self._split
+        )
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
-        theory = beside_theory(map(plain, self.experiment.theory), self._series())
+        figures = (
+            {}
+            if self._split is None
+            else {"loss_ratio": self._split["loss_ratio"], "plain_loss_ratio": self._split["plain"]}
+        )
+        theory = beside_theory(map(plain, self.experiment.theory), self._series(), figures)
         return summary | {"captures": self.captures, "theory": theory}
 
 
@@ -409,6 +422,7 @@ def _sum_up(
     wall_s: float,
     stopped: int | None,
     over: bool,
+    split: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """The summary as of now. ``stopped`` is the signal that ended the run; ``over``: the run has ended."""
     now = built.now_ps()
@@ -429,6 +443,8 @@ def _sum_up(
         most_deliverable(resolved, [spec.name for spec in experiment.flows if spec.protocol != "oam"]),
         {spec.name: spec.group for spec in experiment.flows if spec.group},
     )
+    if split is not None:
+        found |= loss_figures(split)
     rows = [plain(row) for row in experiment.published]
     shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
     states = {
@@ -475,6 +491,7 @@ def _sum_up(
         "ledger": ledger,
         "counters": built.counters(),
         "oam": built.oam(),
+        "splitting": split,
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
         "configuration": experiment.document,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from bentpipe.experiment.document import ExpectTable, Face, PublishedTable, TheoryTable
+from bentpipe.experiment.document import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
 from bentpipe.hosts.config import ContinuitySettings, HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
@@ -270,6 +270,7 @@ class Experiment:
     changes: tuple[Change, ...] = ()
     over_cases: tuple[PublishedTable, ...] = ()
     events: tuple[EventSpec, ...] = ()
+    splitting: SplittingTable | None = None
 
     @property
     def shortened(self) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, Final
 from bentpipe.compiled import bare
 from bentpipe.errors import BentpipeError
 
-__all__ = ["code", "copied", "given", "pack", "read_state", "taken"]
+__all__ = ["StatePickler", "code", "copied", "given", "pack", "read_state", "taken", "unpickled"]
 
 _OURS: Final = ("bentpipe.", "bentpipe_sim.", "bentpipe_hdl.")
 _FORMAT: Final = 1
@@ -37,7 +37,9 @@ def _in_two_steps(kind: type) -> bool:
     return hasattr(kind, "__mypyc_attrs__") or (kind.__hash__ is object.__hash__ and not hasattr(kind, "__setstate__"))
 
 
-class _Pickler(pickle.Pickler):
+class StatePickler(pickle.Pickler):
+    """Takes objects in two steps; ``met`` are those of bentpipe's own."""
+
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
         self.met: list[Any] = []
@@ -53,6 +55,15 @@ class _Pickler(pickle.Pickler):
         self.met.append(obj)
         return bare, (kind,)
 
+    def take(self, root: Any) -> None:
+        """All that hangs on an object; errors as of :func:`taken`."""
+        self.dump(root)
+        for obj in self.met:  # grows meanwhile
+            state = obj.__getstate__()
+            own, slots = state if isinstance(state, tuple) else (state, None)
+            self.dump((obj, {**(own or {}), **(slots or {})}))
+        self.dump(None)
+
 
 def taken(root: Any) -> bytes:
     """All that hangs on an object.
@@ -63,19 +74,17 @@ def taken(root: Any) -> bytes:
         Something of it can't be pickled: a function without a name, an open file.
     """
     out = io.BytesIO()
-    pickler = _Pickler(out)
-    pickler.dump(root)
-    for obj in pickler.met:  # grows meanwhile
-        state = obj.__getstate__()
-        own, slots = state if isinstance(state, tuple) else (state, None)
-        pickler.dump((obj, {**(own or {}), **(slots or {})}))
-    pickler.dump(None)
+    StatePickler(out).take(root)
     return out.getvalue()
 
 
 def given(octets: bytes) -> Any:
     """What :func:`taken` took, as new objects."""
-    unpickler = pickle.Unpickler(io.BytesIO(octets))
+    return unpickled(pickle.Unpickler(io.BytesIO(octets)))
+
+
+def unpickled(unpickler: pickle.Unpickler) -> Any:
+    """What :meth:`StatePickler.take` took."""
     root = unpickler.load()
     put = object.__setattr__
     while (each := unpickler.load()) is not None:

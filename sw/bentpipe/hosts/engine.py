@@ -12,6 +12,7 @@ from bentpipe.hosts.host import Host
 from bentpipe.hosts.loopback import LoopbackFlow
 from bentpipe.hosts.oam import EndPoint, OamEnd
 from bentpipe.hosts.scheduler import Scheduler
+from bentpipe.hosts.sockets import Driver
 from bentpipe.hosts.stage import Group, HostSite, Shared, Stage
 from bentpipe.hosts.udp import UdpFlow
 from bentpipe.ip.udp import datagram_octets
@@ -25,6 +26,8 @@ HELD: Final = -1
 """As a flow's start: when its group says so."""
 
 _PROGRESS_PS: Final = 50_000_000_000
+_GAUGE: Final = 64
+"""From this status on an event is a gauge's."""
 
 
 @final
@@ -172,8 +175,18 @@ class Engine:
         if flow.start_ps != HELD:
             self.start(flow, flow.start_ps)
 
+    def draw_again(self) -> None:
+        """What programs have drawn that lies ahead, they draw anew."""
+        drivers: dict[Driver, None] = {}  # each once, also where it has asked twice for one time
+        for time, timer in self.scheduler.pending():
+            if isinstance(timer, Driver) and timer.due == time:
+                drivers[timer] = None
+        for driver in drivers:
+            driver.again(self.scheduler.now)
+
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """Run until this time, or until every flow has finished; the time reached.
+        """Run until this time, until every flow has finished, or a gauge of the network says something; the time
+        reached.
 
         ``progress`` is called every 50 ms of simulated time; False from it ends the run.
         """
@@ -183,6 +196,7 @@ class Engine:
         next_progress = scheduler.now + _PROGRESS_PS if progress is not None else until_ps
         open_flows = [flow for flow in self.flows if not flow.finished]
         scheduler.fire()
+        halted = False
         while True:
             now = scheduler.now
             if open_flows and open_flows[-1].finished:
@@ -204,5 +218,9 @@ class Engine:
                 host = by_nic.get(event.nic)
                 if host is not None:
                     host.event(event)
+                elif event.status >= _GAUGE:
+                    halted = True
             scheduler.fire()
+            if halted:
+                break
         return scheduler.now

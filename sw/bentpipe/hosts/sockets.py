@@ -47,6 +47,9 @@ class Driver(Timer):
             self.due = time
             self.scheduler.at(time, self)
 
+    def again(self, now: int) -> None:
+        self._ask(self.program.again(now))
+
     def fire(self, now: int) -> None:
         socket = self.socket
         if now == self.due and not socket.dead():

@@ -11,6 +11,7 @@ from typing import Any, Final
 from bentpipe.plots.histograms import histogram_figure
 from bentpipe.plots.layout import Panel, draw_panels, note, save
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
+from bentpipe.plots.splitting import splitting_figure
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
 from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
@@ -66,6 +67,9 @@ def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
     figure = histogram_figure(result)
     if figure is not None:
         yield "histograms", figure
+    figure = splitting_figure(result)
+    if figure is not None:
+        yield "splitting", figure
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from bentpipe.plots.figures import FILLED, REASONS
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
+from bentpipe.plots.splitting import LABELS
 from bentpipe.plots.style import FEW
 from bentpipe.results.metrics import most_deliverable
 from bentpipe.results.schema import RunResult
@@ -406,7 +407,33 @@ OVER_TIME: Final[dict[str, Maker]] = {
 }
 """What makes each figure over time, by its name; None where there is nothing to show."""
 
+
+def _splitting(result: RunResult) -> Spec | None:
+    """How high the queue goes in a cycle."""
+    split = result.summary.get("splitting")
+    if not split:
+        return None
+    rows = [(row["level"], row["reach"]) for row in split["levels"] if row["reach"]["value"]]
+    told = [(level, reach) for level, reach in rows if reach["low"]]
+    series = []
+    if told:
+        band = _plain("95 % interval", _style(0), [k for k, _ in told], [reach["high"] for _, reach in told], "band")
+        series.append(band | {"low": [float(f"{reach['low']:.4g}") for _, reach in told]})
+    series.append(_plain("splitting", _style(0), [k for k, _ in rows], [reach["value"] for _, reach in rows]))
+    for name, title, style, shape in (
+        ("predicted", "theory", _MUTED, "line"),
+        ("plain", "plain run", _style(1), "rings"),
+    ):
+        points = [(row["queue"], row[name]) for row in split["heights"] if row[name]]
+        if points:
+            series.append(_plain(title, style, *zip(*points, strict=True), shape))
+    return _distribution(
+        f"How high the queue of {split['port']} goes in a cycle", LABELS[0], "cells", series, LABELS[1], log=True
+    )
+
+
 DISTRIBUTIONS: Final[dict[str, Maker]] = {
+    "splitting": _splitting,
     "queue-shares": _queue_shares,
     "rtt-shares": _rtt_shares,
     "queue-cells": _counted("queue", 1.0, "Queues that cells found at their port", "queued at least (cells)", "cells"),

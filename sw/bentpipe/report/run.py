@@ -23,6 +23,7 @@ from bentpipe.results.tables import (
     LOSS_COLUMNS,
     OAM_COLUMNS,
     PUBLISHED_COLUMNS,
+    SPLITTING_COLUMNS,
     THEORY_COLUMNS,
     broken_text,
     change_text,
@@ -37,6 +38,8 @@ from bentpipe.results.tables import (
     loss_text,
     oam_rows,
     published_rows,
+    splitting_rows,
+    splitting_text,
     theory_rows,
     time_text,
     together_text,
@@ -84,6 +87,7 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
     shares = [name for name in figures if name in DISTRIBUTIONS]
     sections = [
         section("Published figures and ours", "published", _published(s), _theory(s)),
+        section("Rare losses", "splitting", *_splitting(s)),
         section("Expected", "expected", expected_html(s.get("expected", ()))),
         section("Network", "network", network_html(s)),
         section("Over time", "over-time", _events(s), _figures(over, figures, _HELP)),
@@ -181,6 +185,14 @@ def _theory(s: Mapping[str, Any]) -> str:
     return "<h3>Theory and ours</h3>" + table(
         THEORY_COLUMNS, theory_rows(rows), 2, name="Theory and ours", strong="ours"
     )
+
+
+def _splitting(s: Mapping[str, Any]) -> list[str]:
+    split = s.get("splitting")
+    if not split:
+        return []
+    text = f"<p>{html.escape(splitting_text(split))}</p>"
+    return [text, table(SPLITTING_COLUMNS, splitting_rows(split), 0, name="Splitting")]
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:

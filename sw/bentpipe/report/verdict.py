@@ -97,7 +97,7 @@ def _against_theory(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     if not told:
         return []
     held = sum(row["holds"] for row in told)
-    return [f"{held} of {len(told)} predictions of theory are within the 99 % interval of ours"]
+    return [f"{held} of {len(told)} predictions of theory are within the interval of ours"]
 
 
 def several_verdict(summary: Mapping[str, Any]) -> Verdict:

@@ -19,6 +19,7 @@ __all__ = [
     "LOSS_COLUMNS",
     "OAM_COLUMNS",
     "PUBLISHED_COLUMNS",
+    "SPLITTING_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
     "broken_text",
@@ -37,6 +38,8 @@ __all__ = [
     "print_run",
     "print_table",
     "published_rows",
+    "splitting_rows",
+    "splitting_text",
     "theory_rows",
     "time_text",
     "together_text",
@@ -163,7 +166,7 @@ def expected_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     ]
 
 
-THEORY_COLUMNS = ("quantity", "unit", "theory", "ours", "99 % interval", "holds", "source")
+THEORY_COLUMNS = ("quantity", "unit", "theory", "ours", "interval", "holds", "source")
 
 
 def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -172,8 +175,10 @@ def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     for row in rows:
         interval, holds = "-", "too few samples"
         if row["ours"] is not None:
-            interval = f"± {_fine(row['half'])}, {row['batches']} batches"
-            holds = "yes" if row["holds"] else "no"
+            holds = {True: "yes", False: "no", None: holds}[row["holds"]]
+            if row["half"] is not None:
+                ends = f"{_fine(row['low'])} to {_fine(row['high'])}" if row["metric"] else f"± {_fine(row['half'])}"
+                interval = f"{ends} ({100 * row['confidence']:.0f} %), {row['batches']} batches"
         figures = [_fine(row[key]) for key in ("predicted", "ours")]
         table.append([row["quantity"], row["unit"], *figures, interval, holds, row["source"]])
     return table
@@ -182,6 +187,38 @@ def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
 def _fine(value: float | None) -> str:
     """A figure that may be small, as the probability of a loss is."""
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+SPLITTING_COLUMNS = ("level", "cycles that come to it", "95 % interval", "trials", "to the next", "cells lost")
+
+
+def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
+    """The levels of a run with splitting."""
+    return [
+        [
+            str(row["level"]),
+            _fine(row["reach"]["value"]),
+            _between(row["reach"]),
+            f"{row['trials']:,}",
+            _fine(row["next"]),
+            f"{row['lost']:,}",
+        ]
+        for row in split["levels"]
+    ]
+
+
+def splitting_text(split: Mapping[str, Any]) -> str:
+    """The estimate and what it took."""
+    ours, alone = split["loss_ratio"], split["plain"]
+    text = f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came (95 % interval {_between(ours)})"
+    text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
+    if split["cells_plain"]:
+        text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
+    return text + f"ours had {split['stem']:,}, and lost {_fine(alone['value'])} of them ({_between(alone)})."
+
+
+def _between(found: Mapping[str, Any]) -> str:
+    return "no interval" if found["low"] is None else f"{_fine(found['low'])} to {_fine(found['high'])}"
 
 
 DROP_COLUMNS = ("node", "reason", "cells")
@@ -379,6 +416,10 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     ends = oam_rows(summary.get("oam", ()))
     if ends:
         print_table(console, "Ends of OAM flows", OAM_COLUMNS, ends, 2)
+    if summary.get("splitting"):
+        console.print()
+        print_table(console, "Splitting", SPLITTING_COLUMNS, splitting_rows(summary["splitting"]))
+        console.print(splitting_text(summary["splitting"]), highlight=False)
     if summary.get("theory"):
         console.print()
         print_table(console, "Theory and ours", THEORY_COLUMNS, theory_rows(summary["theory"]), 2)

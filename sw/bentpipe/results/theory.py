@@ -13,6 +13,9 @@ __all__ = ["CONFIDENCE", "LEAST_BATCHES", "Estimate", "beside_theory", "ratio"]
 
 CONFIDENCE: Final = 0.99
 
+FIGURE_CONFIDENCE: Final = 0.95
+"""Of figures of splitting."""
+
 LEAST_BATCHES: Final = 10
 """With fewer there is no interval."""
 
@@ -29,7 +32,7 @@ class Estimate:
     batches: int
 
 
-def ratio(batches: Sequence[tuple[float, float]]) -> Estimate | None:
+def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Estimate | None:
     """The sum of the batches' first numbers over that of their second ones, by the ratio estimator (Law, Simulation
     Modeling and Analysis, 9.5.3); None with too few batches, or nothing to divide by."""
     count = len(batches)
@@ -38,7 +41,7 @@ def ratio(batches: Sequence[tuple[float, float]]) -> Estimate | None:
         return None
     value = sum(a for a, _ in batches) / below
     spread = sum((a - value * b) ** 2 for a, b in batches) / (count - 1)
-    half = t_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(spread / count) / (below / count)
+    half = t_quantile((1 + confidence) / 2, count - 1) * math.sqrt(spread / count) / (below / count)
     return Estimate(value, half, count)
 
 
@@ -57,9 +60,13 @@ def _batches(above: Series, below: Series) -> list[tuple[float, float]]:
     return found[1:]
 
 
-def beside_theory(rows: Iterable[Mapping[str, Any]], series: Mapping[str, Series]) -> list[dict[str, Any]]:
-    """Each row with ``ours``, ``half`` (of the 99 % confidence interval), ``batches``, and whether the prediction is in
-    the interval; None where there is too little of it.
+def beside_theory(
+    rows: Iterable[Mapping[str, Any]],
+    series: Mapping[str, Series],
+    figures: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """Each row with ``ours``, ``low`` and ``high`` of the confidence interval, ``half`` its width, its ``confidence``,
+    ``batches``, and whether the prediction is in the interval; None where there is too little of it.
 
     Parameters
     ----------
@@ -68,14 +75,32 @@ def beside_theory(rows: Iterable[Mapping[str, Any]], series: Mapping[str, Series
         that of the other one; ``scale``, by which the ratio is multiplied.
     series : Mapping
         As they were recorded.
+    figures : Mapping, optional
+        Those of splitting by name, as :func:`bentpipe.results.splitting.interval` has them.
     """
     table = []
     for row in rows:
+        if metric := row.get("metric"):
+            table.append(_of_figure(row, (figures or {}).get(metric)))
+            continue
         growth, per = series.get(row["growth"], ((), ())), series.get(row["per"], ((), ()))
         found = ratio(_batches(growth, per))
-        ours = half = holds = None
+        ours = half = low = high = holds = None
         if found is not None:
             ours, half = found.value * row["scale"], found.half * row["scale"]
-            holds = abs(ours - row["predicted"]) <= half
-        table.append({**row, "ours": ours, "half": half, "batches": found.batches if found else 0, "holds": holds})
+            low, high = ours - half, ours + half
+            holds = low <= row["predicted"] <= high
+        more = {"ours": ours, "half": half, "low": low, "high": high, "confidence": CONFIDENCE}
+        table.append({**row, **more, "batches": found.batches if found else 0, "holds": holds})
     return table
+
+
+def _of_figure(row: Mapping[str, Any], found: Mapping[str, Any] | None) -> dict[str, Any]:
+    ours, low, high = (None if found is None else found[key] for key in ("value", "low", "high"))
+    scale = row["scale"]
+    half = holds = None
+    if found is not None and ours is not None and low is not None and high is not None:
+        ours, low, high = ours * scale, low * scale, high * scale
+        half, holds = (high - low) / 2, low <= row["predicted"] <= high
+    more = {"ours": ours, "half": half, "low": low, "high": high, "confidence": FIGURE_CONFIDENCE}
+    return {**row, **more, "batches": found["batches"] if found else 0, "holds": holds}

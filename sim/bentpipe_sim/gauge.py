@@ -1,0 +1,100 @@
+"""The queue at one port of a switch, counted by the event loop cell by cell, and stopping a run at a level of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .errors import NetworkError
+from .loop import Loop
+from .nodes import Switch
+
+__all__ = ["Gauge", "GaugeCounts"]
+
+_UNI, _NNI = 0xFFFFFF, 0xFFFFFFF
+
+
+class GaugeCounts(NamedTuple):
+    """Cells.
+
+    Members
+    -------
+    queue : int
+        Queued now, that on the line not counted.
+    came, lost : int
+        Of the port's VCs, so far: those that came to the switch, and those of them that it dropped.
+    cycles : int
+        Times that a cell found none queued.
+    most : int
+        Queued at once since the gauge was armed, or since the last of these cells.
+    armed : bool
+        It has something to tell that has not come.
+    """
+
+    queue: int
+    came: int
+    lost: int
+    cycles: int
+    most: int
+    armed: bool
+
+
+@dataclass(eq=False)
+class Gauge:
+    """A port's queue; made by :meth:`~bentpipe_sim.network.Network.gauge`."""
+
+    loop: Loop
+    switch: Switch
+    port: int
+
+    def check(self) -> None:
+        """Raise NetworkError if not all that leaves by the port comes as a cell of a VC that does."""
+        what = f"the queue of {self.switch.name}:{self.port} can't be followed cell by cell"
+        if self.switch.manages:
+            raise NetworkError(f"{what}: {self.switch.name} makes OAM cells of its own")
+        for vc in self.switch.vcs:
+            if vc.out_port == self.port and (vc.in_port < 0 or vc.leaf is not None):
+                raise NetworkError(f"{what}: {self.switch.name} makes copies of cells for it")
+            if vc.credits_in or vc.credits_out:
+                raise NetworkError(f"{what}: {self.switch.name} makes credit cells")
+
+    def lay(self) -> None:
+        """Begin, in a network that is made and has no cells yet."""
+        self.check()
+        rows = []
+        for number, vc in enumerate(self.switch.vcs):
+            if vc.out_port == self.port:
+                mask = _NNI if self.switch.lines[vc.in_port].nni else _UNI
+                rows.append((vc.in_port, vc.in_vpi << 16 | vc.in_vci, mask & ~0xFFFF if vc.vpc else mask, number))
+        made = self.loop.ffi.new("bp_gauged[]", rows)
+        if self.loop.gauge(self.switch.index, self.port, made, len(rows)):
+            raise NetworkError(self.loop.ffi.string(self.loop.error()).decode())
+
+    def arm(self, level: int, empty: bool) -> None:
+        """Have ``run`` return at the end of the tick in which so many cells are queued (0: never), with an event
+        ``QUEUE_LEVEL`` of the switch, or (if asked for) none is, with ``QUEUE_EMPTY``: of both what comes first."""
+        self.loop.gauge_arm(level, empty)
+
+    @property
+    def counts(self) -> GaugeCounts:
+        counts = self.loop.ffi.new("bp_gauge_counts *")
+        self.loop.gauge_read(counts)
+        return GaugeCounts(counts.queue, counts.came, counts.lost, counts.cycles, counts.most, bool(counts.armed))
+
+    def heights(self) -> list[int]:
+        """Of the cycles that ended since the last call: how many had 0, 1, 2, … cells queued at most."""
+        count = self.loop.gauge_heights(self.loop.ffi.NULL, -1)
+        heights = self.loop.ffi.new("uint64_t[]", count)
+        self.loop.gauge_heights(heights, count)
+        return list(heights)
+
+    def verify(self) -> None:
+        """Raise NetworkError unless the switch has as many cells of the port's VCs as were counted."""
+        csr, total = self.switch.csr, 0
+        for number, vc in enumerate(self.switch.vcs):
+            if vc.out_port == self.port:
+                total += (int(csr.accepted[number]) - int(csr.departed[number])) % (1 << 32)
+        if total != self.counts.queue:
+            raise NetworkError(
+                f"{self.switch.name}:{self.port}: {total} cells are queued, and {self.counts.queue} were counted"
+            )

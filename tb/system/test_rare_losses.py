@@ -1,0 +1,84 @@
+"""Rare losses by splitting, over switches of RTL; `make soak` has the intervals' coverage."""
+
+import json
+
+import pytest
+
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.load import load
+from bentpipe.experiment.run import run_experiment
+from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
+
+SHORT = (  # a small buffer, whose switch other tests have, too
+    "network.switches.lan.buffer_cells=3",
+    'network.switches.lan.histograms={bins="linear",delay_bin="700 ns"}',
+    "splitting.levels=[2,3]",
+    "splitting.effort=40",
+    "splitting.repeats=10",
+    "flow.0.load=0.08",
+    "experiment.duration=60 ms",
+    "record.interval=10 ms",
+)
+
+
+def run(*more):
+    experiment = load("rare-loss", (*SHORT, *more))
+    return run_experiment(experiment).summary
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return run(f"theory.0.predicted={geo_d_1_k_loss(0.08, 4, 3)}")
+
+
+def test_the_exact_loss_is_in_the_interval(summary):
+    assert summary["status"] == "done"
+    (row, _) = summary["theory"]
+    assert row["holds"], row
+    assert row["high"] < 10 * row["low"]  # the interval says something
+    assert summary["metrics"]["loss_ratio"] == row["ours"]
+    assert summary["metrics"]["cells_simulated"] < summary["metrics"]["cells_plain"]
+
+
+def test_levels_are_reached_as_theory_says(summary):
+    reach = geo_d_1_k_reach(0.08, 4, 3)
+    for row in summary["splitting"]["levels"]:
+        found = row["reach"]
+        assert found["low"] / 1.5 < reach[row["level"] - 1] < found["high"] * 1.5, row
+
+
+def test_the_plain_run_is_as_without_splitting(summary):
+    experiment = load("rare-loss", SHORT)
+    document = {key: value for key, value in experiment.document.items() if key not in ("splitting", "theory")}
+    from bentpipe.experiment.parse import parse_experiment
+    from bentpipe.experiment.source import Source
+
+    plain = run_experiment(parse_experiment(document, Source("rare-loss", "")))
+    assert plain.summary["splitting"] is None
+    assert plain.summary["counters"]["lan"] == summary["counters"]["lan"]
+    assert plain.summary["flows"] == summary["flows"]
+
+
+def test_the_same_seed_gives_the_same_estimate_and_another_another(summary):
+    assert run()["splitting"] == summary["splitting"]
+    assert run("experiment.seed=2")["splitting"]["loss_ratio"] != summary["splitting"]["loss_ratio"]
+
+
+def test_what_has_nothing_random_is_refused():
+    flow = 'flow=[{name="a",source="source",sink="sink",protocol="udp",app="cbr",block=40,period="9 us",size="endless"}]'
+    with pytest.raises(BentpipeError, match="nothing can be split: no application draws random numbers"):
+        run(flow)
+
+
+def test_levels_of_a_pilot_and_what_the_command_says(tmp_path, capsys):
+    from bentpipe.cli import main
+
+    settings = [part for each in SHORT if "levels" not in each for part in ("--set", each)]
+    assert main(["run", "rare-loss", "--case", "1e-4", "--json", "--out", str(tmp_path / "x"), *settings]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["cases"][0]["metrics"]["loss_ratio"] > 0
+    split = json.loads((tmp_path / "x" / "1e-4" / "result.json").read_text())["splitting"]
+    levels = [row["level"] for row in split["levels"]]
+    assert levels == sorted(set(levels)) and levels[-1] <= 3
+    assert (tmp_path / "x" / "1e-4" / "splitting.png").is_file()
+    assert "Rare losses" in (tmp_path / "x" / "1e-4" / "report.html").read_text()

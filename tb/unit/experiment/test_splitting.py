@@ -1,0 +1,141 @@
+"""The estimator of rare losses, over a model of a queue of which all is known."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from bentpipe.errors import ConfigError, ExperimentFailed
+from bentpipe.experiment.load import load
+from bentpipe.experiment.splitting import choose_levels, grow, starts
+from bentpipe.results.splitting import Stage, Tree, interval, sum_up_trees
+from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
+from models.split_queue import GeoQueue
+
+LOAD, SERVICE, PLACES = 0.11, 4, 6
+LOSS = geo_d_1_k_loss(LOAD, SERVICE, PLACES)  # 4e-5
+LEVELS = (2, 4, 6)
+NEVER = 10**12
+
+
+def batch(seed, cycles=400, effort=60, levels=LEVELS):
+    """A batch of a plain run from an empty queue on, and its trials."""
+    walk, tree, states = GeoQueue(LOAD, SERVICE, PLACES, seed), Tree(), []
+    walk.go(1, False, NEVER)
+    walk.go(0, True, NEVER)
+    begin = walk.counts()
+    inside = False
+    while walk.counts().cycles < begin.cycles + cycles or walk.counts().queue:
+        mark = walk.counts().lost
+        walk.go(0 if inside else levels[0], inside, NEVER)
+        inside = not inside
+        if inside:
+            tree.outside += walk.counts().lost - mark
+            tree.excursions += 1
+            states.append(walk.take())
+    tree.came, tree.lost, tree.cycles = (
+        now - before for now, before in zip(walk.counts()[1:4], begin[1:4], strict=True)
+    )
+    tree.heights = walk.heights()
+    assert grow(walk, tree, states, levels, effort, seed, NEVER)
+    return tree
+
+
+def test_the_model_loses_what_theory_says():
+    walk = GeoQueue(0.2, SERVICE, 3, "long")
+    walk.go(0, False, 500_000)
+    counts = walk.counts()
+    assert counts.lost / counts.came == pytest.approx(geo_d_1_k_loss(0.2, SERVICE, 3), rel=0.06)
+    heights = walk.heights()
+    shares = [sum(heights[k:]) / sum(heights) for k in (1, 2, 3)]
+    assert shares == pytest.approx(geo_d_1_k_reach(0.2, SERVICE, 3), rel=0.06)
+
+
+def test_each_state_is_begun_from_as_often_as_any_other_or_once_more():
+    draw, total = random.Random(1), Counter()
+    for _ in range(600):
+        found = Counter(starts(7, 17, draw))
+        assert sum(found.values()) == 17 and set(found.values()) <= {2, 3}
+        total.update(found)
+    assert all(abs(count - 600 * 17 / 7) < 60 for count in total.values())  # 5 sigma: sqrt(600 * 3/7 * 4/7) * 5
+
+
+def test_losses_at_each_level_weigh_as_the_ways_to_it():
+    tree = Tree(came=1000, outside=2, cycles=500, excursions=100)
+    tree.stages = [Stage(3, 40, 10, 4, 4, 0), Stage(5, 40, 20, 8, 8, 0), Stage(9, 40, 0, 60, 200, 0)]
+    assert tree.weights() == [100, 25, 12.5]
+    assert tree.losses() == pytest.approx(2 + 100 * 4 / 40 + 25 * 8 / 40 + 12.5 * 60 / 40)
+
+
+def test_the_estimate_has_no_bias_and_the_interval_the_truth_as_often_as_it_says():
+    found = [interval([(b.losses(), b.came) for b in (batch(f"{k} {n}") for n in range(10))]) for k in range(40)]
+    assert all(each["low"] is not None for each in found)
+    over = interval([(each["value"], 1) for each in found])
+    assert over["low"] < LOSS < over["high"] and over["error"] < 0.25
+    inside = sum(each["low"] < LOSS < each["high"] for each in found)
+    assert inside >= 33  # of 40, each with 0.95: fewer with a probability of 2e-3
+
+
+def test_levels_are_reached_as_often_as_theory_says():
+    split = sum_up_trees("lan:1", [batch(f"levels {n}") for n in range(40)], 0, geo_d_1_k_reach(LOAD, SERVICE, PLACES))
+    reach = geo_d_1_k_reach(LOAD, SERVICE, PLACES)
+    assert [row["level"] for row in split["levels"]] == [*LEVELS]
+    for row in split["levels"]:
+        wide = row["reach"]["error"] * 2  # 4 sigma
+        assert row["reach"]["value"] == pytest.approx(reach[row["level"] - 1], rel=wide), row
+    assert [row["predicted"] for row in split["heights"]] == reach
+
+
+def test_the_pilot_finds_levels_up_to_one_where_cells_are_lost():
+    walk = GeoQueue(LOAD, SERVICE, PLACES, "pilot")
+    levels, cells = choose_levels(walk, 60_000, 100, "1", NEVER)
+    assert levels == sorted(set(levels)) and 2 <= levels[0] <= 3 and 5 <= levels[-1] <= PLACES
+    assert cells > 60_000 * LOAD
+
+
+def test_a_port_without_losses_is_refused():
+    walk = GeoQueue(1e-4, SERVICE, 30, "none")
+    with pytest.raises(ExperimentFailed, match=r"there is nothing to split|nothing is lost"):
+        choose_levels(walk, 1000, 100, "1", 100_000)
+
+
+def test_a_queue_that_never_empties_is_refused():
+    walk = GeoQueue(0.5, SERVICE, PLACES, "full")
+    walk.go(PLACES, False, NEVER)
+    with pytest.raises(ExperimentFailed, match="neither"):
+        grow(walk, Tree(excursions=1), [walk.take()], (PLACES,), 10, "1", 200)
+
+
+def test_without_spread_there_is_no_interval():
+    assert interval([(0, 100)] * 20) == {"value": 0.0, "low": None, "high": None, "error": None, "batches": 20}
+    assert interval([(1, 100), (2, 100)])["low"] is None  # too few batches
+
+
+def test_ends_of_an_interval_are_as_far_on_a_logarithmic_scale():
+    found = interval([(k, 1000.0) for k in range(1, 21)])
+    assert found["high"] / found["value"] == pytest.approx(found["value"] / found["low"])
+    assert 0 < found["low"] < found["value"] == pytest.approx(0.0105)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (['splitting.port="east:1"'], "splitting.port: there is no switch 'east'"),
+        (['splitting.port="lan:7"'], "splitting.port: lan has no port 7"),
+        (["splitting.levels=[3,9,17]"], "splitting.levels: lan has a buffer of 16 cells, and never 17 queued"),
+        (["splitting.levels=[3,3]"], "splitting.levels: must rise"),
+        (["splitting.repeats=5"], "splitting.repeats"),
+        (['event=[{at="1 ms",set={"network.switches.lan.clp_threshold"=9}}]'], "doesn't go with [splitting]"),
+        (['record.pcap=["cells:sink"]'], "doesn't go with [splitting]"),
+        (['theory.0.growth="lan.drops.full"'], "theory.0.metric: give 'growth' and 'per', or 'metric' instead"),
+    ],
+)
+def test_what_can_not_be_split_is_said(changes, said):
+    with pytest.raises(ConfigError) as error:
+        load("rare-loss", changes)
+    assert said in str(error.value)
+
+
+def test_a_figure_of_splitting_needs_splitting():
+    with pytest.raises(ConfigError, match=r"theory.0.metric: is a figure of \[splitting\]"):
+        load("theory-geo-d-1-k", ['theory=[{quantity="x",predicted=1,metric="loss_ratio"}]'])
