@@ -1,5 +1,6 @@
 """Rare losses by splitting, over switches of RTL; `make soak` has the intervals' coverage."""
 
+import io
 import json
 
 import pytest
@@ -65,9 +66,23 @@ def test_the_same_seed_gives_the_same_estimate_and_another_another(summary):
 
 
 def test_what_has_nothing_random_is_refused():
-    flow = 'flow=[{name="a",source="source",sink="sink",protocol="udp",app="cbr",block=40,period="9 us",size="endless"}]'
+    flow = 'flow=[{name="a",source="source",sink="sink",protocol="udp",app="cbr",block=40,period="9 us"}]'
     with pytest.raises(BentpipeError, match="nothing can be split: no application draws random numbers"):
         run(flow)
+
+
+def test_a_run_says_what_it_estimates_and_what_it_took(summary):
+    from rich.console import Console
+
+    from bentpipe.results.tables import print_run
+
+    out = io.StringIO()
+    print_run(Console(file=out, width=200), summary, summary["flows"])
+    text = out.getvalue()
+    found = summary["splitting"]["loss_ratio"]
+    assert f"Cells lost at lan:1: {found['value']:.4g} of those that came" in text
+    assert f"{found['low']:.4g} to {found['high']:.4g} (95 %), 10 batches" in text
+    assert f"from {summary['splitting']['cells']:,} cells" in text
 
 
 def test_levels_of_a_pilot_and_what_the_command_says(tmp_path, capsys):
@@ -81,4 +96,5 @@ def test_levels_of_a_pilot_and_what_the_command_says(tmp_path, capsys):
     levels = [row["level"] for row in split["levels"]]
     assert levels == sorted(set(levels)) and levels[-1] <= 3
     assert (tmp_path / "x" / "1e-4" / "splitting.png").is_file()
-    assert "Rare losses" in (tmp_path / "x" / "1e-4" / "report.html").read_text()
+    for folder in (tmp_path / "x", tmp_path / "x" / "1e-4"):
+        assert "Rare losses" in (folder / "report.html").read_text()

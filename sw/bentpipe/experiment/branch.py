@@ -115,11 +115,11 @@ class Branches:
         now_ps, octets = self._network.take()
         return Branch(now_ps, len(octets), pa.compress(octets, codec=_CODEC, asbytes=True), out.getvalue())
 
-    def give(self, branch: Branch, seed: str) -> None:
+    def give(self, moment: Branch, seed: str) -> None:
         """Have that moment again, with random numbers from ``seed`` on."""
-        octets = pa.decompress(branch.network, branch.octets, codec=_CODEC, asbytes=True)
-        self._network.give((branch.now_ps, octets))
-        self.engine = unpickled(_Unpickler(branch.hosts, self._network, self._kept, seed))
+        octets = pa.decompress(moment.network, moment.octets, codec=_CODEC, asbytes=True)
+        self._network.give((moment.now_ps, octets))
+        self.engine = unpickled(_Unpickler(moment.hosts, self._network, self._kept, seed))
         self.engine.draw_again()
 
     def counts(self) -> GaugeCounts:

@@ -199,7 +199,8 @@ def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
     if not network.saves:
         raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
     port = experiment.splitting.port
-    return network.gauge(next(node for node in network.nodes if node.name == port.switch), port.port)
+    switch = next(node for node in network.nodes if node.name == port.switch)
+    return network.gauge(cast("Switch", switch), port.port)
 
 
 class _Made:

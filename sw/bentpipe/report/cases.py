@@ -20,12 +20,16 @@ from bentpipe.results.metrics import compare
 from bentpipe.results.tables import (
     EXPECTED_COLUMNS,
     PUBLISHED_COLUMNS,
+    RARE_COLUMNS,
+    THEORY_COLUMNS,
     change_text,
     expected_rows,
     figure_text,
     print_notes,
     print_table,
     published_rows,
+    rare_rows,
+    theory_rows,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +101,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
                 "lost": sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"]),
                 "drops": sum(sum(reasons.values()) for reasons in s["drops"].values()),
                 "expected": s.get("expected", []),
+                "theory": s.get("theory", []),
             }
             for n, s in enumerate(summaries)
         ],
@@ -159,6 +164,12 @@ def print_cases(console: Console, summary: dict[str, Any]) -> None:
     print_notes(console, summary)
     console.print()
     print_table(console, "Cases", *case_table(summary), 1)
+    if rare := rare_rows(summary["cases"]):
+        console.print()
+        print_table(console, "Rare losses", RARE_COLUMNS, rare, 1)
+    if theory := _theory(summary):
+        console.print()
+        print_table(console, "Theory and ours", THEORY_OF_CASES, theory, 3)
     if summary["published"]:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(summary["published"]), 3)
@@ -166,6 +177,15 @@ def print_cases(console: Console, summary: dict[str, Any]) -> None:
     if expected:
         console.print()
         print_table(console, "Expected", EXPECTED_COLUMNS, expected_rows(expected), 2)
+
+
+THEORY_OF_CASES: Final = ("case", *THEORY_COLUMNS)
+
+
+def _theory(summary: Mapping[str, Any]) -> list[list[str]]:
+    """Predicted figures of all cases beside ours."""
+    cases = [(case["name"], theory_rows(case.get("theory", ()))) for case in summary["cases"]]
+    return [[name, *row] for name, rows in cases for row in rows]
 
 
 def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -194,6 +214,11 @@ def cases_html(summary: Mapping[str, Any]) -> str:
         notes(s),
         f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
     ]
+    rare = theory = ""
+    if rows := rare_rows(s["cases"]):
+        rare = table(RARE_COLUMNS, rows, 1, name="Rare losses", strong="cells lost")
+    if rows := _theory(s):
+        theory = table(THEORY_OF_CASES, rows, 3, name="Theory and ours", strong="ours")
     published = ""
     if s["published"]:
         name = "Published figures and ours"
@@ -207,6 +232,8 @@ def cases_html(summary: Mapping[str, Any]) -> str:
     cases = table(columns, rows, 1, name="Cases", links=[*reports.values()], classes=classes) if rows else ""
     sections = [
         section("Published figures and ours", "published", published),
+        section("Rare losses", "splitting", rare),
+        section("Theory and ours", "theory", theory),
         section("Throughput by case", "throughput", bars, _place(figure)),
         section("Cases", "cases", cases),
         section("Expected", "expected", expected_html(_expected(s))),

@@ -426,7 +426,7 @@ def _splitting(result: RunResult) -> Spec | None:
     ):
         points = [(row["queue"], row[name]) for row in split["heights"] if row[name]]
         if points:
-            series.append(_plain(title, style, *zip(*points, strict=True), shape))
+            series.append(_plain(title, style, [k for k, _ in points], [share for _, share in points], shape))
     return _distribution(
         f"How high the queue of {split['port']} goes in a cycle", LABELS[0], "cells", series, LABELS[1], log=True
     )

@@ -19,6 +19,7 @@ __all__ = [
     "LOSS_COLUMNS",
     "OAM_COLUMNS",
     "PUBLISHED_COLUMNS",
+    "RARE_COLUMNS",
     "SPLITTING_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
@@ -38,6 +39,7 @@ __all__ = [
     "print_run",
     "print_table",
     "published_rows",
+    "rare_rows",
     "splitting_rows",
     "splitting_text",
     "theory_rows",
@@ -215,6 +217,25 @@ def splitting_text(split: Mapping[str, Any]) -> str:
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
     return text + f"ours had {split['stem']:,}, and lost {_fine(alone['value'])} of them ({_between(alone)})."
+
+
+RARE_COLUMNS = ("case", "cells lost", "95 % interval", "cells simulated", "a plain run's", "lost in the plain run")
+
+
+def rare_rows(cases: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The estimates of cases with splitting, with what they took and what a plain run would."""
+    return [
+        [
+            case["name"],
+            _fine(found["loss_ratio"]),
+            _between({end: found[f"loss_ratio_{end}"] for end in ("low", "high")}),
+            f"{found['cells_simulated']:,}",
+            "-" if found["cells_plain"] is None else f"{found['cells_plain']:.2g}",
+            _fine(found["plain_loss_ratio"]),
+        ]
+        for case in cases
+        if "loss_ratio" in (found := case["metrics"])
+    ]
 
 
 def _between(found: Mapping[str, Any]) -> str:
@@ -418,7 +439,7 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         print_table(console, "Ends of OAM flows", OAM_COLUMNS, ends, 2)
     if summary.get("splitting"):
         console.print()
-        print_table(console, "Splitting", SPLITTING_COLUMNS, splitting_rows(summary["splitting"]))
+        print_table(console, "Splitting", SPLITTING_COLUMNS, splitting_rows(summary["splitting"]), 0)
         console.print(splitting_text(summary["splitting"]), highlight=False)
     if summary.get("theory"):
         console.print()
