@@ -164,8 +164,6 @@ class Run:
             with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
                 keep()
                 self._since = time.perf_counter()
-                if built.splitting is not None:
-                    built.splitting.prepare()
                 self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
                 if built.splitting is not None and stopped() is None:
                     self._split = built.splitting.split(stopped, bar.phase("splitting"))

@@ -255,10 +255,10 @@ class Splitting:
         self._tree = Tree()
         self._kept: list[Branch] = []
         self._draw = random.Random(f"{self._seed} excursions")
-        self._inside = False
+        self._begun = self._inside = False
         self._mark = self._began = branches.counts()
 
-    def prepare(self) -> None:
+    def _begin(self) -> None:
         """Choose the levels, unless they are given; the run is where it was then."""
         if not self._levels:
             with self._branches.kept():
@@ -270,6 +270,9 @@ class Splitting:
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
         """As the engine."""
+        if not self._begun:
+            self._begun = True
+            self._begin()
         branches, gauge, first = self._branches, self._branches.gauge, self._levels[0]
         while True:
             target = min(until_ps, self._ends[0]) if self._ends else until_ps
