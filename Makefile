@@ -12,7 +12,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-browser lint cocotb interop formal synth bench digests soak docs clean locks
+.PHONY: help demo test test-browser lint cocotb interop attach formal synth bench digests soak docs clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -45,8 +45,12 @@ lint: $(VENV)/.test ## style, format, types, layers of the packages
 cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
 	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)
 
-interop: $(VENV)/.test ## our TCP against the Linux kernel's through a TUN device, where there is one
+interop: $(VENV)/.test ## our TCP against the Linux kernel's through a TUN device; the kernel's through an experiment's network, in real time (minutes)
 	$(BIN)/python -m pytest -rs tb/interop $(ARGS)
+
+attach: $(VENV)/.test ## whether real hosts' packets keep time: a minute of them over 534 ms; the process stopped for 10 and for 200 ms
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime $(ARGS)
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime --seconds 10 --stops 10,200
 
 formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 	$(BIN)/python -m pytest tb/formal $(ARGS)

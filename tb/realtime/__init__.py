@@ -1,0 +1,1 @@
+"""Sessions with real hosts, measured (``make attach``)."""
