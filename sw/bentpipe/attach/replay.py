@@ -40,4 +40,4 @@ def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str,
     experiment = parse_experiment(document, source, seed=summary["seed"], duration_ps=length)
     ends = {row["host"]: parse_end(row["end"], "the session's") for row in then["ends"]}
     options = Options(computing_ps=then["wanted_ps"]["computing"], release_ps=then["wanted_ps"]["release"])
-    return Session(experiment, ends, options, arrivals), summary
+    return Session(experiment, ends, options, arrivals, then["changed"]), summary

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bentpipe.attach.control import SOCKET, Changes, Control
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.slack import take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
+from bentpipe.errors import one_line
 from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
 from bentpipe.experiment.run import run_experiment
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
+from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import Experiment
@@ -103,7 +106,7 @@ class Way:
     Members
     -------
     began : callable
-        The clock has begun.
+        The clock begins now.
     tell : callable
         Gets the session and its time in ps.
     over : callable
@@ -127,6 +130,8 @@ class Session:
     options : Options
     replay : Path, optional
         Instead of the ends: what was injected, as a session has recorded it; no clock.
+    changes : Sequence of Mapping
+        And what was changed meanwhile, as :attr:`changed` has it.
 
     Members
     -------
@@ -136,6 +141,8 @@ class Session:
     slack : Slack
     opened : dict of str to Opened
         The ends that are there, by host.
+    changed : list of dict
+        What was changed while it went on: ``at_ps`` and ``settings``.
 
     Raises
     ------
@@ -144,7 +151,12 @@ class Session:
     """
 
     def __init__(
-        self, experiment: Experiment, ends: Mapping[str, End], options: Options, replay: Path | None = None
+        self,
+        experiment: Experiment,
+        ends: Mapping[str, End],
+        options: Options,
+        replay: Path | None = None,
+        changes: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         left, self.attached = attached_hosts(experiment, ends)
         self.experiment, self.slack = take_slack(
@@ -161,6 +173,10 @@ class Session:
         self._replay = replay
         self._built: BuiltExperiment | None = None
         self._report: dict[str, Any] = {}
+        self._control: Control | None = None
+        self._to_do = list(changes)
+        self._changes = Changes(experiment, self.slack)
+        self.changed: list[dict[str, Any]] = []
         self._begun = False
 
     @contextmanager
@@ -223,6 +239,8 @@ class Session:
         folder.begin()
         if self.options.record:
             self._record = folder.work / ARRIVALS
+        if self._replay is None:
+            self._control = Control(folder.work / SOCKET, self._changes)
         result = run_experiment(self.experiment, build=self.build, settings=tuple(settings), capture_folder=folder.work)
         summary = result.summary
         if summary["status"] == "interrupted":  # so it ends
@@ -251,8 +269,8 @@ class Session:
         gc.freeze()
         gc.disable()
         self._begun = True
+        self._way.began()  # what that takes is no part of simulated time
         self._prefer((0, *self.attachment.begin()))
-        self._way.began()
 
     def _prefer(self, threads: Sequence[int]) -> None:
         """Real-time priority for the simulation, more for input and output, and their processors."""
@@ -271,6 +289,8 @@ class Session:
     def _end(self, network: Network) -> None:
         """The clock ends; what is under way stays there."""
         try:
+            if self._control is not None:
+                self._control.close()
             if self.attachment is None:
                 return
             if self._begun:
@@ -290,8 +310,31 @@ class Session:
     def goes_on(self, now_ps: int) -> bool:
         """Every 50 ms of it."""
         assert self.attachment is not None
+        self._change(now_ps)
         self._way.tell(self, now_ps)
         return not self.attachment.over and not self._way.over()
+
+    def _change(self, now_ps: int) -> None:
+        """What somebody asks for, or asked for when this was recorded."""
+        assert self._built is not None
+        while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
+            settings = self._to_do.pop(0)["settings"]
+            event = self._changes.event(settings)
+            self._built.change(event)
+            self._changes.done(settings, event)
+        asked = self._control.take() if self._control else None
+        if asked is None:
+            return
+        settings, event, answer = asked
+        try:
+            self._built.change(event)
+        except SimulationError as error:
+            self._built.change(self._changes.now)  # as it was
+            answer.put(one_line(error))
+            return
+        self._changes.done(settings, event)
+        self.changed.append({"at_ps": now_ps, "settings": settings})
+        answer.put("")
 
     def now(self) -> dict[str, Any]:
         """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""
@@ -323,6 +366,7 @@ class Session:
             "behind_most_ns": self.attachment.behind_ns(most=True),
             "over": self._over(rows),
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
+            "changed": self.changed,
             "ends": rows,
             "digests": self.digest,
         }

@@ -118,11 +118,9 @@ class Commands:
 
 def _start(command: Sequence[str], namespace: str, *, new_session: bool) -> subprocess.Popen[bytes]:
     there = kernel.namespace_fd(namespace)
-    everywhere = range(os.cpu_count() or 1)
 
     def prepare() -> None:
         kernel.enter(there)
-        os.sched_setaffinity(0, everywhere)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
 

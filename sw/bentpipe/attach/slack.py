@@ -17,7 +17,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.units import format_time
 
-__all__ = ["Slack", "take_slack"]
+__all__ = ["Slack", "shortened", "take_slack"]
 
 _Spec = TypeVar("_Spec", LineSpec, HostSpec)
 
@@ -121,7 +121,7 @@ def take_slack(
         else:
             shorter = tuple(vc.name for vc in passing)
     slack = Slack(computing_ps * lag // wanted // 1000 * 1000, lag, taken, lines, longer, shorter, delays)
-    return _shortened(experiment, slack), slack
+    return shortened(experiment, slack), slack
 
 
 def _lines(network: NetworkSpec, vc: VcSpec) -> Iterator[LineSpec]:
@@ -141,7 +141,9 @@ def _delay(network: NetworkSpec, vc: VcSpec) -> int:
     return own + sum(line.delay_ps for line in _lines(network, vc))
 
 
-def _shortened(experiment: Experiment, slack: Slack) -> Experiment:
+def shortened(experiment: Experiment, slack: Slack) -> Experiment:
+    """The experiment, and its events, with paths that are shorter by the slack; errors as of :func:`take_slack`."""
+
     def changed(network: NetworkSpec) -> NetworkSpec:
         def line(each: LineSpec) -> LineSpec:
             return _with_delay(each, each.delay_ps - slack.lines.get(each.name, 0))

@@ -10,8 +10,8 @@ from bentpipe.commands.command import Command, Group
 __all__ = ["commands"]
 
 _MODULES: Final = (
-    "run", "attach", "shell", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "check", "help",
-    "report", "serve", "compare", "export", "netspec", "schema", "registers", "rtl", "wave", "build", "doctor",
+    "run", "attach", "shell", "set", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "check",
+    "help", "report", "serve", "compare", "export", "netspec", "schema", "registers", "rtl", "wave", "build", "doctor",
     "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""

@@ -89,6 +89,13 @@ def test_what_hosts_own_lines_can_give_is_taken_from_them() -> None:
     assert changed == {"alpha1": 10 * MS, "ultra": 10 * MS}
 
 
+def test_events_of_the_file_have_the_shorter_path_too() -> None:
+    event = 'event=[{at="1 s", set={"satellite.ber"=1e-6}}]'.replace("satellite.ber", "network.lines.satellite.ber")
+    _, after, _ = slack_of("acts-1flow", (event,), ("alpha1", "ultra"))
+    (line,) = after.events[0].network.lines
+    assert (line.delay_ps, line.ber[0]) == (247 * MS, 1e-6)
+
+
 @pytest.mark.parametrize(("delay", "taken", "lag"), [("8 ms", 7_999_000_000, 7_999_000_000), ("0 ms", 0, 2 * MS)])
 def test_a_path_without_enough_delay_gives_what_it_has_or_says_that_it_has_none(
     delay: str, taken: int, lag: int

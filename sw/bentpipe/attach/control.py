@@ -1,0 +1,184 @@
+"""Changing a session while it goes on: ``bentpipe set`` asks, by a socket in the run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import queue
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.attach.slack import Slack, shortened
+from bentpipe.errors import BentpipeError, one_line
+from bentpipe.experiment.load import apply_settings
+from bentpipe.experiment.parse import parse_experiment
+from bentpipe.experiment.schema import EventSpec, Experiment
+from bentpipe.experiment.source import Source
+from bentpipe_sim.errors import SimulationError
+
+__all__ = ["SOCKET", "Changes", "Control", "ask", "whole_key"]
+
+SOCKET: Final = "control"
+"""In the folder of what is not whole yet."""
+
+_MOST: Final = 108
+"""Octets of such a socket's path, and one more."""
+
+
+def whole_key(setting: str, experiment: Experiment) -> str:
+    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key."""
+    name = setting.partition(".")[0]
+    network = experiment.network
+    for kind, found in (("lines", network.lines), ("switches", network.switches), ("hosts", network.hosts)):
+        if name in [each.name for each in found]:
+            return f"network.{kind}.{setting}"
+    return setting
+
+
+class Changes:
+    """The experiment as it is now, and what a change of settings makes of it, as an event of the file would.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        As it was read.
+    slack : Slack
+        By which its paths are shorter.
+
+    Members
+    -------
+    now : EventSpec
+        The network as it is.
+    """
+
+    def __init__(self, experiment: Experiment, slack: Slack) -> None:
+        self._experiment, self._slack = experiment, slack
+        first = shortened(experiment, slack)
+        self.now = EventSpec(0, (), first.network, first.vcs)
+        self._document: dict[str, Any] = {key: v for key, v in experiment.document.items() if key != "event"}
+
+    def event(self, settings: Sequence[str]) -> EventSpec:
+        """The network with these settings (``KEY=VALUE``) from now on.
+
+        Raises
+        ------
+        BentpipeError
+            One is none, or can't be changed in a run.
+        """
+        whole = [whole_key(setting, self._experiment) for setting in settings]
+        pairs = {}
+        for setting in whole:
+            key, equals, _ = setting.partition("=")
+            if not equals:
+                raise BentpipeError(f"{setting}: expected KEY=VALUE")
+            pairs[key] = _value(setting)
+        document = {**self._document, "event": [{"at": "0 s", "set": pairs}]}
+        source = Source("bentpipe set")
+        made = parse_experiment(document, source, seed=self._experiment.seed)
+        (event,) = shortened(made, self._slack).events
+        return event
+
+    def done(self, settings: Sequence[str], event: EventSpec) -> None:
+        """So it is from now on."""
+        whole = [whole_key(setting, self._experiment) for setting in settings]
+        self._document, _ = apply_settings(self._document, whole, "bentpipe set")
+        self.now = event
+
+
+def _value(setting: str) -> Any:
+    found, _ = apply_settings({}, [f"value={setting.partition('=')[2]}"], "bentpipe set")
+    return found["value"]
+
+
+@dataclasses.dataclass
+class _Asked:
+    settings: list[str]
+    event: EventSpec
+    answer: queue.Queue[str]
+
+
+class Control:
+    """Takes questions from others by a thread of its own, which reads and checks them; what they change is done
+    between two turns of the simulation (:meth:`take`).
+
+    Parameters
+    ----------
+    path : Path
+        Of the socket.
+    changes : Changes
+    """
+
+    def __init__(self, path: Path, changes: Changes) -> None:
+        self._path, self._changes = path, changes
+        self._asked: queue.Queue[_Asked] = queue.Queue()
+        self._socket: socket.socket | None = None
+        if len(bytes(path)) < _MOST:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.bind(bytes(path))
+            self._socket.listen()
+            threading.Thread(target=self._listen, daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody can ask any more."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+            self._path.unlink(missing_ok=True)
+
+    def take(self) -> tuple[list[str], EventSpec, queue.Queue[str]] | None:
+        """What is to be changed now, and where the answer goes: ``""``, or what was wrong; None: nothing."""
+        try:
+            asked = self._asked.get_nowait()
+        except queue.Empty:
+            return None
+        return asked.settings, asked.event, asked.answer
+
+    def _listen(self) -> None:
+        assert self._socket is not None
+        while True:
+            try:
+                other, _ = self._socket.accept()
+            except OSError:
+                return
+            with other, suppress(OSError, ValueError):
+                other.settimeout(5)
+                settings = json.loads(other.recv(65536))
+                other.sendall(json.dumps(self._answer(settings)).encode())
+
+    def _answer(self, settings: list[str]) -> str:
+        try:
+            event = self._changes.event(settings)
+        except (BentpipeError, SimulationError) as error:
+            return one_line(error)
+        answer: queue.Queue[str] = queue.Queue()
+        self._asked.put(_Asked(settings, event, answer))
+        try:
+            return answer.get(timeout=5)
+        except queue.Empty:
+            return "the session has ended"
+
+
+def ask(folder: Path, settings: Sequence[str]) -> None:
+    """Change these settings of the session in a run folder.
+
+    Raises
+    ------
+    BentpipeError
+        It doesn't go on, or doesn't take them.
+    """
+    path = folder / ".running" / SOCKET
+    with socket.socket(socket.AF_UNIX) as other:
+        try:
+            other.connect(bytes(path))
+        except OSError:
+            raise BentpipeError(f"{folder}: no session with attached hosts goes on there") from None
+        other.sendall(json.dumps([*settings]).encode())
+        said = other.recv(65536)
+    wrong = json.loads(said) if said else "the session has ended"
+    if wrong:
+        raise BentpipeError(wrong)
