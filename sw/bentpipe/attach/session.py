@@ -20,6 +20,7 @@ from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import one_line
 from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
 from bentpipe.experiment.run import run_experiment
+from bentpipe.report.run import make_report
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
 
@@ -252,6 +253,7 @@ class Session:
         folder.finish(result)
         if self._record is not None:
             self._record.replace(folder.path / ARRIVALS)
+        folder.draw(lambda aside: make_report(aside, result, folder.path, plots=False))
         return result
 
     def begin(self, network: Network) -> None:

@@ -89,6 +89,7 @@ class Commands:
         for namespace, text in self._beside:
             self._others.append(_start(shlex.split(text), namespace, new_session=True))
         self._main = _start(self._command, self._namespace, new_session=False)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C on the terminal is for the command
 
     def over(self) -> bool:
         """The command has ended."""

@@ -63,6 +63,8 @@ def _did(s: Mapping[str, Any]) -> str:
     lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
     sent = sum(vc["sent"] for vc in s["ledger"])
     parts.append(f"{lost:,} of {sent:,} PDUs were lost" if lost else "no PDU was lost")
+    if "attached" in s:
+        parts.append(f"of hosts outside, at {s['attached']['verdict']}")
     return ", and ".join(parts)
 
 
