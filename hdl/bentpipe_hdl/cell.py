@@ -14,6 +14,9 @@ Time is counted in *ticks*. In a tick a node takes at most one cell and gives at
 at 416 bits, and 13 clocks or more at 32.
 """
 
+from functools import reduce
+from operator import and_
+
 from amaranth.hdl import Mux, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -34,6 +37,7 @@ __all__ = [
     "comes",
     "due_tick",
     "earlier",
+    "earliest",
 ]
 
 WIDE = 416
@@ -71,7 +75,18 @@ def due_tick(tick):
 
 def earlier(a, b):
     """The first of two due ticks, compared modulo half their range; either may be ``NEVER``."""
-    return Mux((b == NEVER) | ((a != NEVER) & (a - b)[TIME_BITS - 1]), a, b)
+    return Mux(_is_earlier(a, b), a, b)
+
+
+def earliest(first, *others):
+    """The same of several, each compared with each at once: a shorter path than one after the other, by more logic."""
+    if not others:
+        return first
+    return Mux(reduce(and_, (_is_earlier(first, other) for other in others)), first, earliest(*others))
+
+
+def _is_earlier(a, b):
+    return (b == NEVER) | ((a != NEVER) & (a - b)[TIME_BITS - 1])
 
 
 class CellHeader(data.Struct):

@@ -1,7 +1,7 @@
 """Control and status registers in RTL: one bus a node, words of 32 bits, decoded as the node's declaration says.
 
 A node's settings, tables and counters are all behind one bus. A write takes effect at the clock edge with
-``w_en``; a read's data is there from the third clock after the one with ``r_en`` and stays. Values wider than
+``w_en``; a read's data is there from the fourth clock after the one with ``r_en`` and stays. Values wider than
 32 bits take two addresses: writing the even one (low word) latches, the odd one (high word) completes.
 """
 

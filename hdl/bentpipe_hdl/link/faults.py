@@ -110,9 +110,11 @@ class Faults:
         m.d.comb += [
             position.eq(Mux(self._by_cells, passed, self._now)),
             over.eq(~(position - self._until)[TIME_BITS - 1]),
-            unit.mantissa.eq(Mux(becomes, self._mantissas[1], self._mantissas[0])),
-            unit.shift.eq(Mux(becomes, self._shifts[1], self._shifts[0])),
         ]
+        for name, (good, bad) in (("mantissa", self._mantissas), ("shift", self._shifts)):
+            # on the narrow datapath the unit takes them some clocks after its state
+            scale = slot.settle(Mux(becomes, bad, good), f"length_{name}", since=0)
+            m.d.comb += getattr(unit, name).eq(scale)
         with m.If(slot.commit), m.If(self._enable):
             with m.If(taken):
                 m.d.sync += passed.eq(passed + 1)

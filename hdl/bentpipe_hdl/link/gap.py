@@ -12,6 +12,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bit_errors import GAP_BITS, LOG_BITS
+from ..slot import FACTOR_BITS
 
 __all__ = ["Gap", "inject", "xorshift"]
 
@@ -94,7 +95,7 @@ class Gap(wiring.Component):
         Good bits before the next error; the largest value where it would be more.
     """
 
-    LATENCY = 7
+    LATENCY = 8
 
     state: In(64)
     mantissa: In(24)
@@ -145,9 +146,22 @@ class Gap(wiring.Component):
             exponent.eq(((leading + 1) << LOG_BITS) - log),
         ]
         product = Signal(64)
-        m.d.comb += product.eq(step(exponent, "exponent_held") * self.mantissa << 16)
+        m.d.comb += product.eq(self._times_mantissa(step(exponent, "exponent_held"), step) << 16)
         shifted = Signal(64)
         m.d.comb += shifted.eq(step(product, "product_held") >> self.shift)
         gap = Mux(shifted[GAP_BITS:].any(), Const(-1, GAP_BITS), shifted)[:GAP_BITS]
         m.d.comb += self.gap.eq(step(gap, "gap_held"))
         return m
+
+    def _times_mantissa(self, exponent, step):
+        """The product; on a device, what its multipliers make each, and the sum a clock later."""
+        if not self.pipelined:
+            return exponent * self.mantissa
+        low, high = (
+            [
+                step(factor * self.mantissa[i : i + FACTOR_BITS], f"product{i}_{k}") << i + k
+                for k, factor in ((0, exponent[:FACTOR_BITS]), (FACTOR_BITS, exponent[FACTOR_BITS:]))
+            ]
+            for i in (0, FACTOR_BITS)
+        )
+        return (low[0] + low[1]) + (high[0] + high[1])

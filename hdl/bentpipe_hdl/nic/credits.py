@@ -53,9 +53,9 @@ class NicCredits(wiring.Component):
     looks, look_vc, speaks, speak_vc : Out
         A VC is to be looked at, is to send a probe. Narrow: from clock 1 on, ``speaks`` from clock 0 on.
     may, waits : Out
-        The VC may send, after what happens; it has a PDU and waits for credit. Narrow: from clock 3 on.
+        The VC may send, after what happens; it has a PDU and waits for credit. Narrow: from clocks 4 and 3 on.
     wakes : Out
-        It does so no longer, being looked at.
+        It does so no longer, being looked at. Narrow: from clock 4 on.
     message : Out
         What the probe says.
     due : Out
@@ -160,17 +160,23 @@ class NicCredits(wiring.Component):
             self.look_vc.eq(Mux(kept, kept_vc, visits.visited)),
         ]
 
-        # The tick's VC
+        # The tick's VC. On the narrow datapath it is known in the next clock which of the counts is the present one
         before, freed_now, share, waited = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal(16), Signal()
-        believes, outstanding = Signal(), Signal()
+        believes, told_may, outstanding = Signal(), Signal(), Signal()
+        sent = self.sent + slot.settle(self.sends, "sends_held")
         with slot.only(self.sends | self.looked | self.posts):
             m.d.comb += [
                 before.eq(freed.read(vc, at=LOOK, to="freed_before")),
                 share.eq(shares.read(vc, at=LOOK, to="share_held")),
                 waited.eq(waiting.read(vc, at=LOOK, to="waited")),
-                believes.eq(self.looked & kept & believed(count, before, self.sent)),
+                believes.eq(slot.settle(self.looked & kept & believed(count, before, self.sent), "believes_held")),
                 freed_now.eq(Mux(believes, count, before)),
-                self.may.eq(may_send(self.sent + self.sends, freed_now, share)),
+            ]
+            kept_may = slot.settle(may_send(sent, before, share), "kept_may")
+            with slot.only(believes):
+                m.d.comb += told_may.eq(slot.settle(may_send(sent, count, share), "told_may_held"))
+            m.d.comb += [
+                self.may.eq(Mux(believes, told_may, kept_may)),
                 self.waits.eq(waited),
                 self.wakes.eq(self.looked & waited & self.may),
                 outstanding.eq(self.looked & (share != 0) & (self.sent != freed_now)),

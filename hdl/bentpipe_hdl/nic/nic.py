@@ -11,7 +11,7 @@ from ..aal5.crc32 import CrcTables
 from ..aal5.reassembler import COUNTERS, Reassembler, Verdict
 from ..aal5.segmenter import Segmenter
 from ..arrival import Arrival
-from ..cell import WIDE, check_width, earlier, node_members
+from ..cell import WIDE, check_width, earlier, earliest, node_members
 from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
@@ -258,7 +258,7 @@ class Nic(wiring.Component):
         busy = [clearing, tx.busy, rx.busy, *([place.busy] if place is not None else []), self.i.valid]
         m.d.comb += [
             self.status.idle.eq(~(clearing if slot.wide else reduce(or_, busy))),
-            self.status.due.eq(reduce(earlier, due)),
+            self.status.due.eq(reduce(earlier, due) if slot.wide else earliest(*due)),
         ]
         return slot.checked(m)
 

@@ -48,7 +48,7 @@ class Histograms(wiring.Component):
     vc_index, port_index : In
         Software reads: by ``vc << BIN_BITS | bin``, or by port.
     vc_queues, port_queues, vc_delays, port_delays : Out
-        The counts there, which wrap at 2**32; a clock later on the narrow datapath.
+        The counts there, which wrap at 2**32; two clocks later on the narrow datapath.
     queue_sums, delay_sums : Out
         By port, in cells and in ticks. They wrap at 2**64.
     pending : Out
@@ -170,7 +170,8 @@ class Histograms(wiring.Component):
             m.d.comb += count.eq(store.read(index, at=READ, to=f"{name}_before") + 1)
         en = strobe if slot.wide else strobe & slot.clock(WRITE)
         store.write(index, count, en, clear=(self.clearing, self.clear[: len(index)], 0))
-        m.d.comb += getattr(self, name).eq(store.peek(read))
+        told = slot.settle(store.peek(read), f"{name}_told", since=0)  # the memory's blocks may be far from each other
+        m.d.comb += getattr(self, name).eq(told)
 
 
 def _bin(m, slot, name, strobe, value, scale):

@@ -288,14 +288,16 @@ class Pacer(wiring.Component):
                 self.looked.eq(self.looks & ~sends & ~self.spoke),
                 posts.eq(post & ~sends & ~self.spoke & ~self.looked),
             ]
-            may_send = line.free & ~(post & waited) & ~self.speaks
-            vc_else = Mux(self.spoke, self.speak_vc, Mux(self.looked, self.look_vc, self.post_vc))
+            goes = line.free & ~(post & waited)  # which is known last
+            may_send = goes & ~self.speaks
+            other_vc = Mux(self.looks, self.look_vc, self.post_vc)
+            its_vc = Mux(goes, Mux(self.speaks, self.speak_vc, Mux(fetched, fetched_vc, other_vc)), other_vc)
         else:
             m.d.comb += posts.eq(post & ~sends)
-            may_send, vc_else = line.free & ~(post & waited), self.post_vc
+            may_send, its_vc = line.free & ~(post & waited), Mux(sends, fetched_vc, self.post_vc)
         with m.If(fetched), m.If(may_send):
             m.d.comb += sends.eq(1)
-        m.d.comb += vc.eq(Mux(sends, fetched_vc, vc_else))
+        m.d.comb += vc.eq(its_vc)
 
         # The VC's next due time
         leaf, period = Signal(tournament.entry), Signal(PERIOD_BITS)

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from bentpipe_hdl.cell import WIDE
 from bentpipe_hdl.switch.histograms import Histograms
 from bentpipe_hdl.switch.options.histograms import BIN_BITS
 from models.histograms import bin_of
@@ -56,7 +57,7 @@ def test_what_comes_and_goes_is_counted_in_the_models_bins(width, scale):
             if queued:
                 places[tail] = now
             await ticks.tick(comes=comes, queued=queued, goes=goes)
-            ticks.now += rng.choice([0, 0, 1, 7, 90]) if width == 416 else 0
+            ticks.now += rng.choice([0, 0, 1, 7, 90]) if width == WIDE else 0
             ticks.now %= 1 << 48
         ctx.set(part.time.tick, 0)
         await ticks.tick(comes=0, queued=0, goes=0)
@@ -67,7 +68,7 @@ def test_what_comes_and_goes_is_counted_in_the_models_bins(width, scale):
             found = Counter()
             for index in range((4 if name.startswith("vc") else 3) << BIN_BITS):
                 ctx.set(part.vc_index if name.startswith("vc") else part.port_index, index)
-                await ctx.tick()
+                await ctx.tick().repeat(1 if width == WIDE else 2)
                 if count := ctx.get(getattr(part, name)):
                     found[index >> BIN_BITS, index & 63] = count
             assert found == counts, name
