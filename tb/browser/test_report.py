@@ -3,13 +3,28 @@
 import pytest
 
 from bentpipe.report.cases import cases_html
+from bentpipe.report.places import Around, in_sweep
 from bentpipe.report.run import report_html
-from unit.experiment.made_up import made_up, some_cases
+from bentpipe.sweeps.grid import parse_axes
+from bentpipe.sweeps.page import sweep_html
+from bentpipe.sweeps.plan import plan_catalogue, plan_sweep
+from unit.experiment.made_up import PS, made_up, some_cases, some_sweep
 
 WIDTHS = (400, 1600)
 SCHEMES = ("light", "dark")
+ABOVE = ("cases", "axis", "sweep", "names", "catalogue")
+"""Pages above those of runs."""
+
 THOUSAND = ("flow.0.copies=334", "flow.1.copies=333", "flow.2.copies=333")
 MOST_OCTETS = 5_000_000
+
+SHORT = PS // 5
+SWEPT = ["hosts.mtu=1500,4470,9180", "hosts.tcp.variant=reno,sack"]
+
+
+def rate(values, seed):
+    return 1e6 * (int(values["hosts.mtu"]) / 100 + 2 * seed + 10 * (values["hosts.tcp.variant"] == "sack"))
+
 
 DRAWN = """figure => {
     const marks = [...figure.querySelectorAll(".data .mark")];
@@ -58,6 +73,11 @@ def reports(tmp_path_factory):
         "thousand": report_html(made_up("acts-15flows", *THOUSAND)),
         "cases": cases_html(some_cases("magic-mismatch")),
         "axis": cases_html(some_cases("magic-window")),
+        "sweep": sweep_html(
+            *some_sweep(plan_sweep("lan-3flows", parse_axes(SWEPT), (1, 2, 3), duration_ps=SHORT), rate=rate)
+        ),
+        "names": sweep_html(*some_sweep(plan_sweep("acts-variants", (), (1, 2), duration_ps=SHORT))),
+        "catalogue": sweep_html(*some_sweep(plan_catalogue(["lan-1flow", "fall-floyd-4", "acts-variants"]))),
     }
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -70,11 +90,11 @@ def figures(page):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["one", "few", "segments", "hundred", "thousand", "cases", "axis"])
+@pytest.mark.parametrize("name", ["one", "few", "segments", "hundred", "thousand", *ABOVE])
 def test_figures_are_drawn_and_nothing_is_wider_than_the_page(open_page, reports, name, width, scheme):
     page = open_page(reports[name].as_uri(), width, scheme)
     count = figures(page).count()
-    assert count > 3 or name in ("cases", "axis")
+    assert count > 3 or name in ABOVE
     for n in range(count):
         assert figures(page).nth(n).evaluate(DRAWN), figures(page).nth(n).get_attribute("data-figure")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -86,7 +106,7 @@ def test_figures_are_drawn_and_nothing_is_wider_than_the_page(open_page, reports
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", ["few", "cases", "hundred"])
+@pytest.mark.parametrize("name", ["few", "cases", "hundred", "sweep", "names", "catalogue"])
 def test_every_text_can_be_told_from_what_is_behind_it(open_page, reports, name, scheme):
     page = open_page(reports[name].as_uri(), 1600, scheme)
     assert page.evaluate(CONTRAST) == []
@@ -191,12 +211,10 @@ def test_long_tables_sort_and_filter(open_page, reports):
 
 
 def test_cases_lead_to_their_reports_and_back(open_page, tmp_path, reports):
-    from bentpipe.report.places import Around
-
     whole = tmp_path / "report.html"
     whole.write_text(cases_html(some_cases("magic-mismatch")), encoding="utf-8")
     (tmp_path / "no-pacing").mkdir()
-    around = Around("magic-mismatch", None, None)
+    around = Around("All cases of magic-mismatch", "../report.html")
     (tmp_path / "no-pacing" / "report.html").write_text(
         report_html(made_up("magic-mismatch"), around), encoding="utf-8"
     )
@@ -205,3 +223,31 @@ def test_cases_lead_to_their_reports_and_back(open_page, tmp_path, reports):
     assert page.url.endswith("/no-pacing/report.html")
     page.get_by_role("link", name="All cases of magic-mismatch").click()
     assert page.url == whole.as_uri()
+
+
+def test_the_cursor_shows_mean_and_interval_of_a_sweep(open_page, reports):
+    page = open_page(reports["sweep"].as_uri())
+    box = figure(page, "aggregate-goodput").locator(".plot svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
+    said = figure(page, "aggregate-goodput").locator(".legend").text_content()
+    assert "reno48.70" in said and "reno, 95 % interval43.73 to 53.67" in said
+
+
+def test_a_sweep_leads_to_a_run_and_back(open_page, tmp_path):
+    summary, rows = some_sweep(plan_sweep("lan-3flows", (), (1, 2), duration_ps=SHORT))
+    (tmp_path / "report.html").write_text(sweep_html(summary, rows), encoding="utf-8")
+    run = tmp_path / summary["runs"][1]["folder"]
+    run.mkdir(parents=True)
+    (run / "report.html").write_text(report_html(made_up("lan-3flows"), in_sweep("lan-3flows")), encoding="utf-8")
+    page = open_page((tmp_path / "report.html").as_uri(), server=tmp_path.as_uri())
+    page.locator("#runs").get_by_role("link", name="lan-3flows-seed2", exact=True).click()
+    assert page.url.endswith(f"/{run.name}/report.html")
+    page.get_by_role("link", name="The sweep of lan-3flows").click()
+    assert page.url == (tmp_path / "report.html").as_uri()
+
+
+def test_an_entry_of_the_catalogue_leads_to_its_runs(open_page, reports):
+    page = open_page(reports["catalogue"].as_uri(), server=reports["catalogue"].as_uri())
+    page.locator("#experiments").get_by_role("link", name="acts-variants").click()
+    assert page.url.endswith("#of-acts-variants")
+    assert page.locator("#of-acts-variants").bounding_box()["y"] < 900

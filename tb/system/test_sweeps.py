@@ -88,8 +88,12 @@ def test_all_combinations_run_and_stand_in_one_table(client, plots):
             row["hosts.mtu"],
         )
     assert {path.name for path in Path("out").iterdir()} == {
-        *("result.json", "table.parquet", "runs", "overview.svg", "overview.png")
+        *("result.json", "table.parquet", "report.html", "runs", "overview.svg", "overview.png")
     }
+    page = Path("out/report.html").read_text()
+    for run in summary["runs"]:
+        assert f'href="{run["folder"]}/report.html"' in page
+        assert 'href="../../report.html"' in (Path("out") / run["folder"] / "report.html").read_text()
     means = {entry["hosts.mtu"]: entry["metrics"]["aggregate_goodput"] for entry in summary["means"]}
     values = [row["value"] for row in rates if row["hosts.mtu"] == 1500]
     assert means[1500.0]["mean"] == pytest.approx(sum(values) / 4) and means[1500.0]["count"] == 4

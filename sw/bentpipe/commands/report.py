@@ -23,19 +23,15 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.report.cases import print_cases
     from bentpipe.results.folder import RunFolder, is_cases, is_sweep, read_run
     from bentpipe.results.tables import print_run
+    from bentpipe.sweeps.show import print_any
 
     out = console()
     with RunFolder.reopen(given.folder) as folder:
         if is_sweep(folder.path):
-            from bentpipe.sweeps.run import sum_up_again
-            from bentpipe.sweeps.show import print_sweep
-
-            summary = sum_up_again(folder)
-            if given.json:
-                return print_json({**summary, "folder": str(folder.path)})
-            print_sweep(out, summary)
-            return 0
-        if is_cases(folder.path):
+            summary = _report_sweep(folder)
+            if not given.json:
+                print_any(out, summary)
+        elif is_cases(folder.path):
             summary = _report_cases(folder)
             if not given.json:
                 print_cases(out, summary)
@@ -49,12 +45,26 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _report_one(folder: RunFolder) -> dict[str, Any]:
+def _report_sweep(folder: RunFolder) -> dict[str, Any]:
+    """Reports of its runs, and above them its own."""
+    from bentpipe.results.folder import RUNS, RunFolder
+    from bentpipe.sweeps.run import sum_up_again
+    from bentpipe.sweeps.work import is_done
+
+    for path in sorted((folder.path / RUNS).iterdir()):
+        if is_done(path):
+            with RunFolder.reopen(path) as run:
+                _report_one(run, plots=False)
+    return sum_up_again(folder)
+
+
+def _report_one(folder: RunFolder, plots: bool = True) -> dict[str, Any]:
+    from bentpipe.report.places import around
     from bentpipe.report.run import make_report
     from bentpipe.results.folder import read_run
 
     result = read_run(folder.path)
-    folder.draw(lambda aside: make_report(aside, result, folder.path))
+    folder.draw(lambda aside: make_report(aside, result, around(folder.path, result.summary), plots))
     return result.summary
 
 
@@ -74,4 +84,4 @@ def _report_cases(folder: RunFolder) -> dict[str, Any]:
     return whole
 
 
-COMMAND = Command("report", "Make plots and report of a run folder anew, a sweep's table and plot.", _run, _arguments)
+COMMAND = Command("report", "Make plots and report of a run folder, or of a sweep, anew.", _run, _arguments)

@@ -20,6 +20,7 @@ from bentpipe.commands.command import (
     length_options,
     length_ps,
     print_json,
+    say_report,
     set_option,
 )
 from bentpipe.errors import ExperimentFailed
@@ -145,7 +146,8 @@ def do_sweep(
             print_sweep(out, summary, given.metrics)
         else:
             show(out, summary)
-        out.print(f"\nTable: {folder.path / 'table.parquet'}", highlight=False, soft_wrap=True)
+        say_report(out, folder.path)
+        out.print(f"Table: {folder.path / 'table.parquet'}", highlight=False, soft_wrap=True)
     if summary["status"] == "failed":
         raise ExperimentFailed(f"{plan.id}: {summary['reason']} (kept in {folder.path})")
     if summary["status"] == "interrupted":

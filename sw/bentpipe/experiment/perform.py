@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bentpipe.experiment.run import cases_head, run_beside_cells, run_experiment, saved_run, versions
 from bentpipe.experiment.state import pack, read_state
 from bentpipe.report.cases import make_cases_report, sum_up_cases
+from bentpipe.report.places import Around, around
 from bentpipe.report.run import make_report
 from bentpipe.results.folder import STATE, RunFolder, case_folder, read_run
 from bentpipe.results.schema import RunResult
@@ -24,8 +25,8 @@ def perform(
     *,
     settings: Sequence[str] = (),
     show_progress: bool = False,
-    report: bool = True,
     plots: bool = True,
+    beside: Around | None = None,
 ) -> RunResult:
     """Run an experiment, and write all of its run folder.
 
@@ -39,19 +40,21 @@ def perform(
         The ``--set`` arguments, for the record.
     show_progress : bool
         A bar on stderr.
-    report : bool
-        With plots and report; ``bentpipe report`` makes them of the folder at any time.
     plots : bool
-        With plots as files; the report has its own figures.
+        With plots as files; the report has its own figures, and ``bentpipe report`` makes both at any time.
+    beside : Around, optional
+        What the report leads to; what lies around the folder if not given.
     """
     result = run_experiment(experiment, settings=tuple(settings), show_progress=show_progress, folder=folder)
-    _finish(experiment, folder, result, show_progress, report, plots)
+    _finish(experiment, folder, result, show_progress, plots, beside)
     return result
 
 
-def resume(folder: RunFolder, *, show_progress: bool = False) -> RunResult:
+def resume(
+    folder: RunFolder, *, show_progress: bool = False, plots: bool = True, beside: Around | None = None
+) -> RunResult:
     """Go on with a run from the state in its folder, and write all of the folder; nothing is otherwise than without the
-    interruption but ``time``.
+    interruption but ``time``. ``plots`` and ``beside`` as of :func:`perform`.
 
     Raises
     ------
@@ -60,7 +63,7 @@ def resume(folder: RunFolder, *, show_progress: bool = False) -> RunResult:
     """
     run = saved_run(folder)
     result = run.go(show_progress=show_progress, folder=folder)
-    _finish(run.experiment, folder, result, show_progress)
+    _finish(run.experiment, folder, result, show_progress, plots, beside)
     return result
 
 
@@ -69,15 +72,15 @@ def _finish(
     folder: RunFolder,
     result: RunResult,
     show_progress: bool,
-    report: bool = True,
     plots: bool = True,
+    beside: Around | None = None,
 ) -> None:
     folder.finish(result)
     if experiment.network.sonet and result.summary["status"] == "done":
         run_beside_cells(experiment, result, show_progress=show_progress)
         folder.put(result.summary)
-    if report:
-        folder.draw(lambda aside: make_report(aside, result, folder.path, plots))
+    leads = beside or around(folder.path, result.summary)
+    folder.draw(lambda aside: make_report(aside, result, leads, plots))
 
 
 def perform_cases(

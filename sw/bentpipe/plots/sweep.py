@@ -12,17 +12,17 @@ from bentpipe.plots.layout import WIDTH_IN, lay_out, save
 from bentpipe.plots.style import COLOURS, flow_style, styled
 from bentpipe.results.statistics import CONFIDENCE, mean_of
 
-__all__ = ["sweep_figure", "write_sweep_plot"]
+__all__ = ["MOST_NAMES", "Place", "places", "sweep_figure", "swept_over", "write_sweep_plot"]
 
 _METRIC: Final = "aggregate_goodput"
-_MOST_NAMES: Final = 60
+MOST_NAMES: Final = 60
 """More than so many bars nobody can read."""
 
 _INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where a run stands: on which curve, and where on it; None: by name alone."""
 
     curve: str
@@ -48,12 +48,11 @@ def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Ma
 
 def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Any | None:
     """The plot; None where there is nothing to draw."""
-    over, label = _over(summary, rows)
-    found: dict[_Place, list[float]] = {}
-    for row in rows:
-        if row["metric"] == _METRIC and not row["flow"] and row["verdict"] != "failed" and row["value"] is not None:
-            found.setdefault(_place(row, summary, over), []).append(row["value"] / 1e6)
-    if not found or (over is None and len(found) > _MOST_NAMES):
+    over, label = swept_over(summary, rows)
+    found = {
+        place: [row["value"] / 1e6 for row in same] for place, same in places(summary, rows, _METRIC, over).items()
+    }
+    if not found or (over is None and len(found) > MOST_NAMES):
         return None
     title = "Throughput" + (", shortened runs" if summary["shortened"] else "")
     figure = _by_name(found) if over is None else _curves(found, label)
@@ -62,7 +61,18 @@ def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
     return figure
 
 
-def _over(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
+def places(
+    summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: str, over: str | None
+) -> dict[Place, list[Mapping[str, Any]]]:
+    """The rows of a figure of whole runs that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
+    found: dict[Place, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["metric"] == metric and not row["flow"] and row["verdict"] != "failed" and row["value"] is not None:
+            found.setdefault(_place(row, summary, over), []).append(row)
+    return found
+
+
+def swept_over(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
     """The column that goes along the horizontal axis, and its label: the last one of numbers."""
     for axis in reversed(summary["axes"]):
         if axis["at"] is not None and len(axis["at"]) > 1:
@@ -72,7 +82,7 @@ def _over(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tupl
     return None, ""
 
 
-def _place(row: Mapping[str, Any], summary: Mapping[str, Any], over: str | None) -> _Place:
+def _place(row: Mapping[str, Any], summary: Mapping[str, Any], over: str | None) -> Place:
     several = len({run["experiment"] for run in summary["runs"]}) > 1
     parts = [row["experiment"]] if several else []
     if over == "at":
@@ -88,10 +98,10 @@ def _place(row: Mapping[str, Any], summary: Mapping[str, Any], over: str | None)
             parts.append(
                 f"{axis['key'].rpartition('.')[2]} {value:g}" if isinstance(value, float) else value.strip('"')
             )
-    return _Place(", ".join(parts), at)
+    return Place(", ".join(parts), at)
 
 
-def _curves(found: Mapping[_Place, Sequence[float]], label: str) -> Any:
+def _curves(found: Mapping[Place, Sequence[float]], label: str) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH_IN, 3.6), layout="constrained")
@@ -120,7 +130,7 @@ def _curves(found: Mapping[_Place, Sequence[float]], label: str) -> Any:
     return figure
 
 
-def _by_name(found: Mapping[_Place, Sequence[float]]) -> Any:
+def _by_name(found: Mapping[Place, Sequence[float]]) -> Any:
     """Bars that lie, so that names have room beside them."""
     from matplotlib.figure import Figure
 

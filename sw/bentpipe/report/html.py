@@ -39,7 +39,7 @@ def table(
     name : str
         What it is, for those who don't see it.
     links : Sequence[str]
-        Where the first cell of each row leads.
+        Where the first cell of each row leads; "": nowhere.
     classes : Sequence[str]
         Of the rows.
     """
@@ -52,7 +52,7 @@ def table(
     body = []
     for number, row in enumerate(rows):
         cells = [html.escape(cell) for cell in row]
-        if links:
+        if links and links[number]:
             cells[0] = f'<a href="{html.escape(links[number])}">{cells[0]}</a>'
         given = f' class="{classes[number]}"' if classes and classes[number] else ""
         first = f'<th scope="row"{kind(0)}>{cells[0]}</th>'

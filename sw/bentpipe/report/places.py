@@ -9,38 +9,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bentpipe.results.folder import case_folder
+from bentpipe.results.folder import CATALOGUE, RUNS, case_folder
 
-__all__ = ["Around", "around"]
+__all__ = ["Around", "around", "in_sweep"]
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Names of the whole, and of the cases before and after; None: there is none."""
+    """What is above a run: the text of the link to it, and the page. Names of the cases before and after; None: there
+    is none."""
 
-    whole: str
-    before: str | None
-    after: str | None
+    above: str
+    page: str
+    before: str | None = None
+    after: str | None = None
 
     def nav(self) -> str:
         """Links to them."""
-        parts = [f'<a href="../report.html" rel="up">↑ All cases of {html.escape(self.whole)}</a>']
+        parts = [f'<a href="{html.escape(self.page)}" rel="up">↑ {html.escape(self.above)}</a>']
         for name, sign, rel in ((self.before, "← {}", "prev"), (self.after, "{} →", "next")):
             if name is not None:
                 text = html.escape(sign.format(name))
                 parts.append(f'<a href="../{html.escape(case_folder(name))}/report.html" rel="{rel}">{text}</a>')
-        return f'<nav class="between" aria-label="Cases">{"".join(parts)}</nav>'
+        return f'<nav class="between" aria-label="What is beside it">{"".join(parts)}</nav>'
+
+
+def in_sweep(id: str) -> Around:
+    """What is above a run of a sweep of this experiment, or of the catalogue."""
+    return Around("The catalogue" if id == CATALOGUE else f"The sweep of {id}", "../../report.html")
 
 
 def around(run: Path | None, summary: Mapping[str, Any]) -> Around | None:
-    """What lies around the folder of a run; None if it is no case of several.
+    """What lies around the folder of a run; None if it is no case of several, nor one of a sweep.
 
     The case after it is named if it has run, or is going to, for the run of all cases goes on.
     """
-    if run is None or not summary.get("case"):
+    if run is None:
+        return None
+    if run.parent.name == RUNS and (sweep := _above(run.parent.parent)).get("kind") == "sweep":
+        return in_sweep(sweep["id"])
+    if not summary.get("case"):
         return None
     try:
-        above = json.loads((run.parent / "result.json").read_text(encoding="utf-8"))
+        above = _above(run.parent)
         planned, name = above["planned"], summary["case"]["name"]
         at = planned.index(name)
     except (OSError, ValueError, KeyError, TypeError):
@@ -50,4 +61,11 @@ def around(run: Path | None, summary: Mapping[str, Any]) -> Around | None:
     if after is not None and not (run.parent / case_folder(after) / "result.json").is_file():
         goes_on = above.get("status") == "running" and summary["status"] != "interrupted"
         after = after if goes_on else None
-    return Around(above["id"], before, after)
+    return Around(f"All cases of {above['id']}", "../report.html", before, after)
+
+
+def _above(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}

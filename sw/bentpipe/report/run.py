@@ -11,7 +11,7 @@ from typing import Any, Final
 from bentpipe.report.figures import DISTRIBUTIONS, figures_of
 from bentpipe.report.html import command, details, link, notes, page, section, table, tiles
 from bentpipe.report.network import network_svg
-from bentpipe.report.places import Around, around
+from bentpipe.report.places import Around
 from bentpipe.report.repeat import capture_commands, repeat_command
 from bentpipe.report.verdict import Verdict, run_verdict
 from bentpipe.results.schema import RunResult
@@ -50,15 +50,15 @@ __all__ = ["expected_html", "make_report", "report_html", "run_parts", "verdict_
 _LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
 
-def make_report(folder: Path, result: RunResult, run: Path | None = None, plots: bool = True) -> None:
+def make_report(folder: Path, result: RunResult, beside: Around | None = None, plots: bool = True) -> None:
     """Plots and report of a run, into a folder.
 
     Parameters
     ----------
     folder : Path
     result : RunResult
-    run : Path, optional
-        The run's own folder, if that is another: what lies around it is what the report leads to.
+    beside : Around, optional
+        What the report leads to.
     plots : bool
         With plots as files beside it; the report has its own figures.
     """
@@ -66,7 +66,7 @@ def make_report(folder: Path, result: RunResult, run: Path | None = None, plots:
         from bentpipe.plots.figures import write_plots
 
         write_plots(folder, result)
-    (folder / "report.html").write_text(report_html(result, around(run, result.summary)), encoding="utf-8")
+    (folder / "report.html").write_text(report_html(result, beside), encoding="utf-8")
 
 
 def report_html(result: RunResult, beside: Around | None = None) -> str:

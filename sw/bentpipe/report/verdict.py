@@ -9,7 +9,7 @@ from typing import Any, Literal
 from bentpipe.results.expect import broken, expectation_text
 from bentpipe.results.tables import figure_text
 
-__all__ = ["Verdict", "run_verdict", "several_verdict"]
+__all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +121,56 @@ def several_verdict(summary: Mapping[str, Any]) -> Verdict:
     if s["shortened"]:
         return Verdict("note", "Done", f"{text}; shortened, so no figure compares with a published one.")
     return Verdict("good", "Done", f"{text}.")
+
+
+def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
+    """The verdict on a sweep, or on a run of the catalogue."""
+    s = summary
+    runs = s["runs"]
+    done = sum(run["status"] == "done" for run in runs)
+    names = {run["experiment"] for run in runs}
+    of = f" of {len(names)} experiments" if len(names) > 1 else ""
+    parts = [f"{done} of {len(runs)} runs{of} are done", *(_between(s) if len(names) == 1 else [])]
+    parts += _against([row for row in s["published"] if "changed" not in row["remarks"]])
+    theory = [run["theory"] for run in runs if run.get("theory")]
+    if theory:
+        held, told = (sum(each[key] for each in theory) for key in ("held", "of"))
+        parts.append(f"{held} of {told} predictions of theory are within the 99 % interval of ours")
+    text = "; ".join(parts)
+    if s["status"] == "failed":
+        return Verdict("bad", "Failed", f"{s['reason']}; {text}.")
+    if s["status"] == "running":
+        return Verdict("note", "Running", f"{text}.")
+    if s["status"] == "interrupted":
+        return Verdict("note", "Interrupted", f"({s['reason']}) {text}.")
+    unmet = [(run["folder"].rpartition("/")[2], row) for run in runs for row in broken(run["expected"])]
+    if unmet:
+        what = "; ".join(f"{name}: {expectation_text(row)}" for name, row in unmet[:3])
+        return Verdict("bad", "Not as expected", f"{what}{' …' if len(unmet) > 3 else ''}: {text}.")
+    judged = sum(row["holds"] is True for run in runs for row in run["expected"])
+    text += f"; {judged} expectations hold" if judged else ""
+    if s["shortened"]:
+        short = sum(run["shortened"] for run in runs)
+        many = "all runs" if short == len(runs) else f"{short} runs"
+        return Verdict("note", "Done", f"{text}; {many} shortened, whose figures compare with no published one.")
+    return Verdict("good", "Done", f"{text}.")
+
+
+def _between(s: Mapping[str, Any]) -> list[str]:
+    """From which throughput to which it goes, and where these are."""
+    found = [(entry["metrics"]["aggregate_goodput"], entry) for entry in s["means"]
+             if "aggregate_goodput" in entry["metrics"]]  # fmt: skip
+    if not found:
+        return []
+    keys = [axis["key"] for axis in s["axes"]]
+
+    def text(figure: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+        at = [entry["case"]] if entry["case"] else []
+        at += [f"{key} = {f'{entry[key]:g}' if isinstance(entry[key], float) else entry[key]}" for key in keys]
+        half = "" if figure["half"] is None else f" ± {figure_text(figure['half'] / 1e6)}"
+        return f"{figure_text(figure['mean'] / 1e6)}{half} Mb/s" + (f" ({', '.join(at)})" if at else "")
+
+    least, most = (pick(found, key=lambda each: each[0]["mean"]) for pick in (min, max))
+    if len(found) == 1:
+        return [f"throughput is {text(*least)}"]
+    return [f"throughput goes from {text(*least)} to {text(*most)}"]

@@ -39,6 +39,8 @@ from bentpipe.errors import BentpipeError
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 
 __all__ = [
+    "CATALOGUE",
+    "RUNS",
     "STATE",
     "FolderHeld",
     "RunFolder",
@@ -56,6 +58,10 @@ __all__ = [
 _WORK: Final = ".running"
 _STREAM: Final = "trace.arrows"
 STATE: Final = "run.state"
+RUNS: Final = "runs"
+"""The folder of the run folders, in that of a sweep."""
+CATALOGUE: Final = "catalogue"
+"""The id of a sweep of the catalogue."""
 _PS: Final = 10**12
 
 

@@ -14,7 +14,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.report.figures import figures_of
 from bentpipe.report.html import link, page, section
 from bentpipe.report.run import run_parts
-from bentpipe.report.verdict import Verdict, run_verdict, several_verdict
+from bentpipe.report.verdict import Verdict, run_verdict, several_verdict, sweep_verdict
 from bentpipe.results.folder import is_held, read_above, read_so_far
 
 __all__ = ["Entry", "Runs", "find_runs", "index_page", "index_rows", "live_news", "live_page"]
@@ -68,7 +68,7 @@ class Runs:
                 if (case / "result.json").is_file() and read_above(case)["status"] == "running" and is_held(case):
                     goes_on = case.relative_to(self.root).as_posix()
         elif kind == "sweep":
-            verdict = _of_sweep(summary)
+            verdict = sweep_verdict(summary)
         else:
             verdict = run_verdict(summary)
             goes_on = name if summary["status"] == "running" and is_held(path) else None
@@ -77,13 +77,6 @@ class Runs:
             verdict = Verdict("bad", "Killed", f"{what}.")
         keep = {key: summary.get(key) for key in ("id", "title", "status", "seed", "case")}
         return Entry(name, changed, keep, verdict, goes_on)
-
-
-def _of_sweep(summary: dict[str, Any]) -> Verdict:
-    runs = summary["runs"]
-    done = sum(run["status"] == "done" for run in runs)
-    level = "good" if summary["status"] == "done" else "bad" if summary["status"] == "failed" else "note"
-    return Verdict(level, summary["status"].capitalize(), f"{done} of {len(runs)} runs are done.")
 
 
 def find_runs(folder: Path, deep: int = _DEEP) -> Iterator[Path]:

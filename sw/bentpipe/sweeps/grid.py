@@ -13,7 +13,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.assign import SHORTHANDS
 
-__all__ = ["Axis", "as_text", "combinations", "parse_axes", "parse_seeds"]
+__all__ = ["Axis", "as_text", "combinations", "parse_axes", "parse_seeds", "seeds_text"]
 
 _NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE: Final = re.compile(rf"\s*({_NUMBER})\s*(\S.*?)?\s*\.\.\s*({_NUMBER})\s*(\S.*?)?\s*:\s*(\d+)\s*")
@@ -108,6 +108,17 @@ def parse_seeds(given: str | Sequence[int]) -> tuple[int, ...]:
         if not 0 <= seed < 2**32:
             raise BentpipeError(f"--seeds: {seed} is out of range 0..{2**32 - 1}")
     return seeds
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """The text that :func:`parse_seeds` reads these from."""
+    runs: list[list[int]] = []
+    for seed in seeds:
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def combinations(axes: Sequence[Axis]) -> Iterator[dict[str, str]]:

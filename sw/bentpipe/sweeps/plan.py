@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,11 +13,12 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.assign import SHORTHANDS
+from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.schema import Experiment, plain
-from bentpipe.results.folder import case_folder
+from bentpipe.results.folder import CATALOGUE, case_folder
 from bentpipe.results.schema import SCHEMA_VERSION
-from bentpipe.sweeps.grid import Axis, combinations
+from bentpipe.sweeps.grid import Axis, combinations, seeds_text
 
 __all__ = ["Plan", "PlannedRun", "code_version", "plan_catalogue", "plan_sweep"]
 
@@ -75,6 +77,8 @@ class Plan:
         Empty: each experiment's own.
     settings : tuple[str, ...]
         What all runs have.
+    command : str
+        What does it again.
     runs : tuple[PlannedRun, ...]
     version : str
         Of the code (:func:`code_version`).
@@ -89,6 +93,7 @@ class Plan:
     axes: tuple[Axis, ...] = ()
     seeds: tuple[int, ...] = ()
     settings: tuple[str, ...] = ()
+    command: str = ""
     version: str = field(default_factory=lambda: code_version())
 
 
@@ -168,6 +173,13 @@ def plan_sweep(
         tuple(axes),
         tuple(seeds),
         tuple(settings),
+        _command(
+            ["sweep", name],
+            [("--vary", f"{axis.key}={','.join(axis.values)}") for axis in axes] + [("--case", case) for case in cases],
+            seeds,
+            settings,
+            [("--duration", f"{duration_ps / 1e12:.12g} s")] if duration_ps else [("--quick", None)] if quick else [],
+        ),
     )
 
 
@@ -181,7 +193,22 @@ def plan_catalogue(
         for seed in seeds or (None,):
             read = load_cases(name, settings, seed=seed, quick=short)
             runs += (_planned(each, {}, tuple(settings)) for each in read)
-    return Plan("catalogue", "The catalogue", tuple(runs), seeds=tuple(seeds), settings=tuple(settings))
+    only = [] if len(names) == len(catalogue()) else [("--only", name) for name in names]
+    again = _command(["catalogue", "run"], only, seeds, settings, [("--quick", None)] if quick else [])
+    return Plan(CATALOGUE, "The catalogue", tuple(runs), seeds=tuple(seeds), settings=tuple(settings), command=again)
+
+
+def _command(
+    words: Sequence[str],
+    options: Sequence[tuple[str, str]],
+    seeds: Sequence[int],
+    settings: Sequence[str],
+    length: Sequence[tuple[str, str | None]],
+) -> str:
+    given = [*options, *(("--set", setting) for setting in settings), *length]
+    if seeds:
+        given.append(("--seeds", seeds_text(seeds)))
+    return shlex.join(["bentpipe", *words, *(word for pair in given for word in pair if word is not None)])
 
 
 def _planned(experiment: Experiment, values: dict[str, str], settings: tuple[str, ...]) -> PlannedRun:

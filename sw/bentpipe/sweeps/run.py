@@ -4,6 +4,7 @@
 
     DIR/result.json        what was varied, each run, means and intervals, published figures beside ours
     DIR/table.parquet      every figure of every run (bentpipe.sweeps.table)
+    DIR/report.html        all that as a page, which leads to those of the runs
     DIR/overview.svg, .png a figure over what was varied
     DIR/runs/NAME/         a run folder for each run; NAME ends with the hash by which the run is known
 """
@@ -21,14 +22,14 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.run import versions
-from bentpipe.experiment.schema import plain
-from bentpipe.results.folder import RunFolder, read_above
+from bentpipe.experiment.schema import Experiment, plain
+from bentpipe.results.folder import RUNS, RunFolder, read_above
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.cluster import Failure, opened, outcomes, workers_of
 from bentpipe.sweeps.plan import Plan, PlannedRun
 from bentpipe.sweeps.summary import LEFT, Results
 from bentpipe.sweeps.table import TABLE, make_table, write_table
-from bentpipe.sweeps.work import RUNS, TOKEN, Job, Outcome, is_done, unpack
+from bentpipe.sweeps.work import TOKEN, Job, Outcome, is_done, unpack
 
 __all__ = ["Told", "claim_sweep", "run_sweep", "sum_up_again"]
 
@@ -183,6 +184,7 @@ def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job
             token,
             plan.version,
             engine,
+            plan.id,
         )
         for planned in sorted(left, key=length, reverse=True)
     ]
@@ -240,14 +242,15 @@ class _Sweep:
 def _write_all(
     folder: RunFolder, results: Results, status: str, reason: str | None, time: Mapping[str, Any]
 ) -> dict[str, Any]:
-    from bentpipe.plots.sweep import write_sweep_plot
+    from bentpipe.sweeps.page import make_sweep_report
 
     rows = results.rows()
     table = make_table(results.axes, rows)
     folder.write(TABLE, lambda path: write_table(table, path))
     summary = results.summary(status, reason, time)
     folder.put(summary)
-    folder.draw(lambda aside: write_sweep_plot(aside, summary, rows))
+    reports = {name for name in results.runs if (folder.path / name / "report.html").is_file()}
+    folder.draw(lambda aside: make_sweep_report(aside, summary, rows, reports))
     return summary
 
 
@@ -268,10 +271,16 @@ def _head(plan: Plan) -> dict[str, Any]:
         "axis": next((p.experiment.axis for p in plan.runs if p.experiment.axis), ""),
         "axes": axes,
         "seeds": plan.seeds,
+        "command": plan.command,
+        "experiments": {p.experiment.id: _titles(p.experiment) for p in plan.runs},
         "version": plan.version,
         "versions": versions(),
         "over_cases": {name: rows for name, rows in over.items() if rows},
     }
+
+
+def _titles(experiment: Experiment) -> dict[str, str]:
+    return {name: getattr(experiment, name) for name in ("title", "paper", "figure")}
 
 
 def _entry(planned: PlannedRun) -> dict[str, Any]:

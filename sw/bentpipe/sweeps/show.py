@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from bentpipe.results.folder import CATALOGUE
 from bentpipe.results.tables import figure_text, print_notes, print_table
 from bentpipe.sweeps.summary import LEFT
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["catalogue_rows", "mean_rows", "print_catalogue", "print_sweep", "published_rows"]
+__all__ = [
+    "CATALOGUE_COLUMNS",
+    "HEADS",
+    "PUBLISHED_COLUMNS",
+    "SHOWN",
+    "catalogue_rows",
+    "compared",
+    "mean_rows",
+    "print_any",
+    "print_catalogue",
+    "print_sweep",
+    "published_rows",
+]
 
-_SHOWN: Final = ("aggregate_goodput", "fairness", "retransmits", "timeouts", "pdus_lost")
-_HEADS: Final = {
+SHOWN: Final = ("aggregate_goodput", "fairness", "retransmits", "timeouts", "pdus_lost")
+HEADS: Final = {
     "aggregate_goodput": "Mb/s",
     "fairness": "fairness",
     "retransmits": "retransmitted",
@@ -39,12 +52,12 @@ def _with_interval(name: str, figure: Mapping[str, Any] | None) -> str:
 
 def mean_rows(summary: Mapping[str, Any], metrics: Sequence[str] = ()) -> tuple[tuple[str, ...], list[list[str]]]:
     """Columns and rows: what is varied, the seeds counted, the mean of each figure with its interval."""
-    shown = metrics or [m for m in _SHOWN if any(m in entry["metrics"] for entry in summary["means"])]
+    shown = metrics or [m for m in SHOWN if any(m in entry["metrics"] for entry in summary["means"])]
     keys = [axis["key"] for axis in summary["axes"]]
     cases = any(entry["case"] for entry in summary["means"])
     several = len({entry["experiment"] for entry in summary["means"]}) > 1
     units = {m: entry["metrics"][m]["unit"] for entry in summary["means"] for m in shown if m in entry["metrics"]}
-    heads = [_HEADS.get(m) or (f"{m}, {_unit(units[m])}" if units.get(m) else m) for m in shown]
+    heads = [HEADS.get(m) or (f"{m}, {_unit(units[m])}" if units.get(m) else m) for m in shown]
     columns = (*(["experiment"] if several else []), *(["case"] if cases else []), *keys, "runs", *heads)
     rows = []
     for entry in summary["means"]:
@@ -106,46 +119,74 @@ def print_sweep(console: Console, summary: Mapping[str, Any], metrics: Sequence[
     _failed(console, summary)
 
 
+CATALOGUE_COLUMNS: Final = (
+    "experiment", "what it is", "paper", "verdict", "runs", "published", "error, mean", "worst", "expected", "theory",
+    "seconds",
+)  # fmt: skip
+"""The first four are texts."""
+
+
 def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """A row for each experiment: its runs, verdict, seconds, and its first published figure beside ours."""
+    """A row for each experiment: its verdict, how many published figures ours stand beside and how far off they are,
+    how many of its expectations and of theory's predictions hold, the real time of its runs."""
     table = []
     for name in dict.fromkeys(run["experiment"] for run in summary["runs"]):
         runs = [run for run in summary["runs"] if run["experiment"] == name]
         counts = {status: sum(run["status"] == status for run in runs) for status in ("failed", LEFT)}
-        verdict = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "done"
-        seconds = sum(run["seconds"] or 0.0 for run in runs)
+        verdict = [f"{count} {status}" for status, count in counts.items() if count]
+        told = [row["holds"] for run in runs for row in run["expected"] if row["holds"] is not None]
+        if not all(told):
+            verdict.append("not as expected")
+        if any(run["shortened"] for run in runs):
+            verdict.append("shortened")
+        theory = [run["theory"] for run in runs if run.get("theory")]
         beside = [row for row in summary["published"] if row["experiment"] == name and row["ours"] is not None]
         ratios = [row["ratio"] for row in beside if row["ratio"] is not None]
         worst = max(ratios, key=lambda ratio: abs(ratio - 1), default=None)
+        about = summary.get("experiments", {}).get(name, {})
         table.append(
             [
                 name,
+                about.get("title", ""),
+                ", ".join(filter(None, (about.get("paper"), about.get("figure")))),
+                ", ".join(verdict) or "done",
                 str(len(runs)),
-                verdict,
-                f"{seconds:.1f}",
-                "yes" if any(run["shortened"] for run in runs) else "no",
-                f"{len(beside)}",
+                f"{len(beside)}" if beside else "-",
                 f"{sum(abs(r - 1) for r in ratios) / len(ratios):.1%}" if ratios else "-",
                 f"{worst - 1:+.1%}" if worst is not None else "-",
+                f"{sum(told)} of {len(told)}" if told else "-",
+                f"{sum(t['held'] for t in theory)} of {sum(t['of'] for t in theory)}" if theory else "-",
+                f"{sum(run['seconds'] or 0.0 for run in runs):.1f}",
             ]
         )
     return table
 
 
+def print_any(console: Console, summary: Mapping[str, Any]) -> None:
+    """A sweep of one experiment, or of the catalogue."""
+    (print_catalogue if summary["id"] == CATALOGUE else print_sweep)(console, summary)
+
+
 def print_catalogue(console: Console, summary: Mapping[str, Any]) -> None:
     """A line for each experiment, published figures beside ours, runs that failed."""
     _head(console, summary)
-    columns = ("experiment", "runs", "verdict", "seconds", "shortened", "published", "error, mean", "worst")
-    print_table(console, "Experiments", columns, catalogue_rows(summary), 1)
+    shown = [0, *range(3, len(CATALOGUE_COLUMNS))]  # what it is has no room here
+    columns, *rows = ([row[k] for k in shown] for row in (CATALOGUE_COLUMNS, *catalogue_rows(summary)))
+    print_table(console, "Experiments", columns, rows, 2)
     _published(console, summary)
     _failed(console, summary)
 
 
-def _published(console: Console, summary: Mapping[str, Any]) -> None:
-    """Beside what is varied only those that compare with the published run."""
+def compared(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The published rows to be shown: beside what is varied only those that compare with the published run."""
     rows = summary["published"]
     if summary["axes"]:
         rows = [row for row in rows if row["ratio"] is not None and "changed" not in row["remarks"]]
+    return [*rows]
+
+
+def _published(console: Console, summary: Mapping[str, Any]) -> None:
+    rows = compared(summary)
     if rows:
         console.print()
         print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(rows), 3)

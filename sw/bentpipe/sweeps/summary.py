@@ -27,6 +27,7 @@ _NOTHING: Final = {
     "simulated_s": None,
     "seconds": None,
     "expected": [],
+    "theory": None,
     "worker": None,
 }
 
@@ -47,8 +48,9 @@ class Results:
     axes : tuple[Axis, ...]
     runs : dict[str, dict]
         By folder, in the order of the plan; also ``status`` ("left", "done", "failed", "interrupted"), ``reason``,
-        ``shortened``, ``simulated_s``, ``seconds``, ``expected`` (the rows of ``[[expect]]`` beside its figures) and
-        ``worker`` (that ran it this time).
+        ``shortened``, ``simulated_s``, ``seconds``, ``expected`` (the rows of ``[[expect]]`` beside its figures),
+        ``theory`` (of how many predictions how many are within our interval; None without any) and ``worker`` (that ran
+        it this time).
     """
 
     def __init__(self, head: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
@@ -75,6 +77,7 @@ class Results:
             "simulated_s": summary["time"]["simulated_s"],
             "seconds": summary["time"]["wall_s"],
             "expected": summary["expected"],
+            "theory": _theory(summary),
             "worker": worker,
         }
         verdict = UNEXPECTED if run["status"] == "done" and broken(run["expected"]) else run["status"]
@@ -192,6 +195,11 @@ def _means(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if group.mean is not None:
             entry["metrics"][group.at["metric"]] = {"unit": group.at["unit"], **asdict(group.mean)}
     return [*found.values()]
+
+
+def _theory(summary: Mapping[str, Any]) -> dict[str, int] | None:
+    told = [row["holds"] for row in summary.get("theory", ()) if row["holds"] is not None]
+    return {"held": sum(told), "of": len(told)} if told else None
 
 
 def _remarks(summary: Mapping[str, Any]) -> list[str]:

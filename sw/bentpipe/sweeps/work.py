@@ -4,6 +4,7 @@ that the hosts are compiled before they are imported."""
 from __future__ import annotations
 
 import io
+import logging
 import os
 import pickle
 import signal
@@ -16,19 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.results.folder import RUNS
 
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import Experiment
 
-__all__ = ["RUNS", "TOKEN", "Job", "OtherVersion", "Outcome", "dask_setup", "is_done", "unpack", "work"]
-
-RUNS: Final = "runs"
-"""The folder of the run folders, in that of the sweep."""
+__all__ = ["TOKEN", "Job", "OtherVersion", "Outcome", "dask_setup", "is_done", "unpack", "work"]
 
 TOKEN: Final = "token"
 """A file with a random text, by which a worker knows that it sees the sweep's folder."""
 
 _WAIT_S: Final = 0.5
+_log = logging.getLogger(__name__)
 
 
 class OtherVersion(BentpipeError):
@@ -55,6 +55,8 @@ class Job:
     version : str
         Of the code.
     engine : str
+    id : str
+        Of the sweep: reports of its runs lead to it.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Job:
     token: str
     version: str
     engine: str
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +135,10 @@ def _seen(job: Job) -> bool:
 
 def _perform(experiment: Experiment, job: Job, path: Path) -> None:
     from bentpipe.experiment.perform import perform
+    from bentpipe.report.places import in_sweep
     from bentpipe.results.folder import FolderHeld, RunFolder
 
-    while True:
+    while not _goes_on(job, path):
         try:
             held = RunFolder.claim(path, force=True)
         except FolderHeld:  # a worker that was given up is still at it
@@ -142,8 +146,26 @@ def _perform(experiment: Experiment, job: Job, path: Path) -> None:
             continue
         with held as folder:
             if not is_done(path, held=True):
-                perform(experiment, folder, settings=job.settings, report=False)
+                perform(experiment, folder, settings=job.settings, plots=False, beside=in_sweep(job.id))
         return
+
+
+def _goes_on(job: Job, path: Path) -> bool:
+    """Go on from the state that a run left that was cut off; False if there is none that can be gone on from."""
+    from bentpipe.experiment.perform import resume
+    from bentpipe.report.places import in_sweep
+    from bentpipe.results.folder import STATE, RunFolder
+    from bentpipe_sim.errors import SimulationError
+
+    if not (path / STATE).is_file():
+        return False
+    try:
+        with RunFolder.resume(path) as folder:
+            resume(folder, plots=False, beside=in_sweep(job.id))
+    except (BentpipeError, SimulationError) as error:
+        _log.info("%s: begun anew: %s", job.name, error)
+        return False
+    return True
 
 
 def is_done(path: Path, held: bool = False) -> bool:

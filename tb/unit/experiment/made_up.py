@@ -6,6 +6,8 @@ from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.run import _resolved, cases_head, run_experiment
 from bentpipe.report.cases import sum_up_cases
 from bentpipe.results.schema import RunResult, Trace
+from bentpipe.sweeps.run import _entry, _head
+from bentpipe.sweeps.summary import Results
 from unit.experiment.fake import fake_build
 
 PS = 10**12
@@ -86,3 +88,19 @@ def some_cases(name, whole=True, **options):
         for row in summary["published"]:
             row["remarks"].remove("shortened")
     return sum_up_cases(cases_head(cases, (), {}), runs)
+
+
+def some_sweep(plan, whole=True, rate=None):
+    """``(summary, rows)`` of a sweep whose runs were made by the stand-in; ``whole``: as if not shortened. ``rate``
+    gives the throughput (b/s) of a run by what is varied and seed."""
+    entries = [_entry(planned) for planned in plan.runs]
+    results = Results(_head(plan), entries)
+    for planned, entry in zip(plan.runs, entries, strict=True):
+        summary = run_experiment(planned.experiment, build=fake_build).summary
+        summary["shortened"] = summary["shortened"] and not whole
+        for row in summary["published"] if whole else ():
+            row["remarks"] = []
+        if rate is not None:
+            summary["metrics"]["aggregate_goodput"] = rate(planned.values, planned.experiment.seed)
+        results.add(entry["folder"], summary, "here:1")
+    return results.summary(*results.verdict(), {"started": "", "wall_s": 12.0}), results.rows()

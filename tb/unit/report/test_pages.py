@@ -3,19 +3,28 @@
 import itertools
 import json
 import re
+import shlex
 from array import array
+from dataclasses import replace
+from functools import cache
 
 import pytest
 
+from bentpipe.cli import main
+from bentpipe.commands import sweep as sweep_command
 from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import _resolved
 from bentpipe.report.figures import figures_of
 from bentpipe.report.network import lay_out, network_of, text_width
+from bentpipe.report.places import in_sweep
 from bentpipe.report.repeat import capture_commands, repeat_command
 from bentpipe.report.run import report_html
-from bentpipe.report.verdict import run_verdict, several_verdict
-from unit.experiment.made_up import PS, SAMPLES, made_up, some_cases
+from bentpipe.report.verdict import run_verdict, several_verdict, sweep_verdict
+from bentpipe.sweeps.grid import parse_axes
+from bentpipe.sweeps.page import sweep_html
+from bentpipe.sweeps.plan import plan_catalogue, plan_sweep
+from unit.experiment.made_up import PS, SAMPLES, made_up, some_cases, some_sweep
 
 
 def finished(name="lan-3flows", **more):
@@ -241,3 +250,112 @@ def test_captures_have_filters_for_their_flows():
         f"tshark -r source1.ip.pcap -Y 'ip.addr == 10.0.0.1 && ip.addr == {sink}'  # flow1"
     ]
     assert "atm.vci == 32 || atm.vci == 33" in found["lan.cells.pcap"][1] and len(found["lan.cells.pcap"]) == 4
+
+
+# Sweeps
+
+
+def figures_in(text):
+    """The data of a page's figures."""
+    found = re.search(r'<script type="application/json" id="figures-data">(.*?)</script>', text)
+    return json.loads(found[1]) if found else {}
+
+
+@cache
+def swept(*vary, seeds=(1, 2, 3)):
+    """A sweep whose throughput hangs on the MTU, with 2 Mb/s from seed to seed."""
+    plan = plan_sweep("lan-3flows", parse_axes(vary), seeds, duration_ps=PS // 5)
+
+    def rate(values, seed):
+        return 1e6 * (int(values.get("hosts.mtu", 9180)) / 100 + 2 * seed + 10 * ("sack" in values.values()))
+
+    return some_sweep(plan, rate=rate)
+
+
+def test_a_sweeps_figure_has_mean_interval_and_seeds():
+    figure = figures_in(sweep_html(*swept("hosts.mtu=1500,4470,9180", "hosts.tcp.variant=reno,sack")))
+    series = {each["name"]: each for each in figure["aggregate-goodput"]["series"]}
+    assert series["reno"]["x"] == [1500, 4470, 9180] and series["reno"]["y"] == pytest.approx([19, 48.7, 95.8])
+    assert series["sack"]["y"] == pytest.approx([29, 58.7, 105.8])
+    half = 4.302653 * 2 / 3**0.5  # Student's t of two degrees of freedom, standard deviation 2
+    band = series["reno, 95 % interval"]
+    assert band["low"] == pytest.approx([each - half for each in series["reno"]["y"]], abs=1e-4)
+    assert band["y"] == pytest.approx([each + half for each in series["reno"]["y"]], abs=1e-4)
+    assert series["sack, each seed"]["y"][:3] == pytest.approx([27, 29, 31])
+    assert figure["aggregate-goodput"]["x"]["label"] == "hosts.mtu"
+
+
+def test_a_sweep_without_numbers_has_bars_with_intervals():
+    text = sweep_html(*swept("hosts.tcp.variant=reno,sack"))
+    assert figures_in(text) == {}
+    bars = re.findall(
+        r'<li><span>(.*?)</span>.*?<i style="width:(.*?)%"></i><s style="left:(.*?)%;width:(.*?)%">', text
+    )
+    assert [name for name, *_ in bars] == ["reno", "sack"]
+    for _, mean, low, width in bars:
+        assert float(mean) == pytest.approx(float(low) + float(width) / 2, abs=0.02)
+
+
+def test_a_sweep_leads_to_each_of_its_runs_and_they_lead_back():
+    summary, rows = swept("hosts.mtu=1500,4470,9180", "hosts.tcp.variant=reno,sack")
+    folders = [run["folder"] for run in summary["runs"]]
+    assert re.findall(r'href="(runs/[^"]*)"', sweep_html(summary, rows)) == [f"{each}/report.html" for each in folders]
+    some = sweep_html(summary, rows, folders[:2])  # the others have no report
+    assert re.findall(r'href="(runs/[^"]*)"', some) == [f"{each}/report.html" for each in folders[:2]]
+    nav = in_sweep(summary["id"]).nav()
+    assert 'href="../../report.html"' in nav and "The sweep of lan-3flows" in nav
+
+
+def test_the_verdict_on_a_sweep():
+    summary, _ = swept("hosts.mtu=1500,4470,9180", "hosts.tcp.variant=reno,sack")
+    verdict = sweep_verdict(summary)
+    assert verdict.level == "good"
+    assert verdict.text.startswith(
+        "18 of 18 runs are done; throughput goes from 19.000 ± 4.968 Mb/s (hosts.mtu = 1500, hosts.tcp.variant = reno) "
+        "to 105.800 ± 4.968 Mb/s (hosts.mtu = 9180, hosts.tcp.variant = sack)"
+    )
+    failed = sweep_verdict(summary | {"status": "failed", "reason": "one run failed"})
+    assert (failed.level, failed.word) == ("bad", "Failed")
+    row = {"metric": "fairness", "unit": "1", "min": 0.9, "max": None, "ours": 0.5, "holds": False, "case": ""}
+    runs = [summary["runs"][0] | {"expected": [row]}, *summary["runs"][1:]]
+    unmet = sweep_verdict(summary | {"runs": runs})
+    assert (unmet.level, unmet.word) == ("bad", "Not as expected")
+    assert "fairness: 0.5, expected at least 0.9" in unmet.text
+
+
+def test_what_failed_is_said_with_its_reason():
+    summary, rows = swept("hosts.tcp.variant=reno,sack")
+    runs = [summary["runs"][0] | {"status": "failed", "reason": "cells <are> missing"}, *summary["runs"][1:]]
+    text = sweep_html(summary | {"status": "failed", "reason": "x", "runs": runs}, rows)
+    assert "What failed" in text and "cells &lt;are&gt; missing" in text
+
+
+def test_the_command_that_repeats_a_sweep_plans_the_same_runs(monkeypatch):
+    axes = parse_axes(["hosts.mtu=1500..9180:2", "window=16,64 KiB"])
+    plan = plan_sweep("lan-3flows", axes, (1, 2, 3, 7), ["hosts.tcp.variant=sack"], duration_ps=PS // 5)
+    planned = []
+    monkeypatch.setattr(sweep_command, "do_sweep", lambda given, plan, show=None: planned.append(plan) or 0)
+    assert plan.command.startswith("bentpipe sweep lan-3flows --vary hosts.mtu=1500,9180 ")
+    assert main(shlex.split(plan.command)[1:]) == 0
+    assert [run.key for run in planned[0].runs] == [run.key for run in plan.runs]
+
+
+@cache
+def some_catalogue():
+    plan = plan_catalogue(["lan-1flow", "lan-3flows", "acts-variants"])
+    short = [replace(each, experiment=replace(each.experiment, duration_ps=PS // 5)) for each in plan.runs]
+    return some_sweep(replace(plan, runs=tuple(short)))
+
+
+def test_the_page_of_the_catalogue_has_a_row_for_each_entry():
+    summary, rows = some_catalogue()
+    for row, ratio in zip(summary["published"], itertools.cycle([1.1, 0.8]), strict=False):
+        row["ratio"] = ratio
+    text = sweep_html(summary, rows)
+    table = re.search(r'aria-label="Experiments".*?<tbody>(.*?)</tbody>', text, re.DOTALL)[1]
+    entries = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("</tr>") if row.strip()]
+    assert [re.sub("<.*?>", "", entry[0]) for entry in entries] == ["lan-1flow", "lan-3flows", "acts-variants"]
+    assert 'href="runs/lan-1flow-seed1-' in entries[0][0] and 'href="#of-acts-variants"' in entries[2][0]
+    assert 'id="of-acts-variants"' in text
+    assert entries[2][3:5] == ["done", "6"] and entries[2][6:8] == ["15.0%", "-20.0%"]
+    assert "bentpipe catalogue run --only lan-1flow --only lan-3flows --only acts-variants" in text

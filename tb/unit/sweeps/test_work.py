@@ -2,23 +2,37 @@
 
 import json
 import pickle
+import shutil
 
 import pytest
 
+from bentpipe.experiment.run import run_experiment
+from bentpipe.results.folder import RUNS, STATE, RunFolder, read_run
 from bentpipe.sweeps.plan import code_version, plan_sweep
-from bentpipe.sweeps.work import RUNS, TOKEN, Job, OtherVersion, is_done, unpack, work
+from bentpipe.sweeps.work import TOKEN, Job, OtherVersion, is_done, unpack, work
+from models.resumed import outcome, stopped_at
 
 
 @pytest.fixture
 def job(monkeypatch, tmp_path):
     """A run of a sweep in ``tmp_path``; the settings of this process are as before when it has ended."""
+    return made(monkeypatch, tmp_path, 10**10)
+
+
+@pytest.fixture
+def longer(monkeypatch, tmp_path):
+    """One that can be stopped on its way."""
+    return made(monkeypatch, tmp_path, 3 * 10**11)
+
+
+def made(monkeypatch, tmp_path, duration_ps):
     monkeypatch.setenv("BENTPIPE_ENGINE", "native")
-    (planned,) = plan_sweep("lan-1flow", duration_ps=10**10).runs
+    (planned,) = plan_sweep("lan-1flow", duration_ps=duration_ps).runs
     (tmp_path / RUNS).mkdir()
     (tmp_path / TOKEN).write_text("this sweep's")
     experiment = pickle.dumps(planned.experiment)
     here = str(tmp_path)
-    return Job(planned.folder, experiment, (), here, here, "this sweep's", code_version(), "native")
+    return Job(planned.folder, experiment, (), here, here, "this sweep's", code_version(), "native", "lan-1flow")
 
 
 def changed(job, **values):
@@ -56,6 +70,7 @@ def test_a_worker_that_does_not_see_the_folder_sends_the_run_back(job, tmp_path,
         "result.json",
         "flows.parquet",
         "trace.parquet",
+        "report.html",
     }
 
 
@@ -78,3 +93,31 @@ def test_a_run_that_was_cut_off_is_not_done(job, tmp_path):
         assert not is_done(run)
     (run / "result.json").write_text(json.dumps(summary)[:-20])
     assert not is_done(run)
+
+
+def stopped(job, path, at_ps=117 * 10**9):
+    """Its run, stopped by a signal, as it lies there then."""
+    with stopped_at(at_ps), RunFolder.claim(path) as folder:
+        result = run_experiment(pickle.loads(job.experiment), folder=folder)
+        folder.finish(result)
+    assert result.summary["status"] == "interrupted" and (path / STATE).is_file()
+
+
+def test_a_run_that_was_stopped_goes_on_from_its_state(longer, tmp_path):
+    run = tmp_path / RUNS / longer.name
+    work(longer)
+    whole = outcome(run)
+    shutil.rmtree(run)
+    stopped(longer, run)
+    work(longer)
+    assert is_done(run) and read_run(run).summary["time"]["resumed_s"] != []
+    assert outcome(run) == whole
+    assert 'href="../../report.html"' in (run / "report.html").read_text()
+
+
+def test_a_run_whose_state_is_of_no_use_begins_anew(longer, tmp_path):
+    run = tmp_path / RUNS / longer.name
+    stopped(longer, run)
+    (run / STATE).write_bytes(b"{}\nsomething else")
+    work(longer)
+    assert is_done(run) and read_run(run).summary["time"]["resumed_s"] == []

@@ -1,7 +1,7 @@
 // Figures with a cursor and zoom, tables that sort and filter. No library, nothing to fetch: the data are in the page.
 //
 // A figure's data:   {title, x: {label, time, log}, y: {label, log, whole, least}, series, bounds, marks, note}
-// a series:          {name, style, shape, x, y, low}; shape of line, step, dots, rings, band (from low to y), bars
+// a series:          {name, style, shape, x, y, low, faint}; shape of line, step, dots, rings, band (from low to y), bars
 //                    (from low to y, each as wide as step); x as differences of microseconds where x.time
 // a heat map:        {title, rows, x: {label, time}, begin, step, heat: a list of values a row, unit}
 "use strict";
@@ -198,7 +198,8 @@
     swatch(parent, series) {
       const svg = make(parent, "svg", { viewBox: "0 0 22 12", "aria-hidden": "true" });
       const paint = colour(series.style);
-      if (series.shape === "band" || series.shape === "bars") make(svg, "rect", { x: 2, y: 1, width: 18, height: 10, style: `fill:${paint}` });
+      if (series.shape === "band" || series.shape === "bars") 
+        make(svg, "rect", { x: 2, y: 1, width: 18, height: 10, style: `fill:${paint};fill-opacity:${series.faint ? 0.22 : 1}` });
       else if (series.shape === "dots" || series.shape === "rings") this.dot(svg, series, 11, 6);
       else make(svg, "path", { class: "curve", d: "M1 6H21", style: `stroke:${paint};stroke-dasharray:${dashes(series.style)}` });
     }
@@ -349,7 +350,7 @@
       };
       if (shape === "band") {
         const back = line(series.low, kept.toReversed ? kept.toReversed() : [...kept].reverse());
-        make(area, "path", { class: "mark", d: `${line(y, kept)}${back.replace("M", "L")}z`, style: `fill:${colour(series.style)}` });
+        make(area, "path", { class: "mark", d: `${line(y, kept)}${back.replace("M", "L")}z`, style: `fill:${colour(series.style)};fill-opacity:${series.faint ? 0.22 : 1}` });
       } else make(area, "path", { class: "curve mark", d: line(y, kept), style });
       if (series.points) {
         const group = make(area, "g");
