@@ -12,7 +12,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-browser lint cocotb interop attach formal synth bench digests soak docs clean locks
+.PHONY: help demo test test-browser lint cocotb interop attach formal synth bench digests soak docs docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -78,6 +78,10 @@ soak: $(VENV)/.test ## a minute of a SONET line with bit errors, ten of load-rea
 docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
 	@echo "Documentation: build/docs/index.html"
+
+docs-figures: $(VENV)/.runtime ## the pictures of the catalogue's page, of real runs: a night; QUICK=1 of shortened ones, half an hour
+	$(BIN)/bentpipe catalogue run $(if $(QUICK),--quick) --out runs/docs-figures
+	$(BIN)/python docs/figures.py runs/docs-figures
 
 clean: ## remove everything made here but run folders (runs/) and the cache of compiled nodes
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .ruff_cache

@@ -109,9 +109,11 @@ def _over(document: dict[str, Any]) -> str:
 
 def experiments() -> str:
     """A section for each experiment of the catalogue: what it is, each parameter with its place, what was published."""
+    import figures
+
     from bentpipe.experiment.catalogue import catalogue, networks, read_extended
 
-    parts = []
+    parts, pictures = [], figures.known()
     for name, path in networks().items():
         text = path.read_text()
         parts.append(f"## {name}\n\n{text.splitlines()[0].removeprefix('# ')}{_over(tomllib.loads(text))}\n")
@@ -126,6 +128,7 @@ def experiments() -> str:
             f"## {name}\n\n**{about['title']}**{f' ({source})' if source else ''}. "
             f"Simulates at most {about['duration']}{quick}.{over}\n\n{about.get('description', '').strip()}\n"
         )
+        parts.append(figures.caption(name, pictures.get(name, {"reason": "none has been made yet"})))
         parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(path.read_text()))))
         rows = [
             (row["quantity"], row.get("case", ""), *(_number(row.get(key)) for key in ("measured", "predicted")),

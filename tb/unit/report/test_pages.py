@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 from bentpipe.cli import main
+from bentpipe.commands import commands
 from bentpipe.commands import sweep as sweep_command
 from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load
@@ -334,6 +335,7 @@ def test_the_command_that_repeats_a_sweep_plans_the_same_runs(monkeypatch):
     axes = parse_axes(["hosts.mtu=1500..9180:2", "window=16,64 KiB"])
     plan = plan_sweep("lan-3flows", axes, (1, 2, 3, 7), ["hosts.tcp.variant=sack"], duration_ps=PS // 5)
     planned = []
+    commands()  # others have it from there
     monkeypatch.setattr(sweep_command, "do_sweep", lambda given, plan, show=None: planned.append(plan) or 0)
     assert plan.command.startswith("bentpipe sweep lan-3flows --vary hosts.mtu=1500,9180 ")
     assert main(shlex.split(plan.command)[1:]) == 0
