@@ -15,7 +15,7 @@ from bentpipe.results.splitting import CONFIDENCE
 
 from .theory import allowed
 
-SHORT = ("experiment.duration=1 s", "splitting.effort=100")
+SHORT = ("experiment.duration=500 ms", "splitting.effort=50")
 
 
 def main() -> int:

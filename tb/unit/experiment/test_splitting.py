@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from bentpipe.errors import ConfigError, ExperimentFailed
-from bentpipe.experiment.load import load
+from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.splitting import choose_levels, grow, starts
 from bentpipe.results.splitting import Stage, Tree, interval, sum_up_trees
 from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
@@ -134,6 +134,15 @@ def test_what_can_not_be_split_is_said(changes, said):
     with pytest.raises(ConfigError) as error:
         load("rare-loss", changes)
     assert said in str(error.value)
+
+
+def test_the_catalogue_says_what_the_exact_chain_has():
+    for experiment in load_cases("rare-loss"):
+        load, (by_splitting, plain) = experiment.flows[0].settings["load"], experiment.theory
+        exact = geo_d_1_k_loss(load, 4, experiment.network.switches[0].buffer_cells)
+        assert by_splitting.predicted == plain.predicted == pytest.approx(exact, rel=1e-4)
+        assert experiment.splitting.reach == pytest.approx(geo_d_1_k_reach(load, 4, 16), rel=1e-4)
+        assert exact == pytest.approx(float(experiment.case), rel=0.06)
 
 
 def test_a_figure_of_splitting_needs_splitting():
