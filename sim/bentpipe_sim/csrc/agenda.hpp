@@ -42,10 +42,16 @@ class Agenda {
     static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
 
     static uint64_t tick_of(const Ticket& ticket) { return tick(Row::bits(*ticket.key)); }
+    bool one_row() const { return starts_.size() < 2; }
+    void set(const Ticket& ticket, uint64_t tick) { one_row() ? set<true>(ticket, tick) : set<false>(ticket, tick); }
+    template <bool one_row>
     void set(const Ticket& ticket, uint64_t tick) {
+        put<one_row>(ticket, (tick << BITS) + ticket.number);
+    }
+    template <bool one_row>
+    void set_sooner(const Ticket& ticket, uint64_t tick) {  // than it is, else not
         const uint64_t key = (tick << BITS) + ticket.number;
-        std::memcpy(ticket.key, &key, sizeof key);
-        if (count_ > 8) climb(node(ticket.number));
+        if (key < Row::bits(*ticket.key)) put<one_row>(ticket, key);
     }
 
     void archive(Archive& a) {
@@ -80,6 +86,12 @@ class Agenda {
         }
     };
     static_assert(sizeof(double) == 8 && (NEVER << BITS) + LEAST < NONE, "keys are normal numbers");
+
+    template <bool one_row>
+    void put(const Ticket& ticket, uint64_t key) {
+        std::memcpy(ticket.key, &key, sizeof key);
+        if (!one_row) climb(node(ticket.number));
+    }
 
     // The rows above are those of the firsts.
     void climb(size_t at) {

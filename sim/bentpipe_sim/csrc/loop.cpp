@@ -53,6 +53,7 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
         there.line |= hops[k].kind == Ledger::SONET;
         there.path |= hops[k].kind == Ledger::PATH;
         there.watched |= there.line || there.path;
+        there.look_whether_apart();
     }
     nic(source).sends_in(place, number);
     nic(hops[count - 1].node).receives_in(place, number);
@@ -63,6 +64,7 @@ void Loop::measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs) {
     gauge_ = std::make_unique<Gauge>(uint32_t(index), port, std::move(vcs), inbox);
     node(index).gauge = gauge_.get();
     node(index).watched = true;
+    node(index).look_whether_apart();
 }
 
 void Loop::write(int index, uint32_t addr, uint32_t value) {
@@ -72,27 +74,36 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
 
 void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index).next(), now_)); }
 
+void Loop::time(bool on) {
+    for (const auto& node : nodes_) {
+        node->timed = on;
+        node->look_whether_apart();
+    }
+}
+
 void Loop::run(uint64_t until, uint64_t most) {
     inbox.clear();
-    if (timing) advance<true>(until, most);
+    if (agenda_.one_row()) advance<true>(until, most);
     else advance<false>(until, most);
     for (const auto& node : nodes_)
         if (node->passes > now_) call_back(*node);
 }
 
-template <bool timed>
+template <bool few>
 void Loop::advance(uint64_t until, uint64_t most) {
     uint64_t left = most ? most : NO_END;
+    end_ = until;
     for (;;) {
         const uint64_t key = agenda_.first(), tick = Agenda::tick(key);
-        if (rarely(!inbox.events().empty()) && tick > now_) return;
-        if (rarely(tick > until)) {
-            now_ = until;
+        if (rarely(tick > end_)) {
+            now_ = end_;
             return;
         }
-        now_ = tick;
-        step<timed>(*nodes_[Agenda::node(key)], tick);
-        if (rarely(--left == 0) && inbox.events().empty()) return;
+        step<few>(*nodes_[Agenda::node(key)], tick);
+        if (rarely(--left == 0) && inbox.events().empty()) {
+            now_ = tick;
+            return;
+        }
     }
 }
 
@@ -105,15 +116,47 @@ void Loop::archive(Archive& a) {
     if (a.gives()) inbox.clear();
 }
 
-template <bool timed>
+template <bool few>
 [[gnu::always_inline]] inline void Loop::step(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
-    if (rarely(node.link)) node.catch_up();
+    if (rarely(!node.plain())) {
+        step_apart<few>(node, tick);
+        return;
+    }
+    face.time_now = tick;
+    if (node.arrive >> Node::PORT_BITS <= tick) {
+        take<true>(node, tick);
+        face.i_valid = 1;
+        node.short_clock[1](&face);
+    } else {
+        face.i_valid = 0;
+        node.short_clock[0](&face);
+    }
+    ++node.evaluations;
+    if (face.says_anything()) {
+        if (face.o_valid) give<few, true>(node, tick);
+        if (rarely(face.error | face.drop | face.tells)) tell(node, false);
+    }
+    node.after = tick + 1;
+    if (node.nic && rarely(node.nic->after(tick))) {
+        if (!inbox.events().empty()) end_ = tick;
+        agenda_.set<few>(node.ticket, node.next());
+        return;
+    }
+    agenda_.set<few>(node.ticket, node.next_unless_posting());
+}
+
+// The same for a node of which more is to be done or looked at.
+template <bool few>
+[[gnu::noinline]] void Loop::step_apart(Node& node, uint64_t tick) {
+    bp_face& face = *node.face;
+    now_ = tick;  // a recording's, too
+    if (node.link) node.catch_up();
     face.time_now = tick;
     const bool comes = node.arrive >> Node::PORT_BITS <= tick;
     face.i_valid = comes;
-    if (comes) take(node, tick);
-    if (timed) {
+    if (comes) take<false>(node, tick);
+    if (node.timed) {
         const uint64_t start = clock_ns();
         node.clock(comes);
         node.nanoseconds += clock_ns() - start;
@@ -122,57 +165,55 @@ template <bool timed>
     }
     ++node.evaluations;
     node.after = tick + 1;
-    uint32_t gives;  // o_valid, error, drop and tells
-    static_assert(offsetof(bp_face, tells) == offsetof(bp_face, o_valid) + 3, "they are beside each other");
-    std::memcpy(&gives, &face.o_valid, sizeof gives);
-    if (gives) {
-        if (face.o_valid) give(node, tick);
-        if (rarely(face.error | face.drop | face.tells)) tell(node, false);
-    }
+    if (face.o_valid) give<few, false>(node, tick);
+    if (face.error | face.drop | face.tells) tell(node, false);
     if (node.nic) node.nic->after(tick);
-    else if (rarely(node.link)) after_link(node, comes);
-    else if (rarely(node.gauge)) node.gauge->look(tick);
-    agenda_.set(node.ticket, node.next());
+    else if (node.link) after_link(node, comes);
+    else if (node.gauge) node.gauge->look(tick);
+    if (!inbox.events().empty()) end_ = tick;
+    agenda_.set<few>(node.ticket, node.next());
 }
 
 // The node gets the cell that came first; of several that came at once, in turn.
+template <bool plain>
 [[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
-    uint32_t port = uint32_t(node.arrive & (Node::PORTS - 1));
-    uint64_t others = Node::NO_CELL;
-    if (node.inputs > 1) {
-        node.first[port] = Node::NO_CELL;
-        others = node.least();
-        if (rarely(others >> Node::PORT_BITS == node.arrive >> Node::PORT_BITS)) {
-            node.first[port] = node.arrive;
-            port = in_turn(node);
-            node.first[port] = Node::NO_CELL;
-            others = node.least();
-        }
+    const uint64_t key = node.arrive;
+    uint32_t port = uint32_t(key & (Node::PORTS - 1));
+    Wire* from = node.in[port].get();
+    uint64_t least = node.first[port] = following(*from, port);
+    if (node.inputs > 1) least = node.least();
+    const bool crowded = least >> Node::PORT_BITS <= tick;
+    if (rarely(crowded)) {
+        node.first[port] = key;
+        port = in_turn(node);
+        from = node.in[port].get();
+        node.first[port] = following(*from, port);
+        least = node.least();
     }
-    Wire& from = *node.in[port];
-    const Flying& cell = from.front();
+    node.arrive = least;
+    const Flying& cell = from->front();
     face.i_payload = cell.payload;
     face.i_header = cell.header;
     face.i_hec_error = uint8_t(cell.hec_error);
     face.i_port = uint8_t(port);
-    if (rarely(node.watched)) watch(node, port, tick, cell);
-    from.pop_front();
+    if (!plain && node.watched) watch(node, port, tick, cell);
+    from->pop_front();
+    from->fetch_ahead();
     ++node.cells_in;
-    uint64_t following = Node::NO_CELL;
-    if (!from.empty()) {
-        following = Node::key(from.front().tick, port);
-        from.fetch_ahead();
-    }
-    node.first[port] = following;
-    node.arrive = std::min(others, following);
-    if (rarely(node.arrive >> Node::PORT_BITS <= tick)) {
+    if (rarely(crowded)) {
         node.turn = port + 1;
         wait(node, tick);
     }
 }
 
+// The key of the second cell of an input's wire, if there is one.
+[[gnu::always_inline]] inline uint64_t Loop::following(const Wire& wire, uint32_t port) {
+    return wire.size() > 1 ? Node::key(wire.then(), port) : Node::NO_CELL;
+}
+
 // What comes out of the node goes to the wire behind it.
+template <bool few, bool plain>
 [[gnu::always_inline]] inline void Loop::give(Node& node, uint64_t tick) {
     const bp_face& face = *node.face;
     Output& output = node.out[face.o_port];
@@ -180,10 +221,10 @@ template <bool timed>
     if (rarely(output.traced)) trace(output, face, tick);
     if (output.to) {
         Node& to = *output.to;
-        if (to.room >= CELL_BITS && to.arrive == Node::NO_CELL && !face.o_hec_error) go_by(to, face, tick + 1);
-        else put(output, face, tick);
+        if (to.room >= CELL_BITS && to.arrive == Node::NO_CELL && !face.o_hec_error) go_by<few>(to, face, tick + 1);
+        else put<few>(output, face, tick);
     }
-    if (rarely(node.watched)) watch_out(node, output);
+    if (!plain && node.watched) watch_out(node, output);
 }
 
 // The ledger sees the cell that goes.
@@ -208,18 +249,19 @@ void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
 }
 
 // A cell goes to the wire behind an output.
+template <bool few>
 [[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick) {
     Wire& wire = *output.wire;
-    const bool first = wire.empty();
     Flying& cell = wire.push_back();
     cell.payload = face.o_payload;
     cell.header = face.o_header;
     cell.hec_error = face.o_hec_error;
     cell.tick = tick + output.delay;
-    if (first) announce(*output.to, output.to_port, cell.tick);
+    if (wire.size() == 1) announce<few>(*output.to, output.to_port, cell.tick);
 }
 
 // A cell goes by a link, to which it would come at a tick: nothing of it would change there but what `passed` tells.
+template <bool few>
 [[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick) {
     Output& output = link.out[0];
     link.room -= CELL_BITS;
@@ -227,12 +269,11 @@ void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
     link.passes = tick;
     ++link.cells_in;
     ++link.cells_out;
-    link.in[0]->had_one();
     if (rarely(output.traced)) {
         link.digest_before = output.digest;
         trace(output, face, tick);
     }
-    put(output, face, tick);
+    put<few>(output, face, tick);
 }
 
 // The last cell that went by a link comes to it only now, when settings may change.
@@ -254,17 +295,17 @@ void Loop::call_back(Node& link) {
     --link.cells_in;
     --link.cells_out;
     link.passes = 0;
-    announce(link, 0, cell.tick);
+    announce<false>(link, 0, cell.tick);
 }
 
 // The first cell of a wire comes to an input at a tick.
+template <bool few>
 [[gnu::always_inline]] inline void Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     const uint64_t key = Node::key(tick, port);
     to.first[port] = key;
     if (key >= to.arrive) return;
     to.arrive = key;
-    const uint64_t next = std::min(std::max(tick, to.after), NEVER);
-    if (next < Agenda::tick_of(to.ticket)) agenda_.set(to.ticket, next);
+    agenda_.set_sooner<few>(to.ticket, std::min(std::max(tick, to.after), NEVER));
 }
 
 // Of the inputs whose cells came at once and first.

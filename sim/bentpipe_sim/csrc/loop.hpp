@@ -16,7 +16,6 @@ class Loop final : CellCounts {
   public:
     Inbox inbox;
     Ledger ledger{*this};
-    bool timing = false;  // of evaluations, in nanoseconds
 
     uint64_t now() const { return now_; }
     Node& node(int index) { return *nodes_[size_t(index)]; }
@@ -35,6 +34,7 @@ class Loop final : CellCounts {
     // set to do.
     void wake(int index);
 
+    void time(bool on);  // evaluations, in nanoseconds
     void record(int index) { node(index).record(now_); }  // errors as of Node
 
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
@@ -43,17 +43,26 @@ class Loop final : CellCounts {
     void run(uint64_t until, uint64_t most);
 
   private:
-    template <bool timed>
+    // What every evaluation needs is made for networks of few nodes and for others.
+    template <bool few>
     void advance(uint64_t until, uint64_t most);
-    template <bool timed>
+    template <bool few>
     void step(Node& node, uint64_t tick);
+    template <bool few>
+    void step_apart(Node& node, uint64_t tick);
+    template <bool plain>
     void take(Node& node, uint64_t tick);
+    template <bool few, bool plain>
     void give(Node& node, uint64_t tick);
     static void trace(Output& output, const bp_face& face, uint64_t tick);
+    template <bool few>
     void put(const Output& output, const bp_face& face, uint64_t tick);
+    template <bool few>
     void go_by(Node& link, const bp_face& face, uint64_t tick);
     void call_back(Node& link);
+    template <bool few>
     void announce(Node& to, uint32_t port, uint64_t tick);
+    static uint64_t following(const Wire& wire, uint32_t port);
     static uint32_t in_turn(const Node& node);
     static void wait(Node& node, uint64_t tick);
     void watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell);
@@ -65,6 +74,7 @@ class Loop final : CellCounts {
     std::vector<std::unique_ptr<Node>> nodes_;
     Agenda agenda_;
     uint64_t now_ = 0;
+    uint64_t end_ = 0;  // of a run: its last tick
     std::unique_ptr<Gauge> gauge_;
 };
 

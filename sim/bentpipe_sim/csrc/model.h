@@ -10,21 +10,28 @@
 struct alignas(64) bp_face {
     uint64_t time_now, status_due;
     uint32_t i_header, o_header;
-    uint8_t i_valid, i_port, i_hec_error, time_tick, o_port, o_hec_error, post_valid;
-    uint8_t settled;  // no port: `cell` and `turn` may be called
+    uint8_t i_valid, i_port, i_hec_error, o_port;
+    uint8_t time_tick, post_valid, settled, apart;  // the last two are no ports: `cell` and `turn` may be called; see Node
     uint8_t o_valid, error, drop, tells;
-    uint8_t own, took, drop_pti, gone_why, status_idle;
+    uint8_t own, took, drop_pti, gone_why, status_idle, o_hec_error;
     uint32_t drop_vc, drop_reason, drop_accepted;
     W<6> i_payload, o_payload;
     uint64_t room;    // of a link
     uint32_t passed;
     uint8_t rst, csr_w_en, csr_r_en;
     uint32_t csr_addr, csr_w_data, csr_r_data;
+
+    // Of o_valid, error, drop and tells.
+    bool says_anything() const {
+        uint32_t any;
+        std::memcpy(&any, &o_valid, sizeof any);
+        return any != 0;
+    }
 };
 
 // And those of a network interface.
 struct bp_nic : bp_face {
-    uint8_t post_taken, done, rx_last, oam_full;
+    uint8_t post_taken, done, rx_last, oam_full;  // seldom
     uint8_t fetch, fetch_single, rx_valid, done_single, post_single, post_uu, post_cpi, cell_pti;
     uint8_t rx_status, rx_efci, oam_pti, oam_take;
     uint16_t post_length, rx_index, rx_length;
@@ -32,6 +39,12 @@ struct bp_nic : bp_face {
     W<6> block, rx_payload;
     uint64_t oam_tick;
     W<6> oam_payload;
+
+    bool says_what_is_seldom() const {
+        uint32_t any;
+        std::memcpy(&any, &post_taken, sizeof any);
+        return any != 0;
+    }
 };
 
 struct bp_port {

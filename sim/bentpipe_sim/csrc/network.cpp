@@ -119,8 +119,11 @@ void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
         if (wire) stats->in_flight += wire->size();
 }
 
-uint64_t bp_wire_most(bp_net* net, int index, int port) { return net->loop.node(index).in[port]->most(); }
-void bp_timing(bp_net* net, int on) { net->loop.timing = on != 0; }
+uint64_t bp_wire_most(bp_net* net, int index, int port) {
+    net->loop.node(index).catch_up();
+    return net->loop.node(index).in[port]->most();
+}
+void bp_timing(bp_net* net, int on) { net->loop.time(on != 0); }
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
     return net->loop.nic(index).backlog(vc) + net->loop.nic(index).singles(vc);
 }
@@ -143,6 +146,7 @@ void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
     net->loop.node(index).tapped = true;
     net->loop.node(index).watched = true;
     net->loop.node(index).look_at_room();
+    net->loop.node(index).look_whether_apart();
 }
 
 int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }

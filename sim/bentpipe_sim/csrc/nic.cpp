@@ -67,6 +67,7 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
     tx.cells += cells;
     if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.length, cells);
     tx.queue.push_back(std::move(pdu));
+    if (tx.queue.size() == 1) tx.look_at_first();
     list(tx, vc);
 }
 
@@ -124,6 +125,7 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
     if (pdu.notify) inbox_.tell(tick, node_, vc, SENT, pdu.length);
     inbox_.give_back(std::move(pdu.octets));
     tx.queue.pop_front();
+    tx.look_at_first();
     tx.listed = false;
     if (!tx.queue.empty()) list(tx, vc);
     else if (tx.source_length) send_next(vc);

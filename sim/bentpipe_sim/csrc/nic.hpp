@@ -80,28 +80,16 @@ class Nic {
         a(tx_, rx_, to_post_);
     }
 
-    // After a clock: what the NIC asks for and brings.
-    [[gnu::always_inline]] void after(uint64_t tick) {
-        bp_nic& face = face_;
-        if (__builtin_expect(face.post_taken | face.done, 0)) begin_or_end(tick);
-        if (face.fetch) {
-            TxVc& tx = tx_[face.fetch_vc];
-            if (__builtin_expect(face.fetch_single, 0)) {
-                std::memcpy(&face.block, tx.singles.front().octets, 48);
-                face.cell_pti = tx.singles.front().pti;
-            } else {
-                const Octets& octets = tx.queue.front().octets;
-                if (tx.fetched < octets.size()) std::memcpy(&face.block, octets.data() + tx.fetched, 48);
-                tx.fetched += 48;
-            }
+    // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
+    [[gnu::always_inline]] bool after(uint64_t tick) {
+        if (__builtin_expect(face_.says_what_is_seldom(), 0)) {
+            if (face_.post_taken | face_.done) begin_or_end(tick);
+            cells();
+            if (face_.rx_last | face_.oam_full) came(tick);
+            return true;
         }
-        if (face.rx_valid) {
-            Octets& octets = rx_[face.rx_vc].octets;
-            const size_t at = size_t(face.rx_index) * 48;
-            if (octets.size() < at + 48) grow(octets, at + 48);
-            std::memcpy(octets.data() + at, &face.rx_payload, 48);
-        }
-        if (__builtin_expect(face.rx_last | face.oam_full, 0)) came(tick);
+        cells();
+        return false;
     }
 
   private:
@@ -119,16 +107,22 @@ class Nic {
         bool single;
     };
     struct TxVc {
+        const uint8_t* octets = nullptr;  // of the first PDU
+        uint32_t size = 0, fetched = 0;
         std::deque<Pdu> queue;       // the first is in work, or waits for that in `to_post_`
         std::deque<Single> singles;  // so is theirs
         bool listed = false;
-        uint32_t fetched = 0;  // octets of the first
         uint64_t cells = 0, whole = 0;  // of the PDUs that are sent
         uint32_t source_length = 0, source_key = 0;
         uint64_t source_offset = 0;
         int place = -1;
         void archive(Archive& a) {
             a(queue, singles, listed, fetched, cells, whole, source_length, source_key, source_offset, place);
+            look_at_first();
+        }
+        void look_at_first() {
+            octets = queue.empty() ? nullptr : queue.front().octets.data();
+            size = queue.empty() ? 0 : uint32_t(queue.front().octets.size());
         }
     };
     struct RxVc {
@@ -141,6 +135,27 @@ class Nic {
             a(octets, sink, sink_key, reply_vc, reply_length, every, sink_offset, good, bad, place);
         }
     };
+
+    // The cell that is asked for, and the one that came.
+    [[gnu::always_inline]] void cells() {
+        bp_nic& face = face_;
+        if (face.fetch) {
+            TxVc& tx = tx_[face.fetch_vc];
+            if (__builtin_expect(face.fetch_single, 0)) {
+                std::memcpy(&face.block, tx.singles.front().octets, 48);
+                face.cell_pti = tx.singles.front().pti;
+            } else {
+                if (tx.fetched < tx.size) std::memcpy(&face.block, tx.octets + tx.fetched, 48);
+                tx.fetched += 48;
+            }
+        }
+        if (face.rx_valid) {
+            RxVc& rx = rx_[face.rx_vc];
+            const size_t at = size_t(face.rx_index) * 48;
+            if (__builtin_expect(rx.octets.size() < at + 48, 0)) grow(rx.octets, at + 48);
+            std::memcpy(rx.octets.data() + at, &face.rx_payload, 48);
+        }
+    }
 
     Pdu pdu(const Sdu& sdu);
     void post(Post what);

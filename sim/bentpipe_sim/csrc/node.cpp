@@ -39,8 +39,8 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
       instance_(model_->create(), model_->destroy) {
     face = static_cast<bp_face*>(instance_.get());
     clock_ = model_->clock;
-    cell_ = model_->cell;
-    turn_ = model_->turn;
+    short_clock[0] = model_->turn;
+    short_clock[1] = model_->cell;
     const auto width = [&](const char* name) { return port_width(*model_, instance_.get(), name); };
     for (const char* name : {"time_now", "i_valid", "i_payload", "o_valid", "o_payload", "status_due", "csr_addr"})
         if (!width(name)) throw std::runtime_error(std::string("the node model has no port ") + name);
@@ -51,6 +51,7 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
         nic_ = std::make_unique<Nic>(its, width("post_vc"), width("post_single"), index, inbox, ledger);
         nic = nic_.get();
     }
+    look_whether_apart();
     std::fill(first, first + PORTS, NO_CELL);
     model_->reset(face, 1);
     quiet();
@@ -70,6 +71,7 @@ void Node::quiet() {
 
 void Node::catch_up() {
     if (!passed) return;
+    in[0]->had_one();
     face->passed = std::exchange(passed, 0);
     face->time_tick = 0;
     face->i_valid = 0;
@@ -111,7 +113,8 @@ void Node::record(const uint64_t& now) {
     tapped = true;
     look_at_room();
     recording = std::make_unique<Recording>(*model_, instance_.get(), now);
-    clock_ = cell_ = turn_ = Recording::clock;
+    clock_ = short_clock[0] = short_clock[1] = Recording::clock;
+    look_whether_apart();
 }
 
 void Node::archive(Archive& a) {
@@ -127,6 +130,7 @@ void Node::archive(Archive& a) {
     }
     if (nic) a(*nic);
     look_at_room();
+    look_whether_apart();
 }
 
 }  // namespace bp

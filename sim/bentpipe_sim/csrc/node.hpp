@@ -1,7 +1,9 @@
 // A node: its model's ports, the wires to its inputs and from its outputs, what is counted of it.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -44,11 +46,15 @@ struct alignas(64) Node {
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
 
-    // The clock of a tick, once its inputs are there.
-    void clock(bool with_cell) {
-        if (__builtin_expect(face->settled && !face->post_valid, 1)) (with_cell ? cell_ : turn_)(face);
-        else clock_(face);
+    // In its next step only what every node needs: a short clock, and nothing that look_whether_apart asks for.
+    bool plain() const {
+        const uint8_t so[] = {1, 0, 1, 0};
+        static_assert(offsetof(bp_face, apart) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
+        return std::memcmp(&face->time_tick, so, sizeof so) == 0;
     }
+    void look_whether_apart() { face->apart = link || watched || timed || recording; }
+    // The clock of a tick, once its inputs are there.
+    void clock(bool with_cell) { (face->settled && !face->post_valid ? short_clock[with_cell] : clock_)(face); }
     void quiet();   // a clock without time passing
     void catch_up();  // the model is told of cells that went by
     // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
@@ -64,9 +70,9 @@ struct alignas(64) Node {
     void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive
 
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
-    uint64_t next() const {
-        const uint64_t arrives = arrive >> PORT_BITS;
-        return std::max(face->post_valid ? 0 : std::min<uint64_t>(face->status_due, arrives), after);
+    uint64_t next() const { return face->post_valid ? after : next_unless_posting(); }
+    uint64_t next_unless_posting() const {
+        return std::max(std::min<uint64_t>(face->status_due, arrive >> PORT_BITS), after);
     }
     uint64_t least() const {  // of the inputs' keys
         uint64_t found = std::min(std::min(first[0], first[1]), std::min(first[2], first[3]));
@@ -75,17 +81,22 @@ struct alignas(64) Node {
     }
 
     bp_face* face;
+    void (*short_clock[2])(void*);  // without a cell, with one
     Nic* nic = nullptr;         // if it is one
     uint64_t arrive = NO_CELL;  // of its inputs' first cells the first
     uint64_t after = 0;         // the tick after that of its last evaluation
     Agenda::Ticket ticket{};
+    uint64_t evaluations = 0, cells_in = 0, cells_out = 0;
     uint32_t index;
     uint32_t inputs = 0;  // ports with a wire are below this
+    uint64_t first[PORTS];
+    std::unique_ptr<Wire> in[PORTS];
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
     bool watched = false;  // any of tapped, line and path, or there is a gauge
     Gauge* gauge = nullptr;
+    bool timed = false;
     uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
 
     // A link's cells that go by: bits of such that may, cells that the model hasn't been told of, when the last one came.
@@ -93,15 +104,6 @@ struct alignas(64) Node {
     uint32_t passed = 0;
     uint64_t passes = 0;
 
-  private:
-    void (*cell_)(void*);
-    void (*turn_)(void*);
-    void (*clock_)(void*);
-
-  public:
-    uint64_t evaluations = 0, cells_in = 0, cells_out = 0;
-    uint64_t first[PORTS];
-    std::unique_ptr<Wire> in[PORTS];
     Output out[PORTS];
     std::vector<Tap> taps;
     bool adjacent = false, lets_pass = false;
@@ -110,6 +112,7 @@ struct alignas(64) Node {
     uint64_t nanoseconds = 0, ingress_most = 0, ingress_lost = 0;
 
   private:
+    void (*clock_)(void*);
     std::unique_ptr<void, int (*)(void*)> library_;
     const bp_model* model_;
     std::unique_ptr<void, void (*)(void*)> instance_;

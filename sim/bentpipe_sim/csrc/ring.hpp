@@ -11,19 +11,27 @@ namespace bp {
 template <class Item>
 class Ring {
   public:
-    bool empty() const { return head_ == tail_; }
-    uint64_t size() const { return tail_ - head_; }
-    Item& operator[](uint64_t k) { return items_[(head_ + k) & mask_]; }
-    const Item& operator[](uint64_t k) const { return items_[(head_ + k) & mask_]; }
-    Item& front() { return (*this)[0]; }
-    Item& back() { return (*this)[size() - 1]; }
+    bool empty() const { return count_ == 0; }
+    uint64_t size() const { return count_; }
+    Item& operator[](uint64_t k) { return *at(k); }
+    const Item& operator[](uint64_t k) const { return *at(k); }
+    Item& front() { return *front_; }
+    const Item& front() const { return *front_; }
+    Item& back() { return *before(back_); }
     void pop_front() {
-        if (++head_ == tail_) head_ = tail_ = 0;
+        if (--count_ == 0) front_ = back_ = items_.get();
+        else front_ = behind(front_);
     }
-    void pop_back() { --tail_; }
+    void pop_back() {
+        back_ = before(back_);
+        --count_;
+    }
     Item& push_back() {  // as some item before left it
-        if (__builtin_expect(size() > mask_, 0)) grow();
-        return items_[tail_++ & mask_];
+        if (__builtin_expect(count_ == room_, 0)) grow();
+        Item& item = *back_;
+        back_ = behind(back_);
+        ++count_;
+        return item;
     }
     void erase(uint64_t k) {
         for (; k > 0; --k) (*this)[k] = (*this)[k - 1];
@@ -33,26 +41,36 @@ class Ring {
         uint64_t count = size();
         a(count);
         if (a.gives()) {
-            head_ = tail_ = 0;
-            for (; count; --count) a(Ring::push_back());
+            front_ = back_ = items_.get();
+            for (count_ = 0; count_ < count;) a(Ring::push_back());
         } else {
             for (uint64_t k = 0; k < count; ++k) a((*this)[k]);
         }
     }
 
+  protected:
+    // The place behind an item, and that before it.
+    Item* behind(const Item* item) const { return item + 1 == end_ ? items_.get() : const_cast<Item*>(item) + 1; }
+    Item* before(Item* item) const { return (item == items_.get() ? end_ : item) - 1; }
+
   private:
+    Item* at(uint64_t k) const {
+        Item* const item = front_ + k;
+        return item < end_ ? item : item - room_;
+    }
     [[gnu::noinline]] void grow() {
-        const uint64_t count = size(), room = 2 * (mask_ + 1);
-        std::unique_ptr<Item[]> larger(new Item[room]);
-        for (uint64_t k = 0; k < count; ++k) larger[k] = (*this)[k];
+        std::unique_ptr<Item[]> larger(new Item[2 * room_]);
+        for (uint64_t k = 0; k < count_; ++k) larger[k] = (*this)[k];
         items_.swap(larger);
-        mask_ = room - 1;
-        head_ = 0;
-        tail_ = count;
+        room_ *= 2;
+        front_ = items_.get();
+        back_ = front_ + count_;
+        end_ = front_ + room_;
     }
 
+    uint64_t count_ = 0, room_ = 4;
     std::unique_ptr<Item[]> items_{new Item[4]};
-    uint64_t mask_ = 3, head_ = 0, tail_ = 0;
+    Item *front_ = items_.get(), *back_ = front_, *end_ = front_ + room_;  // the next one is put at `back_`
 };
 
 }  // namespace bp

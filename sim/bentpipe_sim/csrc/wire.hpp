@@ -10,7 +10,7 @@ namespace bp {
 
 constexpr uint64_t NEVER = (1ull << 48) - 1;  // a tick: nodes know 48 bits of them, and call it never, too
 
-class Wire : public Ring<Flying> {
+class alignas(64) Wire : public Ring<Flying> {
   public:
     static constexpr uint64_t PLACES = 8;  // for cells that wait while the node takes those of other inputs
 
@@ -23,8 +23,10 @@ class Wire : public Ring<Flying> {
 
     uint64_t most() const { return most_; }                      // that there ever were at once
     void had_one() { most_ = std::max<uint64_t>(most_, 1); }     // a cell came and went
+    // When the second arrives, if there is one.
+    uint64_t then() const { return behind(&front())->tick; }
     // Into the cache, from a long delay line: the one after that behind the first.
-    void fetch_ahead() const { __builtin_prefetch(&(*this)[2]); }
+    void fetch_ahead() const { __builtin_prefetch(&front() + 2); }
 
     // Cells that have arrived by this tick: as many as there are places, and one more, which is in none.
     uint64_t waiting(uint64_t tick) const {
