@@ -1,4 +1,4 @@
-// The payload pattern, as in pattern.py: octet `offset` is octet offset % 8 of mix64(key * GOLDEN + offset / 8).
+// The payload pattern, as in pattern.py: octet `offset` is octet offset % 8 of (mix64(key) + offset / 8) * GOLDEN.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -14,39 +14,39 @@ inline uint64_t mix64(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-// The pattern in whole words between a first and a last part: both functions below walk it alike.
+// The pattern in whole words between a first and a last part: both functions below walk it alike. Each word is the one
+// before and GOLDEN: compilers make several at once.
 template <class Word, class Part>
-inline bool pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word whole, Part part) {
-    const uint64_t base = uint64_t(key) * GOLDEN;
-    uint64_t done = 0, index = offset >> 3;
+inline void pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word whole, Part part) {
+    uint64_t word = (mix64(key) + (offset >> 3)) * GOLDEN, done = 0;
     const unsigned skip = offset & 7;
-    if (skip && length) {
-        const unsigned n = unsigned(length < 8 - skip ? length : 8 - skip);
-        if (!part(uint64_t(0), mix64(base + index++) >> (8 * skip), n)) return false;
-        done = n;
+    if (skip) {
+        done = length < 8 - skip ? length : 8 - skip;
+        part(uint64_t(0), word >> (8 * skip), unsigned(done));
+        word += GOLDEN;
     }
-    uint64_t z = base + index;
-#pragma GCC unroll 4
-    for (uint64_t left = (length - done) >> 3; left; --left, ++z, done += 8)
-        if (!whole(done, mix64(z))) return false;
-    index = z - base;
-    return done >= length || part(done, mix64(base + index), unsigned(length - done));
+    const uint64_t words = (length - done) >> 3;
+    for (uint64_t k = 0; k < words; ++k, word += GOLDEN) whole(done + 8 * k, word);
+    done += 8 * words;
+    part(done, word, unsigned(length - done));
 }
 
 inline void pattern_fill(uint8_t* to, uint32_t key, uint64_t offset, uint64_t length) {
-    const auto part = [&](uint64_t at, uint64_t word, unsigned n) { return std::memcpy(to + at, &word, n), true; };
-    const auto whole = [&](uint64_t at, uint64_t word) { return std::memcpy(to + at, &word, 8), true; };
+    const auto part = [&](uint64_t at, uint64_t word, unsigned n) { std::memcpy(to + at, &word, n); };
+    const auto whole = [&](uint64_t at, uint64_t word) { std::memcpy(to + at, &word, 8); };
     pattern_walk(key, offset, length, whole, part);
 }
 
 inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, uint64_t length) {
-    const auto part = [&](uint64_t at, uint64_t word, unsigned n) { return std::memcmp(data + at, &word, n) == 0; };
+    uint64_t differ = 0;
+    const auto part = [&](uint64_t at, uint64_t word, unsigned n) { differ |= std::memcmp(data + at, &word, n) != 0; };
     const auto whole = [&](uint64_t at, uint64_t word) {
         uint64_t there;
         std::memcpy(&there, data + at, 8);
-        return there == word;
+        differ |= there ^ word;
     };
-    return pattern_walk(key, offset, length, whole, part);
+    pattern_walk(key, offset, length, whole, part);
+    return differ == 0;
 }
 
 // Ones'-complement sum of RFC 1071 over octets in network order, folded to 16 bits, not complemented.

@@ -88,16 +88,12 @@ def test_a_state_leaves_what_is_looked_at():
     """Clocks on the wall, like captures, are of a network and not of its state."""
     network, nics, vcs = satellite()
     feed(network, nics, vcs, 0)
-    network.loop.timing(1)
     network.run(MS)
-    timed = network.save()
-    network.loop.timing(0)
-    network.restore(timed)
-    before = network.stats()
+    untimed = network.save()
+    network.loop.timing(1)
+    network.restore(untimed)
     network.run(3 * MS)
-    after = network.stats()
-    assert all(after[name]["nanoseconds"] == before[name]["nanoseconds"] for name in after)
-    assert any(before[name]["nanoseconds"] for name in after)
+    assert all(each["nanoseconds"] for each in network.stats().values() if each["cells_in"])
 
 
 def test_saving_is_nothing_to_the_network():
