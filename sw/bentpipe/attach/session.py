@@ -253,7 +253,7 @@ class Session:
         folder.finish(result)
         if self._record is not None:
             self._record.replace(folder.path / ARRIVALS)
-        folder.draw(lambda aside: make_report(aside, result, folder.path, plots=False))
+        folder.draw(lambda aside: make_report(aside, result, plots=False))
         return result
 
     def begin(self, network: Network) -> None:
