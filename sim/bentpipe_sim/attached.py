@@ -191,9 +191,9 @@ class Attachment:
         """The first time that anything is waited for from then on, all stands still for so long."""
         self._loop.attach_stall(at_ns, length_ns)
 
-    def arrive(self, end: int, at_ns: int, octets: bytes) -> None:
-        """This comes at an end then."""
-        self._loop.attach_arrive(end, at_ns, octets, len(octets))
+    def arrive(self, end: int, at_ns: int, octets: bytes, read_ns: int = 0) -> None:
+        """This comes at an end then, and is read later, where that is given."""
+        self._loop.attach_arrive(end, at_ns, max(at_ns, read_ns), octets, len(octets))
 
     def released(self) -> list[Released]:
         """All that has left, in order."""

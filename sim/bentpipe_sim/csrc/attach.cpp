@@ -46,8 +46,8 @@ void bp_attach_stall(bp_net* net, uint64_t at, uint64_t length) {
     net->attachment->hand->stall(int64_t(at), int64_t(length));
 }
 
-void bp_attach_arrive(bp_net* net, uint32_t end, uint64_t at, const uint8_t* octets, uint32_t length) {
-    net->attachment->hand->arrive(end, int64_t(at), octets, length);
+void bp_attach_arrive(bp_net* net, uint32_t end, uint64_t at, uint64_t read, const uint8_t* octets, uint32_t length) {
+    net->attachment->hand->arrive(end, int64_t(at), int64_t(read), octets, length);
 }
 
 int bp_attach_released(bp_net* net, uint32_t number, bp_release* release) {

@@ -42,10 +42,10 @@ int bp_attach_record(bp_net*, const char* path); /* what is injected goes there,
 int bp_attach_close(bp_net*);                    /* ends that file and the threads; the error number of its first failed write */
 int bp_attach_begin(bp_net*, int32_t threads[2]); /* simulated time 0 is now; the ids of the threads that read and release */
 int bp_attach_replay(bp_net*, const char* path);  /* instead: without a clock, what such a file has */
-/* Instead, for tests: a clock that moves when it is waited for, and may stand `length` ns at a time; what comes at an end. */
+/* Instead, for tests: a clock that moves when it is waited for, and may stand `length` ns at a time; what comes at an end, and is read later. */
 void bp_attach_by_hand(bp_net*);
 void bp_attach_stall(bp_net*, uint64_t at, uint64_t length);
-void bp_attach_arrive(bp_net*, uint32_t end, uint64_t at, const uint8_t* octets, uint32_t length);
+void bp_attach_arrive(bp_net*, uint32_t end, uint64_t at, uint64_t read, const uint8_t* octets, uint32_t length);
 typedef struct {
     uint32_t end, length;
     uint64_t due, at; /* ns */

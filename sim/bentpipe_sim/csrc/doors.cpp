@@ -328,9 +328,9 @@ void ByHand::collect(std::deque<Arrival>& into) {
     }
 }
 
-void ByHand::arrive(uint32_t end, int64_t at, const uint8_t* octets, size_t length) {
+void ByHand::arrive(uint32_t end, int64_t at, int64_t read, const uint8_t* octets, size_t length) {
     Arrival arrival{at, end, BY_ADDRESS, {}};
-    if (ends_[end]->take(octets, length, arrival.sdu, arrival.vc)) coming_.emplace(at, std::move(arrival));
+    if (ends_[end]->take(octets, length, arrival.sdu, arrival.vc)) coming_.emplace(read, std::move(arrival));
 }
 
 }  // namespace bp

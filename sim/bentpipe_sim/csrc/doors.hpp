@@ -132,7 +132,7 @@ class ByHand final : public Way {
     void release(Leaving&& leaving) override { waiting_.push_back(std::move(leaving)); }
 
     void stall(int64_t at, int64_t length) { stalls_[at] = length; }
-    void arrive(uint32_t end, int64_t at, const uint8_t* octets, size_t length);
+    void arrive(uint32_t end, int64_t at, int64_t read, const uint8_t* octets, size_t length);
     struct Left {
         Leaving what;
         int64_t at;
@@ -147,7 +147,7 @@ class ByHand final : public Way {
 
     int64_t now_ = 0;
     std::map<int64_t, int64_t> stalls_;
-    std::multimap<int64_t, Arrival> coming_;
+    std::multimap<int64_t, Arrival> coming_;  // by when each is read
     std::deque<Leaving> waiting_;
 };
 

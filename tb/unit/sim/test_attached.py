@@ -159,6 +159,16 @@ def test_what_is_read_too_late_never_goes_in_at_a_time_that_is_over(late: Late) 
     assert path.attachment.over == ("late" if late is Late.ABORT else "")
 
 
+@pytest.mark.parametrize(("delay_ms", "late"), [(14, 0), (18, 1)])
+def test_what_is_read_within_the_slack_for_computing_goes_in_at_its_tick(delay_ms: int, late: int) -> None:
+    """Simulated time is 15 ms behind the clock."""
+    path = by_hand()
+    path.attachment.arrive(0, 40 * NS_MS, frame(1), 40 * NS_MS + delay_ms * NS_MS)
+    ((_, at, _),) = path.go()
+    assert path.count(0).get("late", 0) == late
+    assert (at < 140 * NS_MS + 20 * 2831) is not bool(late)
+
+
 def test_what_is_computed_too_late_is_dropped_where_that_is_asked_for() -> None:
     path = by_hand(late=Late.DROP)
     for k in range(40):
