@@ -243,6 +243,15 @@ def test_a_cell_peer_written_apart_talks_to_ours() -> None:
     path.check()
 
 
+def test_a_pdu_with_a_wrong_bit_goes_no_further() -> None:
+    path = by_hand(carries=(Carries.CELLS, Carries.CELLS))
+    for n, cell in enumerate(segment(Header(vpi=0, vci=32), BRIDGED + frame(1))):
+        wrong = bytes([cell.payload[0] ^ (n == 2), *cell.payload[1:]])
+        path.attachment.arrive(0, 2831 * n, Cell(cell.header, wrong).octets())
+    assert path.go() == []
+    assert path.count(0)["pdu_wrong"] == 1 and "injected" not in path.count(0)
+
+
 def test_a_bridge_learns_where_addresses_are() -> None:
     """Three ends with VCs to each other: what is for all, or for nobody known, goes to both others."""
     network = Network(seed=1)
