@@ -111,9 +111,9 @@ def digests(experiment: Experiment, at_end: Callable[[Network], None] = lambda n
     """Run an experiment for its digests; raises if its cells or PDUs don't add up. ``at_end`` gets its network."""
     network, nics, vcs = build_network(experiment)
     try:
-        network.trace()
         recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
         built = add_hosts(experiment, recorder, network, nics, vcs)
+        network.trace()
         found: Digests = {f"{node}:{port}": [] for node, port in network.digests()}
         for part in range(1, PARTS + 1):
             built.engine.run(experiment.duration_ps * part // PARTS)
