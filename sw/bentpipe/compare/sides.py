@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.results.folder import read_above
+from bentpipe.results.metrics import set_otherwise
 from bentpipe.sweeps.table import figures_of
 
 __all__ = ["Group", "Run", "Side", "grouped", "read_side"]
 
-_SEED: Final = "experiment.seed"
 _WHOLE: Final = ("done",)
 
 
@@ -47,7 +47,7 @@ class Run:
     @property
     def changes(self) -> list[Mapping[str, Any]]:
         """What was set otherwise than in the experiment's file, but the seed."""
-        return [change for change in self.summary["changes"] if change["key"] != _SEED]
+        return set_otherwise(self.summary["changes"])
 
     @property
     def remarks(self) -> frozenset[str]:

@@ -21,7 +21,7 @@ from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.experiment.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
-from bentpipe.results.metrics import NOT_COMPARED, compare, metrics, most_deliverable
+from bentpipe.results.metrics import NOT_COMPARED, compare, metrics, most_deliverable, set_otherwise
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.splitting import loss_figures
 from bentpipe.results.theory import beside_theory
@@ -449,7 +449,7 @@ def _sum_up(
         "failed": status == "failed",
         "shortened": shortened,
         "unfinished": not shortened and _left(experiment, flows),
-        "changed": bool(experiment.changes),
+        "changed": bool(set_otherwise(map(dataclasses.asdict, experiment.changes))),
         "connections broke": any(flow.get("error") for flow in flows),
     }
     remarks = [remark for remark, holds in states.items() if holds]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from bentpipe.plots.charts import Chart, Point, chart_figure, marks_of
 from bentpipe.plots.layout import save
 from bentpipe.plots.style import styled
-from bentpipe.results.metrics import NOT_COMPARED
+from bentpipe.results.metrics import NOT_COMPARED, set_otherwise
 
 __all__ = ["case_chart", "case_figure", "places_of", "write_cases_plot"]
 
@@ -57,6 +57,6 @@ def places_of(rows: Iterable[dict[str, Any]], axis: str) -> tuple[tuple[str, flo
 
 def _ours(summary: dict[str, Any]) -> str:
     """What our figures are, for the legend."""
-    changed = summary["changes"] or any(case["changes"] for case in summary["cases"])
+    changed = any(map(set_otherwise, (summary["changes"], *(case["changes"] for case in summary["cases"]))))
     words = ["ours", *(["shortened"] if summary["shortened"] else []), *(["changed"] if changed else [])]
     return ", ".join(words)

@@ -16,7 +16,7 @@ from bentpipe.report.run import expected_html, verdict_html
 from bentpipe.report.verdict import several_verdict
 from bentpipe.results.folder import case_folder
 from bentpipe.results.knees import over_cases
-from bentpipe.results.metrics import compare
+from bentpipe.results.metrics import compare, set_otherwise
 from bentpipe.results.tables import (
     EXPECTED_COLUMNS,
     PUBLISHED_COLUMNS,
@@ -114,7 +114,10 @@ def _over_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]], statu
     if not head["over_cases"]:
         return []
     states = {"failed": status == "failed", "unfinished": status == "interrupted"}
-    states |= {"shortened": any(s["shortened"] for s in summaries), "changed": any(s["changes"] for s in summaries)}
+    states |= {
+        "shortened": any(s["shortened"] for s in summaries),
+        "changed": any(set_otherwise(s["changes"]) for s in summaries),
+    }
     return compare(head["over_cases"], over_cases(summaries), [state for state, holds in states.items() if holds])
 
 

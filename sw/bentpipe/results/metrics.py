@@ -21,6 +21,7 @@ __all__ = [
     "in_unit",
     "metrics",
     "most_deliverable",
+    "set_otherwise",
 ]
 
 BEST_TCP_BPS: Final = 149_760_000 * 9140 / (192 * 53)
@@ -45,6 +46,11 @@ NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 
 GROUPED: Final = ("aggregate_goodput", "goodput", "fairness", "sigma")
 """The figures that the copies of a flow have together, as ``GROUP.aggregate_goodput``."""
+
+
+def set_otherwise(changes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of a run's changes that make it another experiment; with another seed it is another trial of the same."""
+    return [change for change in changes if change["key"] != "experiment.seed"]
 
 
 def fairness(rates: Sequence[float]) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bentpipe.results.expect import broken
 from bentpipe.results.knees import over_cases
-from bentpipe.results.metrics import NOT_COMPARED, compare
+from bentpipe.results.metrics import NOT_COMPARED, compare, set_otherwise
 from bentpipe.results.statistics import mean_of
 from bentpipe.sweeps.grid import Axis
 from bentpipe.sweeps.groups import UNEXPECTED, group_rows
@@ -153,7 +153,7 @@ class Results:
             states = {
                 "failed": any(run["status"] == "failed" for run in runs),
                 "shortened": any(part["shortened"] for part in parts),
-                "changed": any(part["changes"] for part in parts),
+                "changed": any(set_otherwise(part["changes"]) for part in parts),
             }
             rows = self._head["over_cases"][runs[0]["experiment"]]
             remarks = [state for state, holds in states.items() if holds]
@@ -210,7 +210,7 @@ def _remarks(summary: Mapping[str, Any]) -> list[str]:
         "failed": summary["status"] == "failed",
         "shortened": summary["shortened"],
         "unfinished": left and not summary["shortened"],
-        "changed": bool(summary["changes"]),
+        "changed": bool(set_otherwise(summary["changes"])),
         "connections broke": any(flow.get("error") for flow in summary["flows"]),
     }
     return [remark for remark, holds in states.items() if holds]

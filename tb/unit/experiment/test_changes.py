@@ -128,6 +128,12 @@ def test_a_changed_run_says_so_beside_its_figures(run):
     assert wanted in published
 
 
+def test_another_seed_is_another_trial_and_no_change_beside_the_figures(run):
+    text, _, summary = run("one.toml", "--seed", "2")
+    assert [change["key"] for change in summary["changes"]] == ["experiment.seed"]
+    assert summary["published"][0]["remarks"] == [] and "(changed)" not in text
+
+
 def test_an_unchanged_run_says_nothing(run):
     text, page, summary = run("one.toml")
     assert summary["changes"] == [] and summary["published"][0]["remarks"] == []
