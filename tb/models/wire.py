@@ -25,10 +25,10 @@ def fast_pattern(key: int, offset: int, length: int) -> bytes:
     """The same octets as :func:`bentpipe_sim.pattern.pattern`, vectorised."""
     first, last = offset // 8, (offset + length + 7) // 8
     with np.errstate(over="ignore"):
-        z = np.arange(first, last, dtype=np.uint64) + np.uint64(key) * _GOLDEN + _GOLDEN
+        z = np.uint64(key) + _GOLDEN
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
+        z = (np.arange(first, last, dtype=np.uint64) + (z ^ (z >> np.uint64(31)))) * _GOLDEN
     return z.astype("<u8").tobytes()[offset - 8 * first : offset - 8 * first + length]
 
 

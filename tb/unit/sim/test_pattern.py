@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bentpipe_sim.network import Network
 from bentpipe_sim.pattern import pattern
+from models.wire import fast_pattern
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,8 @@ def test_a_checksum_of_zero_is_all_ones_in_udp(wire, place, wanted):
     wire.send(0, 0, head, checksum_start=4, checksum_at=4 + place)
     (event,) = wire.run(wire.now_ps + 10**9)
     assert wire.sdu(event.handle)[4 + place : 6 + place] == wanted
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**40), st.integers(0, 300))
+def test_the_wire_of_tests_has_the_same(key, offset, length):
+    assert fast_pattern(key, offset, length) == pattern(key, offset, length)
