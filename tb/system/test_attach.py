@@ -161,6 +161,15 @@ def test_lines_of_json_say_what_passes(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @rights
+@pytest.mark.parametrize("interval", ["20 ms", "50 ms", "1 s"])
+def test_a_session_ends_with_its_command_however_near_samples_are(tmp_path: Path, interval: str) -> None:
+    command = ["shell", "acts-1flow", *NEAR, "--set", f"record.interval={interval}", "--duration", "20"]
+    session = started([*command, "--out", str(tmp_path / "run"), "--", "true"], own=False)
+    assert session.wait(60) == 0
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["time"]["simulated_s"] < 5
+
+
+@rights
 def test_a_command_in_a_shell_talks_through_the_network(tmp_path: Path) -> None:
     """Its exit code is that of the shell, and nothing is left."""
     echo = "import socket; s = socket.create_server(('', 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)"

@@ -20,6 +20,7 @@ from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import one_line
 from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
 from bentpipe.experiment.run import run_experiment
+from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
@@ -401,14 +402,22 @@ class _Engine:
 
     def __init__(self, session: Session, network: Network, engine: Any) -> None:
         self._session, self._network, self._engine = session, network, engine
-        self._begun = False
+        self._begun, self._goes_on = False, True
+        self._told_ps = 0
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
+        """As of an engine; once the session is over no time passes any more."""
+
         def told(now_ps: int) -> bool:
+            self._told_ps = now_ps
             goes_on = progress is None or progress(now_ps) is not False
-            return self._session.goes_on(now_ps) and goes_on
+            self._goes_on = self._session.goes_on(now_ps) and goes_on
+            return self._goes_on
 
         if not self._begun:
             self._begun = True
             self._session.begin(self._network)
-        return self._engine.run(until_ps, told)
+        now = self._network.now_ps
+        if now - self._told_ps >= PROGRESS_PS:
+            told(now)  # between samples near each other the engine doesn't ask
+        return self._engine.run(until_ps, told) if self._goes_on else now

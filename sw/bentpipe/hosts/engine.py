@@ -20,12 +20,14 @@ from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.trace import Recorder
 from bentpipe_sim.interface import PduNetwork
 
-__all__ = ["HELD", "Engine"]
+__all__ = ["HELD", "PROGRESS_PS", "Engine"]
 
 HELD: Final = -1
 """As a flow's start: when its group says so."""
 
-_PROGRESS_PS: Final = 50_000_000_000
+PROGRESS_PS: Final = 50_000_000_000
+"""Between two calls of ``progress``, in simulated time."""
+
 _GAUGE: Final = 64
 """From this status on an event is a gauge's."""
 
@@ -193,7 +195,7 @@ class Engine:
         run = self.network.run
         scheduler = self.scheduler
         by_nic = self._by_nic
-        next_progress = scheduler.now + _PROGRESS_PS if progress is not None else until_ps
+        next_progress = scheduler.now + PROGRESS_PS if progress is not None else until_ps
         open_flows = [flow for flow in self.flows if not flow.finished]
         scheduler.fire()
         halted = False
@@ -206,7 +208,7 @@ class Engine:
             if now >= next_progress and progress is not None:
                 if progress(now) is False:
                     break
-                next_progress = now + _PROGRESS_PS
+                next_progress = now + PROGRESS_PS
             if now >= until_ps:
                 break
             target = until_ps if until_ps < next_progress else next_progress
