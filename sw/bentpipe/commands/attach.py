@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.commands.command import (
     Command,
+    case_option,
+    claim,
     engine_option,
     json_option,
-    length_options,
-    length_ps,
-    set_option,
+    one_case,
+    pcap_option,
+    run_folder_options,
+    settings_options,
+    take_options,
 )
 from bentpipe.errors import BentpipeError, ExperimentFailed
 
@@ -34,15 +38,9 @@ _EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
 def session_options(parser: argparse.ArgumentParser) -> None:
     """What ``attach`` and ``shell`` share."""
     json_option(parser)
-    parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
-    set_option(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
-    length_options(parser)
-    parser.add_argument(
-        "--case", dest="cases", metavar="CASE", action="append", default=[], help="of its cases, this one"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-attached-1, …)")
-    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    settings_options(parser)
+    case_option(parser)
+    run_folder_options(parser, "runs/NAME-attached-1, …")
     parser.add_argument(
         "--late",
         choices=["report", "drop", "abort"],
@@ -60,13 +58,7 @@ def session_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpus", metavar="N,M", help="pin the simulation to processor N, input and output to M")
     parser.add_argument("--subnet", default="10.111.0.0/24", help="of namespaces (default: 10.111.0.0/24)")
     parser.add_argument("--record", action="store_true", help="keep what comes, for `bentpipe replay`")
-    parser.add_argument(
-        "--pcap",
-        metavar="KIND:PLACE",
-        action="append",
-        default=[],
-        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
-    )
+    pcap_option(parser)
     engine_option(parser)
 
 
@@ -83,19 +75,13 @@ def experiment_of(given: argparse.Namespace) -> Experiment:
     from dataclasses import replace
 
     from bentpipe.attach.session import ENDLESS_PS
-    from bentpipe.commands.command import choose_engine
     from bentpipe.experiment.load import load_cases
 
-    duration = length_ps(given)
-    choose_engine(given)
-    if given.pcap:
-        given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
+    duration = take_options(given)
     found = load_cases(
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
-    if len(found) > 1:
-        raise BentpipeError(f"{given.name} has {len(found)} cases; say which: --case {found[0].case}")
-    experiment = found[0]
+    experiment = one_case(given.name, found)
     return experiment if duration or given.quick else replace(experiment, duration_ps=ENDLESS_PS)
 
 
@@ -134,11 +120,8 @@ def carry_on(
 ) -> int:
     """Run an opened session into its folder, and say what came of it; the exit code. ``began``: its clock has."""
     from bentpipe.attach.session import Way
-    from bentpipe.results.folder import RunFolder
 
-    name = f"{session.experiment.id}-attached"
-    claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), name)
-    with claimed as folder:
+    with claim(given, f"{session.experiment.id}-attached") as folder:
         way = Way(began, _Teller(given.json), over or (lambda: False))
         result = session.run(folder, given.settings, way)
         return conclude(given, result.summary, folder.path)

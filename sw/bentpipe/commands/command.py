@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,15 @@ from bentpipe.errors import BentpipeError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from bentpipe.experiment.schema import Experiment
+    from bentpipe.results.folder import RunFolder
+
 __all__ = [
     "Command",
     "Group",
     "case_option",
     "choose_engine",
+    "claim",
     "console",
     "engine_option",
     "gone_on_options",
@@ -28,10 +32,14 @@ __all__ = [
     "junit_option",
     "length_options",
     "length_ps",
+    "one_case",
+    "pcap_option",
     "print_json",
+    "run_folder_options",
     "say_report",
     "set_option",
     "settings_options",
+    "take_options",
     "write_file",
 ]
 
@@ -104,6 +112,30 @@ def gone_on_options(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--force", action="store_true", help="replace a folder that is there")
 
 
+def run_folder_options(parser: argparse.ArgumentParser, default: str) -> None:
+    """``--out`` and ``--force`` of what makes a run folder."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"the run folder (default: {default})")
+    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
+
+
+def claim(given: argparse.Namespace, name: str) -> RunFolder:
+    """The run folder of ``--out``; without it the next of this name in ``runs``."""
+    from bentpipe.results.folder import RunFolder
+
+    return RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), name)
+
+
+def pcap_option(parser: argparse.ArgumentParser) -> None:
+    """``--pcap``."""
+    parser.add_argument(
+        "--pcap",
+        metavar="KIND:PLACE",
+        action="append",
+        default=[],
+        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
+    )
+
+
 def engine_option(parser: argparse.ArgumentParser) -> None:
     """``--engine``."""
     parser.add_argument(
@@ -159,6 +191,28 @@ def length_ps(given: argparse.Namespace) -> int | None:
 
     check_seed(getattr(given, "seed", None), "--seed")
     return None if given.duration is None else parse_duration(given.duration, "--duration")
+
+
+def take_options(given: argparse.Namespace) -> int | None:
+    """What ``--engine`` and ``--pcap`` ask for is done, or is among the settings; ``--duration`` in ps."""
+    duration = length_ps(given)
+    choose_engine(given)
+    if given.pcap:
+        given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
+    return duration
+
+
+def one_case(name: str, found: Sequence[Experiment]) -> Experiment:
+    """The only one of an experiment's cases.
+
+    Raises
+    ------
+    BentpipeError
+        There are several, and none was named.
+    """
+    if len(found) > 1:
+        raise BentpipeError(f"{name}: has several cases; give --case, one of {', '.join(one.case for one in found)}")
+    return found[0]
 
 
 def console() -> Console:

@@ -7,7 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bentpipe.commands.command import Command, engine_option, json_option
+from bentpipe.commands.command import (
+    Command,
+    choose_engine,
+    engine_option,
+    json_option,
+    pcap_option,
+    run_folder_options,
+)
 from bentpipe.errors import ExperimentFailed
 
 __all__ = ["COMMAND"]
@@ -16,21 +23,13 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
     parser.add_argument("folder", type=Path, metavar="DIR", help="the run folder of a session with --record")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: DIR-replayed)")
-    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
-    parser.add_argument(
-        "--pcap",
-        metavar="KIND:PLACE",
-        action="append",
-        default=[],
-        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
-    )
+    run_folder_options(parser, "DIR-replayed")
+    pcap_option(parser)
     engine_option(parser)
 
 
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.attach.replay import recorded
-    from bentpipe.commands.command import choose_engine
     from bentpipe.results.folder import RunFolder
 
     choose_engine(given)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bentpipe.commands.command import (
     Command,
     case_option,
-    choose_engine,
+    claim,
     console,
     engine_option,
     json_option,
-    length_ps,
+    pcap_option,
     print_json,
+    run_folder_options,
     say_report,
     settings_options,
+    take_options,
 )
 from bentpipe.commands.sweep import do_sweep, judge, sweep_options
 from bentpipe.errors import BentpipeError, ExperimentFailed
@@ -36,8 +36,7 @@ __all__ = ["COMMAND", "begins", "conclude", "print_all", "print_one", "shows"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
     settings_options(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/NAME-1, -2, …)")
-    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    run_folder_options(parser, "runs/NAME-1, -2, …")
     case_option(parser)
     parser.add_argument(
         "--no-plots",
@@ -45,25 +44,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="no plots as files; the report has its own figures, and `bentpipe report` makes plots at any time",
     )
-    parser.add_argument(
-        "--pcap",
-        metavar="KIND:PLACE",
-        action="append",
-        default=[],
-        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
-    )
+    pcap_option(parser)
     engine_option(parser)
     sweep_options(parser)
 
 
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.experiment.load import load_cases
-    from bentpipe.results.folder import RunFolder
 
-    duration = length_ps(given)
-    choose_engine(given)
-    if given.pcap:
-        given.settings.append(f"record.pcap={json.dumps(given.pcap)}")
+    duration = take_options(given)
     if given.seeds is not None:
         return _run_seeds(given, duration)
     for option in ("workers", "cluster", "dashboard", "metrics"):
@@ -73,8 +62,7 @@ def _run(given: argparse.Namespace) -> int:
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
     first = experiments[0]
-    claimed = RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), first.id)
-    with claimed as folder:
+    with claim(given, first.id) as folder:
         summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)
     return conclude(given, summary, folder)
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bentpipe.commands.command import Command, case_option, set_option
+from bentpipe.commands.command import Command, case_option, one_case, set_option
 from bentpipe.errors import BentpipeError
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def _experiment(given: argparse.Namespace) -> Experiment:
         return experiment_of(folder)
     check_seed(given.seed, "--seed")
     found = load_cases(given.name, given.settings, seed=given.seed, only=given.cases)
-    if len(found) > 1:
-        names = ", ".join(experiment.case or "" for experiment in found)
-        raise BentpipeError(f"{given.name}: has several cases; give --case, one of {names}")
-    return found[0]
+    return one_case(given.name, found)
 
 
 def _time(text: str, option: str) -> int:

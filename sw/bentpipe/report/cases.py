@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.plots.cases import case_chart
 from bentpipe.report.charts import chart_bars, chart_spec
-from bentpipe.report.html import command, link, notes, page, section, table
+from bentpipe.report.html import command, link, page, section, table
 from bentpipe.report.repeat import repeat_command
-from bentpipe.report.run import expected_html, verdict_html
+from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import several_verdict
 from bentpipe.results.folder import case_folder
 from bentpipe.results.knees import over_cases
@@ -208,15 +208,8 @@ def make_cases_report(folder: Path, summary: dict[str, Any], plots: bool = True)
 def cases_html(summary: Mapping[str, Any]) -> str:
     """The page above the cases' own reports."""
     s = dict(summary)
-    source = "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
-    head = [
-        f'<p class="sub">{html.escape(source)}</p>',
-        f"<h1>{html.escape(s['title'])}</h1>",
-        f'<p class="sub">{len(s["cases"])} of {len(s["planned"])} cases; seed {s["seed"]}</p>',
-        verdict_html(several_verdict(s)),
-        notes(s),
-        f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
-    ]
+    sub = f"{len(s['cases'])} of {len(s['planned'])} cases; seed {s['seed']}"
+    head = page_head(s, s["title"], sub, several_verdict(s))
     rare = theory = ""
     if rows := rare_rows(s["cases"]):
         rare = table(RARE_COLUMNS, rows, 1, name="Rare losses", strong="cells lost")

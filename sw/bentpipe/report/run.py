@@ -45,7 +45,7 @@ from bentpipe.results.tables import (
     together_text,
 )
 
-__all__ = ["expected_html", "make_report", "report_html", "run_parts", "verdict_html"]
+__all__ = ["expected_html", "make_report", "page_head", "report_html", "run_parts"]
 
 _LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
@@ -75,12 +75,7 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
     figures = figures_of(result)
     head = [
         beside.nav() if beside else "",
-        f'<p class="sub">{html.escape(_source(s))}</p>',
-        f"<h1>{html.escape(_title(s))}</h1>",
-        f'<p class="sub">{html.escape(time_text(s))}; seed {s["seed"]}</p>',
-        verdict_html(run_verdict(s)),
-        notes(s),
-        f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
+        *page_head(s, _title(s), f"{time_text(s)}; seed {s['seed']}", run_verdict(s)),
         _facts(s),
     ]
     over = [name for name in figures if name not in DISTRIBUTIONS]
@@ -106,7 +101,7 @@ def run_parts(result: RunResult) -> dict[str, str]:
     """What changes on the page of a run while it goes on, by the id of the element that it is in."""
     s = result.summary
     return {
-        "verdict": verdict_html(run_verdict(s)),
+        "verdict": _verdict(run_verdict(s)),
         "facts": _facts(s),
         "network-now": network_html(s),
         "flows-now": "\n".join(filter(None, _flows(result))),
@@ -114,8 +109,21 @@ def run_parts(result: RunResult) -> dict[str, str]:
     }
 
 
-def verdict_html(verdict: Verdict) -> str:
-    """A verdict as a paragraph."""
+def page_head(summary: Mapping[str, Any], title: str, sub: str, verdict: Verdict) -> list[str]:
+    """What a page begins with: where it is from, its title and what stands below that, the verdict, and what it is."""
+    s = summary
+    source = "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
+    return [
+        f'<p class="sub">{html.escape(source)}</p>',
+        f"<h1>{html.escape(title)}</h1>",
+        f'<p class="sub">{html.escape(sub)}</p>',
+        _verdict(verdict),
+        notes(s),
+        f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
+    ]
+
+
+def _verdict(verdict: Verdict) -> str:
     text = f"<b>{html.escape(verdict.word)}:</b> {html.escape(verdict.text)}"
     return f'<p class="verdict {verdict.level}" role="status">{text}</p>'
 
@@ -136,10 +144,6 @@ _HELP: Final = (
 
 def _title(s: Mapping[str, Any]) -> str:
     return f"{s['title']}: {s['case']['name']}" if s.get("case") else s["title"]
-
-
-def _source(s: Mapping[str, Any]) -> str:
-    return "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
 
 
 def _facts(s: Mapping[str, Any]) -> str:

@@ -98,8 +98,11 @@ def _against_theory(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     told = [row for row in rows if row["holds"] is not None]
     if not told:
         return []
-    held = sum(row["holds"] for row in told)
-    return [f"{held} of {len(told)} predictions of theory are within the interval of ours"]
+    return [_held(sum(row["holds"] for row in told), len(told))]
+
+
+def _held(held: int, told: int) -> str:
+    return f"{held} of {told} predictions of theory are within the interval of ours"
 
 
 def several_verdict(summary: Mapping[str, Any]) -> Verdict:
@@ -108,19 +111,9 @@ def several_verdict(summary: Mapping[str, Any]) -> Verdict:
     cases, planned = s["cases"], len(s["planned"])
     done = sum(case["status"] == "done" for case in cases)
     text = "; ".join([f"{done} of {planned} cases are done", *_against(s["published"])])
-    if s["status"] == "failed":
-        return Verdict("bad", "Failed", f"{s['reason']}; {text}.")
-    if s["status"] == "running":
-        return Verdict("note", "Running", f"{text}.")
-    if s["status"] == "interrupted":
-        return Verdict("note", "Interrupted", f"({s['reason']}) {text}.")
     unmet = [(case["name"], row) for case in cases for row in broken(case.get("expected", ()))]
-    if unmet:
-        what = "; ".join(f"{name}: {expectation_text(row)}" for name, row in unmet[:3])
-        return Verdict("bad", "Not as expected", f"{what}{' …' if len(unmet) > 3 else ''}: {text}.")
-    if s["shortened"]:
-        return Verdict("note", "Done", f"{text}; shortened, so no figure compares with a published one.")
-    return Verdict("good", "Done", f"{text}.")
+    short = "shortened, so no figure compares with a published one"
+    return _ended(s, text, unmet) or _done(text, short, s["shortened"])
 
 
 def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
@@ -135,25 +128,34 @@ def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
     theory = [run["theory"] for run in runs if run.get("theory")]
     if theory:
         held, told = (sum(each[key] for each in theory) for key in ("held", "of"))
-        parts.append(f"{held} of {told} predictions of theory are within the 99 % interval of ours")
+        parts.append(_held(held, told))
     text = "; ".join(parts)
+    unmet = [(run["folder"].rpartition("/")[2], row) for run in runs for row in broken(run["expected"])]
+    if ended := _ended(s, text, unmet):
+        return ended
+    judged = sum(row["holds"] is True for run in runs for row in run["expected"])
+    text += f"; {judged} expectations hold" if judged else ""
+    short = sum(run["shortened"] for run in runs)
+    many = "all runs" if short == len(runs) else f"{short} runs"
+    return _done(text, f"{many} shortened, whose figures compare with no published one", s["shortened"])
+
+
+def _ended(s: Mapping[str, Any], text: str, unmet: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict | None:
+    """The verdict on what several runs came to, unless they are done and as expected; `unmet` names what isn't."""
     if s["status"] == "failed":
         return Verdict("bad", "Failed", f"{s['reason']}; {text}.")
     if s["status"] == "running":
         return Verdict("note", "Running", f"{text}.")
     if s["status"] == "interrupted":
         return Verdict("note", "Interrupted", f"({s['reason']}) {text}.")
-    unmet = [(run["folder"].rpartition("/")[2], row) for run in runs for row in broken(run["expected"])]
     if unmet:
         what = "; ".join(f"{name}: {expectation_text(row)}" for name, row in unmet[:3])
         return Verdict("bad", "Not as expected", f"{what}{' …' if len(unmet) > 3 else ''}: {text}.")
-    judged = sum(row["holds"] is True for run in runs for row in run["expected"])
-    text += f"; {judged} expectations hold" if judged else ""
-    if s["shortened"]:
-        short = sum(run["shortened"] for run in runs)
-        many = "all runs" if short == len(runs) else f"{short} runs"
-        return Verdict("note", "Done", f"{text}; {many} shortened, whose figures compare with no published one.")
-    return Verdict("good", "Done", f"{text}.")
+    return None
+
+
+def _done(text: str, short: str, shortened: bool) -> Verdict:
+    return Verdict("note", "Done", f"{text}; {short}.") if shortened else Verdict("good", "Done", f"{text}.")
 
 
 def _between(s: Mapping[str, Any]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from bentpipe.plots.style import FEW
 from bentpipe.plots.sweep import MOST_NAMES, Place, places, swept_over
-from bentpipe.report.html import command, link, notes, page, section, table, tiles
-from bentpipe.report.run import expected_html, verdict_html
+from bentpipe.report.html import command, link, page, section, table, tiles
+from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import sweep_verdict
 from bentpipe.results.folder import CATALOGUE
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of
@@ -61,16 +61,7 @@ def sweep_html(
     led = {run["folder"]: f"{run['folder']}/report.html" for run in s["runs"]
            if reports is None or run["folder"] in reports}  # fmt: skip
     catalogue = s["id"] == CATALOGUE
-    source = "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
-    head = [
-        f'<p class="sub">{html.escape(source)}</p>',
-        f"<h1>{html.escape(s['title'])}</h1>",
-        f'<p class="sub">{html.escape(_varied(s))}</p>',
-        verdict_html(sweep_verdict(s)),
-        notes(s),
-        f"<p>{html.escape(s['description'])}</p>" if s["description"] else "",
-        _facts(s),
-    ]
+    head = [*page_head(s, s["title"], _varied(s), sweep_verdict(s)), _facts(s)]
     figures = {} if catalogue else _figures(s, rows)
     over, _ = swept_over(s, rows)
     sections = [
