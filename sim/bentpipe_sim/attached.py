@@ -33,6 +33,12 @@ class Carries(enum.IntEnum):
     """IP packets, routed by RFC 2684 (LLC)."""
     CELLS = 2
     """Cells of 53 octets, of whole PDUs."""
+    DYNAMIPS = 3
+    """The same as dynamips has them: the CRC-32 of its PDUs is Ethernet's, with the bits the other way round."""
+
+    @property
+    def cells(self) -> bool:
+        return self >= Carries.CELLS
 
 
 class Transport(enum.IntEnum):

@@ -24,7 +24,7 @@ typedef struct {
     int32_t gone; /* the error by which its interface went away, or 0 */
 } bp_end_counts;
 typedef struct {
-    uint32_t nic, carries, transport; /* carries 0 frames, 1 packets, 2 cells; transport 0 packet socket, 1 device, 2 datagrams */
+    uint32_t nic, carries, transport; /* carries 0 frames, 1 packets, 2 cells, 3 dynamips' cells; transport 0 packet socket, 1 device, 2 datagrams */
     int32_t fd;
     uint32_t longest, queue; /* octets of a frame or packet, PDUs at the NIC */
 } bp_end;

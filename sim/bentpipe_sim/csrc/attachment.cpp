@@ -13,7 +13,6 @@ namespace {
 
 constexpr char MAGIC[16] = "bentpipe-come-1";
 constexpr size_t MOST_UNDER_WAY = size_t(1) << 20;
-constexpr uint32_t FRAMES = 0;
 
 uint64_t hash_of(const uint8_t* octets, size_t length) {
     uint64_t hash = length;
@@ -166,7 +165,7 @@ std::vector<uint32_t> Attachment::vcs_for(uint32_t number, const Arrival& arriva
     if (arrival.vc != BY_ADDRESS) return {arrival.vc};
     const End& end = *ends[number];
     const uint8_t* frame = arrival.sdu.data() + sizeof BRIDGED;
-    if (end.is.carries == FRAMES && end.out.size() > 1) {
+    if (end.is.carries == End::FRAMES && end.out.size() > 1) {
         const auto known = learned_.find({number, address(frame)});
         if (!(frame[0] & 1) && known != learned_.end()) return {known->second};
     }
@@ -242,7 +241,7 @@ void Attachment::came(uint32_t number, const bp_event& event) {
             }
         }
     }
-    if (end.is.carries == FRAMES && end.out.size() > 1) learn(number, event.vc, leaving.octets);
+    if (end.is.carries == End::FRAMES && end.out.size() > 1) learn(number, event.vc, leaving.octets);
     way_->release(std::move(leaving));
 }
 

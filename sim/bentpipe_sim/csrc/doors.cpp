@@ -18,7 +18,6 @@ namespace bp {
 
 namespace {
 
-enum Carries : uint32_t { FRAMES, PACKETS, CELLS };
 enum Transport : uint32_t { PACKET_SOCKET, DEVICE, DATAGRAMS };
 
 int64_t clock_ns(clockid_t which) {
@@ -36,7 +35,7 @@ timespec as_timespec(int64_t ns) { return {time_t(ns / 1000000000), long(ns % 10
 bool End::take(const uint8_t* octets, size_t length, Octets& sdu, uint32_t& vc) {
     ++counts.arrived;
     counts.arrived_octets += length;
-    if (is.carries == CELLS) return take_cell(octets, length, sdu, vc);
+    if (cells()) return take_cell(octets, length, sdu, vc);
     if (length > is.longest) {
         ++counts.too_long;
         return false;
@@ -68,16 +67,16 @@ bool End::take_cell(const uint8_t* cell, size_t length, Octets& sdu, uint32_t& v
         return false;
     }
     vc = own->vc;
-    const auto verdict = cells_[vc].take(cell + 5, header & 2, is.longest, sdu);
+    const auto verdict = cells_[vc].take(cell + 5, header & 2, is.longest, crc(), sdu);
     counts.pdu_wrong += verdict == Reassembly::WRONG;
     return verdict == Reassembly::WHOLE;
 }
 
 bool End::give(const uint8_t* sdu, size_t length, uint32_t vc, Octets& octets) const {
-    if (is.carries == CELLS) {
+    if (cells()) {
         const auto own = std::find_if(in.begin(), in.end(), [&](const Vc& it) { return it.vc == vc; });
         if (own == in.end()) return false;
-        octets = cells_of(sdu, length, own->vpi, own->vci);
+        octets = cells_of(sdu, length, own->vpi, own->vci, crc());
         return true;
     }
     const size_t before = is.carries == FRAMES ? before_frame(sdu, length) : before_packet(sdu, length);
@@ -263,7 +262,7 @@ void Doors::leave() {
 void Doors::send(Leaving& leaving) {
     End& end = *ends_[leaving.end];
     const int64_t at = now();
-    const size_t piece = end.is.carries == CELLS ? CELL : leaving.octets.size();
+    const size_t piece = end.cells() ? CELL : leaving.octets.size();
     int error = 0;
     for (size_t from = 0; from < leaving.octets.size(); from += piece) {
         const uint8_t* octets = leaving.octets.data() + from;

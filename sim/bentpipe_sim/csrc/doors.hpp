@@ -36,6 +36,8 @@ struct Leaving {
 // One attached end: what it carries, and what was counted on both sides of its doors.
 class End {
   public:
+    enum Carries : uint32_t { FRAMES, PACKETS, CELLS, DYNAMIPS };
+
     explicit End(const bp_end& given) : is(given) {}
 
     struct Vc {  // to or from another end, with its numbers on this end's line
@@ -44,6 +46,7 @@ class End {
     };
 
     const bp_end is;
+    bool cells() const { return is.carries >= CELLS; }
     std::vector<Vc> out, in;
     bp_end_counts counts{};  // these, too, under the lock of the doors
     Histogram late, computed_late, jitter, beyond;
@@ -55,6 +58,7 @@ class End {
     bool give(const uint8_t* sdu, size_t length, uint32_t vc, Octets& octets) const;
 
   private:
+    PduCrc crc() const { return is.carries == DYNAMIPS ? PduCrc::DYNAMIPS : PduCrc::AAL5; }
     bool take_cell(const uint8_t* cell, size_t length, Octets& sdu, uint32_t& vc);
 
     std::map<uint32_t, Reassembly> cells_;  // by VC

@@ -58,15 +58,35 @@ inline uint8_t hec(const uint8_t* header) {
     return crc ^ 0x55;
 }
 
+// The CRC-32 at the end of a PDU: I.363.5's, or what dynamips writes there, the same polynomial with the bits of each
+// octet and of the result the other way round, as Ethernet's FCS has them.
+enum class PduCrc { AAL5, DYNAMIPS };
+
+inline uint32_t pdu_crc(PduCrc which, const uint8_t* pdu, size_t length) {
+    if (which == PduCrc::AAL5) return ~aal5_crc(pdu, length);
+    static const std::array<uint32_t, 256> table = [] {
+        std::array<uint32_t, 256> made{};
+        for (uint32_t octet = 0; octet < 256; ++octet) {
+            uint32_t rest = octet;
+            for (int k = 0; k < 8; ++k) rest = rest >> 1 ^ (rest & 1 ? 0xEDB88320 : 0);
+            made[octet] = rest;
+        }
+        return made;
+    }();
+    uint32_t crc = ~0u;
+    for (size_t k = 0; k < length; ++k) crc = crc >> 8 ^ table[(crc ^ pdu[k]) & 255];
+    return ~crc;
+}
+
 // The cells of an SDU on a VC at a UNI, one behind the other.
-inline Octets cells_of(const uint8_t* sdu, size_t length, uint32_t vpi, uint32_t vci) {
+inline Octets cells_of(const uint8_t* sdu, size_t length, uint32_t vpi, uint32_t vci, PduCrc which) {
     const size_t count = (length + 8 + PAYLOAD - 1) / PAYLOAD;
     Octets pdu(count * PAYLOAD), cells(count * CELL);
     std::memcpy(pdu.data(), sdu, length);
     uint8_t* trailer = pdu.data() + pdu.size() - 8;
     trailer[2] = uint8_t(length >> 8);
     trailer[3] = uint8_t(length);
-    const uint32_t crc = ~aal5_crc(pdu.data(), pdu.size() - 4);
+    const uint32_t crc = pdu_crc(which, pdu.data(), pdu.size() - 4);
     for (int k = 0; k < 4; ++k) trailer[4 + k] = uint8_t(crc >> (24 - 8 * k));
     for (size_t k = 0; k < count; ++k) {
         uint8_t* cell = cells.data() + k * CELL;
@@ -83,7 +103,7 @@ class Reassembly {
   public:
     enum Verdict { MORE, WHOLE, WRONG };
 
-    Verdict take(const uint8_t* payload, bool last, size_t most, Octets& sdu) {
+    Verdict take(const uint8_t* payload, bool last, size_t most, PduCrc which, Octets& sdu) {
         if (pdu_.size() < most + 8 + PAYLOAD) pdu_.insert(pdu_.end(), payload, payload + PAYLOAD);
         else over_ = true;
         if (!last) return MORE;
@@ -93,7 +113,9 @@ class Reassembly {
         over_ = false;
         const size_t size = pdu.size(), length = size_t(pdu[size - 6]) << 8 | pdu[size - 5];
         if (over || !length || length > most || length + 8 > size || length + 8 + 47 < size) return WRONG;
-        if (aal5_crc(pdu.data(), size) != AAL5_RESIDUE) return WRONG;
+        const uint8_t* at = pdu.data() + size - 4;
+        const uint32_t given = uint32_t(at[0]) << 24 | uint32_t(at[1]) << 16 | uint32_t(at[2]) << 8 | at[3];
+        if (pdu_crc(which, pdu.data(), size - 4) != given) return WRONG;
         pdu.resize(length);
         sdu.swap(pdu);
         return WHOLE;

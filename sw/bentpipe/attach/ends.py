@@ -171,6 +171,7 @@ KINDS: Final = {
     "tun": _Kind("NAME", Carries.PACKETS, "a TUN device, made and removed: IP", _device(False)),
     "if": _Kind("NAME", Carries.FRAMES, "an interface that is there: all its frames", _interface),
     "udp": _Kind("LOCAL-REMOTE", Carries.FRAMES, "Ethernet frames in UDP datagrams, as QEMU and GNS3 send", _datagrams),
-    "cells-udp": _Kind("LOCAL-REMOTE", Carries.CELLS, "cells of 53 octets in UDP datagrams, as dynamips", _datagrams),
+    "cells-udp": _Kind("LOCAL-REMOTE", Carries.CELLS, "cells of 53 octets in UDP datagrams", _datagrams),
+    "dynamips": _Kind("LOCAL-REMOTE", Carries.DYNAMIPS, "cells of dynamips' ATM, with its own CRC-32", _datagrams),
 }
 """Kinds of ends."""

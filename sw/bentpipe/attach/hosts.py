@@ -68,7 +68,7 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
     BentpipeError
         Two hosts that can't talk to each other, or one that can't be attached.
     """
-    kinds = {end.carries is Carries.PACKETS for end in ends.values() if end.carries is not Carries.CELLS}
+    kinds = {end.carries is Carries.PACKETS for end in ends.values() if not end.carries.cells}
     if len(kinds) > 1:
         raise BentpipeError("one end carries Ethernet frames, another one IP packets: let all carry the same")
     for host in ends:

@@ -222,10 +222,11 @@ class Session:
         made = Attachment(network, self.slack.computing_ps, self.slack.lag_ps, self.options.late)
         for host, end in self.attached.ends.items():
             opened, mtu = self.opened.get(host), self._mtu(host)
-            most = {Carries.FRAMES: mtu + ETHERNET, Carries.PACKETS: mtu, Carries.CELLS: mtu + ETHERNET + _BRIDGED}
+            frame = mtu + ETHERNET
+            most = {Carries.FRAMES: frame, Carries.PACKETS: mtu}.get(end.carries, frame + _BRIDGED)
             queue = self.experiment.host(host).interface_queue or _QUEUE
             transport, fd = (opened.transport, opened.fd) if opened else (Transport.DEVICE, -1)
-            self.numbers[host] = made.add(nics[host], EndPort(end.carries, transport, fd, most[end.carries], queue))
+            self.numbers[host] = made.add(nics[host], EndPort(end.carries, transport, fd, most, queue))
         for index in self.attached.vcs:
             vc = self.experiment.vcs[index]
             source, sink = self.numbers[vc.path[0]], self.numbers[vc.path[-1]]

@@ -63,7 +63,7 @@ def session_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    ends = "ns:, tap:, tun: or if:NAME, udp: or cells-udp:LOCAL-REMOTE"
+    ends = "ns:, tap:, tun: or if:NAME, udp:, cells-udp: or dynamips:LOCAL-REMOTE"
     parser.add_argument("--a", required=True, metavar="END", help=f"where the first flow's source is: {ends}")
     parser.add_argument("--b", required=True, metavar="END", help="where its sink is; HOST=END: another host")
     parser.add_argument("--end", action="append", default=[], metavar="HOST=END", help="where a further host is")

@@ -4,6 +4,7 @@ when it is waited for (:meth:`Attachment.by_hand`), so every time is exact."""
 from __future__ import annotations
 
 import random
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,15 @@ def test_a_cell_peer_written_apart_talks_to_ours() -> None:
     path.check()
 
 
+def test_cells_of_dynamips_have_its_crc() -> None:
+    path = by_hand(carries=(Carries.DYNAMIPS, Carries.DYNAMIPS))
+    made = [cell.octets() for cell in segment(Header(vpi=0, vci=32), BRIDGED + frame(1))]
+    for n, cell in enumerate([*made, *as_dynamips(made)]):
+        path.attachment.arrive(0, 2831 * n, cell)
+    assert [octets for _, _, octets in path.go()] == [b"".join(as_dynamips(made))]
+    assert path.count(0)["pdu_wrong"] == 1
+
+
 def test_a_pdu_with_a_wrong_bit_goes_no_further() -> None:
     path = by_hand(carries=(Carries.CELLS, Carries.CELLS))
     for n, cell in enumerate(segment(Header(vpi=0, vci=32), BRIDGED + frame(1))):
@@ -294,7 +304,7 @@ def test_whatever_comes_is_counted_and_nothing_is_made_up(kind: Carries) -> None
     left, counts = path.go(1500), path.count(0)
     gone = sum(counts.get(name, 0) for name in ("malformed", "too_long", "hec_errors", "no_vc", "oam", "pdu_wrong"))
     assert counts["arrived"] == 10_000 and counts["injected"] == path.count(1)["received"] > 0
-    if kind is Carries.CELLS:
+    if kind.cells:
         assert counts["hec_errors"] > 500 and counts["malformed"] > 1000 and gone + counts["injected"] <= 10_000
     else:
         assert gone + counts["injected"] == 10_000 and counts["malformed"] > 1000
@@ -307,7 +317,14 @@ def _right(kind: Carries, k: int) -> list[bytes]:
         return [frame(k, 64 + 30 * k)]
     if kind is Carries.PACKETS:
         return [b"\x45\0" + (20 + k).to_bytes(2, "big") + bytes(16 + k)]
-    return [cell.octets() for cell in segment(Header(vpi=0, vci=32), BRIDGED + frame(k, 64))]
+    cells = [cell.octets() for cell in segment(Header(vpi=0, vci=32), BRIDGED + frame(k, 64))]
+    return as_dynamips(cells) if kind is Carries.DYNAMIPS else cells
+
+
+def as_dynamips(cells: list[bytes]) -> list[bytes]:
+    """The cells of a PDU with another CRC-32 at its end: Ethernet's."""
+    pdu = b"".join(cell[5:] for cell in cells)[:-4]
+    return [*cells[:-1], cells[-1][:-4] + zlib.crc32(pdu).to_bytes(4, "big")]
 
 
 def test_what_was_recorded_gives_the_same_cells_again(tmp_path: Path) -> None:
