@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from bentpipe.experiment.splitting import grow
+from bentpipe.results.splitting import Tree
+
+NEVER = 10**12
 
 
 class Counts(NamedTuple):
@@ -79,3 +85,26 @@ class GeoQueue:
             )
             if level and queue >= level:
                 return
+
+
+def grown(walk: GeoQueue, seed: str, cycles: int, effort: int, levels: Sequence[int]) -> Tree:
+    """A batch of a plain run of so many cycles, from the next empty queue on, and its trials."""
+    tree, states, inside = Tree(), [], False
+    walk.go(1, False, NEVER)
+    walk.go(0, True, NEVER)
+    walk.heights()
+    begin = walk.counts()
+    while walk.counts().cycles < begin.cycles + cycles or walk.counts().queue:
+        mark = walk.counts().lost
+        walk.go(0 if inside else levels[0], inside, NEVER)
+        inside = not inside
+        if inside:
+            tree.outside += walk.counts().lost - mark
+            tree.excursions += 1
+            states.append(walk.take())
+    tree.came, tree.lost, tree.cycles = (
+        now - before for now, before in zip(walk.counts()[1:4], begin[1:4], strict=True)
+    )
+    tree.heights = walk.heights()
+    assert grow(walk, tree, states, levels, effort, seed, NEVER)
+    return tree

@@ -14,7 +14,7 @@ SHORT = (  # a small buffer, whose switch other tests have, too
     "network.switches.lan.buffer_cells=3",
     'network.switches.lan.histograms={bins="linear",delay_bin="700 ns"}',
     "splitting.levels=[2,3]",
-    "splitting.effort=40",
+    "splitting.effort=50",
     "splitting.repeats=10",
     "flow.0.load=0.08",
     "experiment.duration=60 ms",

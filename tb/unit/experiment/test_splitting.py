@@ -10,35 +10,15 @@ from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.splitting import choose_levels, grow, starts
 from bentpipe.results.splitting import Stage, Tree, interval, sum_up_trees
 from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
-from models.split_queue import GeoQueue
+from models.split_queue import NEVER, GeoQueue, grown
 
 LOAD, SERVICE, PLACES = 0.11, 4, 6
 LOSS = geo_d_1_k_loss(LOAD, SERVICE, PLACES)  # 4e-5
 LEVELS = (2, 4, 6)
-NEVER = 10**12
 
 
-def batch(seed, cycles=400, effort=60, levels=LEVELS):
-    """A batch of a plain run from an empty queue on, and its trials."""
-    walk, tree, states = GeoQueue(LOAD, SERVICE, PLACES, seed), Tree(), []
-    walk.go(1, False, NEVER)
-    walk.go(0, True, NEVER)
-    begin = walk.counts()
-    inside = False
-    while walk.counts().cycles < begin.cycles + cycles or walk.counts().queue:
-        mark = walk.counts().lost
-        walk.go(0 if inside else levels[0], inside, NEVER)
-        inside = not inside
-        if inside:
-            tree.outside += walk.counts().lost - mark
-            tree.excursions += 1
-            states.append(walk.take())
-    tree.came, tree.lost, tree.cycles = (
-        now - before for now, before in zip(walk.counts()[1:4], begin[1:4], strict=True)
-    )
-    tree.heights = walk.heights()
-    assert grow(walk, tree, states, levels, effort, seed, NEVER)
-    return tree
+def batch(seed):
+    return grown(GeoQueue(LOAD, SERVICE, PLACES, seed), seed, cycles=400, effort=60, levels=LEVELS)
 
 
 def test_the_model_loses_what_theory_says():
