@@ -1,7 +1,8 @@
 """Whether intervals of rare losses have the exact loss ratio in them: ``python -m soak.rare`` (``make soak``).
 
-Over switches of RTL with some seeds; and the same estimator, levels chosen by its pilot, over the exact chain cell by cell, so often that the
-share of intervals which have it says something. It is 0.95; there may be as many outside as are by chance, with a probability of 1e-3.
+Over switches of RTL with some seeds; and the same estimator, with the levels that its pilot chooses, over the exact
+chain cell by cell, so often that the share of intervals which have it says something. It is to be 0.95; there may be as
+many outside as are by chance, with a probability of 1e-3.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bentpipe.experiment.run import run_experiment
 from bentpipe.experiment.splitting import choose_levels
 from bentpipe.results.splitting import CONFIDENCE, sum_up_trees
 from models.queueing import geo_d_1_k_loss
-from models.split_queue import NEVER, GeoQueue, grown
+from models.split_queue import GeoQueue, grown
 
 from .theory import allowed
 
@@ -71,7 +72,8 @@ def judged(found: Iterator[tuple[str, float, dict[str, Any]]], each: bool) -> bo
         return True
     share, most = 1 - missed / count, allowed(count, CONFIDENCE)
     error = 1.96 * sqrt(share * (1 - share) / count)
-    print(f"{missed} of {count} outside, {most} allowed: {share:.3f} ± {error:.3f} inside; {cells // count:,} cells each")
+    found = f"{share:.3f} ± {error:.3f} inside; {cells // count:,} cells each"
+    print(f"{missed} of {count} outside, {most} allowed: {found}")
     return missed <= most
 
 
@@ -80,7 +82,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20, help="runs over switches (20)")
     parser.add_argument("--repeats", type=int, default=200, help="over the chain (200)")
     parser.add_argument("--case", default="1e-6", help="of rare-loss (1e-6)")
-    parser.add_argument("--effort", type=int, default=100, help="trials from each level in each batch, 50 and more (100)")
+    parser.add_argument("--effort", type=int, default=100, help="trials from each level in each batch (100)")
     given = parser.parse_args()
     switches = judged(of_rtl(given.case, given.seeds, given.effort), each=True)
     chain = judged(of_chain(given.case, given.repeats, given.effort), each=False)

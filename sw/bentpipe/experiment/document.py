@@ -603,7 +603,8 @@ class SplittingTable(Settings):
         default=(), description="cells queued, rising; a pilot chooses them unless they are given"
     )
     effort: Annotated[int, COUNT.within(LEAST_EFFORT, 1_000_000)] = Field(
-        default=500, description="trials from each level in each batch; fewer in a shortened run, as much as it is, but 50 at least"
+        default=500,
+        description="trials from each level in each batch; fewer in a shortened run, as much as it is, but 50 at least",
     )
     repeats: Annotated[int, COUNT.within(LEAST_BATCHES, 1000)] = Field(
         default=20,
