@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicLine, NicReceive, NicSend, NicSettings
-from bentpipe_hdl.plcp import FramesName
-from bentpipe_hdl.sonet.control import SonetSettings
-from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings
-from bentpipe_hdl.ticks import ps_to_ticks, round_ticks, ticks_to_ps
+from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
-from .build import EngineName, Shape, build_all, build_model, chosen_engine
-from .channels import Channel, Channels, Hop, LedgerHop, Leg, Stop, VirtualPath, faces_of, paths_of
-from .defects import Defects
+from .build import EngineName, build_all, build_model, chosen_engine
 from .errors import NetworkError, SimulationError
 from .gauge import Gauge
 from .interface import PduEvent
-from .loop import Loop
-from .management import check_managed, manage, manage_path
-from .nodes import Link, Nic, Node, SonetLine, Switch, checked, made, size_of
+from .management import check_managed
+from .nodes import Link, Nic, Node, Switch
+from .topology import Topology
 
 __all__ = ["Network", "Saved"]
-
-N = TypeVar("N", bound=Node)
 
 CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 """Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
@@ -69,7 +58,7 @@ class Saved:
     octets: bytes
 
 
-class Network:
+class Network(Topology):
     """Nodes, wires and VCs; then, from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
 
     Parameters
@@ -81,319 +70,16 @@ class Network:
     """
 
     def __init__(self, seed: int = 1, *, engine: EngineName | None = None):
-        self.seed = seed
+        super().__init__(seed)
         self.engine: EngineName = engine or chosen_engine()
-        self.nodes: list[Node] = []
-        self.loop = Loop()
         self._models: tuple[str, ...] = ()
         self._now_ps = 0
         self._running = False
         self._block: Any = b""
         """Where the event loop has its events."""
         self._reporting: set[int] = set()
-        self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._captures: list[tuple[Path, str, Node, int]] = []
-        self._channels = Channels()
         self._gauge: Gauge | None = None
-        self.paths: list[VirtualPath] = []
-        self._defects = Defects(self.loop, self.nodes, self._wires)
-
-    # Building
-
-    def add_nic(
-        self,
-        name: str,
-        rate_bps: float = 149_760_000,
-        *,
-        clock_ppm: float = 0.0,
-        nni: bool = False,
-        frames: FramesName | None = None,
-        **settings: Any,
-    ) -> Nic:
-        """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
-        take their rates, is ``clock_ppm`` fast, -1000 to 1000. With ``frames`` each cell goes in a slot of the line's.
-
-        ``settings``: as of :class:`~bentpipe_hdl.nic.control.NicSettings`.
-        """
-        made_of = made(f"NIC {name}", NicSettings, settings)
-        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of)
-
-    def add_switch(
-        self,
-        name: str,
-        port_rates_bps: Sequence[float] = (149_760_000,) * 4,
-        *,
-        port_clock_ppm: Sequence[float] | None = None,
-        nni_ports: Sequence[int] = (),
-        port_settings: Mapping[int, PortSettings] | None = None,
-        **settings: Any,
-    ) -> Switch:
-        """A switch module: a port for each rate (bits of cells a second), one buffer for all. The clock of each port is
-        ``port_clock_ppm`` fast, -1000 to 1000; None: all are exact. ``port_settings``: what some ports have besides.
-
-        ``settings``: as of :class:`~bentpipe_hdl.switch.control.SwitchSettings`.
-        """
-        clocks = (0.0,) * len(port_rates_bps) if port_clock_ppm is None else tuple(port_clock_ppm)
-        if len(clocks) != len(port_rates_bps):
-            raise NetworkError(f"switch {name}: port_clock_ppm has a value for each of {len(port_rates_bps)} ports")
-        own = port_settings or {}
-        for port in own:
-            if not 0 <= port < len(port_rates_bps):
-                raise NetworkError(f"switch {name}: settings of port {port}, and its ports are 0..{len(clocks) - 1}")
-        lines = [
-            SwitchPort(rate, clock, port in nni_ports, own.get(port, PortSettings()))
-            for port, (rate, clock) in enumerate(zip(port_rates_bps, clocks, strict=True))
-        ]
-        return self._add(Switch, name, lines, made(f"switch {name}", SwitchSettings, settings), self.seed)
-
-    def add_link(self, name: str, **settings: Any) -> Link:
-        """One direction of a line, with at least a tick of delay; ``settings`` as of
-        :class:`~bentpipe_hdl.link.control.LinkSettings`."""
-        return self._add(Link, name, made(f"link {name}", LinkSettings, settings), self.seed)
-
-    def add_sonet_line(self, name: str, **settings: Any) -> SonetLine:
-        """A SONET line both ways; its ports are 0 and 1. ``settings`` as of
-        :class:`~bentpipe_hdl.sonet.control.SonetSettings`."""
-        return self._add(SonetLine, name, made(f"SONET line {name}", SonetSettings, settings), self.seed)
-
-    def _add(self, kind: Callable[..., N], name: str, *made_of: Any) -> N:
-        if self.loop.is_open:
-            raise NetworkError(f"{name}: the network runs already, nothing can be added")
-        if any(other.name == name for other in self.nodes):
-            raise NetworkError(f"two nodes are called {name}")
-        node = kind(self.loop, len(self.nodes), name, *made_of)
-        node.changed = self._defects.look
-        self.nodes.append(node)
-        return node
-
-    def connect(self, source: Node | tuple[Node, int], sink: Node | tuple[Node, int], delay_ps: int = 0) -> None:
-        """A wire from a node's output to a node's input; a face of a switch is ``(switch, port)``.
-
-        A link's own delay comes on top.
-        """
-        (a, a_port), (b, b_port) = (face if isinstance(face, tuple) else (face, 0) for face in (source, sink))
-        for node, port in ((a, a_port), (b, b_port)):
-            if not 0 <= port < node.ports:
-                raise NetworkError(f"{node.name} has no port {port}")
-        if a_port in a.outputs:
-            raise NetworkError(f"output {a_port} of {a.name} is connected twice")
-        if b_port in b.inputs:
-            raise NetworkError(f"input {b_port} of {b.name} is connected twice")
-        a.outputs[a_port] = (b, b_port)
-        b.inputs[b_port] = (a, a_port)
-        self._wires.append((a, a_port, b, b_port, round_ticks(delay_ps)))
-
-    def add_vc(
-        self,
-        path: Sequence[Node],
-        vpi: int,
-        vci: int,
-        *,
-        cell_rate_bps: float | None = None,
-        sustained_rate_bps: float | None = None,
-        burst: int | None = None,
-        max_sdu: int = 65535,
-        branches: Sequence[Sequence[Node]] = (),
-        **settings: Any,
-    ) -> int:
-        """A VC in one direction along ``path``, from a NIC through switches and links to a NIC; through the virtual
-        paths that are there (:meth:`add_vp`) and are parts of it.
-
-        A point-to-multipoint one (UNI 3.1 clause 5.6) has further paths, its ``branches``, from the same NIC: the
-        switch at which a path leaves those before it copies each cell for it.
-
-        Parameters
-        ----------
-        vpi, vci : int
-            The same on every line (0..255, with NNI lines 0..4095; 32..65535), but for the VPI in virtual paths, which
-            is theirs.
-        cell_rate_bps : float, optional
-            The source paces the VC at this rate of cells; None: the rate of its line.
-        sustained_rate_bps, burst : float, int, optional
-            In the long run at this one, with so many cells at most in a row at the first.
-        max_sdu : int
-            Octets of the largest SDU that the sinks take.
-        branches : sequence of paths
-        settings
-            What the switches give it, as of :class:`~bentpipe_hdl.switch.control.VcSettings`.
-
-        Returns
-        -------
-        int
-            The VC's index at all its NICs.
-
-        Raises
-        ------
-        NetworkError
-            A path is not connected, the VPI/VCI are out of range or used already, or something else of the above.
-        """
-        source, sink = path[0], path[-1]
-        what = f"VC {vpi}/{vci} from {source.name} to {sink.name}"
-        if self.loop.is_open:
-            raise NetworkError(f"{what}: the network runs already, nothing can be added")
-        paths = [path, *branches]
-        if not isinstance(source, Nic) or any(not isinstance(each[-1], Nic) or len(each) < 2 for each in paths):
-            raise NetworkError(f"{what}: a VC goes from a NIC to a NIC")
-        if len({id(each[-1]) for each in paths}) < len(paths) or any(each[0] is not source for each in paths):
-            raise NetworkError(f"{what}: its branches begin at {source.name}, each to another NIC")
-        given = made(what, VcSettings, settings)
-        if not 0 <= vpi < 4096 or not 32 <= vci < 65536:
-            raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI), VCI from 32 to 65535")
-        if not 1 <= max_sdu <= 65535:
-            raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
-        pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
-        sinks = [each[-1] for each in paths if isinstance(each[-1], Nic)]
-        used = {k for nic in (source, *sinks) for k in (*nic.sends, *nic.receives)}
-        index = next(k for k in itertools.count() if k not in used)
-        for nic in (source, *sinks):
-            size_of(nic.name, index + 1)
-        laid = _Laid(self, what, vpi, vci, index)
-        for each in paths:
-            laid.lay(each)
-        for leg, nic in zip(laid.legs, sinks, strict=True):
-            came = leg.stops[-1].vpi
-            if any(other.vci == vci and other.vpi == came for other in nic.receives.values()):
-                raise NetworkError(f"{what}: VPI/VCI {came}/{vci} is used twice at port 0 of {nic.name}")
-        for switch in given.named_switches():
-            if switch not in [hop.switch.name for hop in laid.hops if not hop.in_path and hop.come >= 0]:
-                raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
-        channel = Channel(laid.legs, index, laid.hops[: laid.own], laid.hops[laid.own :], vpi, vci, given)
-        for (hop, own), (before, after) in zip(channel.own_hops(), laid.vpis, strict=True):
-            hop.switch.vcs.append(SwitchVc(hop.come, before, vci, hop.go, after, vci, own))
-        for switch, root, number in laid.chained:
-            switch.vcs[root] = replace(switch.vcs[root], leaf=number)
-        source.sends[index] = NicSend(laid.legs[0].stops[0].vpi, vci, *pacing)
-        for leg, nic in zip(laid.legs, sinks, strict=True):
-            nic.receives[index] = NicReceive(leg.stops[-1].vpi, vci, max_sdu)
-        self._channels.lay(channel)
-        manage(channel)
-        return index
-
-    def check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
-        """The port's lines have this VPI."""
-        if vpi > 255 and not switch.lines[port].nni:
-            raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
-
-    def check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
-        """Nothing at a port has this VPI/VCI, or VPI."""
-        for other in switch.vcs:
-            if (other.in_port, other.in_vpi) != (port, vpi):
-                continue
-            if other.vpc:
-                raise NetworkError(f"{what}: VPI {vpi} is that of a virtual path at port {port} of {switch.name}")
-            if vci is None:
-                raise NetworkError(
-                    f"{what}: VPI {vpi} is used by VC {vpi}/{other.in_vci} at port {port} of {switch.name}"
-                )
-            if other.in_vci == vci:
-                raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
-
-    def add_vp(self, path: Sequence[Node], vpi: int, **settings: Any) -> int:
-        """A virtual path in one direction: VCs that are added from now on and have it as a part of their own path go
-        through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
-
-        Parameters
-        ----------
-        path : Sequence of Node
-            From a switch or NIC, over links and at least one switch, to a switch or NIC; each once.
-        vpi : int
-            The same on every line (0..255, with NNI lines 0..4095).
-        settings
-            What the switches between its ends give it, as of :class:`~bentpipe_hdl.switch.control.VcSettings`; nothing
-            that goes by frames, and no credits.
-
-        Returns
-        -------
-        int
-            Its number, for :meth:`change_vp`.
-
-        Raises
-        ------
-        NetworkError
-            The path is not connected or passes no switch, the VPI is out of range or used already.
-        """
-        ends = path[0], path[-1]
-        what = f"virtual path {vpi} from {ends[0].name} to {ends[1].name}"
-        if self.loop.is_open:
-            raise NetworkError(f"{what}: the network runs already, nothing can be added")
-        given = made(what, VcSettings, settings)
-        if not 0 <= vpi < 4096:
-            raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI)")
-        if not all(isinstance(end, (Nic, Switch)) for end in ends) or len({id(node) for node in path}) < len(path):
-            raise NetworkError(
-                f"{what}: a virtual path goes from a switch or NIC to another one, and passes a node once"
-            )
-        faces, hops = faces_of(what, path), []
-        for node, (come, go) in zip(path[1:-1], faces[1:-1], strict=True):
-            if isinstance(node, Switch):
-                hops.append(Hop(node, come, go, len(node.vcs), in_path=True))
-                for port in (come, go):
-                    self.check_vpi(what, node, port, vpi)
-                self.check_free(what, node, come, vpi, None)
-                size_of(node.name, len(node.vcs) + 1)
-        if not hops:
-            raise NetworkError(f"{what}: there is no switch between its ends")
-        for switch in given.named_switches():
-            if switch not in [hop.switch.name for hop in hops]:
-                raise NetworkError(f"{what}: it doesn't pass a switch {switch!r}")
-        for k, hop in enumerate(hops):
-            own = given.of_switch(hop.switch.name, first=k == 0)
-            hop.switch.vcs.append(SwitchVc(hop.come, vpi, 0, hop.go, vpi, 0, own, vpc=True))
-        self.paths.append(VirtualPath(path, vpi, given, hops, faces[0][1], faces[-1][0]))
-        manage_path(self.paths)
-        return len(self.paths) - 1
-
-    def change_vp(self, number: int, **settings: Any) -> None:
-        """From its next cell at each switch on a virtual path has these settings, as of :meth:`add_vp`, instead of all
-        that it had.
-
-        Raises
-        ------
-        NetworkError
-            A setting is not one.
-        """
-        vp = self.paths[number]
-        given = made(vp.what, VcSettings, settings)
-        for k, hop in enumerate(vp.hops):
-            hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
-
-    def other_way(self, number: int) -> int | None:
-        """The VC that is the other way of one, by their numbers in the order in which they were added."""
-        back = self._channels[number].back
-        return None if back is None else next(k for k, each in enumerate(self._channels) if each is back)
-
-    def change_vc(
-        self,
-        number: int,
-        *,
-        cell_rate_bps: float | None = None,
-        sustained_rate_bps: float | None = None,
-        burst: int | None = None,
-        **settings: Any,
-    ) -> None:
-        """From its next cell at each node on a VC has these settings, as of :meth:`add_vc`, instead of all that it had.
-
-        Parameters
-        ----------
-        number : int
-            Of the VC, in the order in which they were added, from 0 on.
-
-        Raises
-        ------
-        NetworkError
-            A setting or the rate is not one.
-        """
-        channel = self._channels[number]
-        given = made(channel.what, VcSettings, settings)
-        source = channel.path[0]
-        assert isinstance(source, Nic)
-        source.change_send(channel.index, cell_rate_bps, sustained_rate_bps, burst)
-        for hop, own in replace(channel, settings=given).own_hops():
-            hop.switch.change_vc(hop.number, own)
-
-    def shapes(self) -> list[Shape]:
-        """The shapes of this network's nodes, each once."""
-        return list(dict.fromkeys(node.shape() for node in self.nodes))
 
     def start(self) -> None:
         """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
@@ -710,10 +396,6 @@ class Network:
             node.check_told()
         return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
 
-    def _legs(self) -> Iterator[list[LedgerHop]]:
-        """All paths of all VCs."""
-        return itertools.chain.from_iterable(map(Channel.ledger_hops, self._channels))
-
     def trace(self) -> None:
         """From now on keep the digests of what enters the wires: before cells are under way."""
         self.start()
@@ -754,83 +436,3 @@ class Network:
                 raise NetworkError(
                     f"the wire from {a.name} to {b.name}: {most} cells at once, and its rate and delay take {room}"
                 )
-
-
-class _Laid:
-    """The paths of a VC while they are laid: what it will have at each switch, before anything is changed there.
-
-    Members
-    -------
-    legs : list of Leg
-    hops : list of Hop
-        The switches of the first path, ``own`` of them; then those of the others, from where they part.
-    vpis : list of (int, int)
-        At each of these that is in no virtual path: before it and behind it.
-    chained : list of (Switch, int, int)
-        Indices of a VC there, and of that which gets a copy of its cells.
-    """
-
-    def __init__(self, network: Network, what: str, vpi: int, vci: int, index: int):
-        self._network, self._what, self._vpi, self._vci, self._index = network, what, vpi, vci, index
-        self.legs: list[Leg] = []
-        self.hops: list[Hop] = []
-        self.own: int = 0
-        self.vpis: list[tuple[int, int]] = []
-        self.chained: list[tuple[Switch, int, int]] = []
-
-    def lay(self, path: Sequence[Node]) -> None:
-        """Add a path; it is one with another as long as both pass the same nodes with the same VPIs."""
-        faces = faces_of(self._what, path)
-        vpis, inside = [self._vpi] * len(path), {}  # on the way to each node; hops of virtual paths
-        through = paths_of(self._what, path, self._network.paths)
-        for k, vp in through.items():
-            vpis[k + 1 : k + len(vp.path)] = [vp.vpi] * (len(vp.path) - 1)
-            switches = (at for at in range(k + 1, k + len(vp.path) - 1) if isinstance(path[at], Switch))
-            inside |= dict(zip(switches, vp.hops, strict=True))
-        vpis[0] = vpis[1]
-        common = [leg.common(path, vpis) for leg in self.legs]
-        parts = max(common, default=0) - 1  # the last place in common
-        stops: list[Stop] = []
-        if self.legs:
-            stops = self.legs[common.index(parts + 1)].upto(parts) if parts > 0 else []
-            if not stops or not isinstance(stops[-1].node, Switch) or stops[-1].in_path:
-                where = path[max(parts, 0)].name
-                raise NetworkError(f"{self._what}: its paths part at {where}, where it can't be copied")
-        for k, (node, (come, go)) in enumerate(zip(path, faces, strict=True)):
-            if k < parts:
-                continue
-            came, number = -1 if k == parts else come, self._index
-            if k in inside:
-                self.hops.append(inside[k])
-                number = inside[k].number
-            elif isinstance(node, Switch):
-                parent = next((vp.end for at, vp in through.items() if k == at + len(vp.path) - 1), None)
-                number = self._pass(Hop(node, came, go, 0, parent=parent), vpis[k], vpis[k + 1])
-                if came < 0:
-                    self._chain(node, stops[-1].number, number)
-            stops.append(Stop(k, node, came, number, vpis[k], k in inside))
-        self.legs.append(Leg(path, stops))
-        self.own = self.own or len(self.hops)
-
-    def _pass(self, given: Hop, before: int, after: int) -> int:
-        """The VC's index at a switch that looks at it."""
-        switch, come, go = given.switch, given.come, given.go
-        number = len(switch.vcs) + sum(hop.switch is switch and not hop.in_path for hop in self.hops)
-        for port, vpi in ((come, before), (go, after)):
-            if port >= 0:
-                self._network.check_vpi(self._what, switch, port, vpi)
-        if come >= 0:
-            self._network.check_free(self._what, switch, come, before, self._vci)
-            own = (hop.come for hop in self.hops if hop.switch is switch and not hop.in_path)
-            if self.legs and come in own:
-                raise NetworkError(f"{self._what}: its paths part before {switch.name}, and meet again there")
-        size_of(switch.name, number + 1)
-        self.hops.append(given._replace(number=number))
-        self.vpis.append((before, after))
-        return number
-
-    def _chain(self, switch: Switch, root: int, number: int) -> None:
-        """A VC is the last one to get a copy of the root's cells."""
-        for there, before, after in self.chained:
-            root = after if there is switch and before == root else root
-        self.chained.append((switch, root, number))
