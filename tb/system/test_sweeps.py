@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import bentpipe.plots.sweep
+import bentpipe.sweeps.run
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.results.folder import read_run
@@ -98,6 +99,35 @@ def test_all_combinations_run_and_stand_in_one_table(client, plots):
     values = [row["value"] for row in rates if row["hosts.mtu"] == 1500]
     assert means[1500.0]["mean"] == pytest.approx(sum(values) / 4) and means[1500.0]["count"] == 4
     assert json.loads(Path("out/result.json").read_text()) == summary
+
+
+def test_while_it_runs_there_is_a_page_of_what_is_done(client, monkeypatch, plots):
+    monkeypatch.setattr(bentpipe.sweeps.run, "_KEEP_S", 0)
+    monkeypatch.setattr(bentpipe.sweeps.run, "_KEEP_SHARE", 0)
+    pages = []
+
+    def look(done, total, workers):
+        if done == 3:
+            pages.append((Path("out/report.html").read_text(), read_table(Path("out")).to_pylist()))
+            pages.append({path.name for path in Path("out").iterdir()})
+
+    summary = sweep(lan(), "out", client, look)
+    (page, rows), names = pages
+    assert "<b>Running:</b> 3 of 8 runs are done" in page and 'http-equiv="refresh"' in page
+    assert len({row["run"] for row in rows}) == 3 <= page.count('/report.html">')  # one may just be written
+    assert "overview.svg" not in names and "overview.svg" not in page
+    over = Path("out/report.html").read_text()
+    assert summary["status"] == "done" and "refresh" not in over and 'href="overview.svg"' in over
+
+
+def test_without_plots_there_are_none_and_none_of_fewer_runs(client, plots):
+    sweep(lan(range(1, 2)), "out", client)
+    assert Path("out/overview.svg").is_file()
+    with claim_sweep(lan(range(1, 3)), Path("out")) as folder:
+        run_sweep(lan(range(1, 3)), folder, cluster=client.scheduler.address, plots=False)
+    assert not [*Path("out").glob("overview.*")] and "overview" not in Path("out/report.html").read_text()
+    assert main(["report", "out"]) == 0
+    assert Path("out/overview.svg").is_file()
 
 
 def test_two_workers_share_the_work(client):
@@ -215,8 +245,12 @@ def _limit(octets):
 def test_a_full_disk_where_the_table_goes_is_one_line(client, capfd, monkeypatch):
     import pyarrow.parquet
 
+    write = pyarrow.parquet.write_table
+
     def full(table, file, **options):
-        raise OSError(28, "No space left on device")
+        if table.num_rows:  # the runs are done
+            raise OSError(28, "No space left on device")
+        write(table, file, **options)
 
     command = ["sweep", "lan-1flow", "--seeds", "1-2", "--duration", "10 ms", "--out", "out"]
     with monkeypatch.context() as disk:

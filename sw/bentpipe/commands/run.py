@@ -38,12 +38,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     settings_options(parser)
     run_folder_options(parser, "runs/NAME-1, -2, …")
     case_option(parser)
-    parser.add_argument(
-        "--no-plots",
-        dest="plots",
-        action="store_false",
-        help="no plots as files; the report has its own figures, and `bentpipe report` makes plots at any time",
-    )
     pcap_option(parser)
     engine_option(parser)
     sweep_options(parser)

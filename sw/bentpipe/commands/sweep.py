@@ -35,7 +35,13 @@ __all__ = ["COMMAND", "do_sweep", "judge", "sweep_options"]
 
 
 def sweep_options(parser: argparse.ArgumentParser) -> None:
-    """Seeds, where the runs go, and what is printed."""
+    """Seeds, where the runs go, what is drawn and printed."""
+    parser.add_argument(
+        "--no-plots",
+        dest="plots",
+        action="store_false",
+        help="no plots as files; the report has its own figures, and `bentpipe report` makes plots at any time",
+    )
     parser.add_argument(
         "--seeds", metavar="A-B,…", help="run with each of these seeds, as 1-10 or 1,3,7-9: means with their intervals"
     )
@@ -132,6 +138,7 @@ def do_sweep(
                 dashboard=given.dashboard,
                 told=bar.update,
                 opened_at=say,
+                plots=given.plots,
             )
         check_metrics(given.metrics, read_table(folder.path))
     if given.junit:

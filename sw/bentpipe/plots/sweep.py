@@ -12,8 +12,9 @@ from bentpipe.plots.layout import WIDTH_IN, lay_out, save
 from bentpipe.plots.style import COLOURS, flow_style, styled
 from bentpipe.results.statistics import CONFIDENCE, mean_of
 
-__all__ = ["MOST_NAMES", "Place", "places", "sweep_figure", "swept_over", "write_sweep_plot"]
+__all__ = ["MOST_NAMES", "PLOTS", "Place", "places", "sweep_figure", "swept_over", "write_sweep_plot"]
 
+PLOTS: Final = ("overview.svg", "overview.png")
 _METRIC: Final = "aggregate_goodput"
 MOST_NAMES: Final = 60
 """More than so many bars nobody can read."""

@@ -111,6 +111,7 @@ def page(
     figures: Mapping[str, Any] | None = None,
     connect: bool = False,
     foot: str = "",
+    again_s: int | None = None,
 ) -> str:
     """A whole page.
 
@@ -124,6 +125,8 @@ def page(
         The data of figures by their names.
     connect : bool
         It asks its own server for news; all others ask for nothing, and the browser is told to see to that.
+    again_s : int, optional
+        The browser loads it anew after so many seconds.
     """
     sections = [part for part in sections if part]
     contents = []
@@ -135,12 +138,14 @@ def page(
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
     if connect:
         policy += "; connect-src 'self'"
+    again = "" if again_s is None else f'<meta http-equiv="refresh" content="{again_s}">\n'
     data = f'<script type="application/json" id="figures-data">{json_text(figures)}</script>\n' if figures else ""
     nav = f'<nav class="contents" aria-label="Contents"><ul>{"".join(contents)}</ul></nav>\n' if contents else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{again}"
         '<link rel="icon" href="data:,">\n'
         f"<title>{html.escape(title)}</title>\n<style>{_asset('page.css')}</style></head>\n<body>\n"
         '<a class="skip" href="#main">To the figures</a>\n<header class="head">\n'

@@ -113,7 +113,8 @@ def index_rows(runs: Runs) -> str:
         if entry.goes_on is not None:
             links.append(link("live", _at(entry.goes_on, "live/")))
         if (folder / "report.html").is_file():
-            links.append(link("report", _at(entry.path, "runs/report.html")))
+            so_far = " so far" if verdict.word == "Running" else ""
+            links.append(link(f"report{so_far}", _at(entry.path, "runs/report.html")))
         when = datetime.fromtimestamp(entry.changed_ns / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         rows.append(
             f'<tr><th scope="row" class="l">{html.escape(entry.path)}</th><td class="l">{html.escape(s["id"])}</td>'

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.plots.style import FEW
-from bentpipe.plots.sweep import MOST_NAMES, Place, places, swept_over
+from bentpipe.plots.sweep import MOST_NAMES, PLOTS, Place, places, swept_over
 from bentpipe.report.html import command, link, page, section, table, tiles
 from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import sweep_verdict
@@ -28,25 +28,33 @@ from bentpipe.sweeps.show import (
 
 __all__ = ["make_sweep_report", "sweep_html"]
 
+_AGAIN_S: Final = 10
+"""Real time after which the page of a sweep that goes on loads itself again."""
+
 _INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
 
 Spec = dict[str, Any]
 
 
 def make_sweep_report(
-    folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], reports: Collection[str]
+    folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], reports: Collection[str], plots: bool
 ) -> None:
-    """The plot and the page, into a folder; parameters as of :func:`sweep_html`."""
-    from bentpipe.plots.sweep import write_sweep_plot
+    """The plot, if it is wanted, and the page, into a folder; parameters as of :func:`sweep_html`."""
+    if plots:
+        from bentpipe.plots.sweep import write_sweep_plot
 
-    write_sweep_plot(folder, summary, rows)
-    (folder / "report.html").write_text(sweep_html(summary, rows, reports), encoding="utf-8")
+        write_sweep_plot(folder, summary, rows)
+    drawn = [name for name in PLOTS if (folder / name).is_file()]
+    (folder / "report.html").write_text(sweep_html(summary, rows, reports, drawn), encoding="utf-8")
 
 
 def sweep_html(
-    summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], reports: Collection[str] | None = None
+    summary: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    reports: Collection[str] | None = None,
+    drawn: Sequence[str] = (),
 ) -> str:
-    """The page.
+    """The page; of a sweep that goes on it loads itself again.
 
     Parameters
     ----------
@@ -56,6 +64,8 @@ def sweep_html(
         Of its table.
     reports : Collection of str, optional
         The run folders, as in ``summary``, that have a report; all of them if not given.
+    drawn : Sequence[str]
+        Plots that stand beside it.
     """
     s = summary
     led = {run["folder"]: f"{run['folder']}/report.html" for run in s["runs"]
@@ -78,9 +88,10 @@ def sweep_html(
         section("Again", "again", command(s["command"]) if s.get("command") else ""),
     ]
     foot = f"bentpipe {html.escape(s['versions'].get('bentpipe', ''))}; beside this file: " + ", ".join(
-        link(name, name) for name in ("result.json", "table.parquet", *(() if catalogue else ("overview.svg",)))
+        link(name, name) for name in ("result.json", "table.parquet", *drawn)
     )
-    return page(s["id"], head, sections, figures=figures or None, foot=foot)
+    again = _AGAIN_S if s["status"] == "running" else None
+    return page(s["id"], head, sections, figures=figures or None, foot=foot, again_s=again)
 
 
 def _varied(s: Mapping[str, Any]) -> str:

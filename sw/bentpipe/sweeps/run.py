@@ -23,6 +23,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.run import versions
 from bentpipe.experiment.schema import Experiment, plain
+from bentpipe.plots.sweep import PLOTS
 from bentpipe.results.folder import RUNS, RunFolder, read_above
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.cluster import Failure, opened, outcomes, workers_of
@@ -34,7 +35,10 @@ from bentpipe.sweeps.work import TOKEN, Job, Outcome, is_done, unpack
 __all__ = ["Told", "claim_sweep", "run_sweep", "sum_up_again"]
 
 _KEEP_S: Final = 5.0
-"""Real time between two times that what there is is written."""
+"""Real time between two times that what there is is written, at least."""
+
+_KEEP_SHARE: Final = 20
+"""And so many times as long as the writing took."""
 
 Told = Callable[[int, int, int], None]
 """Runs that have ended, of how many, and workers."""
@@ -91,6 +95,7 @@ def run_sweep(
     dashboard: int | None = None,
     told: Told | None = None,
     opened_at: Callable[[str], None] | None = None,
+    plots: bool = True,
 ) -> dict[str, Any]:
     """Do what is left of a sweep, and sum up all of it.
 
@@ -105,6 +110,8 @@ def run_sweep(
         Before the first run and after each.
     opened_at : callable, optional
         Gets the address of the dashboard, once.
+    plots : bool
+        Have ``overview.svg`` and ``.png`` made.
 
     Returns
     -------
@@ -117,7 +124,7 @@ def run_sweep(
     BentpipeError, OSError
         The cluster can't be had or went away, a disk is full. What is done is kept.
     """
-    sweep = _Sweep(plan, folder)
+    sweep = _Sweep(plan, folder, plots)
     try:
         if told:
             told(sweep.results.ended, len(plan.runs), 0)
@@ -161,7 +168,7 @@ def sum_up_again(folder: RunFolder) -> dict[str, Any]:
     status, reason = before["status"], before["reason"]
     if status == "running":
         status, reason = "interrupted", "killed"
-    return _write_all(folder, results, status, reason, before["time"])
+    return _write_all(folder, results, status, reason, before["time"], plots=True)
 
 
 def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job]:
@@ -193,12 +200,13 @@ def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job
 class _Sweep:
     """A sweep under way: its results, and its folder."""
 
-    def __init__(self, plan: Plan, folder: RunFolder) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, plots: bool) -> None:
         self._plan = plan
         self._folder = folder
+        self._plots = plots
         self._planned = {f"{RUNS}/{planned.folder}": planned for planned in plan.runs}
         self._begin = time.monotonic()
-        self._due = self._begin + _KEEP_S
+        self._due = self._begin
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self.results = Results(_head(plan), [_entry(planned) for planned in plan.runs])
         for name in self._planned:
@@ -206,9 +214,12 @@ class _Sweep:
                 self.results.add(name, read_above(folder.path / name))
 
     def begin(self) -> None:
-        """From now on there is a folder."""
+        """From now on there is a folder, whose report says what is done so far."""
         self._folder.begin()
+        for name in PLOTS:
+            (self._folder.path / name).unlink(missing_ok=True)  # of fewer runs
         (self._folder.path / RUNS).mkdir(exist_ok=True)
+        self._folder.put(self.results.summary("running", None, self._time()))
         self._keep()
 
     def left(self) -> list[PlannedRun]:
@@ -226,21 +237,23 @@ class _Sweep:
             self.results.add(name, read_above(self._folder.path / name), outcome.worker)
         if time.monotonic() >= self._due:
             self._keep()
-            self._due = time.monotonic() + _KEEP_S
 
     def _keep(self) -> None:
-        self._folder.put(self.results.summary("running", None, self._time(), whole=False))
+        begin = time.monotonic()
+        _write_all(self._folder, self.results, "running", None, self._time(), plots=False)
+        took = time.monotonic() - begin
+        self._due = begin + max(_KEEP_S, _KEEP_SHARE * took)
 
     def close(self, status: str, reason: str | None) -> dict[str, Any]:
         """Write table, figure and ``result.json``."""
-        return _write_all(self._folder, self.results, status, reason, self._time())
+        return _write_all(self._folder, self.results, status, reason, self._time(), self._plots)
 
     def _time(self) -> dict[str, Any]:
         return {"started": self._started, "wall_s": time.monotonic() - self._begin}
 
 
 def _write_all(
-    folder: RunFolder, results: Results, status: str, reason: str | None, time: Mapping[str, Any]
+    folder: RunFolder, results: Results, status: str, reason: str | None, time: Mapping[str, Any], plots: bool
 ) -> dict[str, Any]:
     from bentpipe.sweeps.page import make_sweep_report
 
@@ -250,7 +263,7 @@ def _write_all(
     summary = results.summary(status, reason, time)
     folder.put(summary)
     reports = {name for name in results.runs if (folder.path / name / "report.html").is_file()}
-    folder.draw(lambda aside: make_sweep_report(aside, summary, rows, reports))
+    folder.draw(lambda aside: make_sweep_report(aside, summary, rows, reports, plots))
     return summary
 
 

@@ -113,8 +113,8 @@ class Results:
         name = bad[0]["folder"].rpartition("/")[2]
         return "failed", f"{len(bad)} of {len(self.runs)} runs failed, {name}: {bad[0]['reason']}"
 
-    def summary(self, status: str, reason: str | None, time: Mapping[str, Any], whole: bool = True) -> dict[str, Any]:
-        """``result.json`` as of now; means and published figures only if ``whole``."""
+    def summary(self, status: str, reason: str | None, time: Mapping[str, Any]) -> dict[str, Any]:
+        """``result.json`` as of now."""
         runs = [*self.runs.values()]
         found = {
             **self._head,
@@ -124,8 +124,8 @@ class Results:
             "changes": self._changes or [],
             "time": {**time, "runs_s": sum(run["seconds"] or 0 for run in runs)},
             "runs": runs,
-            "means": _means(self.rows()) if whole else [],
-            "published": self._beside_published() if whole else [],
+            "means": _means(self.rows()),
+            "published": self._beside_published(),
         }
         return json.loads(json.dumps(found))  # as it is read back
 

@@ -17,8 +17,10 @@ from bentpipe.errors import BentpipeError
 from bentpipe.results.folder import RunFolder
 from bentpipe.results.schema import Trace
 from bentpipe.serve.server import make_server
+from bentpipe.sweeps.page import sweep_html
+from bentpipe.sweeps.plan import plan_sweep
 from unit.experiment.fake import write_run
-from unit.experiment.made_up import made_up
+from unit.experiment.made_up import PS, made_up, some_sweep
 
 
 @pytest.fixture
@@ -115,6 +117,18 @@ def test_a_run_that_goes_on_has_news(ask, folder):
         run.draw(lambda aside: (aside / "report.html").write_text("whole"))
         last = json.loads(ask("/news/b")[2])
     assert last["over"] and 'href="/runs/b/report.html"' in last["parts"]["report-now"]
+
+
+def test_a_sweep_that_goes_on_has_its_report_so_far(ask, folder):
+    summary, rows = some_sweep(plan_sweep("lan-3flows", (), (1, 2), duration_ps=PS // 5))
+    with RunFolder.claim(folder / "s") as held:
+        held.begin()
+        held.put({**summary, "status": "running"})
+        held.draw(lambda aside: (aside / "report.html").write_text(sweep_html(summary, rows)))
+        text = json.loads(ask("/list")[2])["parts"]["runs-now"]
+    assert "report so far" in text and 'href="/runs/s/report.html"' in text
+    killed = json.loads(ask("/list")[2])["parts"]["runs-now"]
+    assert "report so far" not in killed and "Killed" in killed
 
 
 def test_a_run_that_was_killed_is_called_that(ask, folder):

@@ -100,7 +100,7 @@ def test_what_is_left_is_in_the_summary_and_not_in_the_table():
     results = Results(head(), [run("a"), run("b", seed=2)])
     results.add("runs/a", result(80e6))
     assert results.ended == 1
-    assert [each["status"] for each in results.summary("running", None, {}, whole=False)["runs"]] == ["done", "left"]
+    assert [each["status"] for each in results.summary("running", None, {})["runs"]] == ["done", "left"]
     assert {row["run"] for row in results.rows()} == {"runs/a"}
 
 
