@@ -8,6 +8,7 @@ flow are counted by kind of node; where Debian's ns-3 is, it carries the same fl
 ``--against DIR`` holds this tree against another checkout: CPU seconds in turns, the least of each; with
 ``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
 ``--scaling`` measures what a cell costs among more nodes, VCs and idle lines; with ``--instructions`` so counted.
+``--workers N`` takes the time of a sweep with so many Dask workers, and with one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.bench import beside, counts, scaling
+from bentpipe.bench import beside, counts, scaling, workers
 from bentpipe.bench.cases import GOALS, TITLES, measure, network_of, segment
 from bentpipe.compiled import prepare
 from bentpipe_sim.network import Network
@@ -70,6 +71,24 @@ def _scaling(instructions: bool, plot: Path | None) -> None:
             print(f"{point.series}: {point.value}: {found[point]:.0f} {unit} a cell", flush=True)
     if plot is not None:
         scaling.draw(found, unit, plot)
+
+
+def _workers(count: int, seconds: float) -> None:
+    """Sweeps with one worker and with several, in turns; of each the shortest."""
+    prepare(sys.stderr.isatty())
+    workers.sweep(1, seconds, runs=1)  # compiles what all need
+    found: dict[int, workers.Swept] = {}
+    for _ in range(_TURNS):
+        for number in (1, count):
+            now = workers.sweep(number, seconds)
+            print(f"{number} of {os.cpu_count()}: {now.wall_s:.1f} s, {now.runs_s:.1f} s of runs", flush=True)
+            if number not in found or now.wall_s < found[number].wall_s:
+                found[number] = now
+    one, several = found[1], found[count]
+    print(
+        f"{count} workers take {several.wall_s / one.wall_s:.2f} of the time of one; "
+        f"their runs, by themselves, {several.runs_s / one.runs_s:.2f}"
+    )
 
 
 def _begun(case: str) -> Network:
@@ -207,6 +226,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--instructions", action="store_true", help="with --against or --scaling: count them, by valgrind"
     )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="a sweep with so many Dask workers, beside one with one worker"
+    )
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -230,6 +252,11 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"{given.against} is no checkout of bentpipe with this bench")
         cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith("hosts"))]
         _against(given.against, cases, given.seconds, given.instructions)
+        return 0
+    if given.workers is not None:
+        if given.workers < 2:
+            parser.error("--workers: 2 or more, to be held against one")
+        _workers(given.workers, given.seconds)
         return 0
     if given.scaling:
         _scaling(given.instructions, given.plot)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bentpipe.bench import beside, counts, scaling
+from bentpipe.bench import beside, counts, scaling, workers
 from bentpipe.bench.__main__ import main
 from bentpipe.bench.counts import by_object
 from bentpipe_sim.nodes import Node
@@ -91,3 +91,17 @@ def test_wrong_use_is_refused(given: list[str], capsys: pytest.CaptureFixture[st
 
 def test_every_kind_of_node_has_its_name_in_the_table() -> None:
     assert {kind.kind for kind in Node.__subclasses__()} <= set(counts.KINDS)
+
+
+def test_sweeps_with_one_worker_and_several_are_told_as_a_ratio(monkeypatch, capsys):
+    took = iter([9.0, 8.0, 4.2, 10.0, 5.0, 9.0, 4.4])
+
+    def sweep(number, seconds, runs=16):
+        assert seconds == 3
+        return workers.Swept(next(took), 7.0 + 0.07 * number)
+
+    monkeypatch.setattr(workers, "sweep", sweep)
+    assert main(["--workers", "2", "--seconds", "3"]) == 0
+    assert "2 workers take 0.53 of the time of one; their runs, by themselves, 1.01" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--workers", "1"])
