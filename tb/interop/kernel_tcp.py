@@ -12,15 +12,19 @@ import time
 from pathlib import Path
 
 _BLOCK = 1 << 20
-_BUFFERS = "4096 262144 67108864"
-"""Windows of more than the path holds: 9 MB. They are of this network namespace."""
+_BUFFERS = "4096 67108864 67108864"
+"""Windows of more than the path holds, from the start, not only once the kernel has measured that they would help. They
+are of this network namespace."""
+_NEIGHBOURS = Path("/proc/net/arp")
 
 
 def send(address: str, port: int, size: int, control: str) -> None:
     _widen()
+    _find(address)
     out = socket.socket()
     out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
     while True:
+        begin = time.monotonic()
         try:
             out.connect((address, port))
             break
@@ -37,21 +41,30 @@ def send(address: str, port: int, size: int, control: str) -> None:
     information = out.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     # struct tcp_info of linux/tcp.h: tcpi_snd_mss, tcpi_total_retrans.
     mss, again = (struct.unpack_from("I", information, at)[0] for at in (16, 100))
-    print(json.dumps({"digest": digest.hexdigest(), "there": there, "mss": mss, "retransmitted": again}), flush=True)
+    seconds = there["end"] - begin  # from the SYN on, as ours count; both ends have one clock
+    found = {"digest": digest.hexdigest(), "there": there, "seconds": seconds, "mss": mss, "retransmitted": again}
+    print(json.dumps(found), flush=True)
 
 
 def receive(port: int) -> None:
     _widen()
     ours = socket.create_server(("", port))
     came, _ = ours.accept()
-    digest, octets, begin = hashlib.sha256(), 0, time.monotonic()
+    digest, octets = hashlib.sha256(), 0
     while data := came.recv(_BLOCK):
         digest.update(data)
         octets += len(data)
-    spent = time.monotonic() - begin
-    came.sendall(json.dumps({"digest": digest.hexdigest(), "octets": octets, "seconds": spent}).encode())
+    end = time.monotonic()
+    came.sendall(json.dumps({"digest": digest.hexdigest(), "octets": octets, "end": end}).encode())
     came.close()
     ours.close()
+
+
+def _find(address: str) -> None:
+    """Until the kernel knows the neighbour's Ethernet address: the handshake would wait for it, and time out."""
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"?", (address, 9))
+    while not any(row.split()[0] == address and row.split()[2] == "0x2" for row in _NEIGHBOURS.open()):
+        time.sleep(0.05)
 
 
 def _widen() -> None:

@@ -111,9 +111,11 @@ def test_frames_of_udp_ends_pass_in_real_time_and_again_offline(
     assert b["beyond"]["least"] >= 0  # none was faster than 30 ms
     row = next(row for row in result["ledger"] if row["source"] == "alpha1")
     assert row["sent"] == a["counts"]["injected"] and row["delivered"] == b["counts"]["received"]
-    assert main(["replay", str(folder), "--pcap", "cells:satellite"]) == 0
+    assert main(["replay", str(folder), "--pcap", "cells:satellite", "--pcap", "ip:ultra"]) == 0
     assert "The same cells at the same ticks at all 8 outputs" in capsys.readouterr().out
     assert (tmp_path / "run-replayed" / "satellite.cells.pcap").stat().st_size > 24
+    came = (tmp_path / "run-replayed" / "ultra.ip.pcap").read_bytes()[24:]  # without the Ethernet header
+    assert len(came) == b["counts"]["received"] * (16 + len(FRAME) - 14) and came.endswith(FRAME[14:])
 
 
 def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,10 +67,15 @@ class Capture {
     }
     void archive(Archive& a) { a(failed_, partial_); }
 
-    // An SDU that a host sends or receives: its IP packet.
+    // An SDU that a host sends or receives: its IP packet, routed or in an Ethernet frame that is bridged (RFC 2684).
     void sdu(uint64_t tick, const uint8_t* octets, uint32_t length) {
-        static const uint8_t llc[8] = {0xAA, 0xAA, 3, 0, 0, 0, 8, 0};
-        if (length > 8 && !std::memcmp(octets, llc, 8)) record(tick, nullptr, 0, octets + 8, length - 8);
+        static const uint8_t routed[6] = {0xAA, 0xAA, 3, 0, 0, 0}, bridged[8] = {0xAA, 0xAA, 3, 0, 0x80, 0xC2, 0, 7};
+        uint32_t type = 0;  // where the EtherType is
+        if (length > 8 && !std::memcmp(octets, routed, sizeof routed)) type = 6;
+        else if (length > 24 && !std::memcmp(octets, bridged, sizeof bridged)) type = 22;
+        if (!type) return;
+        const uint32_t is = octets[type] << 8 | octets[type + 1];
+        if (is == 0x0800 || is == 0x86DD) record(tick, nullptr, 0, octets + type + 2, length - type - 2);
     }
 
     // A cell on a line; `back` is the way from the line's second end to its first.
