@@ -61,6 +61,7 @@ synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the com
 bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment; beside ns-3 where that is installed
 	$(BIN)/python -m bentpipe.bench $(ARGS)
 	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m speed.terminals)
+	$(if $(ARGS),,cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime.full)
 
 digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (a minute)
 	cd tb && $(abspath $(BIN))/python -m digests $(ARGS)

@@ -92,7 +92,8 @@ class Doors final : public Way {
     bool gone() override { return gone_; }
 
   private:
-    static constexpr size_t BATCH = 32, ROOM = 65536 + 64, MOST_OCTETS = size_t(64) << 20;
+    static constexpr int64_t GATHER = 500000;
+    static constexpr size_t BATCH = 32, AT_ONCE = 64, ROOM = 65536 + 64, MOST_OCTETS = size_t(64) << 20;
 
     void read();
     void read_device(uint32_t number);

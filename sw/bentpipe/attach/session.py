@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import ipaddress
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -180,6 +181,7 @@ class Session:
         self._changes = Changes(experiment, self.slack)
         self.changed: list[dict[str, Any]] = []
         self._begun = False
+        self._spent = (time.thread_time(), time.process_time())
 
     @contextmanager
     def open(self) -> Iterator[Session]:
@@ -269,6 +271,7 @@ class Session:
             return
         if self._record is not None:
             self.attachment.record(self._record)
+        self._spent = (time.thread_time(), time.process_time())
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -367,6 +370,7 @@ class Session:
             "late": self.options.late.name.lower(),
             "priority": self.priority,
             "load": list(os.getloadavg()),
+            "processor_s": self._processor(),
             "behind_most_ns": self.attachment.behind_ns(most=True),
             "over": self._over(rows),
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
@@ -374,6 +378,11 @@ class Session:
             "ends": rows,
             "digests": self.digest,
         }
+
+    def _processor(self) -> dict[str, float]:
+        """Seconds of processor so far: of the simulation, and of the threads that read and release."""
+        here, together = time.thread_time() - self._spent[0], time.process_time() - self._spent[1]
+        return {"simulation": here, "doors": together - here}
 
     def _row(self, host: str) -> dict[str, Any]:
         """What came of an end: where it is, how far it is from others, what :func:`end_row` has."""
