@@ -17,6 +17,8 @@ __all__ = [
     "geo_d_1_k_reach",
     "geo_d_1_k_wait",
     "geo_d_1_wait",
+    "nd_d_1_k_loss",
+    "nd_d_1_k_loss_by_enumeration",
     "nd_d_1_wait",
     "nd_d_1_wait_by_enumeration",
 ]
@@ -143,3 +145,50 @@ def nd_d_1_wait_by_enumeration(sources: int, period: int, service: int, rounds: 
             free = start + service
             cells += 1
     return total / cells
+
+
+def nd_d_1_k_loss(sources: int, period: int, service: int, places: int, through: int = 0) -> float:
+    """The probability that a cell is lost in N*D/D/1/K over a period that begins with an empty queue: each source has a
+    cell in one of ``period`` slots, each as likely. Of those of a slot one is taken a slot, the others come behind it;
+    a cell is lost that finds all ``places`` beside that in service taken. It has its place until its service begins,
+    and for ``through`` slots more. So a cell is lost that would wait for ``places`` services less ``through`` slots, or
+    longer.
+
+    Slot by slot, the cells that have not shown, those that wait to be taken and the work ahead are a Markov chain.
+    """
+    top, most = service * (places + 1), service * places - through
+    states = np.zeros((sources + 1, sources + 1, top + 1))  # not shown, not taken, slots of work
+    states[sources, 0, 0] = 1.0
+    lost = 0.0
+    for slot in range(period + sources):
+        shown = np.zeros_like(states)
+        for left in range(sources + 1):
+            for new in range(left + 1 if slot < period else 1):
+                share = _binomial(left, new, 1 / (period - slot)) if slot < period else 1.0
+                shown[left - new, new:] += share * states[left, : sources + 1 - new]
+        taken = np.zeros_like(states)
+        taken[:, 0] += shown[:, 0]
+        waiting = shown[:, 1:]
+        lost += waiting[:, :, most:].sum()
+        taken[:, :-1, most:] += waiting[:, :, most:]
+        taken[:, :-1, service : service + most] += waiting[:, :, :most]
+        states = np.zeros_like(taken)
+        states[:, :, :-1] = taken[:, :, 1:]
+        states[:, :, 0] += taken[:, :, 0]
+    return float(lost / sources)
+
+
+def nd_d_1_k_loss_by_enumeration(sources: int, period: int, service: int, places: int, through: int = 0) -> Fraction:
+    """The same from every choice of slots, by serving the cells."""
+    lost = 0
+    for phases in product(range(period), repeat=sources):
+        begins: list[int] = []
+        taken = 0
+        for phase in sorted(phases):
+            taken = max(taken, phase)
+            if sum(begin + through >= taken for begin in begins) >= places:
+                lost += 1
+            else:
+                begins.append(max(taken, begins[-1] + service if begins else 0))
+            taken += 1
+    return Fraction(lost, sources * period**sources)

@@ -9,7 +9,7 @@ from bentpipe.errors import ConfigError, ExperimentFailed
 from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.splitting import choose_levels, grow, starts
 from bentpipe.results.splitting import Stage, Tree, interval, sum_up_trees
-from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
+from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach, nd_d_1_k_loss
 from models.split_queue import NEVER, GeoQueue, grown
 
 LOAD, SERVICE, PLACES = 0.11, 4, 6
@@ -123,6 +123,14 @@ def test_the_catalogue_says_what_the_exact_chain_has():
         assert by_splitting.predicted == plain.predicted == pytest.approx(exact, rel=1e-4)
         assert experiment.splitting.reach == pytest.approx(geo_d_1_k_reach(load, 4, 16), rel=1e-4)
         assert exact == pytest.approx(float(experiment.case), rel=0.06)
+
+
+def test_the_catalogue_says_what_the_chain_of_periodic_sources_has():
+    for experiment in load_cases("rare-loss-nd"):
+        places, flow = experiment.network.switches[0].buffer_cells, experiment.flows[0].settings
+        exact = nd_d_1_k_loss(len(experiment.flows), flow["period"], 16, places, 1)
+        assert [row.predicted for row in experiment.theory] == [pytest.approx(exact, rel=1e-4)] * 2
+        assert experiment.splitting.levels == (*range(2, places + 1),) and experiment.case == f"K = {places}"
 
 
 def test_a_figure_of_splitting_needs_splitting():

@@ -9,6 +9,8 @@ from models.queueing import (
     geo_d_1_k_loss,
     geo_d_1_k_wait,
     geo_d_1_wait,
+    nd_d_1_k_loss,
+    nd_d_1_k_loss_by_enumeration,
     nd_d_1_wait,
     nd_d_1_wait_by_enumeration,
 )
@@ -51,3 +53,12 @@ def test_many_sources_are_nearly_a_poisson_process():
     md1 = 0.5 * 4 / (2 * 0.5)
     few, many = nd_d_1_wait(4, 32, 4), nd_d_1_wait(12, 96, 4)
     assert few < many < md1
+
+
+@pytest.mark.parametrize(
+    ("sources", "period", "service", "places"), [(3, 6, 2, 1), (4, 7, 3, 1), (4, 7, 3, 2), (5, 5, 4, 2)]
+)
+@pytest.mark.parametrize("through", [0, 1])
+def test_losses_of_nd_d_1_k_by_all_choices_of_slots(sources, period, service, places, through):
+    by_all = nd_d_1_k_loss_by_enumeration(sources, period, service, places, through)
+    assert nd_d_1_k_loss(sources, period, service, places, through) == pytest.approx(float(by_all), abs=1e-12)
