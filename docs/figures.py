@@ -72,19 +72,20 @@ def _one(folder: Path, entries: dict[str, dict[str, Any]]) -> Iterator[str]:
     from bentpipe.experiment.load import load_cases
     from bentpipe.experiment.run import cases_head
     from bentpipe.report.cases import sum_up_cases
-    from bentpipe.results.folder import CATALOGUE, read_above
+    from bentpipe.results.folder import read_above
 
     try:
         s = read_above(folder)
     except BentpipeError:  # of another schema
         return
     kind = s.get("kind")
-    if kind == "sweep" and s["id"] == CATALOGUE and not s["settings"]:
+    if kind == "sweep" and not s["settings"] and not s["axes"]:  # of the catalogue, or over seeds
         for name in dict.fromkeys(run["experiment"] for run in s["runs"] if run["case"]):
-            runs = [folder / run["folder"] for run in s["runs"] if run["experiment"] == name]
+            now = load_cases(name)
+            runs = [folder / r["folder"] for r in s["runs"] if (r["experiment"], r["seed"]) == (name, now[0].seed)]
             if all((run / "result.json").is_file() for run in runs):
                 summaries = [read_above(run) for run in runs]
-                whole = sum_up_cases(cases_head(load_cases(name), (), s["versions"]), summaries)
+                whole = sum_up_cases(cases_head(now, (), s["versions"]), summaries)
                 yield from _taken(folder / name, whole, summaries, entries)
         return
     if s["id"] not in catalogue() or kind not in (None, "cases") or (s.get("case") and kind is None):

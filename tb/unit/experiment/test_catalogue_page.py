@@ -10,8 +10,10 @@ import pytest
 
 from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load
-from unit.experiment.fake import write_run
-from unit.experiment.made_up import made_up
+from bentpipe.experiment.run import run_experiment
+from bentpipe.sweeps.plan import plan_sweep
+from unit.experiment.fake import fake_build, write_run
+from unit.experiment.made_up import PS, made_up, some_sweep
 
 DOCS = Path(__file__).parents[3] / "docs"
 MOST_OCTETS = 100_000
@@ -85,3 +87,16 @@ def test_other_runs_are_not_taken(elsewhere, tmp_path, more, said):
     run_of(tmp_path / "runs" / "a", **more)
     lines, index = taken(elsewhere, tmp_path / "runs")
     assert said in lines[0] and index == {}
+
+
+def test_of_a_sweep_over_seeds_the_experiments_own_is_taken(elsewhere, tmp_path):
+    """All its cases, with the seed of its file: together they are a run of it."""
+    (tmp_path / "pictures").mkdir()
+    plan = plan_sweep("acts-variants", (), (2, 1), duration_ps=PS // 5)
+    summary, _ = some_sweep(plan, whole=False)
+    for planned, run in zip(plan.runs, summary["runs"], strict=True):
+        write_run(tmp_path / "runs" / run["folder"], run_experiment(planned.experiment, build=fake_build))
+    (tmp_path / "runs" / "result.json").write_text(json.dumps(summary))
+    lines, index = taken(elsewhere, tmp_path / "runs")
+    assert [line.partition(":")[0] for line in lines] == ["acts-variants"]
+    assert index["acts-variants"]["command"] == "bentpipe run acts-variants --seed 1 --duration '0.2 s'"
