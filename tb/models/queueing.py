@@ -5,6 +5,7 @@ A slot is the unit of time. Servers take cells one by one, in order of arrival, 
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 from math import comb
@@ -17,6 +18,7 @@ __all__ = [
     "geo_d_1_k_reach",
     "geo_d_1_k_wait",
     "geo_d_1_wait",
+    "md_1_k_loss",
     "nd_d_1_k_loss",
     "nd_d_1_k_loss_by_enumeration",
     "nd_d_1_wait",
@@ -57,6 +59,21 @@ def _waits(load: float, service: int, places: int) -> np.ndarray:
 def geo_d_1_k_loss(load: float, service: int, places: int) -> float:
     """The probability that a cell is lost in Geo/D/1/K, where K counts the places beside that in service."""
     return float(_waits(load, service, places)[service * places :].sum())
+
+
+def md_1_k_loss(rho: float, places: int) -> float:
+    """The probability that a cell is lost in M/D/1/K with ``places`` beside that in service: the chain of cells that a
+    departure leaves behind, and by flow balance 1 - 1 / (rho + that none is left) (Gross and Harris, Fundamentals of
+    Queueing Theory, 5.1.7)."""
+    there = [math.exp(-rho) * rho**k / math.factorial(k) for k in range(places + 1)]  # that come in a service
+    chain = np.zeros((places + 1, places + 1))
+    for left in range(places + 1):
+        for k in range(places + 1 - max(left - 1, 0)):
+            chain[left, max(left - 1, 0) + k] = there[k]
+        chain[left, places] += 1 - chain[left].sum()
+    states = np.vstack([chain.T - np.eye(places + 1), np.ones(places + 1)])
+    found, *_ = np.linalg.lstsq(states, np.append(np.zeros(places + 1), 1.0), rcond=None)
+    return float(1 - 1 / (rho + found[0]))
 
 
 def geo_d_1_k_reach(load: float, service: int, places: int) -> list[float]:

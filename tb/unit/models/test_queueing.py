@@ -1,5 +1,6 @@
 """The formulas against cells that are served one by one, and against each other."""
 
+import itertools
 import random
 
 import pytest
@@ -9,6 +10,7 @@ from models.queueing import (
     geo_d_1_k_loss,
     geo_d_1_k_wait,
     geo_d_1_wait,
+    md_1_k_loss,
     nd_d_1_k_loss,
     nd_d_1_k_loss_by_enumeration,
     nd_d_1_wait,
@@ -62,3 +64,10 @@ def test_many_sources_are_nearly_a_poisson_process():
 def test_losses_of_nd_d_1_k_by_all_choices_of_slots(sources, period, service, places, through):
     by_all = nd_d_1_k_loss_by_enumeration(sources, period, service, places, through)
     assert nd_d_1_k_loss(sources, period, service, places, through) == pytest.approx(float(by_all), abs=1e-12)
+
+
+@pytest.mark.parametrize(("rho", "places"), [(0.6, 2), (0.6, 6), (0.9, 4)])
+def test_with_many_slots_a_service_geo_d_1_k_is_m_d_1_k(rho, places):
+    exact = md_1_k_loss(rho, places)
+    off = [geo_d_1_k_loss(rho / slots, slots, places) / exact - 1 for slots in (8, 16, 32, 64)]
+    assert all(abs(more) < 0.6 * abs(less) for less, more in itertools.pairwise(off)) and abs(off[-1]) < 0.08
