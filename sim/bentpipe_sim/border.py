@@ -27,7 +27,7 @@ def face(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
     for struct in {"bp_face", kind}:
         match = re.search(rf"^struct (?:alignas\(64\) )?{struct}\b[^{{]*{{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
         assert match is not None
-        for line in re.findall(r"^    (?:uint\d+_t|W<\d+>) ([\w, ]+);", match[1], re.MULTILINE):
+        for line in re.findall(r"^    (?:alignas\(64\) )?(?:uint\d+_t|W<\d+>) ([\w, ]+);", match[1], re.MULTILINE):
             found.update(line.split(", "))
     return kind, frozenset(found)
 

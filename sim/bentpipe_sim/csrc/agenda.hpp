@@ -1,5 +1,6 @@
 // When each node is to be evaluated next. The least of eight numbers takes no longer than the way to one of them would in a
-// tree of twos: so there are rows of eight, of whose firsts there are rows again, until one row is left.
+// tree of twos: so there are rows of eight, of whose firsts there are rows again, until two rows are left. Of eight nodes and
+// fewer there is one.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -27,17 +28,23 @@ class Agenda {
         ++count_;
         rows_.clear();
         starts_.clear();
-        for (size_t length = count_; starts_.empty() || length > 1; length = (length + 7) / 8) {
+        for (size_t length = count_, most = 8;; length = (length + 7) / 8, most = 16) {
             starts_.push_back(rows_.size());
             rows_.resize(rows_.size() + (length + 7) / 8);
+            if (length <= most) break;
         }
+        rows_.resize(starts_.back() + 2);
         top_ = &rows_[starts_.back()];
         for (uint32_t node = 0; node < count_; ++node) set(ticket(node), NEVER);
     }
-    Ticket ticket(uint32_t node) { return {&rows_[node / 8].keys[node % 8], LEAST + node}; }
+    Ticket ticket(uint32_t node) { return {key_at(0, node), LEAST + node}; }
 
     // Of those that are first the one that was added first.
-    uint64_t first() const { return top_->least(); }
+    uint64_t first() const { return one_row() ? first<true>() : first<false>(); }
+    template <bool one_row>
+    uint64_t first() const {
+        return Row::bits(one_row ? top_->first() : lesser(top_->first(), top_[1].first()));
+    }
     static uint64_t tick(uint64_t key) { return (key - LEAST) >> BITS; }
     static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
 
@@ -51,7 +58,13 @@ class Agenda {
     template <bool one_row>
     void set_sooner(const Ticket& ticket, uint64_t tick) {  // than it is, else not
         const uint64_t key = (tick << BITS) + ticket.number;
-        if (key < Row::bits(*ticket.key)) put<one_row>(ticket, key);
+        size_t at = node(ticket.number);
+        double* there = ticket.key;
+        for (size_t k = 1; key < Row::bits(*there); there = key_at(k++, at)) {
+            std::memcpy(there, &key, sizeof key);
+            if (one_row || k == starts_.size()) return;
+            at /= 8;
+        }
     }
 
     void archive(Archive& a) {
@@ -67,6 +80,7 @@ class Agenda {
     // same order, and the lesser of two is one instruction.
     static constexpr unsigned BITS = 14;
     static constexpr uint64_t LEAST = 1ull << 52, NONE = 0x7FE0000000000000ull;
+    static double lesser(double a, double b) { return a < b ? a : b; }
     struct alignas(64) Row {
         double keys[8];
         Row() {
@@ -74,11 +88,9 @@ class Agenda {
             for (double& key : keys) std::memcpy(&key, &none, sizeof none);
         }
         double first() const {
-            const auto lesser = [](double a, double b) { return a < b ? a : b; };
             const double a = lesser(lesser(keys[0], keys[1]), lesser(keys[2], keys[3]));
             return lesser(a, lesser(lesser(keys[4], keys[5]), lesser(keys[6], keys[7])));
         }
-        uint64_t least() const { return bits(first()); }
         static uint64_t bits(double key) {
             uint64_t found;
             std::memcpy(&found, &key, sizeof found);
@@ -98,8 +110,12 @@ class Agenda {
         for (size_t k = 1; k < starts_.size(); ++k) {
             const double least = rows_[starts_[k - 1] + at / 8].first();
             at /= 8;
-            rows_[starts_[k] + at / 8].keys[at % 8] = least;
+            *key_at(k, at) = least;
         }
+    }
+    double* key_at(size_t k, size_t at) {  // rows are keys beside each other
+        static_assert(sizeof(Row) == 8 * sizeof(double), "nothing is between");
+        return reinterpret_cast<double*>(&rows_[starts_[k]]) + at;
     }
 
     size_t count_ = 0;

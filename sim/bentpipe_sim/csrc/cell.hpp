@@ -21,11 +21,13 @@ struct CellHead {
 
 using Payload = W<6>;  // 48 octets
 
-// 64 octets, a cache line. Payload first, then the header, as in the wide datapath.
+// 64 octets, a cache line. Payload first, then the header, as in the wide datapath; all three as in a node's faces (model.h).
 struct alignas(64) Flying {
     Payload payload;
     uint32_t header, hec_error;
     uint64_t tick;  // at which it arrives
+
+    static constexpr size_t OCTETS = 56;  // all but the tick
 
     bool good(uint32_t key, uint32_t mask) const { return !hec_error && CellHead::names(header, key, mask); }
 };

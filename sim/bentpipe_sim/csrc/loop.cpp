@@ -20,6 +20,40 @@ uint64_t clock_ns() {
 
 bool rarely(bool what) { return __builtin_expect(what, 0); }
 
+// A cell in a node's faces.
+uint8_t* i_cell(bp_face& face) { return reinterpret_cast<uint8_t*>(&face) + offsetof(bp_face, i_payload); }
+const uint8_t* o_cell(const bp_face& face) {
+    return reinterpret_cast<const uint8_t*>(&face) + offsetof(bp_face, o_payload);
+}
+
+// The node of a number. Those of a small network are come to by a jump: which of them is next, the processor guesses, and it
+// begins with that before the agenda has been searched.
+template <bool few>
+[[gnu::always_inline]] inline Node& numbered(const std::unique_ptr<Node>* nodes, uint32_t number) {
+    Node* node;
+    switch (number) {
+// What is put here differs, and so the ways aren't made one again.
+#define BENTPIPE_NODE(k)                        \
+    case k:                                     \
+        node = nodes[k].get();                  \
+        asm volatile("" : "+r"(node) : "i"(k)); \
+        break;
+        BENTPIPE_NODE(0)
+        BENTPIPE_NODE(1)
+        BENTPIPE_NODE(2)
+        BENTPIPE_NODE(3)
+        BENTPIPE_NODE(4)
+        BENTPIPE_NODE(5)
+        BENTPIPE_NODE(6)
+        BENTPIPE_NODE(7)
+#undef BENTPIPE_NODE
+        default:
+            if (few) __builtin_unreachable();
+            node = nodes[number].get();
+    }
+    return *node;
+}
+
 }  // namespace
 
 int Loop::add(const char* path) {
@@ -33,13 +67,15 @@ int Loop::add(const char* path) {
 void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay) {
     Output& output = node(from).out[from_port];
     Node& target = node(to);
-    if (output.to || target.in[to_port]) throw std::runtime_error("the face is connected already");
-    target.in[to_port] = std::make_unique<Wire>();
+    Wire& wire = target.in[to_port];
+    if (output.to || wire.connected) throw std::runtime_error("the face is connected already");
+    wire.connected = true;
     target.inputs = std::max(target.inputs, uint32_t(to_port) + 1);
     output.to = &target;
     output.to_port = uint32_t(to_port);
-    output.wire = target.in[to_port].get();
+    output.wire = &wire;
     output.delay = 1 + delay;
+    output.look_whether_straight();
     target.adjacent = delay == 0;
     node(from).look_at_room();
     target.look_at_room();
@@ -94,12 +130,12 @@ void Loop::advance(uint64_t until, uint64_t most) {
     uint64_t left = most ? most : NO_END;
     end_ = until;
     for (;;) {
-        const uint64_t key = agenda_.first(), tick = Agenda::tick(key);
+        const uint64_t key = agenda_.first<few>(), tick = Agenda::tick(key);
         if (rarely(tick > end_)) {
             now_ = end_;
             return;
         }
-        step<few>(*nodes_[Agenda::node(key)], tick);
+        step<few>(numbered<few>(nodes_.data(), Agenda::node(key)), tick);
         if (rarely(--left == 0) && inbox.events().empty()) {
             now_ = tick;
             return;
@@ -133,12 +169,15 @@ template <bool few>
         node.short_clock[0](&face);
     }
     ++node.evaluations;
-    if (face.says_anything()) {
-        if (face.o_valid) give<few, true>(node, tick);
-        if (rarely(face.error | face.drop | face.tells)) tell(node, false);
+    const uint32_t says = face.says();
+    if (says == bp_face::a_cell()) {
+        give<few, true>(node, face, tick);
+    } else if (rarely(says)) {
+        if (face.o_valid) give_apart<few>(node, tick);
+        if (face.error | face.drop | face.tells) tell(node, false);
     }
     node.after = tick + 1;
-    if (node.nic && rarely(node.nic->after(tick))) {
+    if (node.nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) end_ = tick;
         agenda_.set<few>(node.ticket, node.next());
         return;
@@ -165,66 +204,80 @@ template <bool few>
     }
     ++node.evaluations;
     node.after = tick + 1;
-    if (face.o_valid) give<few, false>(node, tick);
+    if (face.o_valid) give_apart<few>(node, tick);
     if (face.error | face.drop | face.tells) tell(node, false);
-    if (node.nic) node.nic->after(tick);
+    if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
     if (!inbox.events().empty()) end_ = tick;
     agenda_.set<few>(node.ticket, node.next());
 }
 
-// The node gets the cell that came first; of several that came at once, in turn.
+// The node gets the cell that came first.
 template <bool plain>
 [[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
-    bp_face& face = *node.face;
     const uint64_t key = node.arrive;
-    uint32_t port = uint32_t(key & (Node::PORTS - 1));
-    Wire* from = node.in[port].get();
-    uint64_t least = node.first[port] = following(*from, port);
+    const uint32_t port = uint32_t(key & (Node::PORTS - 1));
+    Flying* const second = node.in[port].second();
+    uint64_t least = node.first[port] = key_of(second, port);
     if (node.inputs > 1) least = node.least();
-    const bool crowded = least >> Node::PORT_BITS <= tick;
-    if (rarely(crowded)) {
+    if (rarely(least >> Node::PORT_BITS <= tick)) {
         node.first[port] = key;
-        port = in_turn(node);
-        from = node.in[port].get();
-        node.first[port] = following(*from, port);
-        least = node.least();
-    }
-    node.arrive = least;
-    const Flying& cell = from->front();
-    face.i_payload = cell.payload;
-    face.i_header = cell.header;
-    face.i_hec_error = uint8_t(cell.hec_error);
-    face.i_port = uint8_t(port);
-    if (!plain && node.watched) watch(node, port, tick, cell);
-    from->pop_front();
-    from->fetch_ahead();
-    ++node.cells_in;
-    if (rarely(crowded)) {
-        node.turn = port + 1;
-        wait(node, tick);
+        take_in_turn(node, tick);
+    } else {
+        take_from<plain>(node, port, second, least, tick);
     }
 }
 
-// The key of the second cell of an input's wire, if there is one.
-[[gnu::always_inline]] inline uint64_t Loop::following(const Wire& wire, uint32_t port) {
-    return wire.size() > 1 ? Node::key(wire.then(), port) : Node::NO_CELL;
+// Of several cells that came at once one in turn; the others wait.
+[[gnu::noinline]] void Loop::take_in_turn(Node& node, uint64_t tick) {
+    const uint32_t port = in_turn(node);
+    Flying* const second = node.in[port].second();
+    node.first[port] = key_of(second, port);
+    take_from<false>(node, port, second, node.least(), tick);
+    node.turn = port + 1;
+    wait(node, tick);
+}
+
+// A wire's first cell, of which the second is looked up; then the least of the inputs' keys is this.
+template <bool plain>
+[[gnu::always_inline]] inline void Loop::take_from(Node& node, uint32_t port, Flying* second, uint64_t least, uint64_t tick) {
+    Wire& from = node.in[port];
+    const Flying& cell = from.front();
+    node.arrive = least;
+    node.face->i_port = uint8_t(port);
+    std::memcpy(i_cell(*node.face), &cell, Flying::OCTETS);
+    if (!plain && node.watched) watch(node, port, tick, cell);
+    from.pop_front(second);
+    from.fetch_ahead();
+    ++node.cells_in;
+}
+
+// Of a cell that comes to an input, or of none.
+[[gnu::always_inline]] inline uint64_t Loop::key_of(const Flying* cell, uint32_t port) {
+    return cell ? Node::key(cell->tick, port) : Node::NO_CELL;
 }
 
 // What comes out of the node goes to the wire behind it.
 template <bool few, bool plain>
-[[gnu::always_inline]] inline void Loop::give(Node& node, uint64_t tick) {
-    const bp_face& face = *node.face;
+[[gnu::always_inline]] inline void Loop::give(Node& node, const bp_face& face, uint64_t tick) {
     Output& output = node.out[face.o_port];
     ++node.cells_out;
-    if (rarely(output.traced)) trace(output, face, tick);
-    if (output.to) {
-        Node& to = *output.to;
-        if (to.room >= CELL_BITS && to.arrive == Node::NO_CELL && !face.o_hec_error) go_by<few>(to, face, tick + 1);
-        else put<few>(output, face, tick);
+    if (output.straight) {
+        put<few>(output, face, tick);
+    } else {
+        if (rarely(output.traced)) trace(output, face, tick);
+        if (Node* to = output.to) {
+            if (to->room >= CELL_BITS && to->arrive == Node::NO_CELL && !face.o_hec_error) go_by<few>(*to, face, tick + 1);
+            else put<few>(output, face, tick);
+        }
     }
     if (!plain && node.watched) watch_out(node, output);
+}
+
+template <bool few>
+[[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick) {
+    give<few, false>(node, *node.face, tick);
 }
 
 // The ledger sees the cell that goes.
@@ -253,9 +306,7 @@ template <bool few>
 [[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick) {
     Wire& wire = *output.wire;
     Flying& cell = wire.push_back();
-    cell.payload = face.o_payload;
-    cell.header = face.o_header;
-    cell.hec_error = face.o_hec_error;
+    std::memcpy(&cell, o_cell(face), Flying::OCTETS);
     cell.tick = tick + output.delay;
     if (wire.size() == 1) announce<few>(*output.to, output.to_port, cell.tick);
 }
@@ -280,7 +331,7 @@ template <bool few>
 void Loop::call_back(Node& link) {
     Output& output = link.out[0];
     Node& to = *output.to;
-    Flying& cell = link.in[0]->push_back();
+    Flying& cell = link.in[0].push_back();
     cell = output.wire->back();
     cell.tick = link.passes;
     output.wire->pop_back();
@@ -334,9 +385,9 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
 void Loop::wait(Node& node, uint64_t tick) {
     for (uint32_t p = 0; p < node.inputs; ++p) {
         if (node.first[p] >> Node::PORT_BITS > tick) continue;
-        uint64_t count = node.in[p]->waiting(tick);
+        uint64_t count = node.in[p].waiting(tick);
         if (count > Wire::PLACES) {
-            node.in[p]->erase(Wire::PLACES);
+            node.in[p].erase(Wire::PLACES);
             ++node.ingress_lost;
             --count;
         }
@@ -368,7 +419,7 @@ void Loop::tell(Node& node, bool gone) {
 }
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
-    return node(index).in[port]->count(key, mask);
+    return node(index).in[port].count(key, mask);
 }
 
 }  // namespace bp

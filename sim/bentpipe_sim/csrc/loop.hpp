@@ -52,8 +52,13 @@ class Loop final : CellCounts {
     void step_apart(Node& node, uint64_t tick);
     template <bool plain>
     void take(Node& node, uint64_t tick);
+    void take_in_turn(Node& node, uint64_t tick);
+    template <bool plain>
+    void take_from(Node& node, uint32_t port, Flying* second, uint64_t least, uint64_t tick);
     template <bool few, bool plain>
-    void give(Node& node, uint64_t tick);
+    void give(Node& node, const bp_face& face, uint64_t tick);
+    template <bool few>
+    void give_apart(Node& node, uint64_t tick);
     static void trace(Output& output, const bp_face& face, uint64_t tick);
     template <bool few>
     void put(const Output& output, const bp_face& face, uint64_t tick);
@@ -62,7 +67,7 @@ class Loop final : CellCounts {
     void call_back(Node& link);
     template <bool few>
     void announce(Node& to, uint32_t port, uint64_t tick);
-    static uint64_t following(const Wire& wire, uint32_t port);
+    static uint64_t key_of(const Flying* cell, uint32_t port);
     static uint32_t in_turn(const Node& node);
     static void wait(Node& node, uint64_t tick);
     void watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell);

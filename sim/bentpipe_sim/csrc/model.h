@@ -6,37 +6,51 @@
 #include "wide.hpp"
 
 // The ports that the event loop works with, at the beginning of each model; those that a node lacks stay 0. What a clock of
-// every node needs comes first. border.py reads their names here, a line for each type.
+// every node needs comes first; a cell that comes or goes is a cache line. border.py reads their names here, a line for each
+// type.
 struct alignas(64) bp_face {
     uint64_t time_now, status_due;
-    uint32_t i_header, o_header;
-    uint8_t i_valid, i_port, i_hec_error, o_port;
     uint8_t time_tick, post_valid, settled, apart;  // the last two are no ports: `cell` and `turn` may be called; see Node
     uint8_t o_valid, error, drop, tells;
-    uint8_t own, took, drop_pti, gone_why, status_idle, o_hec_error;
+    uint8_t i_valid, i_port, o_port, status_idle;
+    uint8_t own, took, drop_pti, gone_why;
     uint32_t drop_vc, drop_reason, drop_accepted;
-    W<6> i_payload, o_payload;
-    uint64_t room;    // of a link
-    uint32_t passed;
     uint8_t rst, csr_w_en, csr_r_en;
-    uint32_t csr_addr, csr_w_data, csr_r_data;
+    uint64_t room;  // of a link
+    uint32_t passed;
+    // As in cell.hpp: payload, header, whether the HEC is wrong.
+    alignas(64) W<6> i_payload;
+    uint32_t i_header, i_hec_error;
+    uint32_t csr_addr, csr_w_data;
+    W<6> o_payload;
+    uint32_t o_header, o_hec_error;
+    uint32_t csr_r_data;
 
-    // Of o_valid, error, drop and tells.
-    bool says_anything() const {
-        uint32_t any;
-        std::memcpy(&any, &o_valid, sizeof any);
-        return any != 0;
+    // o_valid, error, drop and tells; what they are if a cell goes and nothing else is to be said.
+    uint32_t says() const {
+        uint32_t all;
+        std::memcpy(&all, &o_valid, sizeof all);
+        return all;
+    }
+    static uint32_t a_cell() {
+        const uint8_t alone[] = {1, 0, 0, 0};
+        uint32_t all;
+        std::memcpy(&all, alone, sizeof all);
+        return all;
     }
 };
 
 // And those of a network interface.
 struct bp_nic : bp_face {
     uint8_t post_taken, done, rx_last, oam_full;  // seldom
-    uint8_t fetch, fetch_single, rx_valid, done_single, post_single, post_uu, post_cpi, cell_pti;
-    uint8_t rx_status, rx_efci, oam_pti, oam_take;
-    uint16_t post_length, rx_index, rx_length;
-    uint32_t post_vc, fetch_vc, done_vc, rx_vc, oam_vc;
+    uint8_t fetch, fetch_single, rx_valid, cell_pti;
+    uint32_t fetch_vc, rx_vc;
     W<6> block, rx_payload;
+    uint16_t rx_index, rx_length;
+    uint8_t rx_status, rx_efci, post_uu, post_cpi;
+    uint16_t post_length;
+    uint8_t post_single, done_single, oam_pti, oam_take;
+    uint32_t post_vc, done_vc, oam_vc;
     uint64_t oam_tick;
     W<6> oam_payload;
 

@@ -59,7 +59,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     *account = {counts.sent, counts.delivered, ledger.ends(place), 0, 0, ledger.astray(place)};
     ledger.each_hop(place, [&](const bp::Ledger::Hop& hop) {
         bp::Node& node = loop.node(hop.node);
-        if (hop.port >= 0) account->ends_there += node.in[hop.port]->count(hop.key, hop.mask, true);
+        if (hop.port >= 0) account->ends_there += node.in[hop.port].count(hop.key, hop.mask, true);
         else if (hop.kind == bp::Ledger::NIC) account->ends_there += node.nic->backlog(hop.number);
         if (hop.kind == bp::Ledger::ROOT) account->queued += node.read(hop.taken);
         if (hop.kind == bp::Ledger::SWITCH) account->queued += node.read(hop.taken) - node.read(hop.sent);
@@ -115,13 +115,12 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
     *stats = {node.evaluations, node.cells_in, node.cells_out, 0, node.nanoseconds, node.ingress_most, node.ingress_lost};
-    for (const auto& wire : node.in)
-        if (wire) stats->in_flight += wire->size();
+    for (const bp::Wire& wire : node.in) stats->in_flight += wire.size();
 }
 
 uint64_t bp_wire_most(bp_net* net, int index, int port) {
     net->loop.node(index).catch_up();
-    return net->loop.node(index).in[port]->most();
+    return net->loop.node(index).in[port].most();
 }
 void bp_timing(bp_net* net, int on) { net->loop.time(on != 0); }
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
@@ -178,7 +177,9 @@ int bp_gauge_heights(bp_net* net, uint64_t* heights, int most) {
 }
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
-    net->loop.node(from).out[from_port].traced = on != 0;
+    bp::Output& output = net->loop.node(from).out[from_port];
+    output.traced = on != 0;
+    output.look_whether_straight();
 }
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).out[from_port].digest; }

@@ -82,6 +82,13 @@ void Nic::post(Post what) {
     if (to_post_.size() == 1) ask();
 }
 
+// PDUs begin and end around the cells of a clock.
+void Nic::seldom(uint64_t tick) {
+    if (face_.post_taken | face_.done) begin_or_end(tick);
+    cells(face_);
+    if (face_.rx_last | face_.oam_full) came(tick);
+}
+
 // The NIC has begun with a PDU or single cell, or is done with one.
 void Nic::begin_or_end(uint64_t tick) {
     if (face_.post_taken) {

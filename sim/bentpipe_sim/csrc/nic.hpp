@@ -81,14 +81,12 @@ class Nic {
     }
 
     // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
-    [[gnu::always_inline]] bool after(uint64_t tick) {
-        if (__builtin_expect(face_.says_what_is_seldom(), 0)) {
-            if (face_.post_taken | face_.done) begin_or_end(tick);
-            cells();
-            if (face_.rx_last | face_.oam_full) came(tick);
+    [[gnu::always_inline]] bool after(bp_nic& face, uint64_t tick) {
+        if (__builtin_expect(face.says_what_is_seldom(), 0)) {
+            seldom(tick);
             return true;
         }
-        cells();
+        cells(face);
         return false;
     }
 
@@ -137,8 +135,7 @@ class Nic {
     };
 
     // The cell that is asked for, and the one that came.
-    [[gnu::always_inline]] void cells() {
-        bp_nic& face = face_;
+    [[gnu::always_inline]] void cells(bp_nic& face) {
         if (face.fetch) {
             TxVc& tx = tx_[face.fetch_vc];
             if (__builtin_expect(face.fetch_single, 0)) {
@@ -159,6 +156,7 @@ class Nic {
 
     Pdu pdu(const Sdu& sdu);
     void post(Post what);
+    void seldom(uint64_t tick);
     void begin_or_end(uint64_t tick);
     void came(uint64_t tick);
     void queue(uint32_t vc, Pdu&& pdu);

@@ -71,7 +71,7 @@ void Node::quiet() {
 
 void Node::catch_up() {
     if (!passed) return;
-    in[0]->had_one();
+    in[0].had_one();
     face->passed = std::exchange(passed, 0);
     face->time_tick = 0;
     face->i_valid = 0;
@@ -123,10 +123,13 @@ void Node::archive(Archive& a) {
     a.same(length);
     a.octets(octets, length);
     a(arrive, first, after, turn, evaluations, cells_in, cells_out, nanoseconds, ingress_most, ingress_lost);
-    for (Output& output : out) a(output.traced, output.digest);
-    for (auto& wire : in) {
-        a.same(wire != nullptr);
-        if (wire) a(*wire);
+    for (Output& output : out) {
+        a(output.traced, output.digest);
+        output.look_whether_straight();
+    }
+    for (Wire& wire : in) {
+        a.same(wire.connected);
+        if (wire.connected) a(wire);
     }
     if (nic) a(*nic);
     look_at_room();

@@ -25,7 +25,10 @@ struct alignas(64) Output {  // what is behind an output port
     uint64_t delay = 0;  // ticks from an evaluation to the arrival
     uint32_t to_port = 0;
     bool traced = false;
+    bool straight = false;  // a cell goes to the wire, and that is all
     uint64_t digest = 0;
+
+    void look_whether_straight();
 };
 
 struct Tap {  // a capture at an input port
@@ -90,7 +93,7 @@ struct alignas(64) Node {
     uint32_t index;
     uint32_t inputs = 0;  // ports with a wire are below this
     uint64_t first[PORTS];
-    std::unique_ptr<Wire> in[PORTS];
+    Wire in[PORTS];
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
@@ -118,5 +121,13 @@ struct alignas(64) Node {
     std::unique_ptr<void, void (*)(void*)> instance_;
     std::unique_ptr<Nic> nic_;
 };
+
+static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == offsetof(Flying, hec_error) &&
+                  offsetof(bp_face, o_hec_error) - offsetof(bp_face, o_payload) == offsetof(Flying, hec_error) &&
+                  offsetof(bp_face, i_header) - offsetof(bp_face, i_payload) == offsetof(Flying, header) &&
+                  offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(Flying, header),
+              "a cell is the same in a face and on a wire");
+
+inline void Output::look_whether_straight() { straight = to && !traced && !to->link; }
 
 }  // namespace bp

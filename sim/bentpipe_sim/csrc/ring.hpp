@@ -1,5 +1,5 @@
-// A queue in one block of memory, which grows as needed. One that has become empty begins at the block's start again: few
-// items stay in few cache lines.
+// A queue in one block of memory, which grows as needed; before its first item there is none. One that has become empty
+// begins at the block's start again: few items stay in few cache lines.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,20 +18,14 @@ class Ring {
     Item& front() { return *front_; }
     const Item& front() const { return *front_; }
     Item& back() { return *before(back_); }
-    void pop_front() {
-        if (--count_ == 0) front_ = back_ = items_.get();
-        else front_ = behind(front_);
-    }
+    void pop_front() { pop_front(count_ > 1 ? behind(front_) : nullptr); }
     void pop_back() {
         back_ = before(back_);
         --count_;
     }
     Item& push_back() {  // as some item before left it
         if (__builtin_expect(count_ == room_, 0)) grow();
-        Item& item = *back_;
-        back_ = behind(back_);
-        ++count_;
-        return item;
+        return push_back_within();
     }
     void erase(uint64_t k) {
         for (; k > 0; --k) (*this)[k] = (*this)[k - 1];
@@ -52,6 +46,21 @@ class Ring {
     // The place behind an item, and that before it.
     Item* behind(const Item* item) const { return item + 1 == end_ ? items_.get() : const_cast<Item*>(item) + 1; }
     Item* before(Item* item) const { return (item == items_.get() ? end_ : item) - 1; }
+    // By one who has looked up the second item; none: there was one.
+    void pop_front(Item* second) {
+        --count_;
+        if (second) front_ = second;
+        else front_ = back_ = items_.get();
+    }
+    void make_room(uint64_t count) {
+        while (room_ < count) grow();
+    }
+    Item& push_back_within() {  // there is room
+        Item& item = *back_;
+        back_ = behind(back_);
+        ++count_;
+        return item;
+    }
 
   private:
     Item* at(uint64_t k) const {
@@ -59,18 +68,19 @@ class Ring {
         return item < end_ ? item : item - room_;
     }
     [[gnu::noinline]] void grow() {
-        std::unique_ptr<Item[]> larger(new Item[2 * room_]);
+        const uint64_t room = room_ ? 2 * room_ : 4;
+        std::unique_ptr<Item[]> larger(new Item[room]);
         for (uint64_t k = 0; k < count_; ++k) larger[k] = (*this)[k];
         items_.swap(larger);
-        room_ *= 2;
+        room_ = room;
         front_ = items_.get();
         back_ = front_ + count_;
         end_ = front_ + room_;
     }
 
-    uint64_t count_ = 0, room_ = 4;
-    std::unique_ptr<Item[]> items_{new Item[4]};
-    Item *front_ = items_.get(), *back_ = front_, *end_ = front_ + room_;  // the next one is put at `back_`
+    uint64_t count_ = 0, room_ = 0;
+    std::unique_ptr<Item[]> items_;
+    Item *front_ = nullptr, *back_ = nullptr, *end_ = nullptr;  // the next one is put at `back_`
 };
 
 }  // namespace bp

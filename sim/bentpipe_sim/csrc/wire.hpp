@@ -14,17 +14,20 @@ class alignas(64) Wire : public Ring<Flying> {
   public:
     static constexpr uint64_t PLACES = 8;  // for cells that wait while the node takes those of other inputs
 
-    // The next cell, to be filled in.
+    bool connected = false;  // it comes from a node's output
+
+    // The next cell, to be filled in. There is room for as many as there ever were.
     Flying& push_back() {
-        Flying& cell = Ring::push_back();
-        if (size() > most_) most_ = size();
-        return cell;
+        if (__builtin_expect(size() >= most_, 0)) at_most(size() + 1);
+        return push_back_within();
     }
 
-    uint64_t most() const { return most_; }                      // that there ever were at once
-    void had_one() { most_ = std::max<uint64_t>(most_, 1); }     // a cell came and went
-    // When the second arrives, if there is one.
-    uint64_t then() const { return behind(&front())->tick; }
+    uint64_t most() const { return most_; }  // that there ever were at once
+    void had_one() { at_most(1); }           // a cell came and went
+    // The second cell, or none.
+    Flying* second() const { return size() > 1 ? behind(&front()) : nullptr; }
+    void pop_front() { Ring::pop_front(); }
+    void pop_front(Flying* second) { Ring::pop_front(second); }
     // Into the cache, from a long delay line: the one after that behind the first.
     void fetch_ahead() const { __builtin_prefetch(&front() + 2); }
 
@@ -44,10 +47,18 @@ class alignas(64) Wire : public Ring<Flying> {
     }
     void archive(Archive& a) {
         Ring::archive(a);
-        a(most_);
+        uint64_t most = most_;
+        a(most);
+        most_ = 0;
+        at_most(most);
     }
 
   private:
+    [[gnu::noinline]] void at_most(uint64_t count) {
+        most_ = std::max(most_, count);
+        make_room(most_);
+    }
+
     uint64_t most_ = 0;
 };
 

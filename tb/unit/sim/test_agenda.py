@@ -11,7 +11,7 @@ PROGRAM = """
 using namespace bp;
 int main() {
     std::mt19937_64 rng(1);
-    const size_t sizes[] = {1, 2, 7, 8, 9, 63, 64, 65, 300, 512, 513};
+    const size_t sizes[] = {1, 2, 7, 8, 9, 63, 64, 65, 128, 129, 300, 513, 1025};
     const uint64_t spans[] = {3, 1000, NEVER};
     for (size_t size : sizes)
         for (uint64_t span : spans) {
@@ -26,6 +26,13 @@ int main() {
                 if (Agenda::tick(key) != ticks[first] || Agenda::node(key) != first)
                     return std::printf("%zu nodes, step %d\\n", size, step), 1;
                 const size_t node = step % 3 ? first : rng() % size;
+                if (step % 5 == 1) {
+                    const uint64_t tick = std::min(rng() % (2 * span), NEVER);
+                    ticks[node] = std::min(ticks[node], tick);
+                    if (size > 8) agenda.set_sooner<false>(agenda.ticket(uint32_t(node)), tick);
+                    else agenda.set_sooner<true>(agenda.ticket(uint32_t(node)), tick);
+                    continue;
+                }
                 ticks[node] = step % 17 ? ticks[node] % span + rng() % span : NEVER;
                 if (ticks[node] > NEVER) ticks[node] = NEVER;
                 agenda.set(agenda.ticket(uint32_t(node)), ticks[node]);
