@@ -11,6 +11,10 @@ from .tools import CSRC
 __all__ = ["Port", "border", "face"]
 
 
+_STEP = 23
+"""Lines of a cache between the beginnings of two instances in their pages: what a clock mostly needs is about as much."""
+
+
 @dataclass(frozen=True)
 class Port:
     """A port of a model: ``width`` in bits."""
@@ -64,13 +68,32 @@ def border(
 static_assert(std::is_trivially_copyable<{model}>::value, "its state is its octets");
 void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(p); }}"""
     return f"""
+#include <atomic>
+#include <new>
 #include <type_traits>
 namespace {{
 static_assert({fits}, "a port is wider than in its face");
 struct Instance {{ {model} model; bp_port ports[64]; }};
 {model}& of(void* p) {{ return static_cast<Instance*>(p)->model; }}
-void* create() {{ Instance* made = new Instance; {model}& m = made->model; {begin} return made; }}
-void destroy(void* p) {{ {model}& m = of(p); {end} delete static_cast<Instance*>(p); }}
+// What is large is put at the beginning of a page, and what is at the same place in pages shares a few lines of a cache. So
+// each instance begins some lines further on than the one before.
+constexpr size_t LINE = 64, LINES = 64;
+std::atomic<size_t> instances;
+void* create() {{
+    const size_t skipped = LINE * (1 + instances++ * {_STEP} % LINES);
+    char* memory = static_cast<char*>(operator new(skipped + sizeof(Instance), std::align_val_t(LINE)));
+    Instance* made = new (memory + skipped) Instance;
+    reinterpret_cast<char**>(made)[-1] = memory;
+    {model}& m = made->model;
+    {begin}
+    return made;
+}}
+void destroy(void* p) {{
+    {model}& m = of(p);
+    {end}
+    static_cast<Instance*>(p)->~Instance();
+    operator delete(static_cast<char**>(p)[-1], std::align_val_t(LINE));
+}}
 void one_clock(void* p) {{ {model}& m = of(p); {clock} }}
 void one_cell(void* p) {{ {model}& m = of(p); {cell or clock} }}
 void one_turn(void* p) {{ {model}& m = of(p); {turn or clock} }}

@@ -26,18 +26,20 @@ class Agenda {
     void add() {  // one more node; none has work
         if (count_ == size_t(1) << BITS) throw std::runtime_error("a network has 16384 nodes at most");
         ++count_;
+        std::vector<size_t> starts;
         rows_.clear();
-        starts_.clear();
         for (size_t length = count_, most = 8;; length = (length + 7) / 8, most = 16) {
-            starts_.push_back(rows_.size());
+            starts.push_back(rows_.size());
             rows_.resize(rows_.size() + (length + 7) / 8);
             if (length <= most) break;
         }
-        rows_.resize(starts_.back() + 2);
-        top_ = &rows_[starts_.back()];
+        levels_ = starts.size();
+        rows_.resize(starts.back() + 2);
+        top_ = &rows_[starts.back()];
+        for (size_t k = 0; k < levels_; ++k) level_[k] = reinterpret_cast<double*>(&rows_[starts[k]]);
         for (uint32_t node = 0; node < count_; ++node) set(ticket(node), NEVER);
     }
-    Ticket ticket(uint32_t node) { return {key_at(0, node), LEAST + node}; }
+    Ticket ticket(uint32_t node) { return {level_[0] + node, LEAST + node}; }
 
     // Of those that are first the one that was added first.
     uint64_t first() const { return one_row() ? first<true>() : first<false>(); }
@@ -49,7 +51,7 @@ class Agenda {
     static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
 
     static uint64_t tick_of(const Ticket& ticket) { return tick(Row::bits(*ticket.key)); }
-    bool one_row() const { return starts_.size() < 2; }
+    bool one_row() const { return levels_ < 2; }
     void set(const Ticket& ticket, uint64_t tick) { one_row() ? set<true>(ticket, tick) : set<false>(ticket, tick); }
     template <bool one_row>
     void set(const Ticket& ticket, uint64_t tick) {
@@ -60,9 +62,9 @@ class Agenda {
         const uint64_t key = (tick << BITS) + ticket.number;
         size_t at = node(ticket.number);
         double* there = ticket.key;
-        for (size_t k = 1; key < Row::bits(*there); there = key_at(k++, at)) {
+        for (size_t k = 1; key < Row::bits(*there); there = level_[k++] + at) {
             std::memcpy(there, &key, sizeof key);
-            if (one_row || k == starts_.size()) return;
+            if (one_row || k == levels_) return;
             at /= 8;
         }
     }
@@ -97,6 +99,7 @@ class Agenda {
             return found;
         }
     };
+    static_assert(sizeof(Row) == 8 * sizeof(double), "rows are keys beside each other");
     static_assert(sizeof(double) == 8 && (NEVER << BITS) + LEAST < NONE, "keys are normal numbers");
 
     template <bool one_row>
@@ -107,21 +110,19 @@ class Agenda {
 
     // The rows above are those of the firsts.
     void climb(size_t at) {
-        for (size_t k = 1; k < starts_.size(); ++k) {
-            const double least = rows_[starts_[k - 1] + at / 8].first();
-            at /= 8;
-            *key_at(k, at) = least;
-        }
+        level_[1][at / 8] = rows_[at / 8].first();
+        if (__builtin_expect(levels_ > 2, 0)) climb_on(at / 8);
     }
-    double* key_at(size_t k, size_t at) {  // rows are keys beside each other
-        static_assert(sizeof(Row) == 8 * sizeof(double), "nothing is between");
-        return reinterpret_cast<double*>(&rows_[starts_[k]]) + at;
+    [[gnu::noinline]] void climb_on(size_t at) {
+        for (size_t k = 2; k < levels_; ++k, at /= 8)
+            level_[k][at / 8] = reinterpret_cast<const Row*>(level_[k - 1])[at / 8].first();
     }
 
     size_t count_ = 0;
     const Row* top_ = nullptr;
-    std::vector<Row> rows_;       // of the nodes, of the firsts of those rows, and so on
-    std::vector<size_t> starts_;  // where each of these begins
+    std::vector<Row> rows_;  // of the nodes, of the firsts of those rows, and so on
+    size_t levels_ = 0;
+    double* level_[5];       // where each of these begins, as keys: eight are a row
 };
 
 }  // namespace bp
