@@ -12,7 +12,7 @@ __all__ = ["Port", "border", "face"]
 
 
 _STEP = 23
-"""Lines of a cache between the beginnings of two instances in their pages: what a clock mostly needs is about as much."""
+"""Lines of a cache between the beginnings of two instances in their pages: about what a clock mostly needs."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ namespace {{
 static_assert({fits}, "a port is wider than in its face");
 struct Instance {{ {model} model; bp_port ports[64]; }};
 {model}& of(void* p) {{ return static_cast<Instance*>(p)->model; }}
-// What is large is put at the beginning of a page, and what is at the same place in pages shares a few lines of a cache. So
-// each instance begins some lines further on than the one before.
+// What is large is put at the beginning of a page, and what is at the same place in pages shares a few lines of a
+// cache. So each instance begins some lines further on than the one before.
 constexpr size_t LINE = 64, LINES = 64;
 std::atomic<size_t> instances;
 void* create() {{
