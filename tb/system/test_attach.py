@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,6 +18,9 @@ import pytest
 from bentpipe.attach.control import ask
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
+from models.aal5 import Reassembly, segment
+from models.cell import Cell, Header
+from models.hec import hec
 
 NEAR = ["--set", "network.lines.satellite.delay=30 ms"]
 FRAME = bytes.fromhex("020000000002 020000000001 0800") + bytes(range(200))
@@ -88,6 +92,12 @@ class Station(threading.Thread):
             if len(self.got) == self.enough:
                 self.end()
 
+    @staticmethod
+    def start_with(*does: Callable[[], None]) -> None:
+        """Instead of what it does: this, each by itself."""
+        for each in does:
+            threading.Thread(target=each, daemon=True).start()
+
     def end(self) -> None:
         self.over = True
         os.kill(os.getpid(), signal.SIGINT)
@@ -118,6 +128,56 @@ def test_frames_of_udp_ends_pass_in_real_time_and_again_offline(
     assert len(came) == b["counts"]["received"] * (16 + len(FRAME) - 14) and came.endswith(FRAME[14:])
 
 
+def test_10000_fuzzed_cells_of_a_peer_written_apart(tmp_path: Path) -> None:
+    """The peer is the models'. What it sent whole comes, nothing else does, and each cell that comes is right."""
+    station, draw, folder = Station(), random.Random(16), tmp_path / "run"
+    station.other.settimeout(None)
+    whole, datagrams = [], []
+    endless = False  # the PDU before has lost its end, and takes this one with it
+    for number in range(2000):
+        sdu = bytes.fromhex("aaaa030080c200070000") + FRAME[:14] + number.to_bytes(4, "big") + bytes(130)
+        cells = [cell.octets() for cell in segment(Header(vpi=0, vci=32), sdu)]
+        if draw.random() < 0.5:
+            wrong, octet, bit = draw.randrange(len(cells)), draw.randrange(53), 1 << draw.randrange(8)
+            cells[wrong] = bytes(value ^ (bit if k == octet else 0) for k, value in enumerate(cells[wrong]))
+            endless = wrong == len(cells) - 1 and octet < 5
+        else:
+            whole += [] if endless else [sdu]
+            endless = False
+        datagrams += [*cells, draw.randbytes(draw.choice((0, 1, 52, 53, 54, 1500)))]
+    assert len(datagrams) == 10_000
+    begin, end = ([cell.octets() for cell in segment(Header(vpi=0, vci=32), word)] for word in (b"begin", b"end"))
+    came = bytearray()
+
+    def talk() -> None:
+        while not station.got:  # the session is there
+            station.one.sendto(begin[0], ("127.0.0.1", station.theirs[0]))
+            threading.Event().wait(0.02)
+        for each in (*datagrams, *end):
+            station.one.sendto(each, ("127.0.0.1", station.theirs[0]))
+
+    def listen() -> None:
+        while not came.endswith(end[0]):
+            station.got.append(station.other.recv(2000))
+            came.extend(station.got[-1])
+        station.end()
+
+    station.start_with(talk, listen)
+    assert main(["attach", "acts-1flow", *NEAR, *station.ends("cells-udp"), "--out", str(folder)]) == 0
+    a, b = (row["counts"] for row in json.loads((folder / "result.json").read_text())["attached"]["ends"])
+    assert a["arrived"] > 10_000 and a["injected"] == b["released"]
+    assert min(a[name] for name in ("malformed", "hec_errors", "pdu_wrong")) > 100
+    peer, sdus = Reassembly(), []
+    for at in range(0, len(came), 53):
+        cell = Cell.unpack(bytes(came[at : at + 53]))
+        assert hec(came[at : at + 4]) == came[at + 4] and (cell.header.vpi, cell.header.vci) == (0, 32)
+        result = peer.receive(cell)
+        if result is not None:
+            assert result.status == 0
+            sdus.append(result.sdu)
+    assert [sdu for sdu in sdus if sdu not in (b"begin", b"end")] == whole
+
+
 def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line with more errors from then on; what it can't be is a line, and changes nothing."""
     station, folder = Station(), tmp_path / "run"
@@ -142,6 +202,7 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
     assert [change["settings"] for change in result["attached"]["changed"]] == [["satellite.ber=1e-5"]]
     parts = "rate must be", "unknown key", "can't be changed"
     assert all(part in one for part, one in zip(parts, said, strict=False)) and said[3:] == [""]
+    assert all(one.startswith("network.lines.satellite") for one in said[1:3])
     assert main(["replay", str(folder)]) == 0
     assert "The same cells at the same ticks" in capsys.readouterr().out
 
@@ -226,6 +287,35 @@ def test_an_interface_that_goes_away_is_a_line(tmp_path: Path) -> None:
 
 
 @rights
+def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
+    """Frames pass again when it is up; when it goes, that is a line."""
+    script = "ip link add v0 type veth peer name v1; ip link add w0 type veth peer name w1\n"
+    script += 'for name in v0 v1 w0 w1; do ip link set $name up; done; exec "$@"'
+    command = ["attach", "acts-1flow", *NEAR, "--a", "if:v0", "--b", "if:w0", "--out", str(tmp_path / "run")]
+    flags = [] if os.geteuid() == 0 else ["-r"]
+    process = subprocess.Popen(
+        ["unshare", *flags, "-n", "sh", "-c", script, "sh", sys.executable, "-m", "bentpipe", *command, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    until(process, "begin")
+    where = ["nsenter", "-t", str(process.pid), *(["-U", "--preserve-credentials"] if os.geteuid() else []), "-n"]
+    for state in ("down", "up"):
+        subprocess.run([*where, "ip", "link", "set", "v0", state], check=True)
+    sends = f"import socket; s = socket.socket(17, 3); s.bind(('v1', 0)); s.send({FRAME!r})"
+    subprocess.run([*where, sys.executable, "-c", sends], check=True)
+    assert process.stdout is not None
+    for line in process.stdout:  # until it has come at the other end
+        if json.loads(line)["ends"][1]["octets"] >= len(FRAME):
+            break
+    subprocess.run([*where, "ip", "link", "del", "v0"], check=True)
+    _, error = process.communicate()
+    assert (process.returncode, "interface v0 went away" in error) == (2, True), error
+
+
+@rights
 @pytest.mark.parametrize(
     ("a", "said"),
     [
@@ -264,3 +354,79 @@ def test_without_rights_it_is_a_line(a: str, b: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "root" in done.stderr
+
+
+@rights
+def test_without_a_tun_device_it_is_a_line(tmp_path: Path) -> None:
+    flags = ["-m"] if os.geteuid() == 0 else ["-r", "-m"]
+    script = 'mount -t tmpfs none /dev/net && exec "$@"'
+    command = [sys.executable, "-m", "bentpipe", "attach", "acts-1flow", "--a", "tun:bp0", "--b", "tun:bp1"]
+    done = subprocess.run(
+        ["unshare", *flags, "-n", "sh", "-c", script, "sh", *command, "--out", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert (done.returncode, done.stderr) == (2, "bentpipe: no TUN device: /dev/net/tun: No such file or directory\n")
+    assert not (tmp_path / "run").exists()
+
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+
+
+def _as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**ENVIRONMENT, "BENTPIPE_HOSTS": "plain"}
+    return subprocess.run([*NOBODY, *command], capture_output=True, text=True, env=environment)
+
+
+def _no_user_namespaces() -> str:
+    """Why somebody else than root can't have one, with what Python needs in it."""
+    script = (
+        "import ctypes, sys\nif ctypes.CDLL(None).unshare(0x10000000): sys.exit('forbidden')\nimport pydantic, pyarrow"
+    )
+    try:
+        done = _as_nobody(sys.executable, "-c", script)
+    except FileNotFoundError as error:
+        return f"{error.filename} is missing"
+    return done.stderr.strip().splitlines()[-1] if done.returncode else ""
+
+
+NO_USER_NAMESPACES = _no_user_namespaces()
+
+
+@pytest.mark.skipif(bool(NO_USER_NAMESPACES), reason=f"no user namespaces here: {NO_USER_NAMESPACES}")
+def test_a_shell_needs_no_root() -> None:
+    """Its namespaces are there before the experiment is looked for, and nothing has started a thread by then."""
+    done = _as_nobody(sys.executable, "-m", "bentpipe", "shell", "no-such-experiment", "--", "true")
+    assert done.returncode == 2
+    assert "no-such-experiment" in done.stderr and "namespaces" not in done.stderr
+
+
+WITHOUT_NAMESPACES = """
+import ctypes, os, sys
+ready, mapped = os.pipe(), os.pipe()
+child = os.fork()
+if not child:
+    ctypes.CDLL(None).unshare(0x10000000)  # CLONE_NEWUSER
+    os.write(ready[1], b"x")
+    os.read(mapped[0], 1)
+    with open("/proc/sys/user/max_user_namespaces", "w") as most:  # of this one
+        most.write("0")
+    os.execvp(sys.argv[1], sys.argv[1:])
+os.read(ready[0], 1)
+for kind in "ug":
+    with open(f"/proc/{child}/{kind}id_map", "w") as ids:
+        ids.write("0 0 65536")
+os.write(mapped[1], b"x")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take user namespaces away")
+def test_without_user_namespaces_a_shell_is_a_line(tmp_path: Path) -> None:
+    shell = [sys.executable, "-m", "bentpipe", "shell", "acts-1flow", "--out", str(tmp_path / "run"), "--", "true"]
+    environment = {**ENVIRONMENT, "BENTPIPE_HOSTS": "plain"}
+    command = [sys.executable, "-c", WITHOUT_NAMESPACES, *NOBODY, *shell]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "it takes root, or user namespaces" in done.stderr and not (tmp_path / "run").exists()

@@ -274,7 +274,7 @@ void Doors::send(Leaving& leaving) {
                                                         : ::send(end.is.fd, octets, piece, MSG_DONTWAIT);
         if (done < 0 && errno != ECONNREFUSED) error = errno;
     }
-    std::lock_guard<std::mutex> held(lock);
+    std::unique_lock<std::mutex> held(lock);
     end.jitter.add(at - leaving.due);
     if (error) {
         ++end.counts.unsent;
@@ -283,14 +283,17 @@ void Doors::send(Leaving& leaving) {
         end.counts.released_octets += leaving.octets.size();
         if (leaving.least >= 0) end.beyond.add(at - leaving.least);
     }
-    if (error == ENXIO || error == ENODEV || error == ENETDOWN || error == EBADFD) {
-        end.counts.gone = error;
-        gone_ = true;
-    }
+    held.unlock();
+    if (error == ENXIO || error == ENODEV || error == ENETDOWN || error == EBADFD) lost(end, error);
 }
 
-// An interface that is down may come back; one that isn't there does not.
+// An interface that is down may come up again; one that isn't there does not.
 void Doors::lost(End& end, int error) {
+    if (error == ENETDOWN && end.is.transport == PACKET_SOCKET) {
+        sockaddr_ll bound{};
+        socklen_t length = sizeof bound;
+        if (!getsockname(end.is.fd, reinterpret_cast<sockaddr*>(&bound), &length) && bound.sll_ifindex > 0) return;
+    }
     std::lock_guard<std::mutex> held(lock);
     end.counts.gone = error;
     gone_ = true;

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
-from bentpipe.errors import BentpipeError, one_line
+from bentpipe.errors import BentpipeError, ConfigError, one_line
 from bentpipe.experiment.load import apply_settings
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import EventSpec, Experiment
@@ -25,6 +25,7 @@ __all__ = ["SOCKET", "Changes", "Control", "ask", "whole_key"]
 SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
 
+_ASKED: Final = "bentpipe set"
 _MOST: Final = 108
 """Octets of such a socket's path, and one more."""
 
@@ -77,20 +78,22 @@ class Changes:
                 raise BentpipeError(f"{setting}: expected KEY=VALUE")
             pairs[key] = _value(setting)
         document = {**self._document, "event": [{"at": "0 s", "set": pairs}]}
-        source = Source("bentpipe set")
-        made = parse_experiment(document, source, seed=self._experiment.seed)
+        try:
+            made = parse_experiment(document, Source(_ASKED), seed=self._experiment.seed)
+        except ConfigError as error:  # it knows the settings as those of an event
+            raise BentpipeError(str(error).removeprefix(f"{_ASKED}: event.0.set: ")) from None
         (event,) = shortened(made, self._slack).events
         return event
 
     def done(self, settings: Sequence[str], event: EventSpec) -> None:
         """So it is from now on."""
         whole = [whole_key(setting, self._experiment) for setting in settings]
-        self._document, _ = apply_settings(self._document, whole, "bentpipe set")
+        self._document, _ = apply_settings(self._document, whole, _ASKED)
         self.now = event
 
 
 def _value(setting: str) -> Any:
-    found, _ = apply_settings({}, [f"value={setting.partition('=')[2]}"], "bentpipe set")
+    found, _ = apply_settings({}, [f"value={setting.partition('=')[2]}"], _ASKED)
     return found["value"]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bentpipe.attach.session import Options, Session
     from bentpipe.experiment.schema import Experiment
 
-__all__ = ["COMMAND", "carry_on", "conclude", "experiment_of", "options_of", "session_options"]
+__all__ = ["COMMAND", "carry_on", "conclude", "experiment_of", "options_of", "session_options", "subnet_of"]
 
 _EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
 """Between two live lines, and two of JSON."""
@@ -85,18 +85,23 @@ def experiment_of(given: argparse.Namespace) -> Experiment:
     return experiment if duration or given.quick else replace(experiment, duration_ps=ENDLESS_PS)
 
 
-def options_of(given: argparse.Namespace) -> Options:
-    """What the command line says of how it goes."""
-    from bentpipe.attach.session import Options
-    from bentpipe.experiment.load import parse_duration
-    from bentpipe_sim.attached import Late
-
+def subnet_of(given: argparse.Namespace) -> ipaddress.IPv4Network:
+    """What ``--subnet`` says."""
     try:
         subnet = ipaddress.IPv4Network(given.subnet)
     except ValueError as error:
         raise BentpipeError(f"--subnet {given.subnet}: {error}") from None
     if subnet.prefixlen > 28:
         raise BentpipeError(f"--subnet {given.subnet}: give it room for 14 hosts, /28 or more")
+    return subnet
+
+
+def options_of(given: argparse.Namespace) -> Options:
+    """What the command line says of how it goes."""
+    from bentpipe.attach.session import Options
+    from bentpipe.experiment.load import parse_duration
+    from bentpipe_sim.attached import Late
+
     cpus: tuple[int, ...] = ()
     if given.cpus:
         there = os.sched_getaffinity(0)
@@ -111,7 +116,7 @@ def options_of(given: argparse.Namespace) -> Options:
         fifo=given.priority == "fifo",
         cpus=cpus,
         record=given.record,
-        subnet=subnet,
+        subnet=subnet_of(given),
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from bentpipe.commands.attach import carry_on, experiment_of, options_of, session_options
+from bentpipe.commands.attach import carry_on, experiment_of, options_of, session_options, subnet_of
 from bentpipe.commands.command import Command
 from bentpipe.errors import BentpipeError
 
@@ -25,13 +25,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.attach.ends import End
-    from bentpipe.attach.session import Session
     from bentpipe.attach.shell import Commands, own_namespaces
 
-    options = options_of(given)
-    first, second, *_ = options.subnet.hosts()
-    with own_namespaces({"a": str(first), "b": str(second)}):
+    first, second, *_ = subnet_of(given).hosts()
+    with own_namespaces({"a": str(first), "b": str(second)}):  # a process with threads gets no user namespace
+        from bentpipe.attach.ends import End
+        from bentpipe.attach.session import Session
+
+        options = options_of(given)
         experiment = experiment_of(given)
         if not experiment.flows:
             raise BentpipeError(f"{given.name}: it has no flow that says which hosts a and b are")
