@@ -140,32 +140,37 @@ def test_10000_fuzzed_cells_of_a_peer_written_apart(tmp_path: Path) -> None:
         if draw.random() < 0.5:
             wrong, octet, bit = draw.randrange(len(cells)), draw.randrange(53), 1 << draw.randrange(8)
             cells[wrong] = bytes(value ^ (bit if k == octet else 0) for k, value in enumerate(cells[wrong]))
-            endless = wrong == len(cells) - 1 and octet < 5
+            endless = wrong == len(cells) - 1 and octet < 5 and number % 100 != 99  # there an end follows
         else:
             whole += [] if endless else [sdu]
             endless = False
         datagrams += [*cells, draw.randbytes(draw.choice((0, 1, 52, 53, 54, 1500)))]
     assert len(datagrams) == 10_000
     begin, end = ([cell.octets() for cell in segment(Header(vpi=0, vci=32), word)] for word in (b"begin", b"end"))
-    came = bytearray()
+    came, passed = bytearray(), threading.Event()
 
     def talk() -> None:
         while not station.got:  # the session is there
             station.one.sendto(begin[0], ("127.0.0.1", station.theirs[0]))
             threading.Event().wait(0.02)
-        for each in (*datagrams, *end):
-            station.one.sendto(each, ("127.0.0.1", station.theirs[0]))
+        for at in range(0, len(datagrams), 500):  # as many as wait in a socket's buffer, and what ends them
+            passed.clear()
+            for each in (*datagrams[at : at + 500], *end, *end):
+                station.one.sendto(each, ("127.0.0.1", station.theirs[0]))
+            passed.wait()
+        station.end()
 
     def listen() -> None:
-        while not came.endswith(end[0]):
+        while True:
             station.got.append(station.other.recv(2000))
             came.extend(station.got[-1])
-        station.end()
+            if station.got[-1] == end[0]:
+                passed.set()
 
     station.start_with(talk, listen)
     assert main(["attach", "acts-1flow", *NEAR, *station.ends("cells-udp"), "--out", str(folder)]) == 0
     a, b = (row["counts"] for row in json.loads((folder / "result.json").read_text())["attached"]["ends"])
-    assert a["arrived"] > 10_000 and a["injected"] == b["released"]
+    assert a["arrived"] > 10_000 and a["injected"] - b["released"] <= 1
     assert min(a[name] for name in ("malformed", "hec_errors", "pdu_wrong")) > 100
     peer, sdus = Reassembly(), []
     for at in range(0, len(came), 53):
