@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -84,6 +86,49 @@ def _hosts() -> Finding:
     return Finding("compiled hosts", what, False, None if why else describe(), f"bentpipe build ({why})")
 
 
+def _attaching() -> list[Finding]:
+    """What real hosts need (``bentpipe attach``, ``shell``)."""
+    tun = "/dev/net/tun"
+    here = tun if os.access(tun, os.R_OK | os.W_OK) else None
+    flags = ["-n"] if os.geteuid() == 0 else ["-r", "-n"]
+    spaces = _answers("unshare", *flags, "ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1")
+    spaces = spaces and ("as root" if os.geteuid() == 0 else "in a user namespace")
+    packets = real_time = None
+    with suppress(OSError), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0):
+        packets = "permitted"
+    with suppress(OSError):
+        before = os.sched_getscheduler(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, before, os.sched_param(0))
+        real_time = "permitted"
+    return [
+        Finding("TUN device", "attached ends tun: and tap:, make interop", False, here, "modprobe tun, as root"),
+        Finding(
+            "network namespaces",
+            "bentpipe shell, attached ends ns:",
+            False,
+            spaces,
+            "apt install iproute2; root, or user namespaces",
+        ),
+        Finding("packet sockets", "attached ends if:", False, packets, "run it as root"),
+        Finding(
+            "real-time priority",
+            "attached hosts' packets in time on a machine that does other things",
+            False,
+            real_time,
+            "run it as root, or give it CAP_SYS_NICE",
+        ),
+    ]
+
+
+def _answers(*command: str) -> str | None:
+    """The program, if the command works."""
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(command, capture_output=True, timeout=20, check=True)
+        return command[0]
+    return None
+
+
 def examine() -> list[Finding]:
     """Look for everything, required things first."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
@@ -110,8 +155,6 @@ def examine() -> list[Finding]:
     for name, purpose, required, package in _PACKAGES:
         found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))
     found.append(_hosts())
-    tun = "/dev/net/tun"
-    here = tun if os.access(tun, os.R_OK | os.W_OK) else None
-    found.append(Finding("TUN device", "our TCP against Linux's (make interop)", False, here, "modprobe tun, as root"))
+    found += _attaching()
     found.append(Finding("tshark", "tests of captures", False, _program(("tshark",)), "apt install tshark"))
     return sorted(found, key=lambda finding: not finding.required)

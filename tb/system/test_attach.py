@@ -116,7 +116,9 @@ def test_frames_of_udp_ends_pass_in_real_time_and_again_offline(
     result = json.loads((folder / "result.json").read_text())
     a, b = result["attached"]["ends"]
     assert result["status"] == "done" and result["attached"]["verdict"] in said
-    assert result["attached"]["verdict"] in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert result["attached"]["verdict"] in page and 'id="real-hosts"' in page and '"packets-beyond"' in page
+    assert {file.name for file in folder.glob("lateness.*")} == {"lateness.svg", "lateness.png"}
     assert b["beyond"]["count"] == b["counts"]["released"] >= 20
     assert b["beyond"]["least"] >= 0  # none was faster than 30 ms
     row = next(row for row in result["ledger"] if row["source"] == "alpha1")

@@ -25,10 +25,13 @@ class Attached:
         By host, in the order in which they were given.
     vcs : tuple of int
         The VCs between them, indices into the experiment's.
+    left_out : tuple of str
+        Flows between one of them and a host inside, which nobody carries now.
     """
 
     ends: Mapping[str, End]
     vcs: tuple[int, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> dict[str, End]:
@@ -103,4 +106,5 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
             for flow in left
         )
     left_of = dataclasses.replace(experiment, flows=left, published=(), expect=(), theory=())
-    return left_of, Attached(ends, tuple(vcs))
+    torn = tuple(flow.name for flow in experiment.flows if (flow.source in ends) != (flow.sink in ends))
+    return left_of, Attached(ends, tuple(vcs), torn)

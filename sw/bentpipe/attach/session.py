@@ -183,6 +183,12 @@ class Session:
         self._begun = False
         self._spent = (time.thread_time(), time.process_time())
 
+    @property
+    def text(self) -> str:
+        """What there is to know when it begins: where the slack is from, which flows nobody carries."""
+        torn = ", ".join(self.attached.left_out)
+        return self.slack.text() + (f"; left out, as one end is attached and the other is not: {torn}" if torn else "")
+
     @contextmanager
     def open(self) -> Iterator[Session]:
         """Inside, its ends are there."""
@@ -257,7 +263,7 @@ class Session:
         folder.finish(result)
         if self._record is not None:
             self._record.replace(folder.path / ARRIVALS)
-        folder.draw(lambda aside: make_report(aside, result, plots=False))
+        folder.draw(lambda aside: _draw(aside, result))
         return result
 
     def begin(self, network: Network) -> None:
@@ -367,6 +373,7 @@ class Session:
         return {
             "slack": dataclasses.asdict(self.slack) | {"text": self.slack.text()},
             "wanted_ps": {"computing": self.options.computing_ps, "release": self.options.release_ps},
+            "left_out": list(self.attached.left_out),
             "late": self.options.late.name.lower(),
             "priority": self.priority,
             "load": list(os.getloadavg()),
@@ -405,6 +412,14 @@ class Session:
             gone = next(row for row in rows if row["counts"]["gone"])
             return f"{gone['where']} went away: {os.strerror(gone['counts']['gone'])}"
         return "a packet was late, and --late abort ends it there" if self.attachment.over else ""
+
+
+def _draw(aside: Path, result: RunResult) -> None:
+    """The report, and how far off packets were."""
+    from bentpipe.plots.lateness import write_lateness
+
+    make_report(aside, result, plots=False)
+    write_lateness(aside, result)
 
 
 class _Engine:

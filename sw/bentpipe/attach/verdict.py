@@ -14,7 +14,8 @@ __all__ = ["end_row", "verdict_of"]
 def end_row(attachment: Attachment, number: int) -> dict[str, Any]:
     """Of an end: what was counted, how times are spread (ns)."""
     spreads = {what: _spread(attachment.times(what, number)) for what in TIMES}
-    return {"counts": attachment.counts(number), **spreads}
+    counts = attachment.counts(number)
+    return {"counts": counts, "dropped": _dropped(counts), **spreads}
 
 
 def _spread(times: Distribution) -> dict[str, Any]:
@@ -51,5 +52,6 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
 
 
 def _dropped(counts: Mapping[str, Any]) -> int:
+    """What an end dropped, on the way in and out."""
     names = ("malformed", "too_long", "hec_errors", "no_vc", "oam", "pdu_wrong", "queue_full", "kernel_full")
     return sum(counts[name] for name in (*names, "late_dropped", "out_late_dropped", "out_full", "unsent"))

@@ -192,11 +192,11 @@ def _say_ends(given: argparse.Namespace, session: Session) -> None:
     """Say where the ends are, now that packets pass."""
     if given.json:
         ends = {host: {"where": end.where, "address": end.address} for host, end in session.opened.items()}
-        print(json.dumps({"kind": "begin", "ends": ends, "slack": session.slack.text()}), flush=True)
+        print(json.dumps({"kind": "begin", "ends": ends, "slack": session.text}), flush=True)
         return
     for host, end in session.opened.items():
         print(f"{host}: {end.where}{f', {end.address}' if end.address else ''}")
-    print(f"{session.slack.text()}\nAttached; Ctrl-C ends it.", flush=True)
+    print(f"{session.text}\nAttached; Ctrl-C ends it.", flush=True)
 
 
 COMMAND = Command(

@@ -43,7 +43,7 @@ def _run(given: argparse.Namespace) -> int:
         with session.open():
             try:
                 if not given.json:
-                    print(f"a is {flow.source}, b is {flow.sink}; {session.slack.text()}", file=sys.stderr, flush=True)
+                    print(f"a is {flow.source}, b is {flow.sink}; {session.text}", file=sys.stderr, flush=True)
                 code = carry_on(given, session, commands.begin, commands.over)
             finally:
                 ended = commands.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.plots.histograms import histogram_figure
+from bentpipe.plots.lateness import lateness_figure
 from bentpipe.plots.layout import Panel, draw_panels, note, save
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import splitting_figure
@@ -67,6 +68,9 @@ def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
     figure = histogram_figure(result)
     if figure is not None:
         yield "histograms", figure
+    figure = lateness_figure(result)
+    if figure is not None:
+        yield "lateness", figure
     figure = splitting_figure(result)
     if figure is not None:
         yield "splitting", figure

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from bentpipe.plots.figures import FILLED, REASONS
+from bentpipe.plots.lateness import LATENESS, times_of_ends
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import LABELS
 from bentpipe.plots.style import FEW
@@ -432,11 +433,26 @@ def _splitting(result: RunResult) -> Spec | None:
     )
 
 
+def _lateness(what: str) -> Maker:
+    """How far off the packets of attached hosts were."""
+
+    def make(result: RunResult) -> Spec | None:
+        series = []
+        for index, (host, times, counts) in enumerate(times_of_ends(result.summary, what)):
+            values, shares = _shares(times, counts)
+            series.append(_plain(host, _style(index), values, [100 * s for s in shares], "step"))
+        title = f"Real hosts' packets: {LATENESS[what].lower()}"
+        return _distribution(title, "at least (ms)", "ms", series, "% of the packets", log=True) if series else None
+
+    return make
+
+
 DISTRIBUTIONS: Final[dict[str, Maker]] = {
     "splitting": _splitting,
     "queue-shares": _queue_shares,
     "rtt-shares": _rtt_shares,
     "queue-cells": _counted("queue", 1.0, "Queues that cells found at their port", "queued at least (cells)", "cells"),
+    **{f"packets-{what}": _lateness(what) for what in LATENESS},
     "delay-cells": _counted("delay", TICK_PS / 1e6, "Delays of cells from coming to leaving", "at least (us)", "us"),
 }
 """The same for distributions."""

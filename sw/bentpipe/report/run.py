@@ -84,6 +84,7 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
         section("Published figures and ours", "published", _published(s), _theory(s)),
         section("Rare losses", "splitting", *_splitting(s)),
         section("Expected", "expected", expected_html(s.get("expected", ()))),
+        section("Real hosts", "real-hosts", *_attached(s)),
         section("Network", "network", network_html(s)),
         section("Over time", "over-time", _events(s), _figures(over, figures, _HELP)),
         section("Distributions", "distributions", _figures(shares, figures)),
@@ -103,6 +104,7 @@ def run_parts(result: RunResult) -> dict[str, str]:
     return {
         "verdict": _verdict(run_verdict(s)),
         "facts": _facts(s),
+        "attached-now": "\n".join(_attached(s)),
         "network-now": network_html(s),
         "flows-now": "\n".join(filter(None, _flows(result))),
         "losses-now": "\n".join(filter(None, _losses(s))),
@@ -189,6 +191,29 @@ def _theory(s: Mapping[str, Any]) -> str:
     return "<h3>Theory and ours</h3>" + table(
         THEORY_COLUMNS, theory_rows(rows), 2, name="Theory and ours", strong="ours"
     )
+
+
+_ENDS: Final = ("host", "where", "in", "out", "dropped", "injected late", "computed late", "off at its end, 99 % (ms)",
+                "longer than configured, 99 % (ms)")  # fmt: skip
+
+
+def _attached(s: Mapping[str, Any]) -> Iterator[str]:
+    """What came of hosts outside: each end, the slack, what was changed meanwhile."""
+    attached = s.get("attached")
+    if not attached:
+        return
+    rows = []
+    for end in attached["ends"]:
+        counts = end["counts"]
+        late, computed, jitter, beyond = (end[what] for what in ("late", "computed_late", "jitter", "beyond"))
+        times = [f"{each['p99'] / 1e6:.3g}" if each["count"] else "" for each in (jitter, beyond)]
+        told = (counts["injected"], counts["released"], end["dropped"], late["count"], computed["count"])
+        rows.append([end["host"], end["where"] or end["end"], *(f"{value:,}" for value in told), *times])
+    yield table(_ENDS, rows, 2, name="Real hosts")
+    said = [attached["slack"]["text"], f"{attached['priority']} priority"]
+    said += [f"left out, as one end is inside: {', '.join(attached['left_out'])}"] if attached["left_out"] else []
+    said += [f"at {change['at_ps'] / 1e12:.2f} s: {', '.join(change['settings'])}" for change in attached["changed"]]
+    yield f"<p>{html.escape('; '.join(said))}.</p>"
 
 
 def _splitting(s: Mapping[str, Any]) -> list[str]:

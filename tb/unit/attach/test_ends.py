@@ -70,6 +70,20 @@ def test_the_slack_comes_from_the_line_that_all_pass() -> None:
     assert set(slack.delays_ps.values()) == {267 * MS}
 
 
+def test_a_flow_with_one_end_outside_is_named() -> None:
+    """Those between two hosts outside go without a word; what these do instead is theirs."""
+    experiment = load("acts-modern")
+    first, other = experiment.flows[0], experiment.flows[1]
+    ends = {host: End("ns", host) for host in (first.source, first.sink, other.source)}
+    with pytest.raises(BentpipeError, match="no VC from it to another attached host"):
+        attached_hosts(experiment, ends)
+    shared = load("acts-3flows")
+    flows = shared.flows
+    assert len({flow.sink for flow in flows}) == 1
+    left, attached = attached_hosts(shared, {host: End("ns", host) for host in (flows[0].source, flows[0].sink)})
+    assert not left.flows and attached.left_out == tuple(flow.name for flow in flows[1:])
+
+
 def test_hosts_inside_keep_their_paths() -> None:
     """Their own lines are longer by what the shared line is shorter."""
     attached = ("reno", "reno_sink")
