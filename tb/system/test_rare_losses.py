@@ -65,6 +65,12 @@ def test_the_same_seed_gives_the_same_estimate_and_another_another(summary):
     assert run("experiment.seed=2")["splitting"]["loss_ratio"] != summary["splitting"]["loss_ratio"]
 
 
+def test_a_shortened_run_has_fifty_trials_from_a_level_at_least():
+    experiment = load("rare-loss", SHORT, duration_ps=10 * 10**9)
+    split = run_experiment(experiment).summary["splitting"]
+    assert split["levels"][0]["trials"] == 50 * 10
+
+
 def test_what_has_nothing_random_is_refused():
     flow = 'flow=[{name="a",source="source",sink="sink",protocol="udp",app="cbr",block=40,period="9 us"}]'
     with pytest.raises(BentpipeError, match="nothing can be split: no application draws random numbers"):

@@ -105,6 +105,7 @@ def test_ends_of_an_interval_are_as_far_on_a_logarithmic_scale():
         (["splitting.levels=[3,9,17]"], "splitting.levels: lan has a buffer of 16 cells, and never 17 queued"),
         (["splitting.levels=[3,3]"], "splitting.levels: must rise"),
         (["splitting.repeats=5"], "splitting.repeats"),
+        (["splitting.effort=49"], "splitting.effort"),
         (['event=[{at="1 ms",set={"network.switches.lan.clp_threshold"=9}}]'], "doesn't go with [splitting]"),
         (['record.pcap=["cells:sink"]'], "doesn't go with [splitting]"),
         (['theory.0.growth="lan.drops.full"'], "theory.0.metric: give 'growth' and 'per', or 'metric' instead"),
