@@ -3,7 +3,7 @@
 Which they are, and where software puts the entries: :mod:`bentpipe_hdl.lookup_table`.
 """
 
-from amaranth.hdl import Cat, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Signal, unsigned
 from amaranth.lib import data
 
 from .lookup_table import KEY_BITS, slot_bits
@@ -57,8 +57,10 @@ class Lookup:
         """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath four clocks later."""
         m, name = self._m, self._name
         nni = self._nni.bit_select(port, 1)
-        key = Signal(self._layout["key"].shape, name=f"{name}_key")
-        m.d.comb += key.eq(Cat(*(() if self._paths else (header.vci,)), header.vpi, Mux(nni, header.gfc, 0), port))
+        key, high = Signal(self._layout["key"].shape, name=f"{name}_key"), Signal(4, name=f"{name}_vpi_high")
+        with m.If(nni):
+            m.d.comb += high.eq(header.gfc)
+        m.d.comb += key.eq(Cat(*(() if self._paths else (header.vci,)), header.vpi, high, port))
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
             product = self._product(key, multiplier, f"{name}_product{k}")
@@ -67,7 +69,12 @@ class Lookup:
             m.d.comb += entry.eq(self._slot.settle(table.read(at), f"{name}_entry{k}"))
             hits.append((entry.valid & (entry.key == key), entry.vc))
         (first, vc), (second, other) = hits
-        return first | second, Mux(first, vc, other)
+        found, found_vc = Signal(name=f"{name}_found"), Signal.like(vc, name=f"{name}_vc")
+        with m.If(first):
+            m.d.comb += [found.eq(1), found_vc.eq(vc)]
+        with m.Else():
+            m.d.comb += [found.eq(second), found_vc.eq(other)]
+        return found, found_vc
 
     def _product(self, key, multiplier, name):
         """The product modulo 2**32; on the narrow datapath a clock later, of halves that each fit a multiplier of an

@@ -64,6 +64,11 @@ def _switch(*options):
         near.append(~busy | ~(tick - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
         punctual.append(~busy | (now - tick)[TIME_BITS - 1] | ~(now - node.status.due)[TIME_BITS - 1])
     pulses, kept = [node.o.valid, node.drop], []
+    clock, rounds = probe.parts["port_clock"], probe.parts["scheduler"]
+    if "shape" not in options:  # whose due it is, and when the other port's is
+        of_first, of_other = (Mux(clock.first ^ k, clock.next[1], clock.next[0])[FRACTION_BITS:] for k in (0, 1))
+        kept.append(~found | (rounds.busy.bit_select(clock.first, 1) & (of_first == clock.due)))
+        kept.append(~rounds.busy.all() | (of_other == clock.rest))
     if "oam" in options:  # what is to be done at once is due since a tick that is past
         oam = probe.parts["oam"]
         for time in (probe["elaborate.at_once"], probe["elaborate.next_scan"]):

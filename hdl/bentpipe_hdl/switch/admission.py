@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
@@ -301,9 +303,10 @@ class Admission(wiring.Component):
                 if judgement.efci is not None:
                     with m.If(judgement.efci & user):
                         m.d.comb += [self.new_pti[1].eq(1), self.marked.eq(~self.pti[1])]
+            m.d.comb += objects.eq(reduce(or_, (drop for drop, _ in drops), Const(0)))
             for k, (drop, reason) in enumerate(drops):
                 with m.Elif(drop) if k else m.If(drop):
-                    m.d.comb += [objects.eq(1), objector.eq(reason)]
+                    m.d.comb += objector.eq(reason)
 
             with m.If(framed & frame.inside & (frame.refused | (frame.cut & ~last))):
                 m.d.comb += [self.drop.eq(1), self.reason.eq(Mux(frame.refused, frame.why, PPD))]

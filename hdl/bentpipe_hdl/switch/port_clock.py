@@ -54,7 +54,7 @@ class PortClock(wiring.Component):
     flushes : In
         The cell leaves without being sent, and the port's clock stays.
     changes, begins, still_busy, join_port, rejoin_port : In
-        From the scheduler: what happens to the rounds now.
+        From the scheduler: what happens to the rounds now. None begins but at ``join_port`` and at ``rejoin_port``.
     due : Out
         The first tick in which a port may send, or ``NEVER``.
     stalled, still_stalled, rechecks, carry : In
@@ -69,6 +69,9 @@ class PortClock(wiring.Component):
     def __init__(self, slot: Slot, *, ports: int, reactive: bool = False, framed: bool = False, shapes: bool = False):
         self._slot, self._ports, self._controlled, self._framed = slot, ports, reactive or framed, framed
         self._shapes, self._stalls = shapes, self._controlled or shapes
+        self._knows = slot.wide and not self._stalls
+        if self._knows:  # whose ``due`` is, and the tick of the first of the other busy ports
+            self.first, self.rest = Signal(range(max(ports, 2))), Signal(TIME_BITS)
         port = range(max(ports, 2))
         stalls = {
             "stalled": In(ports),
@@ -104,7 +107,14 @@ class PortClock(wiring.Component):
         slot.with_commit(self.changes, self.begins)
         self.next = next_ = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
         ready, first_ready = Signal(ports), Signal(ports)
-        with slot.only(~is_before(now, self.due)):
+        comes, asks = Signal(), Signal()  # a port's tick is here; perhaps those of several
+        m.d.comb += [comes.eq(~is_before(now, self.due)), asks.eq(comes)]
+        if self._knows:
+            alone = Signal()
+            m.d.comb += alone.eq(_single(self.busy))
+            with m.If(alone | is_before(now, self.rest)):
+                m.d.comb += asks.eq(0)
+        with slot.only(asks):
             for p in range(ports):
                 open_ = self.busy[p] & ~self.stalled[p] if self._stalls else self.busy[p]
                 may = slot.settle(open_ & ~is_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
@@ -118,48 +128,118 @@ class PortClock(wiring.Component):
             may_go = Signal(ports)
             m.d.comb += may_go.eq(Mux((ready & ~self.searching).any(), ready & ~self.searching, ready))
         m.d.comb += first_ready.eq(Mux((may_go & behind).any(), may_go & behind, may_go))
-        port = Signal.like(self.port)
+        port, any_ready = Signal.like(self.port), Signal()
         for p in reversed(range(ports)):
             with m.If(first_ready[p]):
                 m.d.comb += port.eq(p)
-        m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(ready.any())]
-        with m.If(slot.commit), m.If(ready.any()):
+        m.d.comb += any_ready.eq(ready.any())
+        if self._knows:
+            with m.If(comes), m.If(~asks):
+                m.d.comb += [port.eq(self.first), any_ready.eq(self.busy.any())]
+        m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(any_ready)]
+        with m.If(slot.commit), m.If(any_ready):
             m.d.comb += self.serve.eq(1)
             m.d.sync += behind.eq((((1 << ports) - 2) << self.port)[:ports])
-        (self._wide if slot.wide else self._narrow)(m, slot)
+        if slot.wide:
+            self._wide(m, slot, alone if self._knows else None)
+        else:
+            self._narrow(m, slot)
         return m
 
-    def _wide(self, m, slot):
-        now, next_, period = self.now, self.next, Array(self.period)
+    def _wide(self, m, slot, alone):
+        now, next_, port, period = self.now, self.next, self.port, Array(self.period)
         earliest, after = Signal(TIME_BITS), Signal(DUE_BITS)
         m.d.comb += earliest.eq(now + self.delay)
-        late = (now - next_[self.port][FRACTION_BITS:])[:TIME_BITS] > CATCH_UP
-        base = Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), next_[self.port])
-        more = period[self.port] + self.carry if self._controlled else period[self.port]
-        m.d.comb += after.eq(Mux(self.flushes, next_[self.port], base + more))
-        times = []
-        for p in range(self._ports):
-            new, serves = Signal(DUE_BITS, name=f"new_next{p}"), Signal(name=f"serves{p}")
-            m.d.comb += new.eq(next_[p])
-            with m.If(self.serve), m.If(self.port == p):
-                m.d.comb += [serves.eq(1), new.eq(after)]
-            with m.If(self.begins[p]):
-                was = Mux(serves, after, next_[p])
-                ahead = Signal(TIME_BITS, name=f"ahead{p}")
-                m.d.comb += ahead.eq(was[FRACTION_BITS:] - now)
-                with m.If((ahead < self.delay) | self._past(ahead, self.period[p])):
+        late = (now - next_[port][FRACTION_BITS:])[:TIME_BITS] > CATCH_UP
+        base = Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), next_[port])
+        more = period[port] + self.carry if self._controlled else period[port]
+        m.d.comb += after.eq(Mux(self.flushes, next_[port], base + more))
+        begun = []  # where a round begins, and the clock there
+        for name, joined in (("join", self.join_port), ("rejoin", self.rejoin_port)):
+            new, ahead = Signal(DUE_BITS, name=f"{name}_next"), Signal(TIME_BITS, name=f"{name}_ahead")
+            with m.If(self.begins.any()), m.If(self.begins.bit_select(joined, 1)):
+                was = Mux(self.serve & (joined == port), after, next_[joined])
+                m.d.comb += [ahead.eq(was[FRACTION_BITS:] - now), new.eq(was)]
+                with m.If((ahead < self.delay) | self._past(ahead, period[joined])):
                     m.d.comb += new.eq(_ticks(earliest))
-            if self._shapes:
-                with m.If(self.restarts[p]):
-                    m.d.comb += new.eq(_ticks((now + 1)[:TIME_BITS]))
-            with m.If(slot.commit):
-                m.d.sync += next_[p].eq(new)
-            times.append(new[FRACTION_BITS:])
+                with m.If(slot.commit):
+                    m.d.sync += next_[joined].eq(new)
+            begun.append((joined, new))
+        served = Signal(DUE_BITS)
+        m.d.comb += served.eq(after)
+        with m.If(self.begins.any()), m.If(self.begins.bit_select(port, 1)):
+            (joined, at_join), (_, at_rejoin) = begun
+            m.d.comb += served.eq(Mux(joined == port, at_join, at_rejoin))
+        with m.If(slot.commit), m.If(self.serve):  # behind those that begin: of these only one may be this port
+            m.d.sync += next_[port].eq(served)
+        if self._shapes:
+            for p in range(self._ports):
+                with m.If(slot.commit & self.restarts[p]):
+                    m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
+        if self._knows:
+            self._follow(m, slot, alone, after, begun)
+            return
+        times = self._times(m, after, begun)
         with m.If(slot.commit), m.If(self.changes):
             m.d.sync += self.due.eq(minimum(m, self._open(self.still_busy), times))
         if self._stalls:
             with m.If(self.rechecks & ~(slot.commit & self.changes)):
                 m.d.sync += self.due.eq(minimum(m, self._open(self.busy), times, "rechecked"))
+
+    def _follow(self, m, slot, alone, after, begun):
+        """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
+        is alone, and the last one to end need no look at all."""
+        calm = Signal()
+        with m.If(self.still_busy == self.busy), m.If(~self.begins.any()), m.If(self.port == self.first):
+            m.d.comb += calm.eq(alone | is_before(after[FRACTION_BITS:], self.rest))
+        with m.If(slot.commit), m.If(self.changes):
+            with m.If(self.serve & calm):
+                m.d.sync += self.due.eq(after[FRACTION_BITS:])
+            with m.Elif(self.still_busy == 0):
+                m.d.sync += self.due.eq(NEVER)
+            with m.Elif(self.serve | self.begins.any() | (self.still_busy != self.busy)):
+                only_join = Signal()
+                with m.If(~self.busy.any()), m.If(self.begins.bit_select(self.join_port, 1)):
+                    m.d.comb += only_join.eq(_single(self.still_busy))
+                with m.If(~only_join):
+                    best, which, second = self._first_two(m, self._times(m, after, begun))
+                    m.d.sync += [self.due.eq(best), self.first.eq(which), self.rest.eq(second)]
+                with m.Else():
+                    m.d.sync += [self.due.eq(begun[0][1][FRACTION_BITS:]), self.first.eq(self.join_port)]
+
+    def _first_two(self, m, times):
+        """The earliest of the ports that stay busy, its number, and the earliest of the others, if there are any."""
+        best, which, second = Const(NEVER, TIME_BITS), Const(0, len(self.first)), Const(NEVER, TIME_BITS)
+        found, two = Const(0), Const(0)
+        for p, tick in enumerate(times):
+            soonest, number = Signal(TIME_BITS, name=f"soonest{p}"), Signal.like(self.first, name=f"number{p}")
+            following = Signal(TIME_BITS, name=f"following{p}")
+            m.d.comb += [soonest.eq(best), number.eq(which), following.eq(second)]
+            with m.If(self.still_busy[p]):
+                with m.If(~found | is_before(tick, best)):
+                    m.d.comb += [soonest.eq(tick), number.eq(p), following.eq(best)]
+                with m.Elif(~two | is_before(tick, second)):
+                    m.d.comb += following.eq(tick)
+            two, found = two | (found & self.still_busy[p]), found | self.still_busy[p]
+            best, which, second = soonest, number, following
+        return best, which, second
+
+    def _times(self, m, after, begun):
+        """Wide: the ports' ticks as they will be."""
+        times = []
+        for p in range(self._ports):
+            new = Signal(DUE_BITS, name=f"new_next{p}")
+            m.d.comb += new.eq(self.next[p])
+            with m.If(self.serve), m.If(self.port == p):
+                m.d.comb += new.eq(after)
+            with m.If(self.begins[p]):
+                (joined, at_join), (_, at_rejoin) = begun
+                m.d.comb += new.eq(Mux(joined == p, at_join, at_rejoin))
+            if self._shapes:
+                with m.If(self.restarts[p]):
+                    m.d.comb += new.eq(_ticks((self.now + 1)[:TIME_BITS]))
+            times.append(new[FRACTION_BITS:])
+        return times
 
     def _open(self, busy):
         return busy & ~self.still_stalled if self._stalls else busy
@@ -208,6 +288,11 @@ class PortClock(wiring.Component):
                 with m.If(slot.commit & self.restarts[p]):
                     m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
         m.d.comb += self.due.eq(Mux(self.busy.any(), now, NEVER))
+
+
+def _single(ports):
+    """No two of them are there."""
+    return (ports & (ports - 1)) == 0
 
 
 def _ticks(whole):

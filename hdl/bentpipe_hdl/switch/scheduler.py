@@ -93,18 +93,22 @@ class RoundRobin(wiring.Component):
 
         kept, joined = Signal(ports), Signal(ports)  # ports whose rounds don't become empty; to whose rounds VCs come
         rejoined, emptied = Signal(ports), Signal(ports)
+        goes, shifts = Signal(), Signal()  # the VC leaves the port's round; which ports are busy may change
         with m.If(self.serve):
             m.d.sync += first[self.port].eq(first[self.port] + 1)
-            with m.If(alone & ~(self.rejoin & stays)):
+            m.d.comb += goes.eq(~(self.rejoin & stays))
+            with m.If(goes), m.If(alone):
                 m.d.comb += emptied.eq(1 << self.port)
         with m.If(self.join):
             m.d.comb += joined.eq(1 << self.join_port)
             m.d.sync += end[self.join_port].eq(end[self.join_port] + 1)
         with m.If(self.rejoin):
-            m.d.comb += rejoined.eq(1 << self.rejoin_port)
             m.d.sync += end[self.rejoin_port].eq(again_at + 1)
-        m.d.comb += self.changes.eq(self.serve | self.join)
-        with m.If(slot.commit), m.If(self.changes):
+            with m.If(goes):
+                m.d.comb += rejoined.eq(1 << self.rejoin_port)
+        m.d.comb += [self.changes.eq(self.serve | self.join), shifts.eq(self.join | goes)]
+        m.d.comb += self.still_busy.eq(self.busy)
+        with m.If(slot.commit), m.If(shifts):
             m.d.comb += [
                 kept.eq(self.busy & ~emptied),
                 self.still_busy.eq(kept | joined | rejoined),

@@ -82,14 +82,15 @@ __attribute__((target("pclmul,ssse3,sse4.1"))) inline uint32_t by_multiplication
     const __m128i product = _mm_clmulepi64_si128(_mm_srli_epi64(times, 32), polynomial, 0x00);
     return uint32_t(low) ^ uint32_t(_mm_cvtsi128_si64(product));
 }
+
+static const bool MULTIPLIES = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
 #endif
 
 }  // namespace crc32
 
 inline uint32_t crc32_cell(const W<6>& octets, uint32_t start) {
 #if defined(__x86_64__)
-    static const bool multiplies = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-    if (__builtin_expect(multiplies, 1)) return crc32::by_multiplication(octets, start);
+    if (__builtin_expect(crc32::MULTIPLIES, 1)) return crc32::by_multiplication(octets, start);
 #endif
     return crc32::by_tables(octets, start);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .banks import gather
 from .fields import Fields, fields
 from .graph import Bits, Graph, Node, cat, constant, constant_of, cut, whole_node
 from .netlist import CONSTANT, Cell, Netlist, NetlistError
@@ -187,13 +188,14 @@ def topological(roots: Iterator[Bits]) -> list[Node]:
 
 
 def design(netlist: Netlist) -> Design:
-    """The design of a netlist, all of it.
+    """The design of a netlist, all of it, in which registers that are picked by number are memories from now on.
 
     Raises
     ------
     NetlistError
         An output depends on an input without a register between.
     """
+    gather(netlist)
     return _Builder(netlist, fields(netlist)).run()
 
 

@@ -14,11 +14,12 @@ HEADERS = ("model.h", "wide.hpp", "crc32.hpp")
 MAKERS = (
     "border.py",
     *(f"native/{name}.py" for name in (
-        "cpp", "design", "fields", "graph", "guards", "library", "netlist", "node", "schedule")),
+        "banks", "cpp", "design", "fields", "graph", "guards", "library", "netlist", "node", "schedule")),
     *(f"csrc/{name}" for name in HEADERS),
 )  # fmt: skip
 """What makes a model of a component."""
-FLAGS = (*CXX_FLAGS, "-O2")
+FLAGS = (*CXX_FLAGS, "-O2", "-fno-code-hoisting")
+"""What both sides of a question need is not worked out before it: it would wait in registers, which bodies lack."""
 
 
 def tools() -> str:

@@ -82,12 +82,14 @@ class Memory:
 
 @dataclass
 class Netlist:
-    """Cells, and the ports: inputs by name with their cell, outputs with their value; what RTL marks as deciding."""
+    """Cells, and the ports: inputs by name with their cell, outputs with their value; what RTL marks as deciding;
+    registers that became rows of memories (:mod:`.banks`): the memory's cell and the row."""
 
     cells: list[Cell] = field(default_factory=list)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Bits] = field(default_factory=dict)
     deciding: list[Bits] = field(default_factory=list)
+    banked: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def read(component: Any, name: str) -> Netlist:

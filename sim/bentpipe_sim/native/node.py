@@ -16,6 +16,7 @@ from typing import Any
 from ..border import Port, face
 from .cpp import Text, number, stored_type
 from .design import Design, Memory, Register, design
+from .graph import constant, constant_of
 from .netlist import read
 from .schedule import schedule
 
@@ -98,11 +99,27 @@ class _Node:
 
         def body(name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0) -> None:
             known = self.whole.known(registers, inputs)
-            lines = self.lines(known, registers, {r: flags[r] for r in registers}, decisions)
+            if not inputs.get("i_valid") or not decisions or not known.deciding:
+                function(name, known, registers, decisions, "" if inputs else "gnu::cold, ")
+                return
+            # Of a cell's clock the answers to the first question are functions, each with no more registers to save and
+            # less to keep on the stack than it needs itself
+            only = known.only(known.deciding[0], "decision")
+            for holds in (True, False):
+                function(f"{name}_{int(holds)}", known.given(known.deciding[0], holds), registers, decisions - 1)
+            asked = Text(schedule(only, registers, outputs=True), self.names, {}).lines()
+            head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
+            functions.append([head, *asked, f"    decision ? {name}_1(s) : {name}_0(s);", "}"])
+
+        def function(
+            name: str, made: Design, registers: Mapping[Register, int], decisions: int, cold: str = ""
+        ) -> None:
+            lines = self.lines(made, registers, {r: flags[r] for r in registers}, decisions)
             tail = [] if "steady" in self.flags(registers) or not steady else [self.test("steady")]
-            cold = "" if inputs else "gnu::cold, "  # the whole one: small rather than fast
-            head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
-            functions.append([head, *lines, *tail, "    outputs(s);", "}"])
+            kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
+            outputs = ["    {", *self.outputs(kept), "    }"]
+            head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"  # cold: small rather than fast
+            functions.append([head, *lines, *tail, *outputs, "}"])
 
         if steady:
             body("steady_clock", {**settled, **steady}, quiet)
@@ -122,7 +139,8 @@ class _Node:
         if short:
             clock += [f"    if (__builtin_expect({wanted}, 1)) return {short};"]
         clock += ["    whole_clock(s);", self.test("settled"), "}"]
-        lines = [*self.members(), *self.outputs(), *(line for each in functions for line in each), *clock]
+        outputs = ["inline void outputs(Node& s) {", *self.outputs({}), "}"]
+        lines = [*self.members(), *outputs, *(line for each in functions for line in each), *clock]
         return Generated("\n".join(lines) + "\n", tuple(self.ports), cell, turn)
 
     def lines(
@@ -195,9 +213,10 @@ class _Node:
                 ]
         return found
 
-    def outputs(self) -> list[str]:
-        """The function that makes the outputs which are no registers."""
-        made = self.whole.known({}, {})
-        made.outputs = {name: made.outputs[name] for name in self.computed}
-        text = Text(schedule(made, {}, outputs=True), self.names, {})
-        return ["inline void outputs(Node& s) {", *text.lines(), "}"]
+    def outputs(self, kept: Mapping[Register, int]) -> list[str]:
+        """What makes the outputs which are no registers, behind a clock that began with these registers so and leaves
+        them: then what hangs on nothing else is there already."""
+        made = self.whole.known(kept, {})
+        outputs = {name: made.outputs[name] for name in self.computed}
+        made.outputs = {name: bits for name, bits in outputs.items() if not kept or constant_of(bits) is None}
+        return Text(schedule(made, kept, outputs=True), self.names, {}).lines()

@@ -129,17 +129,23 @@ class _Placing:
         for context in self.cases(write.enable):
             address = self.guards.value(write.address, context)
             for k, bits in enumerate(write.data):
-                value = self.guards.value(bits, context)
-                node, _, width = value[0]
+                value, target = self.guards.value(bits, context), ("memory", write.memory, k)
+                steps: list[Node] = []  # choices that nothing else wants, each the default of the one before it
+                node, default = whole_node(value), value
+                while node is not None and node.op == "choose" and not node.data and self.uses[node] == 1:
+                    steps.append(node)
+                    default = self.guards.value(node.args[0], context)
+                    node = whole_node(default)
                 if (
                     first
-                    and len(value) == 1
                     and node is not None
-                    and (node.op, node.data, node.width) == ("read", (write.memory, k), width)
+                    and (node.op, node.data) == ("read", (write.memory, k))
                     and self.guards.value(node.args[0], context) == address
-                ):
-                    continue  # it is there already
-                self.put(context, ("memory", write.memory, k), value, address)
+                ):  # it is there already
+                    for step in reversed(steps):
+                        self.steps(context, target, step, address)
+                else:
+                    self.put(context, target, value, address)
 
     def cases(self, enable: Bits) -> list[Context]:
         """The contexts in which a memory is written: one for each of the conditions that are joined by "or", where
@@ -165,12 +171,12 @@ class _Placing:
 
     # Statements
 
-    def steps(self, context: Context, target: Target, node: Node) -> None:
+    def steps(self, context: Context, target: Target, node: Node, address: Bits = ()) -> None:
         """The conditional assignments of a choice."""
         for condition, bits in zip(node.args[1::2], node.args[2::2], strict=True):
             inner = self.guards.within(context, condition)
             if inner is not None:
-                self.put(inner, target, bits)
+                self.put(inner, target, bits, address)
 
     def put(self, context: Context, target: Target, bits: Bits, address: Bits = ()) -> None:
         value = self.guards.value(bits, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bentpipe_hdl.amaranth_private import nir
@@ -67,6 +67,11 @@ class Layout:
             self.memories[int(memory.name[1:])] = [
                 _Place(low, width, *found[f"{memory.name}.{k}"]) for k, (low, width) in enumerate(memory.fields)
             ]
+
+        for cell, (memory, row) in plain.banked.items():
+            places = self.memories.get(memory)
+            if places:
+                self.registers[cell] = [replace(place, octet=place.octet + row * place.step) for place in places]
 
     def register(self, octets: bytes, cell: int) -> int:
         """The value of a register in a state."""

@@ -147,9 +147,11 @@ def test_a_port_that_always_has_cells_keeps_its_period(width):
         ctx.set(part.period[0], round(2.5 * 65536))
         ctx.set(part.period[1], 4 * 65536)
         ctx.set(part.delay, 3)
-        ctx.set(part.still_busy, 0b11)
-        await ticks.tick(changes=1, begins=0b11)  # both begin: no cell before three ticks from now on
-        ctx.set(part.busy, 0b11)
+        for p, busy in enumerate((0b01, 0b11)):  # one begins, then the other: no cell before three ticks from then on
+            ctx.set(part.join_port, p)
+            ctx.set(part.still_busy, busy)
+            await ticks.tick(changes=1, begins=1 << p)
+            ctx.set(part.busy, busy)
         sent = []
         for _ in range(40):
             now = ticks.now
@@ -158,7 +160,7 @@ def test_a_port_that_always_has_cells_keeps_its_period(width):
                 sent.append((now, port))
         for p, period in enumerate((2.5, 4)):
             found = [now for now, port in sent if port == p]
-            due = [int(3 + period * k) for k in range(len(found))]
+            due = [int(3 + p + period * k) for k in range(len(found))]
             assert len(found) >= 37 // period
             assert all(0 <= now - tick <= 1 for now, tick in zip(found, due, strict=True))  # the other port's turn
 
