@@ -162,8 +162,9 @@ class PortClock(wiring.Component):
                 m.d.comb += [ahead.eq(was[FRACTION_BITS:] - now), new.eq(was)]
                 with m.If((ahead < self.delay) | self._past(ahead, period[joined])):
                     m.d.comb += new.eq(_ticks(earliest))
-                with m.If(slot.commit):
-                    m.d.sync += next_[joined].eq(new)
+            # The same conditions in another order: a block of its own, behind all that looks at clocks as they were
+            with m.If(self.begins.bit_select(joined, 1)), m.If(self.begins.any()), m.If(slot.commit):
+                m.d.sync += next_[joined].eq(new)
             begun.append((joined, new))
         served = Signal(DUE_BITS)
         m.d.comb += served.eq(after)
@@ -190,7 +191,8 @@ class PortClock(wiring.Component):
         """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
         is alone, and the last one to end need no look at all."""
         calm = Signal()
-        with m.If(self.still_busy == self.busy), m.If(~self.begins.any()), m.If(self.port == self.first):
+        # One that is not the first had its tick at ``rest`` or later, and now is due later still
+        with m.If(self.still_busy == self.busy), m.If(~self.begins.any()):
             m.d.comb += calm.eq(alone | is_before(after[FRACTION_BITS:], self.rest))
         with m.If(slot.commit), m.If(self.changes):
             with m.If(self.serve & calm):

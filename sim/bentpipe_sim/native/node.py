@@ -171,8 +171,8 @@ class _Node:
         begin: list[str] = []
         of_ports = {port.name for port in self.ports}
         for register, name in self.names.items():
-            if name not in of_ports:
-                found.append((1, f"{stored_type(register.width)} {name}{{}};"))
+            if name not in of_ports:  # numbers of fewer bits than the processor computes with cost masks
+                found.append((1, f"{stored_type(max(register.width, 32) if register.width > 1 else 1)} {name}{{}};"))
             if register.init:
                 begin.append(f"        {name} = {number(register.init, register.width)};")
         for memory in self.whole.memories:
