@@ -1,5 +1,7 @@
 """Parts of the switch by themselves, on both datapaths."""
 
+import random
+
 import pytest
 from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import data
@@ -189,6 +191,76 @@ def test_a_port_that_begins_again_before_its_period_is_over_waits_for_it(width):
         assert sent == [11]
 
     run(width, lambda slot: PortClock(slot, ports=1), test)
+
+
+class Clocks:
+    """What the switch says of its ports' clocks: each may send at its ``next`` (ticks, 16 fraction bits) or later, and
+    moves on by its period from there, 64 ticks back at most; one that begins does so after the delay, unless its next
+    is later, and not a whole period."""
+
+    def __init__(self, periods, delay):
+        self.periods, self.delay = periods, delay
+        self.next, self.busy, self.last = [0] * len(periods), set(), len(periods)
+
+    def port(self, now):
+        """Which sends: the first behind the one that sent last."""
+        ready = [p for p in sorted(self.busy) if self.next[p] >> 16 <= now]
+        return min(ready, key=lambda p: (p <= self.last, p), default=None)
+
+    def tick(self, now, port, begins, busy):
+        if port is not None:
+            base = self.next[port] if now - (self.next[port] >> 16) <= 64 else now - 64 << 16
+            self.next[port], self.last = base + self.periods[port], port
+        for p in begins:
+            ahead = (self.next[p] >> 16) - now
+            if ahead < self.delay or ahead > (self.periods[p] >> 16) + 1:
+                self.next[p] = now + self.delay << 16
+        self.busy = busy
+
+    def due(self):
+        return min((self.next[p] >> 16 for p in self.busy), default=(1 << 48) - 1)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_ports_take_turns_by_their_clocks_whatever_begins_and_ends(width):
+    rng = random.Random(5)
+
+    async def test(ctx, part, ticks):
+        model = Clocks([rng.randrange(1 << 16, 9 << 16) for _ in range(4)], 3)
+        ctx.set(part.delay, model.delay)
+        for p, period in enumerate(model.periods):
+            ctx.set(part.period[p], period)
+        seen = set()
+        for _ in range(1500):
+            load = 0.1 if ticks.now % 300 < 200 else 0.6  # one or two busy ports, or all
+            port = model.port(ticks.now)
+            joined = {p for p in rng.sample(range(4), 1) if rng.random() < load}
+            moved = {p for p in rng.sample(range(4), 1) if port is not None and rng.random() < load}
+            kept = set(model.busy)
+            if port not in moved and rng.random() > 0.6 * load + 0.3:
+                kept.discard(port)
+            begins, busy = (joined | moved) - kept, kept | joined | moved
+            for name, ports in (("join_port", joined), ("rejoin_port", moved)):
+                ctx.set(getattr(part, name), next(iter(ports), 0))
+            ctx.set(part.busy, bits(model.busy))
+            ctx.set(part.still_busy, bits(busy))
+            found = await ticks.tick(
+                lambda: (ctx.get(part.serve), ctx.get(part.port)),
+                changes=port is not None or bool(joined), begins=bits(begins),
+            )  # fmt: skip
+            assert found == (1, port) if port is not None else not found[0], ticks.now - 1
+            model.tick(ticks.now - 1, port, begins, busy)
+            ctx.set(part.busy, bits(busy))
+            if width == WIDE:
+                assert ctx.get(part.due) == model.due()
+            seen.add((port in begins, len(model.busy), len(begins)))
+        assert {(True, 4, 2), (False, 1, 1), (False, 0, 0), (True, 2, 1)} <= seen
+
+    run(width, lambda slot: PortClock(slot, ports=4), test)
+
+
+def bits(ports):
+    return sum(1 << p for p in ports)
 
 
 # Counters
