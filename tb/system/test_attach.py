@@ -12,12 +12,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bentpipe.attach.control import ask
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
+from bentpipe.serve.runs import live_news, live_page
 from models.aal5 import Reassembly, segment
 from models.cell import Cell, Header
 from models.hec import hec
@@ -212,6 +214,30 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
     assert all(one.startswith("network.lines.satellite") for one in said[1:3])
     assert main(["replay", str(folder)]) == 0
     assert "The same cells at the same ticks" in capsys.readouterr().out
+
+
+def test_it_can_be_looked_at_while_it_goes_on(tmp_path: Path) -> None:
+    """Its live page has its ends, what they get, and what was late."""
+    station, folder = Station(), tmp_path / "run"
+    found: list[dict[str, Any]] = []
+
+    def look() -> None:
+        while not found:
+            station.join(0.05)
+            if (folder / "result.json").is_file():
+                news = live_news(folder, "run")
+                if "to-hosts" in news["figures"] and "late" in news["figures"]:
+                    found.append(news)
+        station.end()
+
+    station.start()
+    threading.Thread(target=look, daemon=True).start()
+    assert main(["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--out", str(folder)]) == 0
+    (news,) = found
+    assert not news["over"] and "none late" in news["parts"]["verdict"]
+    assert "alpha1" in news["parts"]["attached-now"] and "ultra" in news["parts"]["attached-now"]
+    assert {curve["name"] for curve in news["figures"]["to-hosts"]["series"]} == {"to alpha1", "to ultra"}
+    assert 'id="attached-now"' in live_page("run", json.loads((folder / "result.json").read_text()))
 
 
 def test_a_folder_without_a_session_takes_no_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

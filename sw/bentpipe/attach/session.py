@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import ipaddress
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bentpipe.attach.control import SOCKET, Changes, Control
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
+from bentpipe.attach.live import ENOUGH_PS, LiveFolder
 from bentpipe.attach.slack import take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import one_line
@@ -48,7 +50,9 @@ _QUEUE: Final = 1000
 """PDUs that wait for an attached host's interface at most, where the experiment sets no limit; Linux' txqueuelen."""
 
 _BRIDGED: Final = 10
-_SIMULATION_PRIORITY, _DOORS_PRIORITY = 10, 20
+_SWITCH_S: Final = 0.0005
+"""For so long another thread may have Python's lock while the simulation wants it."""
+_LIVE_PRIORITY, _SIMULATION_PRIORITY, _DOORS_PRIORITY = 5, 10, 20
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,10 @@ class Session:
         self._record: Path | None = None
         self._replay = replay
         self._built: BuiltExperiment | None = None
+        self._live: LiveFolder | None = None
+        self._recorder: Any = None
+        self._due_ps = 0
+        self._switch_s = sys.getswitchinterval()
         self._report: dict[str, Any] = {}
         self._control: Control | None = None
         self._to_do = list(changes)
@@ -209,6 +217,7 @@ class Session:
 
     def build(self, experiment: Experiment, recorder: Any) -> BuiltExperiment:
         """Network and hosts, with what is outside."""
+        self._recorder = recorder
         network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
         try:
             network.start()
@@ -252,7 +261,15 @@ class Session:
             self._record = folder.work / ARRIVALS
         if self._replay is None:
             self._control = Control(folder.work / SOCKET, self._changes)
-        result = run_experiment(self.experiment, build=self.build, settings=tuple(settings), capture_folder=folder.work)
+        if self._replay is None and self.slack.computing_ps >= ENOUGH_PS:
+            self._live = LiveFolder(folder, lambda so_far: {"attached": self._so_far(so_far)})
+        result = run_experiment(
+            self.experiment,
+            build=self.build,
+            settings=tuple(settings),
+            folder=self._live,
+            capture_folder=folder.work,
+        )
         summary = result.summary
         if summary["status"] == "interrupted":  # so it ends
             summary |= {"status": "done", "reason": None}
@@ -281,6 +298,7 @@ class Session:
         gc.collect()
         gc.freeze()
         gc.disable()
+        sys.setswitchinterval(_SWITCH_S)
         self._begun = True
         self._way.began()  # what that takes is no part of simulated time
         self._prefer((0, *self.attachment.begin()))
@@ -298,10 +316,17 @@ class Session:
                     return
         if self.options.fifo:
             self.priority = "real-time"
+            if self._live is not None:  # nobody else is to keep it from going on while it has Python's lock
+                os.sched_setscheduler(self._live.thread, os.SCHED_FIFO, os.sched_param(_LIVE_PRIORITY))
+
+    def _so_far(self, summary: Mapping[str, Any]) -> dict[str, Any]:
+        return self.report(round(summary["time"]["simulated_s"] * 10**12))
 
     def _end(self, network: Network) -> None:
         """The clock ends; what is under way stays there."""
         try:
+            if self._live is not None:
+                self._live.close()
             if self._control is not None:
                 self._control.close()
             if self.attachment is None:
@@ -309,6 +334,7 @@ class Session:
             if self._begun:
                 gc.enable()
                 gc.unfreeze()
+                sys.setswitchinterval(self._switch_s)
                 if self.priority == "real-time":
                     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
             self.attachment.close()
@@ -324,8 +350,20 @@ class Session:
         """Every 50 ms of it."""
         assert self.attachment is not None
         self._change(now_ps)
+        self._sample(now_ps)
         self._way.tell(self, now_ps)
         return not self.attachment.over and not self._way.over()
+
+    def _sample(self, now_ps: int) -> None:
+        """Octets that have left at each end, and packets that were late, as time goes."""
+        assert self.attachment is not None
+        if now_ps < self._due_ps:
+            return
+        self._due_ps = now_ps + self.experiment.record.interval_ps
+        for host, number in self.numbers.items():
+            counts = self.attachment.counts(number)
+            self._recorder.put(f"{host}.left", now_ps, counts["released_octets"])
+            self._recorder.put(f"{host}.late", now_ps, counts["late"] + counts["out_late"])  # pyright: ignore[reportOperatorIssue]
 
     def _change(self, now_ps: int) -> None:
         """What somebody asks for, or asked for when this was recorded."""

@@ -30,7 +30,19 @@ from bentpipe_hdl.units import format_time
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from bentpipe.results.folder import RunFolder
+
+    class Keeps(Protocol):
+        """Where a run keeps what there is while it goes on: a run folder, or what stands before one."""
+
+        @property
+        def work(self) -> Path: ...
+        def begin(self) -> None: ...
+        def keep(self, summary: dict[str, Any], news: Trace) -> None: ...
+        def save(self, state: bytes) -> None: ...
+
 
 __all__ = ["Run", "cases_head", "run_beside_cells", "run_experiment", "saved_run", "versions"]
 
@@ -51,7 +63,7 @@ def run_experiment(
     build: Build | None = None,
     settings: tuple[str, ...] = (),
     show_progress: bool = False,
-    folder: RunFolder | None = None,
+    folder: Keeps | None = None,
     capture_folder: Path | None = None,
 ) -> RunResult:
     """Build, run, check and sum up an experiment.
@@ -65,7 +77,7 @@ def run_experiment(
         The ``--set`` arguments, for the record.
     show_progress : bool
         A bar on stderr.
-    folder : RunFolder, optional
+    folder : Keeps, optional
         Where what there is is kept while the run goes on.
     capture_folder : Path, optional
         Where captures are written, if not in ``folder``; without either there are none.
@@ -139,7 +151,7 @@ class Run:
         self._resumed_ps.append(self.built.now_ps())
 
     def go(
-        self, *, show_progress: bool = False, folder: RunFolder | None = None, capture_folder: Path | None = None
+        self, *, show_progress: bool = False, folder: Keeps | None = None, capture_folder: Path | None = None
     ) -> RunResult:
         """Run to the end, or until a signal comes; parameters and result as of :func:`run_experiment`."""
         experiment, built, recorder = self.experiment, self.built, self._recorder
@@ -218,7 +230,7 @@ class Run:
                 built.change(event)
                 _log.info("%s: changed %s", format_time(event.at_ps), ", ".join(change.key for change in event.changes))
 
-    def _save(self, folder: RunFolder) -> None:
+    def _save(self, folder: Keeps) -> None:
         """Save the state in the folder; if there is no room the run goes on all the same."""
         if self.built.save is None:
             _log.info("the engine's models give no state, or the run splits: it isn't saved")

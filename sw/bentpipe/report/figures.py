@@ -109,6 +109,26 @@ def _throughput(result: RunResult) -> Spec | None:
     return _figure(result, "Throughput at the sinks", {"label": "Mb/s", "least": 0}, series, bounds=bounds, **more)
 
 
+def _to_hosts(result: RunResult) -> Spec | None:
+    """What left at the ends of attached hosts."""
+    left = _of(result, "left")
+    curves = {name: rates(*data, bins=_BINS) for name, data in left.items()}
+    if not any(when for when, _ in curves.values()):
+        return None
+    series = [_curve(f"to {name}", _style(i), *curve) for i, (name, curve) in enumerate(curves.items())]
+    return _figure(result, "Throughput to real hosts", {"label": "Mb/s", "least": 0}, series)
+
+
+def _late(result: RunResult) -> Spec | None:
+    """How many packets of attached hosts have been late."""
+    series = []
+    for index, (name, data) in enumerate(_of(result, "late").items()):
+        when, what = thin(*data, points=_points(FEW))
+        series.append(_curve(name, _style(index), when, what, "step"))
+    y = {"label": "packets", "least": 0, "whole": True}
+    return _figure(result, "Real hosts' packets late so far", y, series) if series else None
+
+
 def _each_flow(result: RunResult) -> Spec | None:
     """Many flows, each a row of a heat map."""
     delivered = _by_flow(result, "delivered")
@@ -397,6 +417,8 @@ def _counted(what: str, unit: float, title: str, label: str, short: str) -> Make
 
 OVER_TIME: Final[dict[str, Maker]] = {
     "throughput": _throughput,
+    "to-hosts": _to_hosts,
+    "late": _late,
     "each-flow": _each_flow,
     "windows": _windows,
     "round-trips": _round_trips,

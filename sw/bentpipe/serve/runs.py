@@ -143,6 +143,7 @@ def live_page(path: str, summary: dict[str, Any]) -> str:
     news = html.escape(_at(path, "news"))
     sections = [
         section("Over time", "over-time", f'<div class="figures" data-figures data-live="{news}"></div>'),
+        section("Real hosts", "real-hosts", '<div id="attached-now"></div>') if "attached" in summary else "",
         section("Network", "network", '<div id="network-now"></div>'),
         section("Flows", "flows", '<div id="flows-now"></div>'),
         section("PDUs lost, cells dropped", "losses", '<div id="losses-now"></div>'),

@@ -1,0 +1,70 @@
+"""What a session keeps while it goes on, for its live page: made by the simulation's thread, written by another."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.results.folder import RunFolder
+from bentpipe.results.schema import Trace
+
+__all__ = ["ENOUGH_PS", "LiveFolder"]
+
+ENOUGH_PS: Final = 10**10
+"""The slack for computing from which on what there is can be summed up every 2 s, which takes some ms."""
+
+
+class LiveFolder:
+    """A run folder as a run knows it, whose files are written by a thread of its own: the simulation has no time to
+    wait for a disk.
+
+    Parameters
+    ----------
+    folder : RunFolder
+    report : callable
+        What the session adds to the summary.
+    """
+
+    def __init__(self, folder: RunFolder, report: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._folder, self._report = folder, report
+        self._waiting: queue.Queue[tuple[dict[str, Any], Trace] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    @property
+    def work(self) -> Path:
+        return self._folder.work
+
+    @property
+    def thread(self) -> int:
+        """The thread's number in the kernel."""
+        return self._thread.native_id or 0
+
+    def begin(self) -> None:
+        self._folder.begin()
+
+    def save(self, state: bytes) -> None:
+        """A session has no state to be saved."""
+
+    def keep(self, summary: dict[str, Any], news: Trace) -> None:
+        """This, soon."""
+        self._waiting.put((summary, news))
+
+    def close(self) -> None:
+        """All is written."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _write(self) -> None:
+        while True:
+            found = self._waiting.get()
+            if found is None:
+                return
+            summary, news = found
+            try:
+                self._folder.keep({**summary, **self._report(summary)}, news)
+            except OSError:  # a full disk: what is there at the end says so
+                continue
