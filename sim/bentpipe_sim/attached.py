@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import errno
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -146,6 +147,7 @@ class Attachment:
         self._network, self._loop = network, network.loop
         self._nics: list[Nic] = []
         self._ports: list[EndPort] = []
+        self._replays = False
         self._loop.attach(computing_ps // 1000, lag_ps // 1000, int(late))
 
     def add(self, nic: Nic, port: EndPort) -> int:
@@ -168,6 +170,7 @@ class Attachment:
 
     def replay(self, path: Path) -> None:
         """Without a clock, and without what is outside: what such a file has is injected in its ticks."""
+        self._replays = True
         if self._loop.attach_replay(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
@@ -181,6 +184,8 @@ class Attachment:
     def close(self) -> None:
         """Nothing comes or leaves any more; the record is whole."""
         error = self._loop.attach_close()
+        if error == errno.EIO and self._replays:
+            raise SimulationError("the record of arrivals is cut off, or damaged: it ends in a packet")
         if error:
             raise SimulationError(f"the record of arrivals: {os.strerror(error)}")
 

@@ -354,6 +354,22 @@ def test_what_was_recorded_gives_the_same_cells_again(tmp_path: Path) -> None:
     assert digests[0][1]
 
 
+def test_a_record_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    path = Apart()
+    path.attachment.by_hand()
+    path.attachment.record(tmp_path / "arrivals")
+    path.attachment.arrive(0, 1000, frame(1))
+    path.go(10)
+    path.attachment.close()
+    whole = (tmp_path / "arrivals").read_bytes()
+    (tmp_path / "arrivals").write_bytes(whole[:-1])
+    again = Apart()
+    again.attachment.replay(tmp_path / "arrivals")
+    again.network.run(10 * MS)
+    with pytest.raises(SimulationError, match="cut off, or damaged"):
+        again.attachment.close()
+
+
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("something else altogether")
     with pytest.raises(SimulationError, match="it is no record of arrivals"):
