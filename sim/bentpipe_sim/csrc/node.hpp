@@ -78,8 +78,13 @@ struct alignas(64) Node {
         return std::max(std::min<uint64_t>(face->status_due, arrive >> PORT_BITS), after);
     }
     uint64_t least() const {  // of the inputs' keys
-        uint64_t found = std::min(std::min(first[0], first[1]), std::min(first[2], first[3]));
-        for (uint32_t p = 4; p < inputs; ++p) found = std::min(found, first[p]);
+        const auto of_four = [&](uint32_t p) {
+            return std::min(std::min(first[p], first[p + 1]), std::min(first[p + 2], first[p + 3]));
+        };
+        static_assert(PORTS == 16, "these are all");
+        uint64_t found = of_four(0);
+        if (inputs > 4) found = std::min(found, of_four(4));
+        if (inputs > 8) found = std::min(found, std::min(of_four(8), of_four(12)));
         return found;
     }
 

@@ -21,6 +21,8 @@ PS: Final = 10**12
 SDU: Final = 9188
 """Octets that fill 192 cells."""
 _ACK = 40
+_RATE: Final = 149_760_000
+_SATELLITE_PS: Final = 267 * 10**9
 _CALLS = 100_000
 _LAN = (
     "network.lines.satellite.delay=40 us",
@@ -32,6 +34,7 @@ _LAN = (
 TITLES = {
     "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
     "cells-3flows": "3 flows, a third of the line each, no hosts",
+    "cells-15flows": "15 flows in turn over switches of 16 ports, no hosts",
     "cells-overload": "3 flows, a whole line each, two thirds dropped, no hosts",
     "sonet-3": "an OC-3c SONET line full of cells both ways, two NICs included",
     "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
@@ -39,12 +42,13 @@ TITLES = {
     "hosts-3flows": "3 flows, everything included, over a LAN",
 }
 GOALS = {
-    "cells-1flow": (0.3, 0.1),
-    "cells-3flows": (0.3, 0.1),
+    "cells-1flow": (0.08, 0.05),
+    "cells-3flows": (0.1, 0.05),
+    "cells-15flows": (0.12, 0.05),
     "cells-overload": (0, 0),
     "sonet-3": (1.0, 0.25),
     "sonet-12": (2.5, 0.5),
-    "hosts-1flow": (0.5, 0.15),
+    "hosts-1flow": (0.12, 0.07),
     "hosts-3flows": (0.5, 0.15),
 }
 """CPU seconds per simulated second: what is asked, what is aimed at."""
@@ -111,6 +115,34 @@ def _cells(case: str) -> tuple[Network, list[str]]:
     return network, [node.name for node in network.nodes]
 
 
+def _fifteen() -> tuple[Network, list[str]]:
+    """Fifteen flows, each paced to a fifteenth of the satellite's line, between switches of 16 ports."""
+    network = Network(seed=1)
+    west, east = (network.add_switch(name, (_RATE,) * 16) for name in ("west", "east"))
+    ways = []
+    for name, here, there in (("out", west, east), ("back", east, west)):
+        link = network.add_link(f"satellite.{name}", delay_ps=_SATELLITE_PS)
+        network.connect((here, 15), link)
+        network.connect(link, (there, 15))
+        ways.append(link)
+    out, back = ways
+    vcs = []
+    for k in range(15):
+        # Each line has a clock of its own: cells don't come at once for good.
+        source, sink = (network.add_nic(f"{name}{k}", _RATE, clock_ppm=-k) for name in ("source", "sink"))
+        for nic, switch in ((source, west), (sink, east)):
+            network.connect(nic, (switch, k))
+            network.connect((switch, k), nic)
+        there = network.add_vc([source, west, out, east, sink], 0, 32 + k, cell_rate_bps=_RATE / 15)
+        vcs.append((source, sink, there, network.add_vc([sink, east, back, west, source], 0, 64 + k)))
+    network.start()
+    for key, (source, sink, there, answer) in enumerate(vcs):
+        network.loop.sink(sink.index, there, key, answer, _ACK, 2)
+        network.loop.sink(source.index, answer, 0, 0, 0, 0)
+        network.loop.source(source.index, there, SDU, key)
+    return network, [node.name for node in network.nodes]
+
+
 def _sonet(sts: int) -> tuple[Network, list[str]]:
     """Two NICs on a SONET line, which send as fast as it goes."""
     network = Network(seed=1)
@@ -132,6 +164,8 @@ def _sonet(sts: int) -> tuple[Network, list[str]]:
 def network_of(case: str) -> tuple[Network, list[str]]:
     """The network of a case without hosts, begun, and the names of its nodes."""
     kind, what = case.split("-")
+    if what == "15flows":
+        return _fifteen()
     return _cells(what) if kind == "cells" else _sonet(int(what))
 
 

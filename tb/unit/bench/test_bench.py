@@ -8,6 +8,7 @@ import pytest
 
 from bentpipe.bench import beside, counts, scaling, workers
 from bentpipe.bench.__main__ import main
+from bentpipe.bench.cases import network_of
 from bentpipe.bench.counts import by_object
 from bentpipe_sim.nodes import Node
 
@@ -60,6 +61,19 @@ def test_only_full_lines_carry_cells_and_they_are_full(point: scaling.Point) -> 
     full = [cells[f"b{path}"] for path in range(point.full)]
     assert full == [pytest.approx(a_millisecond, abs=3)] * point.full
     assert all(cells[f"b{path}"] == 0 for path in range(point.full, point.full + point.idle))
+    network.check_conservation()
+
+
+def test_fifteen_flows_fill_a_line_in_turn() -> None:
+    network = network_of("cells-15flows")[0]
+    network.run(2_000_000_000)
+    before = network.stats()
+    network.run(4_000_000_000)
+    after = network.stats()
+    came = {name: after[name]["cells_in"] - before[name]["cells_in"] for name in after}
+    sent = [after[f"source{k}"]["cells_out"] - before[f"source{k}"]["cells_out"] for k in range(15)]
+    assert came["satellite.out"] == pytest.approx(2 * 149_760_000 / 424 / 1000, abs=3)
+    assert max(sent) - min(sent) <= 1
     network.check_conservation()
 
 
