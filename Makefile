@@ -19,9 +19,11 @@ help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
 
+DEMO := acts-1flow fall-floyd-4
+
 demo: $(VENV)/.runtime ## a published result, whole: a gigabyte by TCP over an OC-3c satellite link in RTL; and four TCPs after the same losses
-	$(BIN)/bentpipe run acts-1flow --out runs/demo --force
-	$(BIN)/bentpipe run fall-floyd-4 --out runs/demo-losses --force
+	$(BIN)/bentpipe run $(word 1,$(DEMO)) --out runs/demo --force
+	$(BIN)/bentpipe run $(word 2,$(DEMO)) --out runs/demo-losses --force
 	@echo
 	@echo "Look at runs/demo/report.html; runs/demo-losses/sequence.png has Tahoe, Reno, New Reno and SACK beside each other."
 	@echo "Then (. .venv/bin/activate before):"
@@ -97,10 +99,13 @@ $(VENV)/bin/python:
 	@sh .ci/preflight "$(PYTHON)"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.runtime: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
+# The compilers work while the rest is fetched. What they can't do, a run says.
+$(VENV)/.runtime: requirements/compile.lock requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@sh .ci/preflight "$(PYTHON)"
-	$(PIP) install --require-hashes -r requirements/runtime.lock
+	$(PIP) install --require-hashes -r requirements/compile.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
+	$(BIN)/bentpipe build $(DEMO) & trap "kill $$!; exit 1" INT TERM; \
+	$(PIP) install --require-hashes -r requirements/runtime.lock && wait
 	@touch $@
 
 $(VENV)/.%: requirements/%.lock $(VENV)/.runtime

@@ -160,16 +160,9 @@ def build_all(
     shapes: Iterable[Shape] = DEFAULT_SHAPES,
     engine: EngineName | None = None,
     *,
-    force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Build the event loop and these shapes, two at a time; ``progress`` gets the name of each as it is done.
-
-    With ``force`` the cache is emptied first.
-    """
-    cache = Cache()
-    if force:
-        cache.clear()
+    """Build the event loop and these shapes, two at a time; ``progress`` gets the name of each as it is done."""
     jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", build_loop)]
     jobs += [(str(shape), lambda shape=shape: build_model(shape, engine)) for shape in dict.fromkeys(shapes)]
     paths = []

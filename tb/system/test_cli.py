@@ -294,17 +294,68 @@ def test_build_builds_every_node_model_and_the_hosts(capsys, monkeypatch, why_pl
 
     monkeypatch.setattr(bentpipe.compiled, "prepare", lambda: why_plain)
 
-    seen = {}
+    seen = []
 
-    def build_all(**options):
-        seen.update(options)
-        options["progress"]("nic(vcs=64)")
+    def build_all(shapes, progress):
+        seen.extend(shapes)
+        progress("nic(vcs=64)")
         return []
 
     monkeypatch.setattr(bentpipe_sim.build, "build_all", build_all)
-    assert main(["build", "--force"]) == 0
+    assert main(["build"]) == 0
     assert capsys.readouterr().out == "nic(vcs=64): ready\n" + line
-    assert seen["force"] is True
+    assert seen == list(bentpipe_sim.build.DEFAULT_SHAPES)
+
+
+def test_build_builds_what_experiments_need(monkeypatch):
+    import bentpipe_sim.build
+
+    seen = []
+    monkeypatch.setattr(bentpipe_sim.build, "build_all", lambda shapes, progress: seen.extend(shapes) or [])
+    assert main(["build", "acts-1flow", "acts-oam"]) == 0
+    assert {"switch(cells=8192, ports=4, vcs=64)", "link()"} < {str(shape) for shape in seen}
+    assert any("oam" in str(shape) for shape in seen)
+
+
+def test_build_with_force_empties_the_cache_first(monkeypatch, tmp_path):
+    import bentpipe_sim.build
+
+    monkeypatch.setenv("BENTPIPE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/hosts-0").mkdir(parents=True)
+    left = []
+    monkeypatch.setattr(
+        bentpipe_sim.build, "build_all", lambda *a, **o: left.extend((tmp_path / "cache").iterdir()) or []
+    )
+    assert main(["build", "--force"]) == 0
+    assert left == []
+
+
+def test_build_needs_only_what_its_lock_has():
+    """The rest is still being fetched when a first `make` compiles."""
+    lock = (Path(__file__).parents[2] / "requirements/compile.lock").read_text()
+    code = """if True:
+        import sys
+        from importlib.metadata import packages_distributions
+
+        locked = set(sys.argv[1:])
+        others = {name for name, made in packages_distributions().items()
+                  if not {each.lower().replace("_", "-") for each in made} & locked and not name.startswith("bentpipe")}
+
+        class Missing:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] in others:
+                    raise ModuleNotFoundError(name)
+
+        assert {"pyarrow", "rich", "pytest"} <= others
+        sys.meta_path.insert(0, Missing())
+        import mypyc.build
+        import bentpipe_sim.native.node
+        from bentpipe.cli import main
+        sys.exit(main(["build", "acts-1flow", "fall-floyd-4"]))
+    """
+    locked = re.findall(r"^([\w-]+)==", lock, re.MULTILINE)
+    done = subprocess.run([sys.executable, "-c", code, *locked], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_version(capsys):

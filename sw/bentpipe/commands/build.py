@@ -11,15 +11,27 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    what = "an id of the catalogue or a file: the nodes that it needs; without any, those that most need"
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=what)
     parser.add_argument("--force", action="store_true", help="empty the cache first")
 
 
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.compiled import prepare
-    from bentpipe_sim.build import build_all
+    from bentpipe_sim.build import DEFAULT_SHAPES, build_all
+    from bentpipe_sim.cache import Cache
 
-    paths = build_all(force=given.force, progress=lambda name: print(f"{name}: ready"))
+    if given.force:
+        Cache().clear()
     why_plain = prepare()
+    shapes = list(DEFAULT_SHAPES)
+    if given.experiments:
+        from bentpipe.experiment.build import build_network
+        from bentpipe.experiment.load import load_cases
+
+        cases = [case for name in given.experiments for case in load_cases(name)]
+        shapes = [shape for case in cases for shape in build_network(case)[0].shapes()]
+    paths = build_all(shapes, progress=lambda name: print(f"{name}: ready"))
     if why_plain is not None:
         print(f"hosts: plain Python, {why_plain}" if why_plain else "hosts: ready")
     for path in paths:
@@ -27,4 +39,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("build", "Build the node models, so that no run has to.", _run, _arguments)
+COMMAND = Command("build", "Build node models and hosts, so that no run has to.", _run, _arguments)

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pyarrow as pa
 from pydantic import BaseModel
 
 from bentpipe.apps.draws import Draws
@@ -109,6 +108,8 @@ class Branches:
 
     def take(self) -> Branch:
         """This moment."""
+        import pyarrow as pa  # takes long, and few experiments come here
+
         out = io.BytesIO()
         pickler = _Pickler(out, self._network, self._kept)
         pickler.take(self.engine)
@@ -117,6 +118,8 @@ class Branches:
 
     def give(self, moment: Branch, seed: str) -> None:
         """Have that moment again, with random numbers from ``seed`` on."""
+        import pyarrow as pa
+
         octets = pa.decompress(moment.network, moment.octets, codec=_CODEC, asbytes=True)
         self._network.give((moment.now_ps, octets))
         self.engine = unpickled(_Unpickler(moment.hosts, self._network, self._kept, seed))
