@@ -5,7 +5,7 @@ PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done) python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
 WORKERS ?= 2
 ARGS ?=
 
@@ -92,7 +92,7 @@ clean: ## remove everything made here but run folders (runs/) and the cache of c
 
 # For maintainers: new locks from pyproject.toml. Without UPGRADE=1 versions stay where they can.
 locks: $(VENV)/.runtime
-	$(PIP) install uv
+	$(INSTALL) uv
 	UV=$(BIN)/uv .ci/locks $(if $(UPGRADE),--upgrade)
 
 $(VENV)/bin/python:
@@ -102,12 +102,12 @@ $(VENV)/bin/python:
 # The compilers work while the rest is fetched. What they can't do, a run says.
 $(VENV)/.runtime: requirements/compile.lock requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@sh .ci/preflight "$(PYTHON)"
-	$(PIP) install --require-hashes -r requirements/compile.lock
-	$(PIP) install --no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r requirements/compile.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	$(BIN)/bentpipe build $(DEMO) & trap "kill $$!; exit 1" INT TERM; \
-	$(PIP) install --require-hashes -r requirements/runtime.lock && wait
+	$(INSTALL) --require-hashes -r requirements/runtime.lock && wait
 	@touch $@
 
 $(VENV)/.%: requirements/%.lock $(VENV)/.runtime
-	$(PIP) install --require-hashes -r $<
+	$(INSTALL) --require-hashes -r $<
 	@touch $@
