@@ -105,7 +105,7 @@ $(VENV)/.runtime: requirements/compile.lock requirements/runtime.lock pyproject.
 	$(INSTALL) --require-hashes -r requirements/compile.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	$(BIN)/bentpipe build $(DEMO) & trap "kill $$!; exit 1" INT TERM; \
-	$(INSTALL) --require-hashes -r requirements/runtime.lock && wait
+	$(INSTALL) --require-hashes -r requirements/runtime.lock && wait || { kill $$!; exit 1; }
 	@touch $@
 
 $(VENV)/.%: requirements/%.lock $(VENV)/.runtime

@@ -348,6 +348,38 @@ def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
     assert (process.returncode, "interface v0 went away" in error) == (2, True), error
 
 
+OFFLOADS = """if True:
+    import ctypes, fcntl, ipaddress, socket, struct
+    from contextlib import ExitStack
+    from bentpipe.attach.ends import parse_end
+
+    def segments_batched():  # ETHTOOL_GTSO
+        asked = ctypes.create_string_buffer(struct.pack("II", 0x1E, 0))
+        with socket.socket() as control:
+            fcntl.ioctl(control, 0x8946, struct.pack("16sP16x", b"v0", ctypes.addressof(asked)))
+        return struct.unpack("II", asked[:8])[1]
+
+    print(segments_batched())
+    with ExitStack() as stack:
+        parse_end("if:v0", "--a").open(stack, 9180, ipaddress.IPv4Interface("10.0.0.1/24"))
+        print(segments_batched())
+    print(segments_batched())
+"""
+
+
+@rights
+def test_an_interface_has_its_offloads_again() -> None:
+    flags = [] if os.geteuid() == 0 else ["-r"]
+    script = 'ip link add v0 type veth peer name v1; exec "$@"'
+    done = subprocess.run(
+        ["unshare", *flags, "-n", "sh", "-c", script, "sh", sys.executable, "-c", OFFLOADS],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert (done.stdout.split(), done.stderr) == (["1", "0", "1"], "")
+
+
 @rights
 @pytest.mark.parametrize(
     ("a", "said"),

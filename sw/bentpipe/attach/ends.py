@@ -128,7 +128,7 @@ def _device(tap: bool) -> Callable[[str, ExitStack, int, ipaddress.IPv4Interface
 
 def _interface(name: str, stack: ExitStack, _mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
     made = stack.enter_context(kernel.packet_socket(name, promiscuous=True))
-    kernel.offloads_off(name)
+    stack.callback(kernel.offloads_on, name, kernel.offloads_off(name))
     return Opened(made.fileno(), Transport.PACKET_SOCKET, f"interface {name}")
 
 

@@ -8,8 +8,8 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,7 @@ __all__ = [
     "ip",
     "namespace_fd",
     "offloads_off",
+    "offloads_on",
     "open_device",
     "packet_socket",
     "stamped",
@@ -51,7 +52,8 @@ _SIOCETHTOOL: Final = 0x8946
 _OFF: Final = {
     "tx checksums": 0x17, "rx checksums": 0x15, "scatter-gather": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C,
 }  # fmt: skip
-"""Offloads, and the commands of ``linux/ethtool.h`` that set them: a frame is to come as it would be on a wire."""
+"""Offloads, and the commands of ``linux/ethtool.h`` that set them, each behind the one that asks for it: a frame is to
+come as it would be on a wire."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -127,16 +129,27 @@ def ip(*arguments: str) -> str:
     return done.stdout
 
 
-def offloads_off(interface: str) -> None:
-    """What the kernel would do for whole batches of segments isn't done; what an interface can't change stays."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        for command in _OFF.values():
-            value = ctypes.create_string_buffer(struct.pack("II", command, 0))
-            request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(value))
-            try:
-                fcntl.ioctl(control, _SIOCETHTOOL, request)
-            except OSError:
-                continue
+def offloads_off(interface: str) -> list[int]:
+    """What the kernel would do for whole batches of segments isn't done; what an interface can't change stays. What was
+    on before, for :func:`offloads_on`."""
+    on = [command for command in _OFF.values() if _offload(interface, command - 1)]
+    return [command for command in on if _offload(interface, command) is not None]
+
+
+def offloads_on(interface: str, commands: Iterable[int]) -> None:
+    """Have these again, if the interface is still there."""
+    for command in commands:
+        _offload(interface, command, 1)
+
+
+def _offload(interface: str, command: int, value: int = 0) -> int | None:
+    """The value behind a command of ``linux/ethtool.h``; None where it can't be done."""
+    asked = ctypes.create_string_buffer(struct.pack("II", command, value))
+    request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control, suppress(OSError):
+        fcntl.ioctl(control, _SIOCETHTOOL, request)
+        return struct.unpack_from("II", asked)[1]
+    return None
 
 
 def stamped(made: socket.socket) -> socket.socket:
