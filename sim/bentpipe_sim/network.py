@@ -371,7 +371,7 @@ class Network(Topology):
         return found
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """What the event loop counted: evaluations, cells in and out and in flight towards a node, nanoseconds, most
+        """What the event loop counted: evaluations, cells in and out and in flight towards a node, most
         cells that waited at one of its inputs, cells that found no place there."""
         found = {}
         stats = self.loop.ffi.new("bp_node_stats *")

@@ -1,7 +1,6 @@
 #include "loop.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -12,11 +11,6 @@ namespace bp {
 namespace {
 
 constexpr uint64_t NO_END = ~0ull, CELL_BITS = 424;  // with its HEC
-
-uint64_t clock_ns() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
 
 bool rarely(bool what) { return __builtin_expect(what, 0); }
 
@@ -110,13 +104,6 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
 
 void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index).next(), now_)); }
 
-void Loop::time(bool on) {
-    for (const auto& node : nodes_) {
-        node->timed = on;
-        node->look_whether_apart();
-    }
-}
-
 void Loop::run(uint64_t until, uint64_t most) {
     inbox.clear();
     if (agenda_.one_row()) advance<true>(until, most);
@@ -195,13 +182,7 @@ template <bool few>
     const bool comes = node.arrive >> Node::PORT_BITS <= tick;
     face.i_valid = comes;
     if (comes) take<false>(node, tick);
-    if (node.timed) {
-        const uint64_t start = clock_ns();
-        node.clock(comes);
-        node.nanoseconds += clock_ns() - start;
-    } else {
-        node.clock(comes);
-    }
+    node.clock(comes);
     ++node.evaluations;
     node.after = tick + 1;
     if (face.o_valid) give_apart<few>(node, tick);

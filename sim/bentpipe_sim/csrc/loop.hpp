@@ -34,7 +34,6 @@ class Loop final : CellCounts {
     // set to do.
     void wake(int index);
 
-    void time(bool on);  // evaluations, in nanoseconds
     void record(int index) { node(index).record(now_); }  // errors as of Node
 
     void archive(Archive& a);  // between two runs; errors as of Archive and Node

@@ -114,7 +114,7 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    *stats = {node.evaluations, node.cells_in, node.cells_out, 0, node.nanoseconds, node.ingress_most, node.ingress_lost};
+    *stats = {node.evaluations, node.cells_in, node.cells_out, 0, node.ingress_most, node.ingress_lost};
     for (const bp::Wire& wire : node.in) stats->in_flight += wire.size();
 }
 
@@ -122,7 +122,6 @@ uint64_t bp_wire_most(bp_net* net, int index, int port) {
     net->loop.node(index).catch_up();
     return net->loop.node(index).in[port].most();
 }
-void bp_timing(bp_net* net, int on) { net->loop.time(on != 0); }
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
     return net->loop.nic(index).backlog(vc) + net->loop.nic(index).singles(vc);
 }

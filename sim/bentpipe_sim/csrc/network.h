@@ -29,7 +29,7 @@ typedef struct {
 } bp_post;
 
 typedef struct {
-    uint64_t evaluations, cells_in, cells_out, in_flight, nanoseconds;
+    uint64_t evaluations, cells_in, cells_out, in_flight;
     uint64_t ingress_most, ingress_lost; /* cells that waited at an input at once, and that found no place there */
 } bp_node_stats;
 
@@ -86,7 +86,6 @@ void bp_sink_counts(bp_net*, int nic, uint32_t vc, uint64_t* good, uint64_t* bad
 
 void bp_stats(bp_net*, int node, bp_node_stats*);
 uint64_t bp_wire_most(bp_net*, int node, int port); /* cells that were at once on the wire to an input or waited there */
-void bp_timing(bp_net*, int on); /* measure nanoseconds a node (slower) */
 uint64_t bp_backlog(bp_net*, int nic, uint32_t vc); /* PDUs queued or in work, and single cells */
 uint64_t bp_user_cells_sent(bp_net*, int nic, uint32_t vc); /* cells of PDUs that went */
 uint64_t bp_cells_due(bp_net*, int nic, uint32_t vc); /* cells of the PDUs handed over so far, and single ones */

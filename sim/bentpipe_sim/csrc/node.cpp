@@ -122,7 +122,7 @@ void Node::archive(Archive& a) {
     void* octets = state(&length);
     a.same(length);
     a.octets(octets, length);
-    a(arrive, first, after, turn, evaluations, cells_in, cells_out, nanoseconds, ingress_most, ingress_lost);
+    a(arrive, first, after, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
     for (Output& output : out) {
         a(output.traced, output.digest);
         output.look_whether_straight();

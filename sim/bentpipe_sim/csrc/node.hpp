@@ -55,7 +55,7 @@ struct alignas(64) Node {
         static_assert(offsetof(bp_face, apart) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
         return std::memcmp(&face->time_tick, so, sizeof so) == 0;
     }
-    void look_whether_apart() { face->apart = link || watched || timed || recording; }
+    void look_whether_apart() { face->apart = link || watched || recording; }
     // The clock of a tick, once its inputs are there.
     void clock(bool with_cell) { (face->settled && !face->post_valid ? short_clock[with_cell] : clock_)(face); }
     void quiet();   // a clock without time passing
@@ -104,7 +104,6 @@ struct alignas(64) Node {
     bool tapped = false;
     bool watched = false;  // any of tapped, line and path, or there is a gauge
     Gauge* gauge = nullptr;
-    bool timed = false;
     uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
 
     // A link's cells that go by: bits of such that may, cells that the model hasn't been told of, when the last one came.
@@ -117,7 +116,7 @@ struct alignas(64) Node {
     bool adjacent = false, lets_pass = false;
     uint64_t digest_before = 0;  // the last of them
     std::unique_ptr<Recording> recording;
-    uint64_t nanoseconds = 0, ingress_most = 0, ingress_lost = 0;
+    uint64_t ingress_most = 0, ingress_lost = 0;
 
   private:
     void (*clock_)(void*);

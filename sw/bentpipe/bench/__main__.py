@@ -94,7 +94,7 @@ def _workers(count: int, seconds: float) -> None:
 def _begun(case: str) -> Network:
     """The network of a case without hosts."""
     kind, _, what = case.partition("-")
-    return scaling.network_at(scaling.POINTS[int(what)]) if kind == "scaling" else network_of(case)[0]
+    return scaling.network_at(scaling.POINTS[int(what)]) if kind == "scaling" else network_of(case)
 
 
 def _inside(case: str, seconds: float) -> dict[str, Any]:
@@ -122,7 +122,6 @@ def _table(results: list[dict[str, Any]], segments: dict[str, dict[str, Any]]) -
         "goal",
         "x real time",
         "Mb/s",
-        "Python and hosts",
         "memory",
     ):
         table.add_column(title, justify="left" if title in ("case", "hosts") else "right")
@@ -130,31 +129,26 @@ def _table(results: list[dict[str, Any]], segments: dict[str, dict[str, Any]]) -
         asked, goal = GOALS[r["case"]]
         table.add_row(
             TITLES[r["case"]],
-            _short(r["hosts"]) if "python_share" in r else "",
+            _short(r["hosts"]) if "goodput_mbps" in r else "",
             f"{r['ratio']:.3f}",
             f"{r['best_ratio']:.3f}",
             f"{asked}" if asked else "",
             f"{goal}" if goal else "",
             f"{1 / r['ratio']:.1f}",
             f"{r['goodput_mbps']:.1f}" if "goodput_mbps" in r else "",
-            f"{100 * r['python_share']:.0f} %" if "python_share" in r else "",
             f"{r['peak_memory_mb']:.0f} MB",
         )
-    nodes = Table(title="\nNanoseconds an evaluated tick", title_justify="left", box=None)
-    for title in ("case", "node", "ns", "evaluations a simulated second", "s per s"):
-        nodes.add_column(title, justify="right" if title != "case" and title != "node" else "left")
+    where = Table(title="\nWhere the time goes, by samples", title_justify="left", box=None)
+    for title in ("case", "hosts", "what", "share", "s per s", "evaluations a simulated second", "ns each"):
+        where.add_column(title, justify="left" if title in ("case", "hosts", "what") else "right")
     for r in results:
-        for name, node in r.get("nodes", {}).items():
-            nodes.add_row(
-                r["case"],
-                name,
-                f"{node['ns']:.0f}",
-                f"{node['evaluations']:,}",
-                f"{node['ns'] * node['evaluations'] / 1e9:.3f}",
-            )
+        for what, its in r["where"].items():
+            evaluated = [f"{its['evaluations']:,.0f}", f"{its['ns']:.0f}"] if "ns" in its else []
+            form = _short(r["hosts"]) if "goodput_mbps" in r else ""
+            where.add_row(r["case"], form, what, f"{100 * its['share']:.0f} %", f"{its['ratio']:.3f}", *evaluated)
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    console.print(nodes)
+    console.print(where)
     alone = Table(title="\nHosts alone: us a segment sent, received and acknowledged", title_justify="left", box=None)
     alone.add_column("what")
     for form in segments:

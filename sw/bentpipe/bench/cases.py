@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.bench.kinds import evaluated, kind_of
+from bentpipe.bench.samples import sampled
 from bentpipe.experiment.build import add_hosts, build_network
 from bentpipe.experiment.load import load
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.schema import Experiment
-from bentpipe_sim.loop import Loop
 from bentpipe_sim.network import Network
 
 __all__ = ["GOALS", "PS", "SDU", "TITLES", "in_tenths", "measure", "network_of", "segment"]
@@ -23,7 +25,6 @@ SDU: Final = 9188
 _ACK = 40
 _RATE: Final = 149_760_000
 _SATELLITE_PS: Final = 267 * 10**9
-_CALLS = 100_000
 _LAN = (
     "network.lines.satellite.delay=40 us",
     "network.lines.satellite.ber=0",
@@ -54,45 +55,12 @@ GOALS = {
 """CPU seconds per simulated second: what is asked, what is aimed at."""
 
 
-class _Clocked:
-    """An event loop whose time in C++ is measured from outside: what is left is Python and hosts."""
-
-    def __init__(self, loop: Loop):
-        self.seconds, self.calls = 0.0, 0
-        nothing = self._timed(lambda: None)
-        start = time.process_time()
-        for _ in range(_CALLS):
-            nothing()
-        # What reading the clock adds to a call: in all, and within what is measured.
-        self.outer = (time.process_time() - start) / _CALLS
-        self.inner = self.seconds / _CALLS
-        self.seconds, self.calls = 0.0, 0
-        for name in ("run", "send", "check", "checksum"):
-            setattr(loop, name, self._timed(getattr(loop, name)))
-
-    def _timed(self, function: Any) -> Any:
-        clock = time.process_time_ns
-
-        def call(*arguments: Any) -> Any:
-            start = clock()
-            result = function(*arguments)
-            self.seconds += (clock() - start) / 1e9
-            self.calls += 1
-            return result
-
-        return call
-
-    def share_of_rest(self, seconds: float) -> float:
-        """The share of a run of so many CPU seconds that was not in C++."""
-        return 1 - (self.seconds - self.calls * self.inner) / (seconds - self.calls * self.outer)
-
-
 def _experiment(flows: str, *settings: str) -> Experiment:
     """The experiment of ``FLOWS.toml`` beside this file."""
     return load(str(Path(__file__).with_name(f"{flows}.toml")), settings)
 
 
-def _cells(case: str) -> tuple[Network, list[str]]:
+def _cells(case: str) -> Network:
     """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of one cell.
 
     Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it.
@@ -112,10 +80,10 @@ def _cells(case: str) -> tuple[Network, list[str]]:
         loop.sink(sink, vcs[flow.vc], key, vcs[flow.return_vc], _ACK, 2)
         loop.sink(source, vcs[flow.return_vc], 0, 0, 0, 0)
         loop.source(source, vcs[flow.vc], SDU, key)
-    return network, [node.name for node in network.nodes]
+    return network
 
 
-def _fifteen() -> tuple[Network, list[str]]:
+def _fifteen() -> Network:
     """Fifteen flows, each paced to a fifteenth of the satellite's line, between switches of 16 ports."""
     network = Network(seed=1)
     west, east = (network.add_switch(name, (_RATE,) * 16) for name in ("west", "east"))
@@ -140,10 +108,10 @@ def _fifteen() -> tuple[Network, list[str]]:
         network.loop.sink(sink.index, there, key, answer, _ACK, 2)
         network.loop.sink(source.index, answer, 0, 0, 0, 0)
         network.loop.source(source.index, there, SDU, key)
-    return network, [node.name for node in network.nodes]
+    return network
 
 
-def _sonet(sts: int) -> tuple[Network, list[str]]:
+def _sonet(sts: int) -> Network:
     """Two NICs on a SONET line, which send as fast as it goes."""
     network = Network(seed=1)
     rate = {3: 149_760_000, 12: 599_040_000}[sts]
@@ -158,11 +126,11 @@ def _sonet(sts: int) -> tuple[Network, list[str]]:
     for k, vc in enumerate(ways):
         loop.sink(nics[1 - k].index, vc, k, 0, 0, 0)
         loop.source(nics[k].index, vc, SDU, k)
-    return network, [node.name for node in network.nodes]
+    return network
 
 
-def network_of(case: str) -> tuple[Network, list[str]]:
-    """The network of a case without hosts, begun, and the names of its nodes."""
+def network_of(case: str) -> Network:
+    """The network of a case without hosts, begun."""
     kind, what = case.split("-")
     if what == "15flows":
         return _fifteen()
@@ -170,26 +138,21 @@ def network_of(case: str) -> tuple[Network, list[str]]:
 
 
 def measure(case: str, seconds: float) -> dict[str, Any]:
+    """CPU seconds a simulated second of a case, over so many, and where they go.
+
+    Returns
+    -------
+    dict
+        ``ratio``, ``best_ratio`` (of the best tenth), ``where`` (:func:`_where`), and with hosts ``goodput_mbps``.
+    """
     kind, flows = case.split("-")
     result: dict[str, Any] = {"case": case}
     if kind in ("cells", "sonet"):
-        network, names = network_of(case)
-        network.run(1 * PS)  # the satellite's line is full
-        spent = in_tenths(network.run, 1, seconds)
-        before = network.stats()
-        network.loop.timing(1)
-        network.run(int((2 + seconds) * PS))
-        after = network.stats()
-        overhead = _clock_overhead_ns()
-        result["nodes"] = {
-            name: {
-                "evaluations": evaluations,
-                "ns": (after[name]["nanoseconds"] - before[name]["nanoseconds"]) / evaluations - overhead,
-            }
-            for name in names
-            if (evaluations := after[name]["evaluations"] - before[name]["evaluations"])
-        }
-        network.check_conservation()
+        network = network_of(case)
+        run, begin = network.run, 1  # the satellite's line is full
+        run(begin * PS)
+        spent = in_tenths(run, begin, seconds)
+        check = network.check_conservation
     else:
         # One flow: from the end of slow start on. Three: on the LAN, where the line is full from the start.
         begin = 11 if flows == "1flow" else 2
@@ -197,20 +160,38 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
         recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
         network, nics, vcs = build_network(experiment)
         built = add_hosts(experiment, recorder, network, nics, vcs)
-        built.engine.run(begin * PS)
+        run, check = built.engine.run, built.check
+        run(begin * PS)
         delivered = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
-        spent = in_tenths(built.engine.run, begin, seconds)
+        spent = in_tenths(run, begin, seconds)
         more = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
         result["goodput_mbps"] = (sum(more) - sum(delivered)) * 8 / seconds / 1e6
-        clocked = _Clocked(network.loop)
-        start = time.process_time()
-        built.engine.run(int((begin + 2 * seconds) * PS))
-        result["python_share"] = clocked.share_of_rest(time.process_time() - start)
-        built.check()
     result["simulated_s"], result["cpu_s"] = seconds, sum(spent)
     result["ratio"], result["best_ratio"] = sum(spent) / seconds, min(spent) * len(spent) / seconds
     result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    evaluations = evaluated(network)
+    shares = sampled(lambda: run(int((begin + 2 * seconds) * PS)))
+    evaluations = {kind: number - evaluations[kind] for kind, number in evaluated(network).items()}
+    result["where"] = _where(shares, evaluations, result["ratio"], seconds)
+    check()
     return result
+
+
+def _where(
+    shares: Mapping[str, float], evaluations: Mapping[str, int], ratio: float, seconds: float
+) -> dict[str, dict[str, float]]:
+    """By kind of node, the event loop, hosts and the rest, the most first: ``share`` of the time, CPU seconds a
+    simulated second (``ratio``), and of nodes ``evaluations`` a simulated second and nanoseconds of each (``ns``)."""
+    found: dict[str, float] = {}
+    for file, share in shares.items():
+        found[kind_of(file)] = found.get(kind_of(file), 0.0) + share
+    where = {}
+    for kind, share in sorted(found.items(), key=lambda item: -item[1]):
+        where[kind] = {"share": share, "ratio": share * ratio}
+        if evaluations.get(kind):
+            often = evaluations[kind] / seconds
+            where[kind] |= {"evaluations": often, "ns": share * ratio / often * 1e9}
+    return where
 
 
 def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
@@ -221,19 +202,6 @@ def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
         run(int((begin + seconds * tenth / 10) * PS))
         spent.append(time.process_time() - start)
     return spent
-
-
-def _clock_overhead_ns() -> float:
-    """What two readings of the clock add to an evaluation, roughly: they are vDSO calls of about 25 ns."""
-    count = 100_000
-    start = time.perf_counter_ns()
-    for _ in range(count):
-        pass
-    loop = time.perf_counter_ns() - start
-    start = time.perf_counter_ns()
-    for _ in range(count):
-        time.perf_counter_ns()
-    return max(0.0, (time.perf_counter_ns() - start - loop) / count)
 
 
 def segment() -> dict[str, Any]:

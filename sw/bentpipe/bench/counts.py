@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.bench.cases import PS
+from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe_sim.network import Network
 
-__all__ = ["COUNTED", "KINDS", "Counted", "by_object", "count", "in_tree", "told"]
+__all__ = ["COUNTED", "Counted", "by_object", "count", "in_tree", "told"]
 
 COUNTED: Final = (0.3, 0.35)
 """Simulated seconds between which a case's instructions are counted: the satellite's line is full."""
-
-KINDS: Final = {"nic": "interface", "switch": "switch", "link": "link", "sonet": "SONET line", "network": "loop"}
-"""What a library is, by what its file's name begins with."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +63,9 @@ def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subproces
 def told(network: Network, until_s: float) -> dict[str, Any]:
     """Run a network, and tell what its nodes did."""
     network.run(int(until_s * PS))
-    evaluations: Counter[str] = Counter()
-    cells = 0
-    for name, found in network.stats().items():
-        kind = next(node.kind for node in network.nodes if node.name == name)
-        evaluations[_kind(kind)] += found["evaluations"]
-        cells += found["cells_in"] if kind == "nic" else 0
-    return {"cells": cells, "evaluations": evaluations}
+    stats = network.stats()
+    cells = sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")
+    return {"cells": cells, "evaluations": evaluated(network)}
 
 
 def count(tree: Path, case: str, between: tuple[float, float] = COUNTED) -> Counted:
@@ -85,7 +79,7 @@ def count(tree: Path, case: str, between: tuple[float, float] = COUNTED) -> Coun
     after[1].subtract(before[1])
     instructions: Counter[str] = Counter()
     for name, number in after[1].items():
-        instructions[_kind(Path(name).name.split("-")[0])] += number
+        instructions[kind_of(name)] += number
     evaluations = {kind: number - before[0]["evaluations"][kind] for kind, number in after[0]["evaluations"].items()}
     return Counted(after[0]["cells"] - before[0]["cells"], evaluations, dict(instructions))
 
@@ -96,10 +90,6 @@ def _run(tree: Path, case: str, until_s: float) -> tuple[dict[str, Any], Counter
         under = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={file}")
         done = in_tree(tree, "--inside", case, "--until", str(until_s), under=under)
         return json.loads(done.stdout), by_object(file.read_text().splitlines())
-
-
-def _kind(name: str) -> str:
-    return KINDS.get(name, "libraries and Python")
 
 
 def by_object(lines: Iterable[str]) -> Counter[str]:

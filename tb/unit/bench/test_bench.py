@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from bentpipe.bench import beside, counts, scaling, workers
+from bentpipe.bench import beside, kinds, scaling, workers
 from bentpipe.bench.__main__ import main
 from bentpipe.bench.cases import network_of
 from bentpipe.bench.counts import by_object
+from bentpipe.bench.samples import sampled
 from bentpipe_sim.nodes import Node
 
 CALLGRIND = """\
@@ -65,7 +69,7 @@ def test_only_full_lines_carry_cells_and_they_are_full(point: scaling.Point) -> 
 
 
 def test_fifteen_flows_fill_a_line_in_turn() -> None:
-    network = network_of("cells-15flows")[0]
+    network = network_of("cells-15flows")
     network.run(2_000_000_000)
     before = network.stats()
     network.run(4_000_000_000)
@@ -103,8 +107,44 @@ def test_wrong_use_is_refused(given: list[str], capsys: pytest.CaptureFixture[st
     assert ended.value.code == 2 and "error: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("/cache/switch-native-0a.so", "switch"),
+        ("/cache/hosts-0a-1b/sender.so", "hosts"),
+        ("/cache/hosts-0a-1b", "libraries and Python"),
+        ("/lib/libpython3.11.so.1.0", "libraries and Python"),
+        ("", "libraries and Python"),
+    ],
+)
+def test_whose_code_a_library_is(file: str, kind: str) -> None:
+    assert kinds.kind_of(file) == kind
+
+
+def test_samples_are_where_the_time_goes() -> None:
+    """Of work that is nearly all in one library, and as long as it takes."""
+
+    def work() -> None:
+        end = time.perf_counter() + 0.3
+        while time.perf_counter() < end:
+            hashlib.sha256(bytes(1 << 20)).digest()
+
+    shares = sampled(work)
+    assert sum(shares.values()) == pytest.approx(1)
+    file, share = max(shares.items(), key=lambda item: item[1])
+    assert "crypto" in Path(file).name or "sha" in Path(file).name
+    assert share > 0.5
+    assert signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
+
+
+def test_work_that_fails_is_sampled_no_longer() -> None:
+    with pytest.raises(ZeroDivisionError):
+        sampled(lambda: 1 / 0)
+    hashlib.sha256(bytes(1 << 24)).digest()  # a signal that nobody takes would end the process
+
+
 def test_every_kind_of_node_has_its_name_in_the_table() -> None:
-    assert {kind.kind for kind in Node.__subclasses__()} <= set(counts.KINDS)
+    assert {kind.kind for kind in Node.__subclasses__()} <= set(kinds.KINDS)
 
 
 def test_sweeps_with_one_worker_and_several_are_told_as_a_ratio(monkeypatch, capsys):

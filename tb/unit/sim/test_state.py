@@ -84,21 +84,6 @@ def test_a_line_of_sonet_goes_on(tmp_path):
     assert any(lost for account in network.ledger() for lost in account.lost)
 
 
-def test_a_state_leaves_what_is_looked_at():
-    """Clocks on the wall, like captures, are of a network and not of its state."""
-    network, nics, vcs = satellite()
-    feed(network, nics, vcs, 0)
-    network.run(MS)
-    untimed = network.take()
-    network.loop.timing(1)
-    network.give(untimed)
-    before = network.stats()
-    network.run(3 * MS)
-    after = network.stats()
-    worked = [name for name in after if after[name]["evaluations"] > before[name]["evaluations"]]
-    assert worked and all(after[name]["nanoseconds"] for name in worked)
-
-
 def test_saving_is_nothing_to_the_network():
     ends = []
     for step in (60 * MS, MS // 3):
