@@ -69,6 +69,14 @@ class Agenda {
         }
     }
 
+    template <bool one_row>
+    bool set_not_later(const Ticket& ticket, uint64_t tick) {  // if it is not sooner already; whether it was not
+        const uint64_t key = (tick << BITS) + ticket.number;
+        if (key > Row::bits(*ticket.key)) return false;
+        set_sooner<one_row>(ticket, tick);
+        return true;
+    }
+
     void archive(Archive& a) {
         for (uint32_t node = 0; node < count_; ++node) {
             uint64_t tick = tick_of(ticket(node));

@@ -63,7 +63,9 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
     Node& target = node(to);
     Wire& wire = target.in[to_port];
     if (output.to || wire.connected) throw std::runtime_error("the face is connected already");
+    if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums fit the agenda
     wire.connected = true;
+    wire.had_one();  // one that never waits on it, too
     target.inputs = std::max(target.inputs, uint32_t(to_port) + 1);
     output.to = &target;
     output.to_port = uint32_t(to_port);
@@ -108,8 +110,10 @@ void Loop::run(uint64_t until, uint64_t most) {
     inbox.clear();
     if (agenda_.one_row()) advance<true>(until, most);
     else advance<false>(until, most);
-    for (const auto& node : nodes_)
+    for (const auto& node : nodes_) {
+        if (node->faces()) take_back(*node);
         if (node->passes > now_) call_back(*node);
+    }
 }
 
 template <bool few>
@@ -198,7 +202,12 @@ template <bool few>
 template <bool plain>
 [[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
     const uint64_t key = node.arrive;
-    const uint32_t port = uint32_t(key & (Node::PORTS - 1));
+    const uint32_t port = Node::port_of(key);
+    if (port == Node::FACE) {  // all others come later
+        node.arrive = node.first_of_inputs();
+        ++node.cells_in;
+        return;
+    }
     Flying* const second = node.in[port].second();
     uint64_t least = node.first[port] = key_of(second, port);
     if (node.inputs > 1) least = node.least();
@@ -244,7 +253,9 @@ template <bool few, bool plain>
 [[gnu::always_inline]] inline void Loop::give(Node& node, const bp_face& face, uint64_t tick) {
     Output& output = node.out[face.o_port];
     ++node.cells_out;
-    if (output.straight) {
+    if (output.beside) {
+        hand_over<few>(output, face, tick);
+    } else if (output.straight) {
         put<few>(output, face, tick);
     } else {
         if (rarely(output.traced)) trace(output, face, tick);
@@ -292,6 +303,31 @@ template <bool few>
     if (wire.size() == 1) announce<few>(*output.to, output.to_port, cell.tick);
 }
 
+// A cell goes to a node that it reaches in the next tick: into its face if nothing happens there until then, nor another
+// cell comes.
+template <bool few>
+[[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick) {
+    Node& to = *output.to;
+    const uint64_t key = Node::key(tick + 1, Node::FACE);
+    if (to.arrive <= key || to.face->apart || !agenda_.set_not_later<few>(to.ticket, tick + 1)) {
+        put<few>(output, face, tick);
+        return;
+    }
+    to.arrive = key;
+    to.face->i_port = uint8_t(output.to_port);
+    std::memcpy(i_cell(*to.face), o_cell(face), Flying::OCTETS);
+}
+
+// The cell in a node's face goes to the wire that it would have come by.
+[[gnu::noinline]] void Loop::take_back(Node& node) {
+    const uint32_t port = node.face->i_port;
+    Flying& cell = node.in[port].push_front();
+    std::memcpy(&cell, i_cell(*node.face), Flying::OCTETS);
+    cell.tick = node.arrive >> Node::PORT_BITS;
+    node.first[port] = Node::key(cell.tick, port);
+    node.arrive = node.least();
+}
+
 // A cell goes by a link, to which it would come at a tick: nothing of it would change there but what `passed` tells.
 template <bool few>
 [[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick) {
@@ -336,8 +372,9 @@ template <bool few>
     const uint64_t key = Node::key(tick, port);
     to.first[port] = key;
     if (key >= to.arrive) return;
-    to.arrive = key;
-    agenda_.set_sooner<few>(to.ticket, std::min(std::max(tick, to.after), NEVER));
+    if (rarely(to.faces())) take_back(to);
+    to.arrive = std::min(to.arrive, key);
+    agenda_.set_sooner<few>(to.ticket, tick);
 }
 
 // Of the inputs whose cells came at once and first.
@@ -400,7 +437,9 @@ void Loop::tell(Node& node, bool gone) {
 }
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
-    return node(index).in[port].count(key, mask);
+    Node& to = node(index);
+    if (to.faces() && to.face->i_port == port) take_back(to);
+    return to.in[port].count(key, mask);
 }
 
 }  // namespace bp

@@ -22,7 +22,7 @@ class Loop final : CellCounts {
     Nic& nic(int index) { return *node(index).nic; }
 
     int add(const char* path);  // its place; std::runtime_error: as of Node, or there are too many
-    void connect(int from, int from_port, int to, int to_port, uint64_t delay);  // std::runtime_error: it is already
+    void connect(int from, int from_port, int to, int to_port, uint64_t delay);  // std::runtime_error: it is already, or never comes
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
     // Of a port of a switch: one in a network. std::runtime_error: there is one already.
     void measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs);
@@ -61,6 +61,9 @@ class Loop final : CellCounts {
     static void trace(Output& output, const bp_face& face, uint64_t tick);
     template <bool few>
     void put(const Output& output, const bp_face& face, uint64_t tick);
+    template <bool few>
+    void hand_over(const Output& output, const bp_face& face, uint64_t tick);
+    static void take_back(Node& node);
     template <bool few>
     void go_by(Node& link, const bp_face& face, uint64_t tick);
     void call_back(Node& link);

@@ -26,6 +26,7 @@ struct alignas(64) Output {  // what is behind an output port
     uint32_t to_port = 0;
     bool traced = false;
     bool straight = false;  // a cell goes to the wire, and that is all
+    bool beside = false;    // or, where the node behind is idle, into its face
     uint64_t digest = 0;
 
     void look_whether_straight();
@@ -41,10 +42,15 @@ struct Tap {  // a capture at an input port
 struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
-    // The first cell of an input as a key: when it arrives, above the port's number.
-    static constexpr unsigned PORT_BITS = 4;
+    // The first cell of an input as a key: when it arrives, above the port's number. One that is in the node's face already
+    // comes behind those of all ports, so that a lesser key tells of a cell that comes with it or before it.
+    static constexpr unsigned PORT_BITS = 5;
+    static constexpr uint32_t FACE = PORTS;
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
+    static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
+    bool faces() const { return port_of(arrive) == FACE; }
+    uint64_t first_of_inputs() const { return inputs > 1 ? least() : first[0]; }
 
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
@@ -132,6 +138,9 @@ static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == o
                   offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(Flying, header),
               "a cell is the same in a face and on a wire");
 
-inline void Output::look_whether_straight() { straight = to && !traced && !to->link; }
+inline void Output::look_whether_straight() {
+    straight = to && !traced && !to->link;
+    beside = straight && delay == 1;
+}
 
 }  // namespace bp

@@ -27,6 +27,13 @@ class Ring {
         if (__builtin_expect(count_ == room_, 0)) grow();
         return push_back_within();
     }
+    Item& push_front() {
+        if (empty()) return Ring::push_back();
+        if (count_ == room_) grow();
+        front_ = before(front_);
+        ++count_;
+        return *front_;
+    }
     void erase(uint64_t k) {
         for (; k > 0; --k) (*this)[k] = (*this)[k - 1];
         pop_front();

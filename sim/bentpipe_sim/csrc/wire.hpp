@@ -22,6 +22,11 @@ class alignas(64) Wire : public Ring<Flying> {
         return push_back_within();
     }
 
+    Flying& push_front() {
+        at_most(size() + 1);
+        return Ring::push_front();
+    }
+
     uint64_t most() const { return most_; }  // that there ever were at once
     void had_one() { at_most(1); }           // a cell came and went
     // The second cell, or none.
