@@ -252,7 +252,7 @@ class Network(Topology):
 
         Raises
         ------
-        SimulationError
+        OSError
             One couldn't be written.
         """
         if not self.loop.is_open:
@@ -260,7 +260,7 @@ class Network(Topology):
         for index, (path, *_) in enumerate(self._captures):
             error = self.loop.capture_end(index)
             if error:
-                raise SimulationError(f"{path} can't be written: {os.strerror(error)}")
+                raise OSError(error, os.strerror(error), str(path))
 
     def close(self) -> None:
         """Let go of the nodes. The network cannot be used any more."""

@@ -4,6 +4,7 @@ import pytest
 
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
+from bentpipe.report.network import network_of
 
 PS = 10**12
 
@@ -67,11 +68,18 @@ def run(tmp_path):
 
 def test_the_rate_of_a_line_changes(run):
     """1000 octets, 8 of UDP, 20 of IP, 8 of LLC/SNAP and 8 of AAL5 are 22 cells."""
-    _, rate = run(('"100 ms"', '"network.lines.wan.rate" = "40 Mb/s"'), ('"200 ms"', '"network.lines.wan.rate" = 5e6'))
+    result, rate = run(
+        ('"100 ms"', '"network.lines.wan.rate" = "40 Mb/s"'), ('"200 ms"', '"network.lines.wan.rate" = 5e6')
+    )
     user = 1000 / (22 * 53)
     assert rate(20, 100) == pytest.approx(20 * user, rel=0.01)
     assert rate(110, 200) == pytest.approx(40 * user, rel=0.01)
     assert rate(210, 300) == pytest.approx(5 * user, rel=0.02)
+    (line,) = network_of(result.summary).lines
+    assert line.facts == ["20 Mb/s", "1 ms", "21.67 Mb/s on average"]
+    assert line.out.use == pytest.approx(1, rel=0.01)
+    fullest = 9152 / (192 * 53)  # an MTU's data of its cells
+    assert result.summary["metrics"]["efficiency"] == pytest.approx(user / fullest, rel=0.01)
 
 
 def test_an_outage_loses_what_comes_into_the_line_meanwhile(run):

@@ -109,7 +109,8 @@ METRICS: Final = {
     "aggregate_goodput": "the sum of the flows' goodputs",
     "fairness": "Jain's fairness index of the flows' goodputs",
     "share": "the aggregate goodput's share of the best TCP rate over OC-3c, 134.513 Mb/s",
-    "efficiency": "the aggregate goodput's share of the most that the lines can deliver to these flows",
+    "efficiency": "the aggregate goodput's share of the most that the lines can deliver to these flows, load-reactive "
+    "ones at their ceiling; on average, where events change rates",
     "sigma": "standard deviation of the flows' goodputs, of n - 1",
     **LOSS_METRICS,
     "none": "no figure of ours",

@@ -158,7 +158,7 @@ class _Reader:
         if name is None:
             self._channels.check_pacing(place, pacing, paths[0])
             self._channels.check_continuity(place, table, paths)
-            return self._channels.add(own, paths, pacing, table)
+            return self._channels.add(f"{place}.name", own, paths, pacing, table)
         names = self._channels.names
         if name not in names:
             raise Wrong(key, f"there is no VC {name!r}{nearest(name, names)}")
@@ -217,7 +217,7 @@ def read_traffic(
             path = shortest_path(network, a, b)
             if path is None:
                 raise script.error(connection.place, f"no lines lead from {a!r} to {b!r}")
-            pairs[a, b] = channels.add(f"{a}-{b}", [path], table)
+            pairs[a, b] = channels.add("traffic", f"{a}-{b}", [path], table)
         return pairs[a, b]
 
     def flow(connection: Connection) -> int:

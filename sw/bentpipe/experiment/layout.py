@@ -214,6 +214,7 @@ class Channels:
 
     def add(
         self,
+        key: str,
         name: str,
         paths: Sequence[tuple[str, ...]],
         pacing: PacingSettings,
@@ -226,6 +227,9 @@ class Channels:
         used = {vc.vci for vc in self.vcs if vc.vpi == 0 or {*vc.vps} & vps}
         vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
         first = len(self.vcs)
+        for own in (name, *(f"{name}.{path[-1]}" for path in paths if len(paths) > 1)):
+            if own in self.names or own in [vc.name for vc in self.vcs]:
+                raise Wrong(key, f"its own VC would be called {own!r}, as another one is")
         given = PacingSettings.part_of(pacing) | ContinuitySettings.part_of(continuity)
         for path, its in zip(paths, through, strict=True):
             own = name if len(paths) == 1 else f"{name}.{path[-1]}"

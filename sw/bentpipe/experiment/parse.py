@@ -84,10 +84,12 @@ def parse_experiment(
     flows = read_flows(tables.flow, tables.hosts, channels, problems)
     schedule, script = None, ""
     if tables.traffic is not None:
-        scripted, schedule, script = read_traffic(tables.traffic, tables.hosts, channels, source, len(flows))
-        names = [flow.name for flow in flows]
-        problems.found += [Wrong("traffic", f"there are two flows {f.name!r}") for f in scripted if f.name in names]
-        flows += scripted
+        with problems.gathered():
+            scripted, schedule, script = read_traffic(tables.traffic, tables.hosts, channels, source, len(flows))
+            names = [flow.name for flow in flows]
+            problems.found += [Wrong("traffic", f"there are two flows {f.name!r}") for f in scripted if f.name in names]
+            flows += scripted
+        problems.check()
     if not flows:
         problems.found.append(Wrong("", "there is no flow ([[flow]], or a script in [traffic])"))
     problems.check()

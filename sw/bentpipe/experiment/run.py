@@ -21,7 +21,7 @@ from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.experiment.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
-from bentpipe.results.metrics import NOT_COMPARED, compare, metrics, most_deliverable, set_otherwise
+from bentpipe.results.metrics import NOT_COMPARED, compare, deliverable, mean_over_time, metrics, set_otherwise
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.splitting import loss_figures
 from bentpipe.results.theory import beside_theory
@@ -448,9 +448,14 @@ def _sum_up(
     if status == "interrupted":
         reason = signal.Signals(stopped or 0).name
     resolved = _resolved(experiment)
+    came = [event for event in experiment.events if event.before_ps <= now]
+    rates = _rates(experiment, came)
+    most = deliverable(
+        {"resolved": resolved, "rates": rates}, [spec.name for spec in experiment.flows if spec.protocol != "oam"]
+    )
     found = metrics(
         flows,
-        most_deliverable(resolved, [spec.name for spec in experiment.flows if spec.protocol != "oam"]),
+        mean_over_time(most, now / _PS),
         {spec.name: spec.group for spec in experiment.flows if spec.group},
     )
     if split is not None:
@@ -480,9 +485,9 @@ def _sum_up(
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
         "events": [
             {"at_s": event.at_ps / _PS, "tick": event.tick, "changes": [dataclasses.asdict(c) for c in event.changes]}
-            for event in experiment.events
-            if event.before_ps <= now
+            for event in came
         ],
+        "rates": rates,
         "time": {
             "simulated_s": now / _PS,
             "full_s": experiment.full_ps / _PS,
@@ -520,6 +525,29 @@ def _flow(report: Any) -> dict[str, Any]:
         raise BentpipeError(f"a flow's report is no dataclass: {report!r}")
     row = dataclasses.asdict(report)
     return row | row.pop("facts", {})
+
+
+def _rates(experiment: Experiment, came: Sequence[EventSpec]) -> list[dict[str, Any]]:
+    """What the ports of switches may send and VCs are paced at, in b/s of cells, from each time on at which any of it
+    changed. A load-reactive port may send its ceiling."""
+    found: list[dict[str, Any]] = []
+    for at_ps, network, vcs in [
+        (0, experiment.network, experiment.vcs),
+        *((event.at_ps, event.network, event.vcs) for event in came),
+    ]:
+        rates = {
+            "ports": {
+                switch.name: [
+                    rate if own.reactive is None else own.reactive.cell_ceiling_bps
+                    for rate, own in zip(switch.port_rates_bps, switch.port_settings, strict=True)
+                ]
+                for switch in network.switches
+            },
+            "vcs": [vc.cell_rate_bps for vc in vcs],
+        }
+        if not found or rates != {key: found[-1][key] for key in rates}:
+            found.append({"at_s": at_ps / _PS, **rates})
+    return found
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:

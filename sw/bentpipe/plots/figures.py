@@ -14,7 +14,7 @@ from bentpipe.plots.layout import Panel, draw_panels, note, save
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import splitting_figure
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
-from bentpipe.results.metrics import most_deliverable
+from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
 from bentpipe_hdl.switch.options.reactive import LEVEL_FRACTION, ReactiveSettings
@@ -100,9 +100,9 @@ def _throughput(result: RunResult) -> Panel | None:
     curves = {name: rates(*data) for name, data in delivered.items()}
     first = next(iter(curves.values()))[0]
     total = [sum(what[i] for _, what in curves.values() if i < len(what)) for i in range(len(first))]
-    resolved = result.summary["resolved"]
-    most = most_deliverable(resolved, list(curves)) / 1e6
-    bounds = {name: most_deliverable(resolved, [name]) / 1e6 for name in curves}
+    carried = [(when, bps / 1e6) for when, bps in deliverable(result.summary, list(curves))]
+    most = max(mbps for _, mbps in carried)
+    bounds = {name: max(bps for _, bps in deliverable(result.summary, [name])) / 1e6 for name in curves}
     slack = 1.05  # samples cut segments in two
     above = max(total, default=0) > slack * most or any(
         max(what, default=0) > slack * bounds[name] for name, (_, what) in curves.items()
@@ -116,7 +116,18 @@ def _throughput(result: RunResult) -> Panel | None:
                 axis.plot(when, what, label=name, **flow_style(index))
         if len(curves) > 1:
             axis.plot(first, total, color="black", linewidth=0.9, label=f"all {len(curves)}", zorder=1.5)
-        if above or max(total, default=0) > 0.6 * most:
+        if len(carried) > 1:
+            axis.step(
+                [when for when, _ in carried] + [first[-1]],
+                [mbps for _, mbps in carried] + [carried[-1][1]],
+                where="post",
+                color=MUTED,
+                linewidth=1,
+                linestyle=_DASHED,
+                label="most that the lines carry",
+                zorder=1,
+            )
+        elif above or max(total, default=0) > 0.6 * most:
             label = f"most that the lines carry, {most:.4g} Mb/s"
             axis.axhline(most, color=MUTED, linewidth=1, linestyle=_DASHED, label=label, zorder=1)
         if above:

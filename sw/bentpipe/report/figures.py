@@ -13,7 +13,7 @@ from bentpipe.plots.lateness import LATENESS, times_of_ends
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import LABELS
 from bentpipe.plots.style import FEW
-from bentpipe.results.metrics import most_deliverable
+from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
 from bentpipe_hdl.ticks import TICK_PS
@@ -99,12 +99,18 @@ def _throughput(result: RunResult) -> Spec | None:
     if not first:
         return None
     total = [sum(what[i] for _, what in curves.values() if i < len(what)) for i in range(len(first))]
-    most = most_deliverable(result.summary["resolved"], list(curves)) / 1e6
+    carried = [(when, bps / 1e6) for when, bps in deliverable(result.summary, list(curves))]
+    most = max(mbps for _, mbps in carried)
     few = len(curves) <= FEW
     series = [_curve(name, _style(i), *curve) for i, (name, curve) in enumerate(curves.items())] if few else []
     if len(curves) > 1:
         series.append(_curve(f"all {len(curves)}", _ALL, first, total))
-    bounds = [{"name": f"most that the lines carry, {most:.4g} Mb/s", "y": most}] if max(total) > 0.6 * most else []
+    bounds = []
+    if max(total) > 0.6 * most and len(carried) == 1:
+        bounds = [{"name": f"most that the lines carry, {most:.4g} Mb/s", "y": most}]
+    elif len(carried) > 1:
+        when, what = ([*each] for each in zip(*carried, (first[-1], carried[-1][1]), strict=True))
+        series.append(_curve("most that the lines carry", f"{_MUTED}:2", when, what, "step"))
     more = {"note": FILLED} if max(total) > 1.05 * most else {}
     return _figure(result, "Throughput at the sinks", {"label": "Mb/s", "least": 0}, series, bounds=bounds, **more)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bentpipe.results.metrics import CELL_BITS
+from bentpipe.results.metrics import CELL_BITS, port_rates
 from bentpipe_hdl.units import format_rate, format_time
 
 __all__ = ["Box", "Drawing", "Joint", "Network", "lay_out", "network_of", "network_svg"]
@@ -74,7 +74,7 @@ class Network:
 def network_of(summary: Mapping[str, Any]) -> Network:
     """The network of a run, of its summary: how much of each line was used, and what was lost where.
 
-    Use is the share of the time that a way's cells take at its rate, over the whole run.
+    Use is what a way's cells are of all that its port may send (:func:`bentpipe.results.metrics.port_rates`).
     """
     resolved, counters, drops = summary["resolved"], summary["counters"], summary["drops"]
     time_s = summary["time"]["simulated_s"]
@@ -93,6 +93,7 @@ def network_of(summary: Mapping[str, Any]) -> Network:
         return found
 
     network = resolved["network"]
+    ports = port_rates(summary)
     switches = []
     for s in network["switches"]:
         facts = [f"buffer {s['buffer_cells']:,} cells", _policy(s)]
@@ -112,10 +113,10 @@ def network_of(summary: Mapping[str, Any]) -> Network:
                 switch=h["port"]["switch"],
                 rate=f"{format_rate(h['rate_bps'])}{delay}",
                 out=Way(used(own.get("tx_cells"), h["rate_bps"])),
-                back=Way(used(own.get("rx_cells"), h["rate_bps"])),
+                back=Way(used(own.get("rx_cells"), ports[h["port"]["switch"]][h["port"]["port"]])),
             )
         )
-    ports = {s["name"]: s["port_rates_bps"] for s in network["switches"]}
+    reactive = {s["name"]: [own.get("reactive") for own in s["port_settings"]] for s in network["switches"]}
     lines = []
     for line in network["lines"]:
         one, two = line["ends"]
@@ -128,6 +129,12 @@ def network_of(summary: Mapping[str, Any]) -> Network:
         facts = [format_rate(line["rate_bps"]), format_time(line["delay_ps"])]
         if any(line["ber"]):
             facts.append(f"BER {' / '.join(f'{ber:g}' for ber in dict.fromkeys(line['ber']))}")
+        follow = [of for end in (one, two) if (of := reactive[end["switch"]][end["port"]])]
+        bounds = dict.fromkeys(f"{format_rate(of['floor_bps'])} to {format_rate(of['ceiling_bps'])}" for of in follow)
+        if bounds:
+            facts += ["by load", *bounds]
+        elif (mean := ports[one["switch"]][one["port"]]) != line["rate_bps"]:
+            facts.append(f"{mean / 1e6:.4g} Mb/s on average")
         if looped:
             facts.append("in loop-back")
         lines.append(Line(line["name"], (one["switch"], two["switch"]), facts, ways[0], Way() if looped else ways[1]))

@@ -16,11 +16,14 @@ __all__ = [
     "NOT_COMPARED",
     "cells_of",
     "compare",
+    "deliverable",
     "fairness",
     "hop_rates",
     "in_unit",
+    "mean_over_time",
     "metrics",
     "most_deliverable",
+    "port_rates",
     "set_otherwise",
 ]
 
@@ -70,7 +73,7 @@ def metrics(
     versus offered load"; Charalambous et al. 1999, "Evaluation and fairness"). Where flows end at different times the
     sum counts rates that were not all there at once; ``overall_goodput`` doesn't: all octets over the time from the
     first flow's start to the last one's end. What applications report stands beside them, as ``FLOW.FIGURE``. The
-    efficiency is the aggregate's share of ``most``, that which the lines can deliver (:func:`most_deliverable`).
+    efficiency is the aggregate's share of ``most``, that which the lines can deliver (:func:`deliverable`), on average.
     """
     carry = [flow for flow in flows if flow.get("protocol") != "oam"]  # OAM cells are no user's
     rates = [float(flow["goodput_bps"]) for flow in carry]
@@ -109,11 +112,55 @@ def _overall(flows: Sequence[Mapping[str, Any]]) -> float:
     return sum(flow["octets_delivered"] for flow in started) * 8e12 / time_ps if time_ps > 0 else 0.0
 
 
-def hop_rates(resolved: Mapping[str, Any]) -> Callable[[str, str], float]:
-    """The rate of cells from one node to the next on a path, in b/s, by their names."""
-    hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
+def _phases(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """``rates`` of a run; of one that was written before there were any, those with which it began."""
+    resolved = summary["resolved"]
     ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
-    joined: dict[tuple[str, str], int] = {}
+    began = {"at_s": 0.0, "ports": ports, "vcs": [vc["cell_rate_bps"] for vc in resolved["vcs"]]}
+    return summary.get("rates") or [began]
+
+
+def mean_over_time(values: Sequence[tuple[float, float]], end_s: float) -> float:
+    """The mean of what is so much from each of these times on, from the first to the end."""
+    ends = [*(when for when, _ in values[1:]), end_s]
+    whole = end_s - values[0][0]
+    if whole <= 0:
+        return values[0][1]
+    return sum(value * (end - when) for (when, value), end in zip(values, ends, strict=True)) / whole
+
+
+def port_rates(summary: Mapping[str, Any]) -> dict[str, list[float]]:
+    """What each port of each switch may send in a run, in b/s of cells, on average over its time. What events change
+    counts from then on; a load-reactive port may send its ceiling."""
+    phases, end_s = _phases(summary), summary["time"]["simulated_s"]
+    return {
+        switch: [
+            mean_over_time([(phase["at_s"], phase["ports"][switch][port]) for phase in phases], end_s)
+            for port in range(len(rates))
+        ]
+        for switch, rates in phases[0]["ports"].items()
+    }
+
+
+def deliverable(summary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[float, float]]:
+    """What some flows can deliver together at most, in b/s, each from a time on, in s (:func:`most_deliverable`)."""
+    found: list[tuple[float, float]] = []
+    for phase in _phases(summary):
+        most = most_deliverable(summary["resolved"], names, phase)
+        if not found or found[-1][1] != most:
+            found.append((phase["at_s"], most))
+    return found
+
+
+def hop_rates(
+    resolved: Mapping[str, Any], ports: Mapping[str, Sequence[float]] | None = None
+) -> Callable[[str, str], float]:
+    """The rate of cells from one node to the next on a path, in b/s, by their names. ``ports`` are the rates of the
+    switches' ports, if not those with which a run begins."""
+    hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
+    if ports is None:
+        ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
+    joined: dict[tuple[str, str], float] = {}
     for line in resolved["network"]["lines"]:
         one, two = line["ends"]
         for a, b in {(one["switch"], one["port"]): (one, two), (two["switch"], two["port"]): (two, one)}.values():
@@ -135,7 +182,9 @@ def cells_of(packet: int) -> int:
     return -(-(packet + _ENCAPSULATION) // 48)
 
 
-def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float:
+def most_deliverable(
+    resolved: Mapping[str, Any], names: Sequence[str], rates: Mapping[str, Any] | None = None
+) -> float:
     """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
 
     No hop carries more than its rate, and what does not pass it is bounded by its own hops; what goes to several sinks
@@ -148,9 +197,12 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
         The experiment with every value in base units (``result.json``).
     names : Sequence[str]
         Of the flows.
+    rates : Mapping, optional
+        An entry of ``rates`` of ``result.json``; unless given, those with which a run begins.
     """
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
-    rate = hop_rates(resolved)
+    rate = hop_rates(resolved, None if rates is None else rates["ports"])
+    paced = [vc["cell_rate_bps"] for vc in resolved["vcs"]] if rates is None else rates["vcs"]
     passing: dict[tuple[str, str], set[str]] = {}
     passed: set[tuple[int, tuple[str, str]]] = set()
     own: dict[str, float] = {}
@@ -164,7 +216,7 @@ def most_deliverable(resolved: Mapping[str, Any], names: Sequence[str]) -> float
         share[flow["name"]] = 8 * (mtu - _HEADERS[flow["protocol"]]) / (CELL_BITS * cells)
         hops = list(itertools.pairwise(vc["path"]))
         slowest = min(rate(*hop) for hop in hops)
-        own[flow["name"]] = share[flow["name"]] * min(slowest, vc["cell_rate_bps"] or slowest)
+        own[flow["name"]] = share[flow["name"]] * min(slowest, paced[flow["vc"]] or slowest)
         root = vc.get("root")
         tree = flow["vc"] if root is None else root
         for hop in hops:

@@ -4,14 +4,15 @@
     The object :attr:`RunResult.summary`: schema, id, file (as ``bentpipe run`` was given it), title,
     status ("running", "done", "interrupted", "failed"),
     reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
-    events (changes in the run, with the tick from which each holds), versions, metrics, flows, drops, ledger (for each
-    VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, oam (of each end of
-    OAM flows at a host its cells by kind, its states and their changes), splitting (null without: the loss ratio,
-    by splitting and of the plain run, and each level: :func:`bentpipe.results.splitting.sum_up_trees`), theory (with
-    ``ours``, ``low``, ``high``, ``half``, ``confidence``, ``batches`` and ``holds``), published (with ``ratio``, null
-    in a shortened or failed run, and ``remarks``), expected (what ``[[expect]]`` says, with ``ours`` and ``holds``,
-    null where it isn't judged), configuration (the TOML document with the settings in it), resolved (every value in
-    base units).
+    events (changes in the run, with the tick from which each holds), rates (from each time on, ``at_s``, at which
+    any changed: what ``ports`` of switches may send, ``vcs`` are paced at), versions, metrics, flows, drops, ledger
+    (for each VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, oam
+    (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:
+    the loss ratio, by splitting and of the plain run, and each level:
+    :func:`bentpipe.results.splitting.sum_up_trees`), theory (with ``ours``, ``low``, ``high``, ``half``,
+    ``confidence``, ``batches`` and ``holds``), published (with ``ratio``, null in a shortened or failed run, and
+    ``remarks``), expected (what ``[[expect]]`` says, with ``ours`` and ``holds``, null where it isn't judged),
+    configuration (the TOML document with the settings in it), resolved (every value in base units).
 ``flows.parquet``
     One row a flow: what the flow's report says.
 ``trace.parquet``

@@ -176,7 +176,7 @@ def _curves(at: Mapping[Place, Sequence[Mapping[str, Any]]], metric: str, label:
             low, high = ([mean + sign * half for _, mean, half in wide] for sign in (-1, 1))
             bands.append(band | {"x": [where for where, *_ in wide], "low": low, "y": high})
             points = [(where, value) for where, values in own for value in values]
-            each = {"name": f"{called}, each seed", "style": colour, "shape": "dots"}
+            each = {"name": f"{curve}, each seed" if curve else "each seed", "style": colour, "shape": "dots"}
             dots.append(each | {"x": [where for where, _ in points], "y": [value for _, value in points]})
     low, high = positions[0], positions[-1]
     log = low > 0 and high > 20 * low

@@ -3,7 +3,7 @@
 from array import array
 
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.run import _resolved, cases_head, run_experiment
+from bentpipe.experiment.run import _rates, _resolved, cases_head, run_experiment
 from bentpipe.report.cases import sum_up_cases
 from bentpipe.results.schema import RunResult, Trace
 from bentpipe.sweeps.run import _entry, _head
@@ -56,7 +56,15 @@ def made_up(name, *settings, peak=0):
         put(f"{switch.name}.queue", [i * 130 for i in range(SAMPLES)])
         for reason in ("epd", "full"):
             put(f"{switch.name}.drops.{reason}", [i // 7 * 192 for i in range(SAMPLES)])
-    summary = {**blank, "id": e.id, "title": e.title, "resolved": resolved, "flows": flows, "configuration": e.document}
+    summary = {
+        **blank,
+        "id": e.id,
+        "title": e.title,
+        "resolved": resolved,
+        "rates": _rates(e, ()),
+        "flows": flows,
+        "configuration": e.document,
+    }
     summary["counters"] = {
         **{s.name: {"high_water": 7000, "accepted": [10**6], "drop_epd": [1536]} for s in e.network.switches},
         **{f"{line.name}.out": {"cells": 10**6} for line in e.network.lines},

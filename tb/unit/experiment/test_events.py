@@ -5,6 +5,8 @@ import pytest
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import run_experiment
+from bentpipe.report.network import network_of
+from bentpipe.results.metrics import deliverable, mean_over_time, port_rates
 from bentpipe_hdl.ticks import TICK_PS, ps_to_ticks
 from unit.experiment.fake import fake_build
 from unit.experiment.test_parse import TEXT
@@ -102,6 +104,42 @@ def test_a_run_stops_just_before_an_event_and_tells_of_it(read):
     ]
     assert "The event at 9 s did not come: the run ended at 1 s." in result.summary["remarks"]
     assert list(result.trace.series["flow1.delivered"][0]) == [i * PS // 10 for i in range(11)]
+
+
+def test_what_lines_can_deliver_follows_events(read):
+    e = read(
+        ('"200 ms"', '"network.lines.wan.ber" = 0'),
+        ('"250 ms"', '"network.lines.wan.rate" = "5 Mb/s"'),
+        ('"500 ms"', '"flow.0.cell_rate" = "1 Mb/s"'),
+        ('"9 s"', '"network.lines.wan.rate" = "1 Mb/s"'),
+        settings=("network.switches.east.ports=4", "network.lines.wan.rate=20 Mb/s"),
+        duration_ps=PS,
+    )
+    summary = run_experiment(e, build=fake_build).summary
+    assert [rates["at_s"] for rates in summary["rates"]] == [0, 0.25, 0.5]
+    user = 8 * 9140 / (424 * 192)
+    most = deliverable(summary, ["flow1"])
+    assert [(when, bps / user) for when, bps in most] == [
+        (0, pytest.approx(20e6)),
+        (0.25, pytest.approx(5e6)),
+        (0.5, pytest.approx(1e6)),
+    ]
+    assert mean_over_time(most, 1.0) / user == pytest.approx(0.25 * 20e6 + 0.25 * 5e6 + 0.5 * 1e6)
+    assert port_rates(summary)["west"][3] == pytest.approx(0.25 * 20e6 + 0.75 * 5e6)
+    both = mean_over_time(deliverable(summary, ["flow1", "flow2"]), 1.0)
+    assert summary["metrics"]["efficiency"] == pytest.approx(summary["metrics"]["aggregate_goodput"] / both)
+
+
+def test_a_load_reactive_line_can_deliver_its_ceiling(read):
+    reactive = "network.lines.wan.reactive"
+    e = read(
+        ('"500 ms"', f'"{reactive}.ceiling" = "8 Mb/s"'),
+        settings=(f'{reactive}={{ floor = 0, ceiling = "4 Mb/s", low = 1, high = 2 }}',),
+        duration_ps=PS,
+    )
+    summary = run_experiment(e, build=fake_build).summary
+    assert port_rates(summary)["west"][3] == 6_000_000
+    assert network_of(summary).lines[0].facts[2:] == ["BER 1e-09 / 0", "by load", "0 kb/s to 4 Mb/s"]
 
 
 def test_outages_and_bursts_of_a_line(read):

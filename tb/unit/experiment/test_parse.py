@@ -72,6 +72,21 @@ def read(change=None, **options):
     return parse_experiment(document, Source("two.toml", TEXT), **options)
 
 
+def test_vcs_have_names_of_their_own(tmp_path):
+    """A flow's own VCs are called as the flow: so no other VC may be, as losses and the ledger go by the name."""
+    hand = {"name": "flow1.return", "from": "anna", "to": "bert", "vci": 100}
+    said = r"flow\.0\.name: its own VC would be called 'flow1.return', as another one is"
+    with pytest.raises(ConfigError, match=said):
+        read(lambda d: d.update(vc=[hand]))
+    with pytest.raises(ConfigError, match=r"flow\.1\.name: its own VC would be called 'flow1.return'"):
+        read(lambda d: d["flow"][1].update(name="flow1.return"))
+    with pytest.raises(ConfigError, match="traffic: its own VC would be called 'bert-anna'"):
+        script = "cluster { test bert { type = full; protocol = tcp; own = bert; peer = anna; } }"
+        read(lambda d: d.update(vc=[hand | {"name": "bert-anna"}], traffic={"netspec": script}, flow=[], published=[]))
+    named = read(lambda d: (d.update(vc=[hand | {"name": "flow1"}]), d["flow"][0].update(vc="flow1")))
+    assert [vc.name for vc in named.vcs] == ["flow1", "flow1.return", "flow2", "flow2.return"]
+
+
 def test_network_lines_and_ports():
     e = read()
     west, east = e.network.switches

@@ -20,7 +20,7 @@ from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.flow import Flow
 from bentpipe.tcp.config import TcpConfig
-from bentpipe_sim.errors import NetworkError, SimulationError
+from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.pattern import pattern
 from models.aal5 import cpcs_pdu
@@ -250,7 +250,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     network.capture(full, "cells", a)
     network.send(a.index, vc, bytes(100))
     network.run(MS)
-    with pytest.raises(SimulationError, match="/dev/full can't be written: No space left"):
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         network.end_captures()
 
 
