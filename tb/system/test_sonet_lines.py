@@ -23,7 +23,7 @@ def two_hosts(line="sonet", ber=(0.0, 0.0), ppm=0.0, seed=1, rate=149_760_000):
     network = Network(seed=seed)
     a, b = network.add_nic("a", rate), network.add_nic("b", rate)
     if line == "sonet":
-        sonet = network.add_sonet_line("line", ber=ber, ppm=ppm)
+        sonet = network.add_sonet_line("line", sts=3 if rate < 599_040_000 else 12, ber=ber, ppm=ppm)
         for end, nic in enumerate((a, b)):
             network.connect(nic, (sonet, end))
             network.connect((sonet, end), nic)
@@ -71,6 +71,12 @@ def test_the_same_pdus_in_the_same_order_as_with_cells():
     assert frames == cells == [[(k, PduStatus.OK) for k in range(60)]] * 2
     # a line of frames holds a cell for a few cell times, and never gives one early
     assert all(0 < b - a < 6 * CELL_PS for a, b in zip(sorted(at), sorted(later), strict=True))
+
+
+def test_cells_at_both_ends_in_one_word_and_in_the_next():
+    """A full OC-12c has a cell for each end in most words: that of one waits for a tick, and the next comes soon."""
+    (a, b), _ = exchange(*two_hosts(rate=599_040_000)[:3])
+    assert a == b == [(k, PduStatus.OK) for k in range(60)]
 
 
 def test_the_same_twice():

@@ -1,6 +1,6 @@
 """A SONET line: two ends back to back, and what may happen to the bytes between them."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -318,25 +318,30 @@ class SonetLine(wiring.Component):
         csr.status("under_way", waiting)
         csr.finish()
 
-        # Cells out: that of end 1 waits for a tick if both have one. They stay until the next word.
+        # Cells out: that of end 1 waits for a tick if both have one. In the next word the end may have another one.
         m.d.sync += self.o.valid.eq(0)
-        for k, end in enumerate(ends):
-            leaves = Signal(name=f"leaves{k}")
-            if k == 0:
-                m.d.comb += leaves.eq(word & end.rx_valid)
-            else:
-                m.d.comb += leaves.eq(Mux(word, end.rx_valid & ~ends[0].rx_valid, waiting & tick))
-            with m.If(leaves):
-                m.d.sync += [
-                    self.o.valid.eq(1),
-                    self.o.port.eq(k),
-                    self.o.hec_error.eq(end.rx_hec_error),
-                    self.o.header.eq(end.rx_cell[384:]),
-                    self.o.payload.eq(end.rx_cell[:384]),
-                ]
-        with m.If(word & ends[0].rx_valid & ends[1].rx_valid):
-            m.d.sync += [waiting.eq(1), asked.eq(now + 1)]
+        late, late_error = Signal(WIDE), Signal()
+
+        def leaves(port, cell, hec_error):
+            m.d.sync += [
+                self.o.valid.eq(1),
+                self.o.port.eq(port),
+                self.o.hec_error.eq(hec_error),
+                self.o.header.eq(cell[384:]),
+                self.o.payload.eq(cell[:384]),
+            ]
+
+        first, second = ends
+        with m.If(word):
+            with m.If(first.rx_valid):
+                leaves(0, first.rx_cell, first.rx_hec_error)
+                with m.If(second.rx_valid):
+                    m.d.sync += [late.eq(second.rx_cell), late_error.eq(second.rx_hec_error)]
+                    m.d.sync += [waiting.eq(1), asked.eq(now + 1)]
+            with m.Elif(second.rx_valid):
+                leaves(1, second.rx_cell, second.rx_hec_error)
         with m.Elif(tick & waiting):
+            leaves(1, late, late_error)
             m.d.sync += [waiting.eq(0), asked.eq(due)]
         m.d.comb += [self.status.idle.eq(starting == 0), self.status.due.eq(asked)]
         return m
