@@ -159,13 +159,13 @@ def format_time(ps: int) -> str:
 
 
 def format_size(octets: int) -> str:
-    """A number of octets: binary units where they come out even, decimal ones else."""
+    """A number of octets, exactly: binary units where they come out even, decimal ones else."""
     for unit in ("GiB", "MiB", "KiB", "GB", "MB", "kB"):
         if octets >= _SIZE[unit] and octets % _SIZE[unit] == 0:
             return f"{octets // _SIZE[unit]} {unit}"
     for unit in ("GB", "MB", "kB"):
         if octets >= _SIZE[unit]:
-            return f"{octets / _SIZE[unit]:.4g} {unit}"
+            return f"{octets / _SIZE[unit]:.12g} {unit}"
     return f"{octets} B"
 
 

@@ -199,8 +199,11 @@ def load(
     from bentpipe.experiment.load import check_seed, load_cases
     from bentpipe.experiment.load import load as read_file
 
-    check_seed(seed, "seed")
-    options: dict[str, Any] = {"seed": seed, "duration_ps": _ps(duration), "quick": quick}
+    options: dict[str, Any] = {
+        "seed": None if seed is None else check_seed(seed, "seed"),
+        "duration_ps": _ps(duration, quick),
+        "quick": quick,
+    }
     texts = _texts(settings)
     return load_cases(str(name), texts, only=[case], **options)[0] if case else read_file(str(name), texts, **options)
 
@@ -328,7 +331,7 @@ def sweep(
         parse_seeds(seeds) if isinstance(seeds, str) or len(seeds) else (),
         _texts(settings),
         cases=cases,
-        duration_ps=_ps(duration),
+        duration_ps=_ps(duration, quick),
         quick=quick,
     )
     path = None if folder is None else Path(folder)
@@ -373,7 +376,9 @@ def _texts(settings: Values) -> list[str]:
     return [*settings]
 
 
-def _ps(duration: str | float | None) -> int | None:
+def _ps(duration: str | float | None, quick: bool) -> int | None:
     from bentpipe.experiment.load import parse_duration
 
+    if quick and duration is not None:
+        raise BentpipeError("duration and quick: give one of them")
     return None if duration is None else parse_duration(str(duration), "duration")

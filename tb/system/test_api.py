@@ -10,6 +10,7 @@ import pytest
 import bentpipe.plots.sweep
 from bentpipe import Run, Sweep, load, read, run, sweep
 from bentpipe.errors import BentpipeError
+from bentpipe.sweeps.grid import parse_seeds
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,13 @@ def test_load_takes_settings_as_a_mapping_or_as_texts():
     assert one == two
     assert (one.seed, one.duration_ps, one.flows[0].tcp.variant) == (4, 20 * 10**9, "sack")
     assert load("magic-window", case="window 64 kB").case == "window 64 kB"
+
+
+def test_numbers_may_be_numpys():
+    numpy = pytest.importorskip("numpy")
+    e = load("lan-1flow", {"hosts.mtu": numpy.int64(1500)}, seed=numpy.int64(4))
+    assert e == load("lan-1flow", {"hosts.mtu": 1500}, seed=4) and type(e.seed) is int
+    assert parse_seeds(numpy.arange(1, 4)) == (1, 2, 3)
 
 
 def test_a_run_without_a_folder_writes_nothing():
@@ -92,6 +100,11 @@ def test_a_sweep_is_a_tidy_table_and_means(local):
         (lambda: run("magic-window"), r"has cases: name one, or use sweep\(\)"),
         (lambda: load("lan-1flow", duration="0"), "duration 0: out of range"),
         (lambda: load("lan-1flow", seed=-1), "seed -1: out of range"),
+        (lambda: load("lan-1flow", seed=1.5), "seed 1.5: expected a whole number"),
+        (lambda: load("lan-1flow", quick=True, duration="1 s"), "duration and quick: give one of them"),
+        (lambda: sweep("lan-1flow", quick=True, duration="1 s"), "duration and quick: give one of them"),
+        (lambda: sweep("lan-1flow", {"window": 3}), "--vary window: expected some values, not 3"),
+        (lambda: sweep("lan-1flow", seeds=["a"]), "--seeds 'a': expected a whole number"),
         (lambda: load("lan-1flow", "mtu=1500"), "expected a mapping or a list of KEY=VALUE"),
         (lambda: load("lan-1flow", {"hosts.mtuu": 1}), "did you mean 'mtu'"),
         (lambda: read("nothing"), "not a run folder"),

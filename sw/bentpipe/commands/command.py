@@ -189,7 +189,8 @@ def length_ps(given: argparse.Namespace) -> int | None:
     """``--duration`` in ps, after a look at ``--seed`` as well."""
     from bentpipe.experiment.load import check_seed, parse_duration
 
-    check_seed(getattr(given, "seed", None), "--seed")
+    if getattr(given, "seed", None) is not None:
+        check_seed(given.seed, "--seed")
     return None if given.duration is None else parse_duration(given.duration, "--duration")
 
 

@@ -64,7 +64,8 @@ def _experiment(given: argparse.Namespace) -> Experiment:
         if given.settings or given.seed is not None or given.cases:
             raise BentpipeError(f"{folder}: a run has its settings; --set, --seed and --case are for experiments")
         return experiment_of(folder)
-    check_seed(given.seed, "--seed")
+    if given.seed is not None:
+        check_seed(given.seed, "--seed")
     found = load_cases(given.name, given.settings, seed=given.seed, only=given.cases)
     return one_case(given.name, found)
 

@@ -54,8 +54,12 @@ def _also(spec: Settings, model: type[Settings], shown_already: Sequence[str] = 
     for name, value in model.part_of(spec).items():
         field = model.model_fields[name]
         if name not in shown_already and value != field.default:
-            inner = f"({_also(value, type(value))})" if isinstance(value, Settings) else shown(field, value)
-            parts.append(f"{key_of(name)} {inner}")
+            if isinstance(value, Settings):
+                inner = _also(value, type(value))
+                said = f"({inner})" if inner else ""
+            else:
+                said = str(value).lower() if isinstance(value, bool) else shown(field, value)
+            parts.append(f"{key_of(name)} {said}".rstrip())
     return ", ".join(parts)
 
 

@@ -7,11 +7,12 @@ document, by their dotted keys, and the document is read then.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.assign import SHORTHANDS, assigned
@@ -99,10 +100,21 @@ def parse_duration(text: str, who: str) -> int:
     return duration
 
 
-def check_seed(seed: int | None, who: str) -> None:
-    """Raises :class:`BentpipeError` if a seed is none of 0 to 2**32 - 1."""
-    if seed is not None and not 0 <= seed < 2**32:
-        raise BentpipeError(f"{who} {seed}: out of range 0..{2**32 - 1}")
+def check_seed(seed: SupportsIndex, who: str) -> int:
+    """A seed, of whatever type of whole numbers (NumPy's, too), as an ``int``.
+
+    Raises
+    ------
+    BentpipeError
+        It is none of 0 to 2**32 - 1.
+    """
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise BentpipeError(f"{who} {seed!r}: expected a whole number") from None
+    if not 0 <= number < 2**32:
+        raise BentpipeError(f"{who} {number}: out of range 0..{2**32 - 1}")
+    return number
 
 
 def cases_of(name: str) -> tuple[CaseTable, ...]:

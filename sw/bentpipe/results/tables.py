@@ -128,7 +128,8 @@ def _start(flow: dict[str, Any]) -> list[str]:
 
 
 def _rate(flow: dict[str, Any]) -> list[str]:
-    return [f"{flow['octets_delivered'] / 1e6:,.1f} MB", figure_text(flow["goodput_bps"] / 1e6)]
+    delivered = flow["octets_delivered"] / 1e6
+    return [f"{delivered:,.{1 if delivered >= 0.1 else 3}f} MB", figure_text(flow["goodput_bps"] / 1e6)]
 
 
 def _ms(ps: float) -> str:

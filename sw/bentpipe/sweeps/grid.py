@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.assign import SHORTHANDS
+from bentpipe.experiment.load import check_seed
 
 __all__ = ["Axis", "as_text", "combinations", "parse_axes", "parse_seeds", "seeds_text"]
 
@@ -66,6 +67,8 @@ def parse_axes(given: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
         full = SHORTHANDS.get(key, key)
         if full == "experiment.seed":
             raise BentpipeError("--vary experiment.seed: seeds are given as --seeds 1-10")
+        if not isinstance(values, Iterable):
+            raise BentpipeError(f"--vary {key}: expected some values, not {values!r}")
         texts = _values(key, values) if isinstance(values, str) else tuple(map(as_text, values))
         if not texts:
             raise BentpipeError(f"--vary {key}: no values")
@@ -101,13 +104,9 @@ def parse_seeds(given: str | Sequence[int]) -> tuple[int, ...]:
             found += range(first, last + 1)
     else:
         found = [*given]
-    seeds = tuple(dict.fromkeys(found))
-    if not seeds:
+    if not found:
         raise BentpipeError("--seeds: no seed")
-    for seed in seeds:
-        if not 0 <= seed < 2**32:
-            raise BentpipeError(f"--seeds: {seed} is out of range 0..{2**32 - 1}")
-    return seeds
+    return tuple(dict.fromkeys(check_seed(seed, "--seeds") for seed in found))
 
 
 def seeds_text(seeds: Sequence[int]) -> str:

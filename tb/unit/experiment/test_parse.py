@@ -1,11 +1,15 @@
 """Experiments as written: what is read out of them, and every way of writing them wrong."""
 
 import copy
+import io
+import re
 import tomllib
 
 import pytest
+from rich.console import Console
 
 from bentpipe.errors import ConfigError
+from bentpipe.experiment.describe import describe
 from bentpipe.experiment.document import Face
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.source import Source
@@ -70,6 +74,19 @@ def read(change=None, **options):
     if change is not None:
         change(document)
     return parse_experiment(document, Source("two.toml", TEXT), **options)
+
+
+def test_show_has_what_is_asked_for_at_its_defaults_and_switches_on_and_off():
+    def change(document):
+        document["network"]["switches"]["west"]["histograms"] = {}
+        police = {"pcr": "1 Mb/s", "cdvt": "1 ms", "packets": True}
+        document["vc"] = [{"name": "forth", "from": "anna", "to": "bert", "vci": 100, "police": police}]
+
+    console = Console(record=True, width=200, file=io.StringIO())
+    describe(console, read(change))
+    text = console.export_text()
+    assert re.search(r"^west .* histograms *$", text, re.MULTILINE)
+    assert "police (pcr 1 Mb/s, cdvt 1 ms, packets true)" in text
 
 
 def test_vcs_have_names_of_their_own(tmp_path):

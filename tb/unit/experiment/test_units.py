@@ -111,3 +111,5 @@ def test_formats_choose_the_unit():
     assert format_time(0) == "0 s"
     assert format_size(10 * 2**20) == "10 MiB"
     assert format_size(10**9) == "1 GB"
+    for octets in (999, 1001, 65507, 52429, 2**30 - 1):
+        assert parse_size(format_size(octets)) == octets
