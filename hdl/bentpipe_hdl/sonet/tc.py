@@ -4,11 +4,12 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.functions import computed
 from bentpipe_hdl.hec import COSET, SYNDROMES, HecReceiver, hec
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
 from bentpipe_hdl.steady import settled
 
-__all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State"]
+__all__ = ["ALPHA", "DELTA", "CellDemapper", "CellMapper", "Delineation", "State", "syndrome_of"]
 
 ALPHA = 7
 """Consecutive bad headers that lead from SYNC to HUNT."""
@@ -31,7 +32,7 @@ def _syndrome_masks():
 _MASKS = _syndrome_masks()
 
 
-def _syndrome(header):
+def syndrome_of(header):
     """The syndrome of a header of 40 bits, first byte in the low bits."""
     return Cat((header & mask).xor() for mask in _MASKS) ^ COSET
 
@@ -116,20 +117,33 @@ class CellMapper(wiring.Component):
 
         # The next cell as it goes out, 53 bytes.
         first, second = self._idle_cells(2)  # what reset leaves ready
-        ahead = Signal(424, init=second)
         history = Signal(48, init=second >> (424 - 48))
         cell = Signal(416)
         m.d.sync += [self.user.eq(0), self.idle.eq(0)]
+        m.d.comb += cell.eq(Mux(full, slots[0], IDLE))
         with m.If(load):
-            m.d.comb += cell.eq(Mux(full, slots[0], IDLE))
             m.d.sync += [self.user.eq(full), self.idle.eq(~full)]
-            if g.wide:
-                payload = scramble_payload(m, history, cell[:384])
+        if g.wide:
+            header, check = Signal(32), Signal(8)
+            plain, before, payload = Signal(384), Signal(48), Signal(384)
+            m.d.comb += [
+                header.eq(cell[384:]),
+                check.eq(hec(header)),
+                plain.eq(cell[:384]),
+                before.eq(history),
+                payload.eq(scramble_payload(m, before, plain)),
+            ]
+            computed("header_hec", "sent", check, header)
+            computed("scramble_cell", "sent", payload, plain, before)
+            pair = Signal(2 * 424, init=first | second << 424)  # the cell on the line and the next one
+            with m.If(load):
                 m.d.sync += [
-                    ahead.eq(Cat(_swap32(cell[384:]), hec(cell[384:]) ^ self.hec_mask, payload)),
+                    pair.eq(Cat(pair[424:], _swap32(header), check ^ self.hec_mask, payload)),
                     history.eq(payload[-48:]),
                 ]
-            else:
+        else:
+            ahead = Signal(424, init=second)
+            with m.If(load):
                 m.d.sync += ahead.eq(Cat(_swap32(cell[384:]), Const(0, 8), cell[:384]))
         if not g.wide:  # the cell is not needed for some clocks: a part of it in each
             steps = Signal(4)
@@ -147,23 +161,15 @@ class CellMapper(wiring.Component):
                 m.d.sync += history.eq(part[-48:])
 
         if g.wide:
-            current = Signal(424, init=first)
             at = Signal(range(CELL))
             after = Signal(range(CELL + width))
-            # A word of this cell alone, or one of its last word's bytes and the next cell's first.
-            joint = Signal(range(width + 1))
-            with m.If(at < CELL - width):
-                m.d.comb += self.word.eq(current.bit_select(Cat(Const(0, 3), at), 8 * width))
-            with m.Else():
-                m.d.comb += joint.eq(at - (CELL - width))
-                both = Cat(current[-8 * width :], ahead[: 8 * width])
-                m.d.comb += self.word.eq(both.bit_select(Cat(Const(0, 3), joint), 8 * width))
+            m.d.comb += self.word.eq(pair.bit_select(Cat(Const(0, 3), at), 8 * width))
             m.d.comb += after.eq(at + Mux(self.short, width - g.stuff_bytes, width))
             with m.If(self.pull):
                 m.d.sync += at.eq(after)
                 with m.If(after >= CELL):
                     m.d.comb += load.eq(1)
-                    m.d.sync += [at.eq(after - CELL), current.eq(ahead)]
+                    m.d.sync += at.eq(after - CELL)
         else:
             # A shift register of which `left` bytes are still to be sent, and a few words ahead of the reader, so
             # that no wide register hangs on `pull`.
@@ -383,9 +389,10 @@ class CellDemapper(wiring.Component):
                     if g.wide:
                         offset = Cat(Const(0, 3), (width - 1 - rest)[: len(rest)])
                         found_cell = following.bit_select(offset, 424) if width > 1 else following
-                        whole = Signal(40)
-                        m.d.comb += whole.eq(found_cell[:40])
-                        m.d.sync += [cell.eq(found_cell), taken.eq(1), syndrome.eq(_syndrome(whole))]
+                        whole, of_whole = Signal(40), Signal(8)
+                        m.d.comb += [whole.eq(found_cell[:40]), of_whole.eq(syndrome_of(whole))]
+                        computed("header_syndrome", "received", of_whole, whole)
+                        m.d.sync += [cell.eq(found_cell), taken.eq(1), syndrome.eq(of_whole)]
                     else:
                         m.d.sync += [complete.eq(1), place.eq(width - 1 - rest)]
         if g.wide:
@@ -395,7 +402,7 @@ class CellDemapper(wiring.Component):
             with m.If(complete):
                 m.d.sync += cell.eq(window.bit_select(Cat(Const(0, 3), place), 424) if width > 1 else window)
             with m.If(taken):
-                m.d.sync += syndrome.eq(_syndrome(cell[:40]))
+                m.d.sync += syndrome.eq(syndrome_of(cell[:40]))
 
         # HUNT: headers that end in the bytes of the last word; the oldest good one wins.
         fresh = settled(Signal(range(width + 1)))
@@ -409,7 +416,7 @@ class CellDemapper(wiring.Component):
                 at = size - 5 - i
                 header = window[8 * at : 8 * (at + 5)]
                 with m.If(fresh > i):
-                    m.d.sync += hits[i].eq(_syndrome(header) == 0)
+                    m.d.sync += hits[i].eq(syndrome_of(header) == 0)
             with m.If(hits.any()):
                 start = Signal(range(5 + 3 * width))
                 later = Signal(range(width))

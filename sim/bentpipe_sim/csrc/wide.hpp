@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+// The compiler leaves loops of known length as they are at -O2 where that is shorter
+#define BENTPIPE_UNROLLED _Pragma("GCC unroll 32")
+
 template <int N>
 struct W {
     uint64_t w[N];
@@ -11,35 +14,41 @@ struct W {
 template <int N>
 inline W<N> operator&(const W<N>& a, const W<N>& b) {
     W<N> r;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) r.w[k] = a.w[k] & b.w[k];
     return r;
 }
 template <int N>
 inline W<N> operator|(const W<N>& a, const W<N>& b) {
     W<N> r;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) r.w[k] = a.w[k] | b.w[k];
     return r;
 }
 template <int N>
 inline W<N> operator^(const W<N>& a, const W<N>& b) {
     W<N> r;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) r.w[k] = a.w[k] ^ b.w[k];
     return r;
 }
 template <int N>
 inline W<N> operator~(const W<N>& a) {
     W<N> r;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) r.w[k] = ~a.w[k];
     return r;
 }
 template <int N>
 inline bool operator==(const W<N>& a, const W<N>& b) {
     uint64_t apart = 0;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) apart |= a.w[k] ^ b.w[k];
     return !apart;
 }
 template <int N>
 inline bool less(const W<N>& a, const W<N>& b) {
+    BENTPIPE_UNROLLED
     for (int k = N - 1; k > 0; --k)
         if (a.w[k] != b.w[k]) return a.w[k] < b.w[k];
     return a.w[0] < b.w[0];
@@ -48,6 +57,7 @@ inline bool parity(uint64_t a) { return __builtin_parityll(a); }
 template <int N>
 inline bool parity(const W<N>& a) {
     uint64_t sum = 0;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) sum ^= a.w[k];
     return parity(sum);
 }
@@ -69,6 +79,7 @@ inline W<N> trim(W<N> a) {
 template <int Bits, int N>
 inline W<(Bits + 63) / 64> resize(const W<N>& a) {
     W<(Bits + 63) / 64> r;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < (Bits + 63) / 64; ++k) r.w[k] = k < N ? a.w[k] : 0;
     return trim<Bits>(r);
 }
@@ -91,6 +102,7 @@ template <int N>
 inline W<N> shr(const W<N>& a, uint64_t by) {
     W<N> r;
     const uint64_t words = by / 64, shift = by % 64;
+    BENTPIPE_UNROLLED
     for (uint64_t k = 0; k < N; ++k) {
         uint64_t x = k + words < N ? a.w[k + words] >> shift : 0;
         if (shift && k + words + 1 < N) x |= a.w[k + words + 1] << (64 - shift);
@@ -102,6 +114,7 @@ template <int N>
 inline W<N> shl(const W<N>& a, uint64_t by) {
     W<N> r;
     const uint64_t words = by / 64, shift = by % 64;
+    BENTPIPE_UNROLLED
     for (uint64_t k = 0; k < N; ++k) {
         uint64_t x = k >= words ? a.w[k - words] << shift : 0;
         if (shift && k >= words + 1) x |= a.w[k - words - 1] >> (64 - shift);
@@ -120,10 +133,38 @@ template <int Low, int Bits, int N>
 inline W<(Bits + 63) / 64> slice(const W<N>& a) {
     return resize<Bits>(shr(a, Low));
 }
+// The same of what stands in memory, from an octet on.
+template <int Octet, int Bits, int N>
+inline uint64_t octet_bits(const W<N>& a) {
+    if constexpr (Octet + 8 > 8 * N) {
+        return bits<8 * Octet, Bits>(a);
+    } else {
+        uint64_t r;
+        std::memcpy(&r, reinterpret_cast<const char*>(a.w) + Octet, 8);
+        return r & ones(Bits);
+    }
+}
+// From an octet on that isn't known, the last that it may be being `Most`.
+template <int Bits, int Most, int N>
+inline W<(Bits + 63) / 64> octets(const W<N>& a, uint64_t octet) {
+    constexpr int words = (Bits + 63) / 64, needed = (Most + 8 * words + 7) / 8;
+    W<words> r;
+    if constexpr (needed <= N) {
+        std::memcpy(&r, reinterpret_cast<const char*>(a.w) + octet, sizeof r);
+    } else {
+        W<needed> more;
+        std::memcpy(more.w, a.w, sizeof a.w);
+        BENTPIPE_UNROLLED
+        for (int k = N; k < needed; ++k) more.w[k] = 0;
+        std::memcpy(&r, reinterpret_cast<const char*>(more.w) + octet, sizeof r);
+    }
+    return trim<Bits>(r);
+}
 template <int N>
 inline W<N> add(const W<N>& a, const W<N>& b) {
     W<N> r;
     unsigned __int128 sum = 0;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) {
         sum += (unsigned __int128)a.w[k] + b.w[k];
         r.w[k] = uint64_t(sum);
@@ -135,6 +176,7 @@ template <int N>
 inline W<N> sub(const W<N>& a, const W<N>& b) {
     W<N> r;
     uint64_t borrow = 0;
+    BENTPIPE_UNROLLED
     for (int k = 0; k < N; ++k) {
         const unsigned __int128 rest = (unsigned __int128)a.w[k] - b.w[k] - borrow;
         r.w[k] = uint64_t(rest);

@@ -225,6 +225,9 @@ class Text:
         at = self.value(offset) if stride == 1 else f"{self.value(offset)} * {stride}u"
         most = ((1 << _effective(offset)) - 1) * stride
         if size > 64:
+            if not signed and stride == 1 and width > 64 and constant_of(cut(offset, 0, 3)) == 0:  # whole octets
+                octet = self.value(cut(offset, 3, width_of(offset) - 3))
+                return f"octets<{width}, {most // 8}>({self.value(value)}, {octet})"
             if most >= size:
                 at = f"least({at}, {size}u)"
             if signed:
@@ -262,7 +265,9 @@ class Text:
             if constant_of(bits) is not None:
                 return number(constant_of(bits) or 0, width)
             if len(bits) == 1 and node is not None:
-                return f"slice<{bits[0][1]}, {width}>({self.atom(node)})"
+                low = bits[0][1]
+                if node.op not in STORED or low % 8:
+                    return f"slice<{low}, {width}>({self.atom(node)})"
             words = [self.value(cut(bits, at, min(64, width - at))) for at in range(0, width, 64)]
             return f"W<{len(words)}>{{{{{', '.join(words)}}}}}"
         big, at = width > 32, 0
@@ -299,6 +304,8 @@ class Text:
         """Some bits of a node at the low end, and how many bits the type of the expression has."""
         text, width = self.atom(node), node.width
         if width > 64:
+            if node.op in STORED and low % 8 == 0:
+                return f"octet_bits<{low // 8}, {size}>({text})", 64
             return f"bits<{low}, {size}>({text})", 64
         type_bits = 64 if width > 32 else 32
         if node.op in STORED and width <= 16:

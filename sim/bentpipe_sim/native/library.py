@@ -10,7 +10,7 @@ from ..tools import CSRC, CXX_FLAGS, compiler, compiler_version, more_flags, run
 
 __all__ = ["FLAGS", "HEADERS", "MAKERS", "compiled", "source", "tools"]
 
-HEADERS = ("model.h", "wide.hpp", "crc32.hpp")
+HEADERS = ("model.h", "wide.hpp", "crc32.hpp", "convergence.hpp")
 MAKERS = (
     "border.py",
     *(f"native/{name}.py" for name in (

@@ -163,21 +163,24 @@ class _Reader:
         return tuple((cell, low, width) for cell, low, width in runs)
 
     def calls(self) -> list[tuple[str, nir.Value, list[nir.Value]]]:
-        """What RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that."""
-        results: dict[str, nir.Value] = {}
-        arguments: dict[str, dict[int, nir.Value]] = {}
-        for signal, value in self.source.signals.items():
-            if "bentpipe_result" in signal.attrs:
-                results[signal.attrs["bentpipe_result"]] = value
-            if "bentpipe_argument" in signal.attrs:
-                mark, _, place = signal.attrs["bentpipe_argument"].rpartition(" ")
-                arguments.setdefault(mark, {})[int(place)] = value
+        """What RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that. Marks of
+        equal modules are alike."""
+        results: dict[tuple[int, str], nir.Value] = {}
+        arguments: dict[tuple[int, str], dict[int, nir.Value]] = {}
+        for module, part in enumerate(self.source.modules):
+            for signal in part.signal_names:
+                if "bentpipe_result" in signal.attrs:
+                    results[module, signal.attrs["bentpipe_result"]] = self.source.signals[signal]
+                if "bentpipe_argument" in signal.attrs:
+                    mark, _, place = signal.attrs["bentpipe_argument"].rpartition(" ")
+                    arguments.setdefault((module, mark), {})[int(place)] = self.source.signals[signal]
         found = []
-        for mark, result in results.items():
-            index = self.add(Cell("call", len(result), [], mark.split()[0]))
+        for key, given in arguments.items():  # where the arguments are, for results are seen outside, too
+            result = results[key]
+            index = self.add(Cell("call", len(result), [], key[1].split()[0]))
             for bit, net in enumerate(result):
                 self.place[net] = (index, bit)
-            found.append((mark, result, [value for _, value in sorted(arguments[mark].items())]))
+            found.append((key[1], result, [value for _, value in sorted(given.items())]))
         return found
 
     def one(self, index: int, cell: nir.Cell) -> None:

@@ -5,11 +5,15 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.aal5.crc32 import CrcTables
+from bentpipe_hdl.functions import computed
+from bentpipe_hdl.hec import hec
+from bentpipe_hdl.sonet.scrambler import scramble_payload
+from bentpipe_hdl.sonet.tc import syndrome_of
 from bentpipe_sim.build import build_model
 from bentpipe_sim.native.netlist import NetlistError
 from bentpipe_sim.native.node import generate
@@ -69,6 +73,103 @@ def test_the_crc_by_tables_is_that_by_multiplication(tmp_path):
         [compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", str(tmp_path / "crc.cpp"), "-o", program], check=True
     )
     assert subprocess.run([program]).returncode == 0
+
+
+class Convergence(wiring.Component):
+    """What a SONET line computes of a cell, twice over."""
+
+    header: In(40)
+    payload: In(384)
+    before: In(48)
+    hec: Out(16)
+    syndrome: Out(16)
+    sent: Out(768)
+
+    def elaborate(self, platform):
+        m = Module()
+        found = [self.end(m, k) for k in range(2)]
+        for out, values in zip((self.hec, self.syndrome, self.sent), zip(*found, strict=True), strict=True):
+            m.d.sync += out.eq(Cat(values))
+        return m
+
+    def end(self, top, k):
+        m = top.submodules[f"end{k}"] = Module()
+        header, received = Signal(32), Signal(40)
+        payload, before = Signal(384), Signal(48)
+        m.d.comb += [
+            header.eq(self.header ^ k),
+            received.eq(self.header ^ k),
+            payload.eq(self.payload ^ k),
+            before.eq(self.before ^ k),
+        ]
+        of_header, of_received, scrambled = Signal(8), Signal(8), Signal(384)
+        m.d.comb += [
+            of_header.eq(hec(header)),
+            of_received.eq(syndrome_of(received)),
+            scrambled.eq(scramble_payload(m, before, payload)),
+        ]
+        return (
+            computed("header_hec", "x", of_header, header),
+            computed("header_syndrome", "x", of_received, received),
+            computed("scramble_cell", "x", scrambled, payload, before),
+        )
+
+
+@dataclass(frozen=True)
+class ConvergenceShape:
+    kind: str = "convergence"
+
+    def component(self):
+        return Convergence()
+
+
+def test_what_is_computed_of_a_cell_is_that_of_its_gates_in_equal_modules_too():
+    text = generate(Convergence(), "convergence").text
+    for name in ("header_hec", "header_syndrome", "scramble_cell"):
+        assert text.count(f"{name}(") >= 2
+    assert "parity(" not in text
+    rng = random.Random(1)
+    ports = {"header": 40, "payload": 384, "before": 48}
+    cells = [{name: 1 << k % width for name, width in ports.items()} for k in range(400)]
+    cells += [{name: rng.getrandbits(width) for name, width in ports.items()} for _ in range(200)]
+    side_by_side(ConvergenceShape(), len(cells), lambda clock, before: cells[clock], build_model(ConvergenceShape()))
+
+
+class Octets(wiring.Component):
+    """Words that begin at an octet: of a register, of what is put together, beyond the end."""
+
+    word: In(200)
+    at: In(5)
+    a: Out(100)
+    b: Out(100)
+    c: Out(70)
+
+    def elaborate(self, platform):
+        m = Module()
+        held = Signal(400)
+        octet = Cat(Const(0, 3), self.at)
+        m.d.sync += [
+            held.eq(Cat(held[200:], self.word)),
+            self.a.eq(held.bit_select(octet, 100)),
+            self.b.eq(Cat(held[296:], self.word).bit_select(octet, 100)),
+            self.c.eq(Cat(held[48:120], self.word[:9]).bit_select(octet, 70)),
+        ]
+        return m
+
+
+@dataclass(frozen=True)
+class OctetsShape:
+    kind: str = "octets"
+
+    def component(self):
+        return Octets()
+
+
+def test_words_that_begin_at_an_octet():
+    assert "octets<" in generate(Octets(), "octets").text
+    rng = random.Random(1)
+    inputs = [{"word": rng.getrandbits(200), "at": k % 32} for k in range(300)]
+    side_by_side(OctetsShape(), len(inputs), lambda clock, before: inputs[clock], build_model(OctetsShape()))
 
 
 def refused(make, **members):
