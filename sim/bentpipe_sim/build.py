@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from . import verilated
+from .bindings import build_bindings, build_loop
 from .cache import Cache
 from .errors import ToolError
 from .native import library
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, side_by_side
+from .tools import CSRC, digest, digest_of, side_by_side
 
 __all__ = [
     "DEFAULT_SHAPES",
@@ -129,33 +130,6 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
     return model
 
 
-LOOP_FLAGS = (*CXX_FLAGS, "-O3")
-
-
-def build_loop() -> Path:
-    """The shared library of the event loop."""
-    cache = Cache()
-    files = sorted(file for file in CSRC.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
-    text = digest_of(files)
-    index = f"index-{digest(text, *LOOP_FLAGS)}.json"
-    known = cache.find(index, compiler_version)
-    if known:
-        return known
-    version = compiler_version()
-    name = f"network-{digest(text, version, *LOOP_FLAGS)}.so"
-
-    def build(folder: Path) -> Path:
-        made = folder / "network.so"
-        sources = [str(file) for file in files if file.suffix == ".cpp"]
-        command = [compiler(), *LOOP_FLAGS, *more_flags(), f"-I{CSRC}", *sources, "-o", str(made), "-ldl", "-pthread"]
-        run(command, "compiling the event loop")
-        return made
-
-    loop = cache.make(name, build)
-    cache.note(index, version, name, "event loop")
-    return loop
-
-
 def build_all(
     shapes: Iterable[Shape] = DEFAULT_SHAPES,
     engine: EngineName | None = None,
@@ -163,7 +137,7 @@ def build_all(
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Build the event loop and these shapes, two at a time; ``progress`` gets the name of each as it is done."""
-    jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", build_loop)]
+    jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", _loop)]
     jobs += [(str(shape), lambda shape=shape: build_model(shape, engine)) for shape in dict.fromkeys(shapes)]
     paths = []
     with side_by_side() as pool:
@@ -172,3 +146,9 @@ def build_all(
             if progress:
                 progress(name)
     return paths
+
+
+def _loop() -> Path:
+    loop = build_loop()
+    build_bindings(loop)
+    return loop

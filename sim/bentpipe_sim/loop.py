@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
-from cffi import FFI
-
-from .build import CSRC, build_loop
+from .bindings import bind, functions
 
 __all__ = ["Loop"]
 
@@ -31,15 +28,9 @@ class Loop:
 
     def open(self) -> None:
         """Compiles the library if that is missing."""
-        text = "".join((CSRC / name).read_text() for name in ("network.h", "attach.h"))
-        header = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-        skipped = ("#", 'extern "C"', "}\n")
-        lines = [line for line in header.splitlines() if not line.startswith(skipped) and line != "}"]
-        self.ffi = FFI()
-        self.ffi.cdef("\n".join(lines))
-        library = self.ffi.dlopen(str(build_loop()))
+        self.ffi, library = bind()
         self._network = self.ffi.gc(library.bp_new(), library.bp_free)
-        self._names = re.findall(r"\bbp_(\w+)\(bp_net\*[,)]", header)
+        self._names = functions()
         for name in self._names:
             setattr(self, name, partial(getattr(library, f"bp_{name}"), self._network))
 

@@ -4,14 +4,17 @@ import os
 import re
 import signal
 import stat
+import sysconfig
 import threading
 
 import pytest
 
 from bentpipe_sim import tools
+from bentpipe_sim.bindings import build_bindings
 from bentpipe_sim.build import Shape, build_all, build_loop, build_model
 from bentpipe_sim.cache import Cache, cache_folder
 from bentpipe_sim.errors import CacheError, ToolError
+from bentpipe_sim.network import Network
 
 SMALL = Shape.of("link")
 
@@ -92,6 +95,42 @@ def test_a_warm_cache_needs_no_tool(cache, monkeypatch):
     empty(first)
     with pytest.raises(ToolError, match=re.escape("C++17 compiler is missing: install g++")):
         build_model(SMALL)
+
+
+@pytest.fixture
+def calls(cache, tmp_path):
+    """The event loop's functions through libffi and through an extension module, told apart by how they look."""
+
+    def network():
+        network = Network(seed=1)
+        network.add_nic("a", 149_760_000)
+        network.start()
+        assert network.loop.now() == 0 and network.loop.ffi.string(network.loop.error()) == b""
+        return "built-in" if "built-in" in repr(network.loop.now) else "libffi"
+
+    return network
+
+
+@pytest.mark.parametrize("lacks", ["Python.h", "compiler"])
+def test_without_an_extension_module_the_loop_is_called_all_the_same(calls, monkeypatch, tmp_path, lacks):
+    build_all([Shape.of("nic")])
+    assert calls() == "built-in"
+    if lacks == "Python.h":
+        paths = sysconfig.get_path
+        monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path) if name == "include" else paths(name))
+    else:
+        for file in cache_folder().glob("bindings-*"):
+            file.unlink()
+        monkeypatch.delenv("CXX", raising=False)
+        monkeypatch.setenv("PATH", "")
+    assert calls() == "libffi"
+
+
+def test_bindings_that_fail_to_compile_are_an_error(cache, monkeypatch, tmp_path):
+    loop = build_loop()
+    monkeypatch.setenv("CXX", str(_tool(tmp_path / "bin", "bad", 'echo "x.c:1: error: no good" >&2; exit 1\n')))
+    with pytest.raises(ToolError, match=r"compiling the way to the event loop failed: x\.c:1: error: no good"):
+        build_bindings(loop)
 
 
 def test_another_compiler_makes_its_own(cache, tmp_path, monkeypatch, quick):

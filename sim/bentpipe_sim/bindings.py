@@ -1,0 +1,131 @@
+"""The event loop's library (``csrc``), and how Python calls it.
+
+cffi makes an extension module of the two headers. Where Python.h or a compiler is missing, or the system is not Linux,
+cffi calls the library through libffi instead: the same functions, with more around each call, which a run with hosts
+takes 5 % longer for.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any, Final
+
+from cffi import FFI
+
+from .cache import Cache
+from .errors import ToolError
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run
+
+__all__ = ["bind", "build_bindings", "build_loop", "functions"]
+
+_HEADERS: Final = ("network.h", "attach.h")
+_MODULE: Final = "_bentpipe_loop"
+_LOOP_FLAGS: Final = (*CXX_FLAGS, "-O3")
+_FLAGS: Final = ("-x", "c", "-O1", "-fPIC", "-shared", "-w")
+
+
+def bind() -> tuple[Any, Any]:
+    """cffi's ``ffi`` and library; what is missing is compiled."""
+    loop = build_loop()
+    module = build_bindings(loop)
+    if module is None:
+        ffi = FFI()
+        ffi.cdef(_declarations())
+        return ffi, ffi.dlopen(str(loop))
+    spec = importlib.util.spec_from_file_location(_MODULE, module)
+    assert spec is not None and spec.loader is not None
+    bound = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bound)
+    return bound.ffi, bound.lib
+
+
+def functions() -> list[str]:
+    """Those that are for a network, without ``bp_``."""
+    return re.findall(r"\bbp_(\w+)\(bp_net\*[,)]", _declarations())
+
+
+def build_loop() -> Path:
+    """The shared library of the event loop."""
+    cache = Cache()
+    files = sorted(file for file in CSRC.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
+    text = digest_of(files)
+    index = f"index-{digest(text, *_LOOP_FLAGS)}.json"
+    known = cache.find(index, compiler_version)
+    if known:
+        return known
+    version = compiler_version()
+    name = f"network-{digest(text, version, *_LOOP_FLAGS)}.so"
+
+    def build(folder: Path) -> Path:
+        made = folder / "network.so"
+        sources = [str(file) for file in files if file.suffix == ".cpp"]
+        command = [compiler(), *_LOOP_FLAGS, *more_flags(), f"-I{CSRC}", *sources, "-o", str(made), "-ldl", "-pthread"]
+        run(command, "compiling the event loop")
+        return made
+
+    loop = cache.make(name, build)
+    cache.note(index, version, name, "event loop")
+    return loop
+
+
+def build_bindings(loop: Path) -> Path | None:
+    """The extension module for a library, beside which it is; None where there can't be one.
+
+    Raises
+    ------
+    ToolError
+        It can't be compiled, although all is there.
+    CacheError
+    """
+    include = sysconfig.get_path("include")
+    if sys.platform != "linux" or not (Path(include) / "Python.h").is_file():
+        return None
+    cache = Cache()
+    parts = (loop.name, importlib.metadata.version("cffi"), sys.version, include, *_FLAGS)
+    index = f"index-{digest(*parts)}.json"
+    known = cache.find(index, compiler_version)
+    if known:
+        return known
+    try:
+        version = compiler_version()
+    except ToolError:
+        return None
+    name = f"bindings-{digest(version, *parts)}.so"
+
+    def build(folder: Path) -> Path:
+        source, made = folder / f"{_MODULE}.c", folder / f"{_MODULE}.so"
+        ffi = FFI()
+        ffi.cdef(_declarations())
+        ffi.set_source(_MODULE, "".join(f'#include "{header}"\n' for header in _HEADERS))
+        ffi.emit_c_code(str(source))
+        linked = [f"-L{loop.parent}", f"-l:{loop.name}", "-Wl,-rpath,$ORIGIN"]
+        command = [
+            compiler(),
+            *_FLAGS,
+            *more_flags(),
+            f"-I{CSRC}",
+            f"-I{include}",
+            str(source),
+            "-o",
+            str(made),
+            *linked,
+        ]
+        run(command, "compiling the way to the event loop")
+        return made
+
+    module = cache.make(name, build)
+    cache.note(index, version, name, "the way to the event loop")
+    return module
+
+
+def _declarations() -> str:
+    """The headers as cffi reads them."""
+    text = "".join((CSRC / name).read_text() for name in _HEADERS)
+    header = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    skipped = ("#", 'extern "C"', "}\n")
+    return "\n".join(line for line in header.splitlines() if not line.startswith(skipped) and line != "}")
