@@ -34,6 +34,7 @@ class Agenda {
             if (length <= most) break;
         }
         levels_ = starts.size();
+        one_top_ = count_ <= 64;
         rows_.resize(starts.back() + 2);
         top_ = &rows_[starts.back()];
         for (size_t k = 0; k < levels_; ++k) level_[k] = reinterpret_cast<double*>(&rows_[starts[k]]);
@@ -45,7 +46,7 @@ class Agenda {
     uint64_t first() const { return one_row() ? first<true>() : first<false>(); }
     template <bool one_row>
     uint64_t first() const {
-        return Row::bits(one_row ? top_->first() : lesser(top_->first(), top_[1].first()));
+        return Row::bits(one_row || one_top_ ? top_->first() : lesser(top_->first(), top_[1].first()));
     }
     static uint64_t tick(uint64_t key) { return (key - LEAST) >> BITS; }
     static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
@@ -128,6 +129,7 @@ class Agenda {
 
     size_t count_ = 0;
     const Row* top_ = nullptr;
+    bool one_top_ = true;    // of the two rows the other is empty
     std::vector<Row> rows_;  // of the nodes, of the firsts of those rows, and so on
     size_t levels_ = 0;
     double* level_[5];       // where each of these begins, as keys: eight are a row

@@ -204,7 +204,7 @@ template <bool plain>
     const uint64_t key = node.arrive;
     const uint32_t port = Node::port_of(key);
     if (port == Node::FACE) {  // all others come later
-        node.arrive = node.first_of_inputs();
+        node.arrive = node.later;
         ++node.cells_in;
         return;
     }
@@ -313,6 +313,7 @@ template <bool few>
         put<few>(output, face, tick);
         return;
     }
+    to.later = to.arrive;
     to.arrive = key;
     to.face->i_port = uint8_t(output.to_port);
     std::memcpy(i_cell(*to.face), o_cell(face), Flying::OCTETS);
@@ -325,7 +326,7 @@ template <bool few>
     std::memcpy(&cell, i_cell(*node.face), Flying::OCTETS);
     cell.tick = node.arrive >> Node::PORT_BITS;
     node.first[port] = Node::key(cell.tick, port);
-    node.arrive = node.least();
+    node.arrive = std::min(node.first[port], node.later);
 }
 
 // A cell goes by a link, to which it would come at a tick: nothing of it would change there but what `passed` tells.
@@ -371,7 +372,10 @@ template <bool few>
 [[gnu::always_inline]] inline void Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     const uint64_t key = Node::key(tick, port);
     to.first[port] = key;
-    if (key >= to.arrive) return;
+    if (key >= to.arrive) {
+        if (to.faces()) to.later = std::min(to.later, key);
+        return;
+    }
     if (rarely(to.faces())) take_back(to);
     to.arrive = std::min(to.arrive, key);
     agenda_.set_sooner<few>(to.ticket, tick);

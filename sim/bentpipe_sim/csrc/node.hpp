@@ -50,7 +50,6 @@ struct alignas(64) Node {
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
     bool faces() const { return port_of(arrive) == FACE; }
-    uint64_t first_of_inputs() const { return inputs > 1 ? least() : first[0]; }
 
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
@@ -97,10 +96,11 @@ struct alignas(64) Node {
     bp_face* face;
     void (*short_clock[2])(void*);  // without a cell, with one
     Nic* nic = nullptr;         // if it is one
-    uint64_t arrive = NO_CELL;  // of its inputs' first cells the first
+    uint64_t arrive = NO_CELL;  // of its inputs' first cells the first, or the one in its face
     uint64_t after = 0;         // the tick after that of its last evaluation
     Agenda::Ticket ticket{};
     uint64_t evaluations = 0, cells_in = 0, cells_out = 0;
+    uint64_t later = NO_CELL;  // of its inputs' first cells the first, while one is in its face
     uint32_t index;
     uint32_t inputs = 0;  // ports with a wire are below this
     uint64_t first[PORTS];

@@ -33,6 +33,14 @@ int main() {
                     else agenda.set_sooner<true>(agenda.ticket(uint32_t(node)), tick);
                     continue;
                 }
+                if (step % 7 == 2) {
+                    const uint64_t tick = std::min(rng() % (2 * span), NEVER);
+                    const bool goes = size > 8 ? agenda.set_not_later<false>(agenda.ticket(uint32_t(node)), tick)
+                                               : agenda.set_not_later<true>(agenda.ticket(uint32_t(node)), tick);
+                    if (goes != (tick <= ticks[node])) return 3;
+                    ticks[node] = std::min(ticks[node], tick);
+                    continue;
+                }
                 ticks[node] = step % 17 ? ticks[node] % span + rng() % span : NEVER;
                 if (ticks[node] > NEVER) ticks[node] = NEVER;
                 agenda.set(agenda.ticket(uint32_t(node)), ticks[node]);

@@ -9,6 +9,7 @@ from bentpipe_sim.nodes import Nic, Switch
 OC12 = 599_040_000
 OC3 = 149_760_000
 MS = 10**9
+TICK = 53e12 / 299_520_000  # ps
 
 
 def pairs(count, rate, *, clock_ppm=0.0):
@@ -94,6 +95,39 @@ def test_cells_that_come_at_once_are_taken_in_turn():
     rounds = [order[k : k + 3] for k in range(0, 180, 3)]
     assert all(sorted(each) == [0, 1, 2] for each in rounds)
     assert [sum(each[0] == k for each in rounds) for k in range(3)] == [20, 20, 20]
+
+
+def ticks_of_three(delays, step):
+    """When cells end that three lines of one exact clock and of these delays, in ticks, bring to a switch; the run is
+    stopped so often."""
+    network = Network()
+    hub = network.add_switch("hub", port_rates_bps=[OC3, OC3, OC3, OC12], processing_delay_ps=0)
+    sources = [network.add_nic(name) for name in "abc"]
+    sink = network.add_nic("sink", OC12)
+    for port, (nic, delay) in enumerate(zip([*sources, sink], [*delays, 0], strict=True)):
+        network.connect(nic, (hub, port), delay_ps=int(delay * TICK))
+        network.connect((hub, port), nic)
+    vcs = [network.add_vc([nic, hub, sink], 0, 32 + k) for k, nic in enumerate(sources)]
+    for nic, vc in zip(sources, vcs, strict=True):
+        for _ in range(10):
+            network.send(nic.index, vc, b"", key=1, length=30)
+    ends, now = [], 0
+    while now < 250:
+        now += step
+        while network.now_ps < int(now * TICK):
+            ends += network.run(int(now * TICK))
+        network.check_conservation()
+    return [(round(event.time_ps / TICK), vcs.index(event.vc)) for event in ends if event.length == 30]
+
+
+@pytest.mark.parametrize("delays", [(0, 0, 0), (0, 1, 2), (2, 1, 0), (1, 0, 5), (0, 3, 0)])
+def test_cells_come_in_their_ticks_whatever_comes_besides_and_wherever_the_run_stops(delays):
+    at_once = ticks_of_three(delays, 250)
+    assert sorted(vc for _, vc in at_once) == [vc for vc in range(3) for _ in range(10)]
+    assert ticks_of_three(delays, 1) == at_once
+    if len(set(delays)) == 3:  # none waits for another but for the line's four ticks of a cell
+        order = sorted(range(3), key=lambda k: delays[k])
+        assert [vc for _, vc in at_once] == order * 10
 
 
 def test_cells_that_find_an_input_full_are_counted_and_fail_the_run(monkeypatch):
