@@ -245,7 +245,12 @@ class Text:
     # Values
 
     def word(self, memory: Memory, field: int, address: Bits) -> str:
-        place = f"s.{memory.name}[{self.value(address)}]"
+        node, high, size = address[-1]
+        if node is None and high and len(address) > 1:  # a sum is an address as it stands
+            low = width_of(address) - size
+            place = f"s.{memory.name}[{self.value(cut(address, 0, low))} + {number(high << low, 64)}]"
+        else:
+            place = f"s.{memory.name}[{self.value(address)}]"
         return place if len(memory.fields) == 1 else f"{place}.f{field}"
 
     def atom(self, node: Node) -> str:

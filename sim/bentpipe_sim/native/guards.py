@@ -57,6 +57,13 @@ class Context:
         assert a is not None
         return a
 
+    def inside(self, other: Context | None) -> bool:
+        """Whether it is the other one or within it."""
+        here: Context | None = self
+        while here is not None and other is not None and here.depth > other.depth:
+            here = here.parent
+        return here is other
+
     def apart(self, other: Context) -> bool:
         """Whether both can't hold at once."""
         if any(negated(literal) in other.truths for literal in self.truths):

@@ -1,6 +1,7 @@
 """The statements of one clock, and their order.
 
-Each value is computed where it is wanted: in the context that all its uses have in common. Statements are then put in
+Each value is computed where it is wanted: in the context that all its uses have in common; where contexts exclude each
+other, in each of them. Statements are then put in
 an order in which every value is there before it is read, in few blocks of ``if``; a register or a word of a memory is
 written after what reads it. Where that would part blocks, a register is read from a copy made at the beginning.
 """
@@ -28,13 +29,16 @@ DEAR = 2
 COSTS = {"all": 0, "read": 2, "+": 2, "-": 2, "*": 2}
 """Operations that are worth a question before them."""
 
+SITES = 4
+"""So often a value is computed in text, at most."""
+
 WIDE = 64
 """Bits that a machine's register has: what is wider is not copied, if that can be helped."""
 
 
 @dataclass(eq=False)
 class Statement:
-    """``target`` becomes ``op`` of ``args``; of a memory, at ``address``."""
+    """``target`` becomes ``op`` of ``args``; of a memory, at ``address``; of a value, for uses in ``site``."""
 
     context: Context
     target: Target
@@ -43,6 +47,7 @@ class Statement:
     data: Any = None
     address: Bits = ()
     reads: set = field(default_factory=set)
+    site: Context | None = None
 
 
 @dataclass
@@ -73,7 +78,8 @@ class _Placing:
     def __init__(self, design: Design, known: Mapping[Register, int]):
         self.design, self.known = design, known
         self.guards = Guards()
-        self.wanted: dict[Node, Context] = {}
+        self.wanted: dict[Node, list[Context]] = {}
+        self.site: Context | None = None
         self.statements: list[Statement] = []
         self.uses: dict[Node, int] = {}
 
@@ -95,9 +101,9 @@ class _Placing:
             for k, write in enumerate(design.writes):
                 self.write(write, all(other.memory is not write.memory for other in design.writes[:k]))
         for node in reversed(order):
-            context = self.wanted.get(node)
-            if context is not None:
-                self.define(node, context)
+            for site in self.wanted.get(node, ()):
+                self.site = site
+                self.define(node, site)
         return self.statements
 
     # What a clock leaves behind
@@ -194,7 +200,7 @@ class _Placing:
 
     def add(self, context: Context, target: Target, op: str, args: tuple[Bits, ...], data=None, address=()) -> None:
         args = tuple(self.guards.value(arg, context) for arg in args)
-        made = Statement(context, target, op, args, data, address)
+        made = Statement(context, target, op, args, data, address, site=self.site)
         for bits in (*args, address):
             self.use(bits, context, made.reads)
         for inner in context.path():
@@ -213,8 +219,27 @@ class _Placing:
                 reads.add(("register", node.data))
                 continue
             reads.add(("value", node))
-            before = self.wanted.get(node)
-            self.wanted[node] = context if before is None else before.common(context)
+            self.want(node, context)
+
+    def want(self, node: Node, context: Context) -> None:
+        """Sites of a value exclude each other, but for those of a word that is as near as a variable would be."""
+        sites = self.wanted.setdefault(node, [])
+        if any(context.inside(site) for site in sites):
+            return
+        near = node.op == "read" and all(constant_of(arg) is not None for arg in node.args)
+        wider = True
+        while wider:
+            wider = False
+            for site in sites:
+                if not (near or site.apart(context)) or site.inside(context):
+                    sites.remove(site)
+                    wider, context = True, context.common(site)
+                    break
+        if len(sites) == SITES:
+            for site in sites:
+                context = context.common(site)
+            sites.clear()
+        sites.append(context)
 
     def define(self, node: Node, context: Context) -> None:
         target = ("value", node)
@@ -293,11 +318,15 @@ class _Ordering:
             reading = [at for at in readers.get(target, ()) if statements[at].target != target]
             for k, at in enumerate(own):
                 self.hard[at].update(
-                    before for before in own[:k] if not statements[before].context.apart(statements[at].context)
+                    before
+                    for before in own[:k]
+                    if statements[before].site is statements[at].site
+                    and not statements[before].context.apart(statements[at].context)
                 )
             if target[0] == "value":
                 for at in reading:
-                    self.hard[at].update(own)
+                    context = statements[at].context
+                    self.hard[at].update(k for k in own if context.inside(statements[k].site))
             elif target[0] == "memory":
                 for at in own:
                     address = statements[at].address

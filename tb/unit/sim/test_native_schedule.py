@@ -119,6 +119,25 @@ def test_a_dear_part_of_a_condition_is_asked_only_if_the_cheap_ones_hold():
         alike(run(plan, state)[0], after(whole, state))
 
 
+def test_a_value_is_worked_out_in_each_of_the_contexts_that_exclude_each_other():
+    graph = Graph()
+    widths = {"a": 1, "b": 1, "x": 8, "y": 8}
+    a, b, x, y = (graph.node("input", width, data=name) for name, width in widths.items())
+    total = graph.make("+", 8, (x, y))
+    one, other = (Register(name, 8, 0, None) for name in ("one", "other"))
+    whole = Design(graph, widths)
+    whole.registers = {
+        one: graph.choose((whole.register(one), a, total)),
+        other: graph.choose((whole.register(other), graph.all([(a, False), (b, True)]), total)),
+    }
+    plan = schedule(whole, {})
+    assert all(isinstance(item, Branch) for item in plan.tree)
+    for values in itertools.product((0, 1), (0, 1), (2, 3), (5,)):
+        state = State(whole)
+        state.inputs = dict(zip(widths, values, strict=True))
+        alike(run(plan, state)[0], after(whole, state))
+
+
 def test_random_designs_ask_decide_and_copy():
     """What the tests above hold is there to be held."""
     wholes = [made(seed) for seed in SEEDS]
