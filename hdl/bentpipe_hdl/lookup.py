@@ -3,7 +3,7 @@
 Which they are, and where software puts the entries: :mod:`bentpipe_hdl.lookup_table`.
 """
 
-from amaranth.hdl import Cat, Signal, unsigned
+from amaranth.hdl import Cat, Const, Signal, unsigned
 from amaranth.lib import data
 
 from .lookup_table import KEY_BITS, slot_bits
@@ -42,7 +42,7 @@ class Lookup:
         self._bits = slot_bits(entries or vcs)
         port_bits = (ports - 1).bit_length()
         self._layout = data.StructLayout(
-            {"key": unsigned((12 if paths else 28) + port_bits), "vc": range(vcs), "valid": 1}
+            {"key": unsigned((12 if paths else 28) + port_bits), "valid": 1, "vc": range(vcs)}
         )
         index, word, en = csr.table(name)
         packed = Signal(self._layout, name=f"{name}_entry")
@@ -67,7 +67,7 @@ class Lookup:
             at = self._slot.settle(product[KEY_BITS - self._bits : KEY_BITS], f"{name}_at{k}")
             entry = Signal(self._layout, name=f"{name}_hit{k}")
             m.d.comb += entry.eq(self._slot.settle(table.read(at), f"{name}_entry{k}"))
-            hits.append((entry.valid & (entry.key == key), entry.vc))
+            hits.append((Cat(entry.key, entry.valid) == Cat(key, Const(1)), entry.vc))
         (first, vc), (second, other) = hits
         found, found_vc = Signal(name=f"{name}_found"), Signal.like(vc, name=f"{name}_vc")
         with m.If(first):

@@ -98,8 +98,8 @@ class CellBuffer(wiring.Component):
         slot = self._slot.within(m)
         slot.with_commit(self.enqueue, self.dequeue)
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
-        layout = data.StructLayout({"next": self.place_bits, "pti": 3, "clp": 1, **self._more})
-        self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True)
+        layout = data.StructLayout({"next": self.place_bits, "clp": 1, "pti": 3, **self._more})
+        self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True, whole=True)
         self.free_head, self.free_count = free_head, free_count = Signal(self.place_bits), Signal(self.count_bits)
         self.fresh = fresh = Signal(self.place_bits, init=self._vcs)  # and all above it have never been used
 

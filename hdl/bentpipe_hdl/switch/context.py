@@ -163,7 +163,7 @@ class VcContext(wiring.Component):
             row: slot.store(f"{row}_rows", layout, self._vcs, block=row != "state") for row, layout in self.rows.items()
         }
         self.policies = policies = slot.store("policies", Policy, self._vcs)
-        headers = slot.store("headers", Header, self._vcs, block=True)
+        headers = slot.store("headers", Header, self._vcs, block=True, whole=True)
 
         with slot.only(self.arrives):
             for row, words in rows.items():

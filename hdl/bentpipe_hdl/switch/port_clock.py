@@ -54,7 +54,8 @@ class PortClock(wiring.Component):
     flushes : In
         The cell leaves without being sent, and the port's clock stays.
     changes, begins, still_busy, join_port, rejoin_port : In
-        From the scheduler: what happens to the rounds now. None begins but at ``join_port`` and at ``rejoin_port``.
+        From the scheduler: what happens to the rounds now. None begins but at ``join_port`` and at ``rejoin_port``,
+        and none ends but the one that sends.
     due : Out
         The first tick in which a port may send, or ``NEVER``.
     stalled, still_stalled, rechecks, carry : In
@@ -122,16 +123,18 @@ class PortClock(wiring.Component):
         if self._framed:
             for p in range(ports):
                 m.d.comb += self.ripe[p].eq(self.busy[p] & ~is_before(now, next_[p][FRACTION_BITS:]))
-        behind = Signal(ports)  # the ports behind the one that sent last
+        behind, all_behind = Signal(ports), (1 << ports) - 2  # the ports behind the one that sent last
+        last = Signal(range(max(ports, 2)), init=ports - 1)
         may_go = ready
         if self._shapes:
             may_go = Signal(ports)
             m.d.comb += may_go.eq(Mux((ready & ~self.searching).any(), ready & ~self.searching, ready))
         m.d.comb += first_ready.eq(Mux((may_go & behind).any(), may_go & behind, may_go))
         port, any_ready = Signal.like(self.port), Signal()
-        for p in reversed(range(ports)):
-            with m.If(first_ready[p]):
-                m.d.comb += port.eq(p)
+        with slot.only(asks):
+            for p in reversed(range(ports)):
+                with m.If(first_ready[p]):
+                    m.d.comb += port.eq(p)
         m.d.comb += any_ready.eq(ready.any())
         if self._knows:
             with m.If(comes), m.If(~asks):
@@ -139,8 +142,13 @@ class PortClock(wiring.Component):
         m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(any_ready)]
         with m.If(slot.commit), m.If(any_ready):
             m.d.comb += self.serve.eq(1)
-            m.d.sync += behind.eq((((1 << ports) - 2) << self.port)[:ports])
+        with m.If(self.serve):
+            if slot.wide:  # what it is, is seldom asked
+                m.d.sync += last.eq(self.port)
+            else:
+                m.d.sync += behind.eq((all_behind << self.port)[:ports])
         if slot.wide:
+            m.d.comb += behind.eq((all_behind << last)[:ports])
             self._wide(m, slot, alone if self._knows else None)
         else:
             self._narrow(m, slot)
@@ -189,7 +197,7 @@ class PortClock(wiring.Component):
 
     def _follow(self, m, slot, alone, after, begun):
         """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
-        is alone, and the last one to end need no look at all."""
+        is alone, the last one to end, and one that begins while none sends need no look at all."""
         calm = Signal()
         # One that is not the first had its tick at ``rest`` or later, and now is due later still
         with m.If(self.still_busy == self.busy), m.If(~self.begins.any()):
@@ -199,31 +207,34 @@ class PortClock(wiring.Component):
                 m.d.sync += self.due.eq(after[FRACTION_BITS:])
             with m.Elif(self.still_busy == 0):
                 m.d.sync += self.due.eq(NEVER)
-            with m.Elif(self.serve | self.begins.any() | (self.still_busy != self.busy)):
-                only_join = Signal()
-                with m.If(~self.busy.any()), m.If(self.begins.bit_select(self.join_port, 1)):
-                    m.d.comb += only_join.eq(_single(self.still_busy))
-                with m.If(~only_join):
-                    best, which, second = self._first_two(m, self._times(m, after, begun))
-                    m.d.sync += [self.due.eq(best), self.first.eq(which), self.rest.eq(second)]
-                with m.Else():
-                    m.d.sync += [self.due.eq(begun[0][1][FRACTION_BITS:]), self.first.eq(self.join_port)]
+            with m.Elif(self.serve):
+                best, which, second = self._first_two(m, self._times(m, after, begun))
+                m.d.sync += [self.due.eq(best), self.first.eq(which), self.rest.eq(second)]
+            with m.Elif(self.begins.bit_select(self.join_port, 1)):
+                joined = begun[0][1][FRACTION_BITS:]
+                with m.If(~self.busy.any()):
+                    m.d.sync += [self.due.eq(joined), self.first.eq(self.join_port)]
+                with m.Elif(is_before(joined, self.due)):
+                    m.d.sync += [self.due.eq(joined), self.first.eq(self.join_port), self.rest.eq(self.due)]
+                with m.Elif(alone | is_before(joined, self.rest)):
+                    m.d.sync += self.rest.eq(joined)
 
     def _first_two(self, m, times):
         """The earliest of the ports that stay busy, its number, and the earliest of the others, if there are any."""
         best, which, second = Const(NEVER, TIME_BITS), Const(0, len(self.first)), Const(NEVER, TIME_BITS)
-        found, two = Const(0), Const(0)
+        two = Const(0)
         for p, tick in enumerate(times):
             soonest, number = Signal(TIME_BITS, name=f"soonest{p}"), Signal.like(self.first, name=f"number{p}")
-            following = Signal(TIME_BITS, name=f"following{p}")
-            m.d.comb += [soonest.eq(best), number.eq(which), following.eq(second)]
+            following, several = Signal(TIME_BITS, name=f"following{p}"), Signal(name=f"several{p}")
+            m.d.comb += [soonest.eq(best), number.eq(which), following.eq(second), several.eq(two)]
             with m.If(self.still_busy[p]):
+                found = self.still_busy[:p].any()
+                m.d.comb += several.eq(found)
                 with m.If(~found | is_before(tick, best)):
                     m.d.comb += [soonest.eq(tick), number.eq(p), following.eq(best)]
                 with m.Elif(~two | is_before(tick, second)):
                     m.d.comb += following.eq(tick)
-            two, found = two | (found & self.still_busy[p]), found | self.still_busy[p]
-            best, which, second = soonest, number, following
+            best, which, second, two = soonest, number, following, several
         return best, which, second
 
     def _times(self, m, after, begun):

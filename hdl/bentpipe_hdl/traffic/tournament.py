@@ -91,10 +91,10 @@ class Tournament(wiring.Component):
         leaf, empty = Cat(self.vc, Const(1, 1)), self.entry.const(None)
         m.d.comb += self.leaf.eq(nodes.read(leaf))
         for k in range(self.levels):
-            node = leaf[k:]
+            node, beside = leaf[k:], Cat(self.vc[k:] ^ 1, Const(1, 1))
             nodes.write(node, current, self.change, clear=None if k else (self.clearing, self.clear, empty))
             opponent, winner = Signal(self.entry, name=f"opponent{k}"), Signal(self.entry, name=f"winner{k}")
-            m.d.comb += [opponent.eq(nodes.read(node ^ 1)), winner.eq(current)]
+            m.d.comb += [opponent.eq(nodes.read(beside)), winner.eq(current)]
             with m.If(_beats(opponent, current)):
                 m.d.comb += winner.eq(opponent)
             current = winner
