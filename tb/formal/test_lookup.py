@@ -59,8 +59,8 @@ def _proof(paths):
         for one in entries:
             keys = keys | (one.valid & (one.key == key))
     bits = len(key)
-    hits = [spec.value(slot[-1] & (slot[:bits] == key), f"hit{k}") for k, slot in enumerate(slots)]
-    vcs = [slot[bits:-1] for slot in slots]
+    hits = [spec.value(slot[bits] & (slot[:bits] == key), f"hit{k}") for k, slot in enumerate(slots)]
+    vcs = [slot[bits + 1 :] for slot in slots]
     spec.condition("agree", ~(hits[0] & hits[1]) | (vcs[0] == vcs[1]))  # as while an entry moves
     spec.condition("found", node.known == hits[0] | hits[1])
     spec.condition("is_its_vc", *(~hit | (node.vc == vc) for hit, vc in zip(hits, vcs, strict=True)))
