@@ -110,6 +110,8 @@ def _proof(*, vcs, cells, ports):
         clearing | (_union(members) == queued),
         clearing | (_total(counts) == _total(queued[v] for v in range(vcs))),
     )
+    clock = probe.parts["port_clock"]
+    spec.condition("first", ~clock.busy.any() | clock.busy.bit_select(clock.first, 1))
     spec.condition(
         "clearing",
         capacity <= cells,
@@ -132,7 +134,7 @@ def _proof(*, vcs, cells, ports):
     return Proof(f"switch_buffer_{vcs}_{cells}_{ports}", spec)
 
 
-INVARIANT = ("occupancy", "places", "rounds", "clearing", "ports")
+INVARIANT = ("occupancy", "places", "rounds", "first", "clearing", "ports")
 
 
 @pytest.mark.parametrize(("vcs", "cells", "ports"), [(2, 2, 2), (2, 3, 1), (2, 4, 2)])
