@@ -190,12 +190,13 @@ def test_10000_fuzzed_cells_of_a_peer_written_apart(tmp_path: Path) -> None:
 def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line with more errors from then on; what it can't be is a line, and changes nothing."""
     station, folder = Station(), tmp_path / "run"
+    changes = ["satellite.ber=1e-5", "satellite.rate=DS-3"]
     said: list[str] = []
 
     def change() -> None:
         while not station.got:
             station.join(0.01)
-        for setting in ("satellite.rate=12", "satellite.colour=red", "satellite.delay=1 s", "satellite.ber=1e-5"):
+        for setting in ("satellite.rate=12", "satellite.colour=red", "satellite.delay=1 s", *changes):
             try:
                 ask(folder, [setting])
                 said.append("")
@@ -208,9 +209,12 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
     assert main(["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--record", "--out", str(folder)]) == 0
     result = json.loads((folder / "result.json").read_text())
 
-    assert [change["settings"] for change in result["attached"]["changed"]] == [["satellite.ber=1e-5"]]
+    assert [change["settings"] for change in result["attached"]["changed"]] == [[each] for each in changes]
+    (_, rates), (*_, line) = result["rates"], result["resolved"]["network"]["lines"]
+    assert rates["at_s"] == result["attached"]["changed"][1]["at_ps"] / 1e12
+    assert rates["ports"][line["ends"][0]["switch"]][line["ends"][0]["port"]] == 40_704_000
     parts = "rate must be", "unknown key", "can't be changed"
-    assert all(part in one for part, one in zip(parts, said, strict=False)) and said[3:] == [""]
+    assert all(part in one for part, one in zip(parts, said, strict=False)) and said[3:] == ["", ""]
     assert all(one.startswith("network.lines.satellite") for one in said[1:3])
     assert main(["replay", str(folder)]) == 0
     assert "The same cells at the same ticks" in capsys.readouterr().out

@@ -29,7 +29,7 @@ from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.schema import EventSpec, Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
     from bentpipe_sim.network import Network
@@ -372,7 +372,7 @@ class Session:
             settings = self._to_do.pop(0)["settings"]
             event = self._changes.event(settings)
             self._built.change(event)
-            self._changes.done(settings, event)
+            self._done(now_ps, settings, event)
         asked = self._control.take() if self._control else None
         if asked is None:
             return
@@ -383,9 +383,14 @@ class Session:
             self._built.change(self._changes.now)  # as it was
             answer.put(one_line(error))
             return
-        self._changes.done(settings, event)
+        self._done(now_ps, settings, event)
         self.changed.append({"at_ps": now_ps, "settings": settings})
         answer.put("")
+
+    def _done(self, now_ps: int, settings: Sequence[str], event: EventSpec) -> None:
+        assert self._built is not None
+        self._changes.done(settings, event)
+        self._built.asked.append(dataclasses.replace(event, at_ps=now_ps))
 
     def now(self) -> dict[str, Any]:
         """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""

@@ -79,6 +79,8 @@ class BuiltExperiment:
         Gives that to a copy of all this, and tells it the folder in which its captures are now.
     splitting : Splitting or None
         The engine of a run that splits.
+    asked : list[EventSpec]
+        Changes besides those of the experiment, at the times at which they were made: somebody asked for them.
     """
 
     engine: EngineHandle
@@ -96,6 +98,7 @@ class BuiltExperiment:
     save: Callable[[], Any] | None = None
     restore: Callable[[Any, Path | None], None] | None = None
     splitting: Splitting | None = None
+    asked: list[EventSpec] = field(default_factory=list)
 
 
 Nodes = dict[str, Any]

@@ -449,7 +449,7 @@ def _sum_up(
         reason = signal.Signals(stopped or 0).name
     resolved = _resolved(experiment)
     came = [event for event in experiment.events if event.before_ps <= now]
-    rates = _rates(experiment, came)
+    rates = _rates(experiment, sorted([*came, *built.asked], key=lambda event: event.at_ps))
     most = deliverable(
         {"resolved": resolved, "rates": rates}, [spec.name for spec in experiment.flows if spec.protocol != "oam"]
     )
