@@ -22,7 +22,7 @@ INDEX = FOLDER / "figures.json"
 """Of each experiment: ``command``, ``simulated`` (s), ``shortened``, ``parameters`` (a hash), ``bentpipe``; or a
 ``reason`` why it has no picture."""
 
-_BEST = ("sequence", "histograms", "throughput", "queues-drops", "overview")
+_BEST = ("splitting", "sequence", "histograms", "throughput", "queues-drops", "overview")
 """Which plot of a run is its picture: the first that it has."""
 
 _NOT_PARAMETERS = ("published", "theory", "expect")
@@ -86,25 +86,25 @@ def _one(folder: Path, entries: dict[str, dict[str, Any]]) -> Iterator[str]:
             if all((run / "result.json").is_file() for run in runs):
                 summaries = [read_above(run) for run in runs]
                 whole = sum_up_cases(cases_head(now, (), s["versions"]), summaries)
-                yield from _taken(folder / name, whole, summaries, entries)
+                yield from _taken(folder / name, whole, runs, entries)
         return
     if s["id"] not in catalogue() or kind not in (None, "cases") or (s.get("case") and kind is None):
         return
-    runs = [read_above(folder / case["folder"]) for case in s["cases"]] if kind else [s]
+    runs = [folder / case["folder"] for case in s["cases"]] if kind else [folder]
     yield from _taken(folder, s, runs, entries)
 
 
-def _taken(
-    folder: Path, s: dict[str, Any], runs: list[dict[str, Any]], entries: dict[str, dict[str, Any]]
-) -> Iterator[str]:
+def _taken(folder: Path, s: dict[str, Any], folders: list[Path], entries: dict[str, dict[str, Any]]) -> Iterator[str]:
     from bentpipe.experiment.load import load_cases
     from bentpipe.plots.style import styled
     from bentpipe.report.repeat import repeat_command
+    from bentpipe.results.folder import read_above
 
     name, kind = s["id"], s.get("kind")
     if s["status"] != "done" or s["settings"] or s.get("file", name) != name:
         yield f"{folder}: not taken: {s['status']}, {' '.join(s['settings'])}"
         return
+    runs = [read_above(each) for each in folders]
     now = load_cases(name)
     if kind and [case["name"] for case in s["cases"]] != [experiment.case for experiment in now]:
         yield f"{folder}: not taken: not all cases"
@@ -114,7 +114,11 @@ def _taken(
             yield f"{folder}: not taken: the experiment is another one now"
             return
     with styled():
-        figure = _of_cases(s) if kind else _of_run(folder)
+        if all(run.get("splitting") for run in runs):  # of the rarest losses; all cases carry the same
+            rarest = min(range(len(runs)), key=lambda k: runs[k]["splitting"]["loss_ratio"]["value"])
+            figure = _of_run(folders[rarest])
+        else:
+            figure = _of_cases(s) if kind else _of_run(folder)
         if figure is None:
             yield f"{folder}: there is nothing to draw"
             return

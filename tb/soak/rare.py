@@ -17,13 +17,15 @@ from bentpipe.experiment.load import load_cases
 from bentpipe.experiment.run import run_experiment
 from bentpipe.experiment.splitting import choose_levels
 from bentpipe.results.splitting import CONFIDENCE, sum_up_trees
-from models.queueing import geo_d_1_k_loss
-from models.split_queue import GeoQueue, grown
+from models.queueing import geo_d_1_k_loss, nd_d_1_k_loss
+from models.split_queue import GeoQueue, PhaseQueue, grown
 
 from .theory import allowed
 
 SERVICE, PLACES, BATCHES = 4, 16, 20
 PARTS = BATCHES + 1
+PHASES = 10, 160, 16
+"""Of rare-loss-nd: sources, slots of their period, slots of a service."""
 
 
 def of_rtl(case: str, seeds: int, effort: int) -> Iterator[tuple[str, float, dict[str, Any]]]:
@@ -51,7 +53,19 @@ def of_chain(case: str, repeats: int, effort: int) -> Iterator[tuple[str, float,
         yield f"{case}, repeat {repeat} over the chain", exact, sum_up_trees("", trees, pilot, ())
 
 
-def _cycles(walk: GeoQueue, slots: int) -> int:
+def of_phases(places: int, repeats: int, effort: int) -> Iterator[tuple[str, float, dict[str, Any]]]:
+    """The catalogue's rare-loss-nd with so many places, over the exact chain, as long."""
+    exact = nd_d_1_k_loss(*PHASES, places, 1)
+    slots, levels = int(599.04e6 * 4 / 424) // PARTS, range(2, places + 1)
+    for repeat in range(1, repeats + 1):
+        seed = f"phases {places} {effort} {repeat}"
+        cycles = _cycles(PhaseQueue(*PHASES, places, 1, seed), slots)
+        walk = PhaseQueue(*PHASES, places, 1, seed)
+        trees = [grown(walk, f"{seed} {batch}", cycles, effort, levels) for batch in range(BATCHES)]
+        yield f"N*D/D/1/{places}, repeat {repeat} over the chain", exact, sum_up_trees("", trees, 0, ())
+
+
+def _cycles(walk: GeoQueue | PhaseQueue, slots: int) -> int:
     """How many there are in the first part, which is left out."""
     walk.go(0, False, slots)
     walk.heights()
@@ -81,12 +95,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20, help="runs over switches (20)")
     parser.add_argument("--repeats", type=int, default=200, help="over the chain (200)")
+    parser.add_argument("--phases", type=int, default=60, help="over the chain of rare-loss-nd with 6 places (60)")
     parser.add_argument("--case", default="1e-6", help="of rare-loss (1e-6)")
     parser.add_argument("--effort", type=int, default=100, help="trials from each level in each batch (100)")
     given = parser.parse_args()
     switches = judged(of_rtl(given.case, given.seeds, given.effort), each=True)
     chain = judged(of_chain(given.case, given.repeats, given.effort), each=False)
-    return int(not (switches and chain))
+    phases = judged(of_phases(6, given.phases, 5 * given.effort), each=False)
+    return int(not (switches and chain and phases))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.splitting import choose_levels, grow, starts
 from bentpipe.results.splitting import Stage, Tree, interval, sum_up_trees
 from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach, nd_d_1_k_loss
-from models.split_queue import NEVER, GeoQueue, grown
+from models.split_queue import NEVER, GeoQueue, PhaseQueue, grown
 
 LOAD, SERVICE, PLACES = 0.11, 4, 6
 LOSS = geo_d_1_k_loss(LOAD, SERVICE, PLACES)  # 4e-5
@@ -29,6 +29,28 @@ def test_the_model_loses_what_theory_says():
     heights = walk.heights()
     shares = [sum(heights[k:]) / sum(heights) for k in (1, 2, 3)]
     assert shares == pytest.approx(geo_d_1_k_reach(0.2, SERVICE, 3), rel=0.06)
+
+
+def test_the_model_of_phases_loses_what_theory_says():
+    walk = PhaseQueue(10, 160, 16, 4, 1, "long")
+    walk.go(0, False, 320 * 10_000)
+    counts = walk.counts()
+    assert counts.came == pytest.approx(100_000, abs=10)
+    assert counts.lost / counts.came == pytest.approx(nd_d_1_k_loss(10, 160, 16, 4, 1), rel=0.12)
+
+
+def test_phases_that_have_shown_stay_and_the_others_are_drawn_again():
+    walk = PhaseQueue(10, 160, 16, 9, 1, "moment")
+    walk.go(4, False, NEVER)
+    moment = walk.take()
+    now, base, slots = moment[0], moment[1], moment[2]
+    ahead = set()
+    for seed in range(200):
+        walk.give(moment, str(seed))
+        again = walk.take()[2]
+        assert [slot for slot in again if slot <= now] == [slot for slot in slots if slot <= now]
+        ahead |= {slot for slot in again if slot > now}
+    assert min(ahead) > now and max(ahead) == base + 159 and len(ahead) > (base + 159 - now) * 0.9
 
 
 def test_each_state_is_begun_from_as_often_as_any_other_or_once_more():
