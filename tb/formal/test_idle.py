@@ -69,6 +69,9 @@ def _switch(*options):
         of_first, of_other = (Mux(clock.first ^ k, clock.next[1], clock.next[0])[FRACTION_BITS:] for k in (0, 1))
         kept.append(~found | (rounds.busy.bit_select(clock.first, 1) & (of_first == clock.due)))
         kept.append(~rounds.busy.all() | (of_other == clock.rest))
+    if hasattr(rounds, "listed"):  # a port is busy with its lists that have turns
+        priorities = len(rounds.listed) // node.ports
+        kept += [rounds.busy[p] == rounds.listed.word_select(p, priorities).any() for p in range(node.ports)]
     if "oam" in options:  # what is to be done at once is due since a tick that is past
         oam = probe.parts["oam"]
         for time in (probe["elaborate.at_once"], probe["elaborate.next_scan"]):
