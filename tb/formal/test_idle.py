@@ -96,7 +96,7 @@ def _switch(*options):
 
 
 def _nic():
-    with patch.object(CrcTables, "cell", lambda tables, m, octets, name: crcs[name]):
+    with patch.object(CrcTables, "cell", lambda tables, m, octets, start, name: crcs[name]):
         return _nic_with(crcs := {name: Signal(32, name=f"{name}_crc") for name in ("tx", "rx")})
 
 
