@@ -68,7 +68,7 @@ def _switch(*options):
     if "shape" not in options:  # whose due it is, and when the other port's is
         of_first, of_other = (Mux(clock.first ^ k, clock.next[1], clock.next[0])[FRACTION_BITS:] for k in (0, 1))
         kept.append(~found | (rounds.busy.bit_select(clock.first, 1) & (of_first == clock.due)))
-        kept.append(~rounds.busy.all() | (of_other == clock.rest))
+        kept += [~rounds.busy.all() | (of_other == clock.rest), clock.several == rounds.busy.all()]
     if hasattr(rounds, "listed"):  # a port is busy with its lists that have turns
         priorities = len(rounds.listed) // node.ports
         kept += [rounds.busy[p] == rounds.listed.word_select(p, priorities).any() for p in range(node.ports)]

@@ -76,8 +76,8 @@ def _proof(*, vcs, cells, ports):
             )
         )
     # Free places: a list, and those never used yet
-    free_count, fresh = buffer.free_count, buffer.fresh
-    unused = spec.value(cells - occupancy - free_count, "unused")
+    used = buffer.used
+    free_count, unused = spec.value(used - occupancy, "free_count"), spec.value(cells - used, "unused")
     mask, _ = walk("free", buffer.free_head, free_count)
     masks += [mask, *(Mux(unused >= places - p, 1 << p, 0) for p in range(places))]
 
@@ -97,9 +97,8 @@ def _proof(*, vcs, cells, ports):
     spec.condition("occupancy", clearing | (occupancy == _total(lengths)), occupancy <= cells)
     spec.condition(
         "places",
-        unused.as_signed() >= 0,
-        unused <= cells,
-        (fresh + unused)[: len(fresh)] == places % (1 << len(fresh)),
+        occupancy <= used,
+        used <= cells,
         clearing | (_union(masks) == (1 << places) - 1),
         *(clearing | closed for closed in queues_closed),
     )

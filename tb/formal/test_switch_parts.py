@@ -77,15 +77,14 @@ def _buffer(vcs, cells):
         mask, end = walk(f"queue{v}", heads[v], lengths[v])
         masks += [mask, (1 << tails[v])[:places]]
         closed += [lengths[v] <= cells, end == tails[v], tails[v] < places]
-    unused = spec.value(cells - node.occupancy - node.free_count, "unused")
-    mask, _ = walk("free", node.free_head, node.free_count)
+    unused = spec.value(cells - node.used, "unused")
+    mask, _ = walk("free", node.free_head, spec.value(node.used - node.occupancy, "free_count"))
     masks += [mask, *(Mux(unused >= places - p, 1 << p, 0) for p in range(places))]
     spec.condition("occupancy", node.occupancy == _total(lengths), node.occupancy <= cells)
     spec.condition(
         "places",  # each is in one of: the queues, those reserved, the free list, those never used
-        unused.as_signed() >= 0,
-        unused <= cells,
-        (node.fresh + unused)[: len(node.fresh)] == places % (1 << len(node.fresh)),
+        node.occupancy <= node.used,
+        node.used <= cells,
         _union(masks) == (1 << places) - 1,
         *closed,
     )

@@ -100,8 +100,8 @@ class CellBuffer(wiring.Component):
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
         layout = data.StructLayout({"next": self.place_bits, "clp": 1, "pti": 3, **self._more})
         self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True, whole=True)
-        self.free_head, self.free_count = free_head, free_count = Signal(self.place_bits), Signal(self.count_bits)
-        self.fresh = fresh = Signal(self.place_bits, init=self._vcs)  # and all above it have never been used
+        self.free_head = free_head = Signal(self.place_bits)
+        self.used = used = Signal(self.count_bits)  # of the places behind the VCs' own; those above have never been
 
         # One read of a link a tick: of the place that leaves, or of the first free one
         leaves = dequeue if slot.wide else self.may_dequeue
@@ -115,8 +115,8 @@ class CellBuffer(wiring.Component):
             self.next.eq(link.next),
             self.next_clp.eq(link.clp),
             self.next_pti.eq(link.pti),
-            from_list.eq(free_count != 0),
-            self.place.eq(Mux(dequeue, self.head, Mux(from_list, free_head, fresh))),
+            from_list.eq(used != occupancy),  # places that were used, and hold no cell, are in the list
+            self.place.eq(Mux(dequeue, self.head, Mux(from_list, free_head, used + self._vcs))),
             new_link.next.eq(Mux(enqueue, self.place, free_head)),
             new_link.pti.eq(self.pti),
             new_link.clp.eq(self.clp),
@@ -129,15 +129,11 @@ class CellBuffer(wiring.Component):
             with m.If(occupancy >= self.high_water):
                 m.d.sync += self.high_water.eq(occupancy + 1)
             with m.If(from_list):
-                m.d.sync += [free_head.eq(free_link.next), free_count.eq(free_count - 1)]
+                m.d.sync += free_head.eq(free_link.next)
             with m.Else():
-                m.d.sync += fresh.eq(fresh + 1)
+                m.d.sync += used.eq(used + 1)
         with m.If(dequeue), m.If(~enqueue):
-            m.d.sync += [
-                occupancy.eq(occupancy - 1),
-                free_head.eq(self.head),
-                free_count.eq(free_count + 1),
-            ]
+            m.d.sync += [occupancy.eq(occupancy - 1), free_head.eq(self.head)]
         with m.If(self.restart):
             m.d.sync += self.high_water.eq(occupancy)
         return m

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import FRACTION_BITS, NEVER, TIME_BITS
 from ..slot import Slot
+from ..steady import decides
 
 __all__ = ["CATCH_UP", "PortClock", "is_before", "minimum"]
 
@@ -56,6 +57,8 @@ class PortClock(wiring.Component):
     changes, begins, still_busy, join_port, rejoin_port : In
         From the scheduler: what happens to the rounds now. None begins but at ``join_port`` and at ``rejoin_port``,
         and none ends but the one that sends.
+    joins, rejoins : In
+        Wide: a round may begin at ``join_port``; at ``rejoin_port``, if one sends.
     due : Out
         The first tick in which a port may send, or ``NEVER``.
     stalled, still_stalled, rechecks, carry : In
@@ -71,8 +74,8 @@ class PortClock(wiring.Component):
         self._slot, self._ports, self._controlled, self._framed = slot, ports, reactive or framed, framed
         self._shapes, self._stalls = shapes, self._controlled or shapes
         self._knows = slot.wide and not self._stalls
-        if self._knows:  # whose ``due`` is, and the tick of the first of the other busy ports
-            self.first, self.rest = Signal(range(max(ports, 2))), Signal(TIME_BITS)
+        if self._knows:  # whose ``due`` is, the tick of the first of the other busy ports, and whether there are any
+            self.first, self.rest, self.several = Signal(range(max(ports, 2))), Signal(TIME_BITS), Signal()
         port = range(max(ports, 2))
         stalls = {
             "stalled": In(ports),
@@ -89,6 +92,8 @@ class PortClock(wiring.Component):
                 "may_serve": Out(1),
                 "port": Out(port),
                 "flushes": In(1),
+                "joins": In(1, init=1),
+                "rejoins": In(1, init=1),
                 "join_port": In(port),
                 "rejoin_port": In(port),
                 "changes": In(1),
@@ -109,12 +114,13 @@ class PortClock(wiring.Component):
         self.next = next_ = Array(Signal(DUE_BITS, name=f"next{p}") for p in range(ports))
         ready, first_ready = Signal(ports), Signal(ports)
         comes, asks = Signal(), Signal()  # a port's tick is here; perhaps those of several
-        m.d.comb += [comes.eq(~is_before(now, self.due)), asks.eq(comes)]
+        with m.If(self.busy.any()):
+            m.d.comb += comes.eq(~is_before(now, self.due))
         if self._knows:
-            alone = Signal()
-            m.d.comb += alone.eq(_single(self.busy))
-            with m.If(alone | is_before(now, self.rest)):
-                m.d.comb += asks.eq(0)
+            with m.If(comes), m.If(self.several):
+                m.d.comb += decides(asks, 3).eq(~is_before(now, self.rest))
+        else:
+            m.d.comb += asks.eq(comes)
         with slot.only(asks):
             for p in range(ports):
                 open_ = self.busy[p] & ~self.stalled[p] if self._stalls else self.busy[p]
@@ -135,10 +141,15 @@ class PortClock(wiring.Component):
             for p in reversed(range(ports)):
                 with m.If(first_ready[p]):
                     m.d.comb += port.eq(p)
-        m.d.comb += any_ready.eq(ready.any())
         if self._knows:
-            with m.If(comes), m.If(~asks):
-                m.d.comb += [port.eq(self.first), any_ready.eq(self.busy.any())]
+            with m.If(comes):
+                m.d.comb += any_ready.eq(1)
+                with m.If(asks):
+                    m.d.comb += any_ready.eq(ready.any())
+                with m.Else():
+                    m.d.comb += port.eq(self.first)
+        else:
+            m.d.comb += any_ready.eq(ready.any())
         m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(any_ready)]
         with m.If(slot.commit), m.If(any_ready):
             m.d.comb += self.serve.eq(1)
@@ -149,36 +160,41 @@ class PortClock(wiring.Component):
                 m.d.sync += behind.eq((all_behind << self.port)[:ports])
         if slot.wide:
             m.d.comb += behind.eq((all_behind << last)[:ports])
-            self._wide(m, slot, alone if self._knows else None)
+            self._wide(m, slot)
         else:
             self._narrow(m, slot)
         return m
 
-    def _wide(self, m, slot, alone):
+    def _wide(self, m, slot):
         now, next_, port, period = self.now, self.next, self.port, Array(self.period)
         earliest, after = Signal(TIME_BITS), Signal(DUE_BITS)
         m.d.comb += earliest.eq(now + self.delay)
-        late = (now - next_[port][FRACTION_BITS:])[:TIME_BITS] > CATCH_UP
+        late = is_before((next_[port][FRACTION_BITS:] + CATCH_UP)[:TIME_BITS], now)  # of a port that may send
         base = Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), next_[port])
         more = period[port] + self.carry if self._controlled else period[port]
         m.d.comb += after.eq(Mux(self.flushes, next_[port], base + more))
-        begun = []  # where a round begins, and the clock there
-        for name, joined in (("join", self.join_port), ("rejoin", self.rejoin_port)):
-            new, ahead = Signal(DUE_BITS, name=f"{name}_next"), Signal(TIME_BITS, name=f"{name}_ahead")
-            with m.If(self.begins.any()), m.If(self.begins.bit_select(joined, 1)):
+        begun = []  # whether a round begins, where, and the clock there
+        for name, may, joined in (
+            ("join", self.joins, self.join_port),
+            ("rejoin", self.serve & self.rejoins, self.rejoin_port),
+        ):  # of these only one may be the port that sends
+            begins, new = Signal(name=f"{name}_begins"), Signal(DUE_BITS, name=f"{name}_next")
+            ahead = Signal(TIME_BITS, name=f"{name}_ahead")
+            with m.If(may):
+                m.d.comb += begins.eq(self.begins.bit_select(joined, 1))
+            with m.If(begins):
                 was = Mux(self.serve & (joined == port), after, next_[joined])
                 m.d.comb += [ahead.eq(was[FRACTION_BITS:] - now), new.eq(was)]
                 with m.If((ahead < self.delay) | self._past(ahead, period[joined])):
                     m.d.comb += new.eq(_ticks(earliest))
-            # The same conditions in another order: a block of its own, behind all that looks at clocks as they were
-            with m.If(self.begins.bit_select(joined, 1)), m.If(self.begins.any()), m.If(slot.commit):
+            with m.If(slot.commit), m.If(begins):
                 m.d.sync += next_[joined].eq(new)
-            begun.append((joined, new))
+            begun.append((begins, joined, new))
         served = Signal(DUE_BITS)
         m.d.comb += served.eq(after)
-        with m.If(self.begins.any()), m.If(self.begins.bit_select(port, 1)):
-            (joined, at_join), (_, at_rejoin) = begun
-            m.d.comb += served.eq(Mux(joined == port, at_join, at_rejoin))
+        for begins, joined, new in begun:
+            with m.If(begins), m.If(joined == port):
+                m.d.comb += served.eq(new)
         with m.If(slot.commit), m.If(self.serve):  # behind those that begin: of these only one may be this port
             m.d.sync += next_[port].eq(served)
         if self._shapes:
@@ -186,7 +202,7 @@ class PortClock(wiring.Component):
                 with m.If(slot.commit & self.restarts[p]):
                     m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
         if self._knows:
-            self._follow(m, slot, alone, after, begun)
+            self._follow(m, slot, after, begun)
             return
         times = self._times(m, after, begun)
         with m.If(slot.commit), m.If(self.changes):
@@ -195,32 +211,36 @@ class PortClock(wiring.Component):
             with m.If(self.rechecks & ~(slot.commit & self.changes)):
                 m.d.sync += self.due.eq(minimum(m, self._open(self.busy), times, "rechecked"))
 
-    def _follow(self, m, slot, alone, after, begun):
+    def _follow(self, m, slot, after, begun):
         """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
         is alone, the last one to end, and one that begins while none sends need no look at all."""
-        calm = Signal()
+        calm, (joins, _, at_join), (rejoins, _, _) = Signal(), *begun
         # One that is not the first had its tick at ``rest`` or later, and now is due later still
-        with m.If(self.still_busy == self.busy), m.If(~self.begins.any()):
-            m.d.comb += calm.eq(alone | is_before(after[FRACTION_BITS:], self.rest))
+        with m.If(self.still_busy == self.busy), m.If(~joins & ~rejoins):
+            m.d.comb += calm.eq(~self.several | is_before(after[FRACTION_BITS:], self.rest))
         with m.If(slot.commit), m.If(self.changes):
-            with m.If(self.serve & calm):
-                m.d.sync += self.due.eq(after[FRACTION_BITS:])
-            with m.Elif(self.still_busy == 0):
-                m.d.sync += self.due.eq(NEVER)
-            with m.Elif(self.serve):
-                best, which, second = self._first_two(m, self._times(m, after, begun))
-                m.d.sync += [self.due.eq(best), self.first.eq(which), self.rest.eq(second)]
-            with m.Elif(self.begins.bit_select(self.join_port, 1)):
-                joined = begun[0][1][FRACTION_BITS:]
+            with m.If(self.serve):
+                with m.If(calm):
+                    m.d.sync += self.due.eq(after[FRACTION_BITS:])
+                with m.Elif(self.still_busy == 0):
+                    m.d.sync += self.due.eq(NEVER)
+                with m.Else():
+                    best, which, second, several = self._first_two(m, self._times(m, after, begun))
+                    m.d.sync += [self.due.eq(best), self.first.eq(which), self.rest.eq(second)]
+                    m.d.sync += self.several.eq(several)
+            with m.Elif(joins):
+                joined = at_join[FRACTION_BITS:]
                 with m.If(~self.busy.any()):
                     m.d.sync += [self.due.eq(joined), self.first.eq(self.join_port)]
-                with m.Elif(is_before(joined, self.due)):
-                    m.d.sync += [self.due.eq(joined), self.first.eq(self.join_port), self.rest.eq(self.due)]
-                with m.Elif(alone | is_before(joined, self.rest)):
-                    m.d.sync += self.rest.eq(joined)
+                with m.Else():
+                    m.d.sync += self.several.eq(1)
+                    with m.If(is_before(joined, self.due)):
+                        m.d.sync += [self.due.eq(joined), self.first.eq(self.join_port), self.rest.eq(self.due)]
+                    with m.Elif(~self.several | is_before(joined, self.rest)):
+                        m.d.sync += self.rest.eq(joined)
 
     def _first_two(self, m, times):
-        """The earliest of the ports that stay busy, its number, and the earliest of the others, if there are any."""
+        """The earliest of the ports that stay busy, its number, the earliest of the others, and whether any are."""
         best, which, second = Const(NEVER, TIME_BITS), Const(0, len(self.first)), Const(NEVER, TIME_BITS)
         two = Const(0)
         for p, tick in enumerate(times):
@@ -235,7 +255,7 @@ class PortClock(wiring.Component):
                 with m.Elif(~two | is_before(tick, second)):
                     m.d.comb += following.eq(tick)
             best, which, second, two = soonest, number, following, several
-        return best, which, second
+        return best, which, second, two
 
     def _times(self, m, after, begun):
         """Wide: the ports' ticks as they will be."""
@@ -245,9 +265,9 @@ class PortClock(wiring.Component):
             m.d.comb += new.eq(self.next[p])
             with m.If(self.serve), m.If(self.port == p):
                 m.d.comb += new.eq(after)
-            with m.If(self.begins[p]):
-                (joined, at_join), (_, at_rejoin) = begun
-                m.d.comb += new.eq(Mux(joined == p, at_join, at_rejoin))
+            for begins, joined, at in begun:
+                with m.If(begins), m.If(joined == p):
+                    m.d.comb += new.eq(at)
             if self._shapes:
                 with m.If(self.restarts[p]):
                     m.d.comb += new.eq(_ticks((self.now + 1)[:TIME_BITS]))
@@ -301,11 +321,6 @@ class PortClock(wiring.Component):
                 with m.If(slot.commit & self.restarts[p]):
                     m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
         m.d.comb += self.due.eq(Mux(self.busy.any(), now, NEVER))
-
-
-def _single(ports):
-    """No two of them are there."""
-    return (ports & (ports - 1)) == 0
 
 
 def _ticks(whole):

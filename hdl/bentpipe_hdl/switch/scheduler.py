@@ -107,10 +107,9 @@ class RoundRobin(wiring.Component):
             with m.If(goes):
                 m.d.comb += rejoined.eq(1 << self.rejoin_port)
         m.d.comb += [self.changes.eq(self.serve | self.join), shifts.eq(self.join | goes)]
-        m.d.comb += self.still_busy.eq(self.busy)
+        m.d.comb += [self.still_busy.eq(self.busy), kept.eq(self.busy & ~emptied)]
         with m.If(slot.commit), m.If(shifts):
             m.d.comb += [
-                kept.eq(self.busy & ~emptied),
                 self.still_busy.eq(kept | joined | rejoined),
                 self.begins.eq((joined | rejoined) & ~kept),
             ]

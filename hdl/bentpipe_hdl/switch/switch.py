@@ -425,12 +425,15 @@ class Switch(wiring.Component):
                 m.d.comb += sends.eq(1)
             m.d.comb += more.eq((buffer.next != context.d_arrival.tail) | (enqueue & same))
         decides(serve, 0)
-        decides(enqueue, 1)
+        decides(seen, 1)
+        decides(enqueue, 2)
+        decides(more, 4)
         begins = Signal()
         with m.If(enqueue), m.If(empty):
             m.d.comb += begins.eq(1)
         out_header = Signal(CellHeader)
         rounds, join_port = (credits, credits.join_port) if credits else (scheduler, policy.port)
+        plain = isinstance(scheduler, RoundRobin) and not (credits or shapes)  # a port begins with a VC that joins
         m.d.comb += [
             out_header.clp.eq(buffer.next_clp & ~control if credits else buffer.next_clp),
             out_header.pti.eq(Mux(control, RM, buffer.next_pti) if credits else buffer.next_pti),
@@ -461,6 +464,8 @@ class Switch(wiring.Component):
             port_clock.rejoin_port.eq(credits.rejoin_port if credits else goes_on_at),
             port_clock.changes.eq(rounds.changes),
             port_clock.begins.eq(begun if shapes else rounds.begins),
+            port_clock.joins.eq(begins if plain else 1),
+            port_clock.rejoins.eq(more & (goes_on_at != port) if plain else 1),
             port_clock.still_busy.eq(rounds.still_busy),
             counters.flushed.eq(flushes),
             egress.tail.eq(context.a_arrival.tail),

@@ -100,7 +100,7 @@ class Text:
         self, tree: Iterable[Statement | Branch], path: tuple[int, ...], shared: Mapping[tuple[int, ...], list[Node]]
     ) -> list[str]:
         pad = "    " * (1 + len(path) // 2)
-        out = [f"{pad}{local_type(node.width)} {_local(node)}{{}};" for node in shared.get(path, ())]
+        out = [f"{pad}{local_type(node.width)} {_local(node)};" for node in shared.get(path, ())]
         for k, item in enumerate(tree):
             if isinstance(item, Statement):
                 kind = ""
@@ -165,7 +165,7 @@ class Text:
             return f"{self.value(args[0])} ? {self.value(args[1])} : {self.value(args[2])}"
         if op == "all":
             parts = zip(args, statement.data, strict=True)
-            return " & ".join(("" if is_one else "!") + self.value(bit) for bit, is_one in parts)
+            return " && ".join(("" if is_one else "!") + self.value(bit) for bit, is_one in parts)
         if op == "part":
             return self.part(args[0], args[1], width, *statement.data)
         if op in ("&", "|", "^"):

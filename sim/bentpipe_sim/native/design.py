@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from .banks import gather
 from .fields import Fields, fields
 from .graph import Bits, Graph, Node, cat, constant, constant_of, cut, whole_node
+from .guards import Guards, literal_of
 from .netlist import CONSTANT, Cell, Netlist, NetlistError
 
 __all__ = ["Design", "Memory", "Register", "Write", "design"]
@@ -105,12 +106,17 @@ class Design:
     def given(self, bit: Bits, holds: bool) -> Design:
         """The same design for clocks in which a bit is 1, or 0."""
         known: dict[Node, Bits] = {}
+        flags: dict[tuple[Node, int], bool] = {}
         never: list[Bits] = []
-        waiting = [(bit, holds)]
+        literals = Guards().chain(literal_of(bit, holds)) if constant_of(bit) is None else ()
+        waiting = [(bit, holds), *((((node, low, 1),), wanted) for node, low, wanted in literals)]
         while waiting:
             value, wanted = waiting.pop()
             node = whole_node(value)
             if node is None:
+                part, low, width = value[0]
+                if part is not None and len(value) == width == 1:
+                    flags[part, low] = wanted
                 continue
             known[node] = constant(int(wanted), node.width)
             if node.op == "all" and (wanted or len(node.args) == 1):
@@ -121,13 +127,17 @@ class Design:
                 same, value = whole_node(node.args[0]), constant_of(node.args[1])
                 if same is not None and value is not None and same.op != "register":
                     known[same] = constant(value, same.width)
-        return self._copied(known, never=never)._narrowed()
+        return self._copied(known, never=never, flags=flags)._narrowed()
 
     def _copied(
-        self, known: Mapping[Node, Bits], narrow: Mapping[Node, int] | None = None, never: Iterable[Bits] = ()
+        self,
+        known: Mapping[Node, Bits],
+        narrow: Mapping[Node, int] | None = None,
+        never: Iterable[Bits] = (),
+        flags: Mapping[tuple[Node, int], bool] | None = None,
     ) -> Design:
         graph = Graph()
-        copied = graph.copy(known, narrow)
+        copied = graph.copy(known, narrow, flags)
         for bits in never:
             node = whole_node(bits)
             assert node is not None

@@ -166,25 +166,51 @@ class Graph:
             if node is None:
                 if bool(low) != wanted:
                     return constant(0, 1)
-                continue
-            if node.op == "all" and (wanted or len(node.args) == 1):
+            elif node.op == "all" and (wanted or len(node.args) == 1):
                 inner = list(zip(node.args, node.data, strict=True))
                 if not wanted:
                     inner = [(inner[0][0], not inner[0][1])]
                 waiting += inner[::-1]
-                continue
-            if kept.setdefault((node, low), wanted) != wanted:
+            elif kept.setdefault((node, low), wanted) != wanted:
+                return constant(0, 1)
+            if not waiting and not self._reduced(kept, waiting):
                 return constant(0, 1)
         if not kept:
             return constant(1, 1)
         held = {(node, low, wanted) for (node, low), wanted in kept.items()}
-        if any(never <= held for never in self.never):
-            return constant(0, 1)
+        for never in self.never:
+            rest = never - held
+            if not rest:
+                return constant(0, 1)
+            if len(rest) == 1:
+                ((node, low, wanted),) = rest
+                if kept.get((node, low)) == (not wanted) and len(kept) > 1:
+                    del kept[node, low]  # it can't be otherwise where the others hold
+                    held.discard((node, low, not wanted))
         args = tuple(((node, low, 1),) for node, low in kept)
         data = tuple(kept.values())
         if len(args) == 1 and data[0]:
             return args[0]
         return self.node("all", 1, args, data)
+
+    @staticmethod
+    def _reduced(kept: dict[tuple[Node, int], bool], waiting: list[tuple[Bits, bool]]) -> bool:
+        """Of parts that say that not all of some bits are so, what the other parts leave of them is to be asked for
+        (``waiting``) in their place; False: nothing, and so all of it never holds."""
+        for (node, low), wanted in list(kept.items()):
+            if wanted or node.op != "all":
+                continue
+            parts = [(bit, is_one, _known(bit, kept)) for bit, is_one in zip(node.args, node.data, strict=True)]
+            if any(known is not None and known != is_one for _, is_one, known in parts):
+                del kept[node, low]
+                continue
+            rest = [(bit, not is_one) for bit, is_one, known in parts if known is None]
+            if not rest:
+                return False
+            if len(rest) == 1:
+                del kept[node, low]
+                waiting += rest
+        return True
 
     def forbid(self, literals: Iterable[tuple[Bits, bool]]) -> None:
         """These bits are never all as it is said: what is made from now on and asks for that is 0."""
@@ -296,7 +322,7 @@ class Graph:
         if not left:
             return constant(1, 1)
         x, y = cat(x for x, _ in left), cat(y for _, y in left)
-        if constant_of(x) is not None:
+        if constant_of(x) is not None or (constant_of(y) is None and _order(y) < _order(x)):
             x, y = y, x
         value = constant_of(y)
         if width_of(x) == 1 and value is not None:
@@ -339,6 +365,10 @@ class Graph:
         value, offset = args
         by = constant_of(offset)
         if by is None:
+            if width == 1 and data == (1, False):
+                found, of_one_hot = self._bit_at(value, offset)
+                if of_one_hot:
+                    return found
             return self.node("part", width, args, data)
         size = width_of(value)
         low = min(by * data[0], size)
@@ -346,17 +376,51 @@ class Graph:
         sign = cut(value, size - 1, 1) if data[1] and size else constant(0, 1)
         return cat([cut(value, low, here), *[sign] * (width - here)])
 
-    def copy(self, known: Mapping[Node, Bits], narrow: Mapping[Node, int] | None = None) -> Callable[[Bits], Bits]:
+    def _bit_at(self, value: Bits, offset: Bits) -> tuple[Bits, bool]:
+        """The bit of a number at a place that is computed, as bits of what the number is made of; whether something of
+        that is a 1 shifted to its place, so that it is a comparison of places, or less."""
+        node, size = whole_node(value), width_of(value)
+        if 1 << width_of(offset) <= size:
+            if constant_of(value) in (0, (1 << size) - 1):
+                return constant(constant_of(value) or 0, 1), False
+            if node is not None and node.op == "<<" and constant_of(node.args[0]) == 1:
+                place, wide = node.args[1], max(width_of(node.args[1]), width_of(offset))
+                return self.equal(cut(place, 0, wide), cut(offset, 0, wide)), True
+            if node is not None and node.op in ("&", "|", "~"):
+                parts = [self._bit_at(arg, offset) for arg in node.args]
+                return self.bitwise(node.op, 1, tuple(bit for bit, _ in parts)), any(hot for _, hot in parts)
+            if node is not None and node.op == "choose" and not node.data:
+                values = [self._bit_at(arg, offset) for arg in (node.args[0], *node.args[2::2])]
+                args = [values[0][0]]
+                for condition, (bit, _) in zip(node.args[1::2], values[1:], strict=True):
+                    args += [condition, bit]
+                if constant_of(args[0]) == 0 and len(args) == 3:
+                    return self.all((bit, True) for bit in args[1:]), any(hot for _, hot in values)
+                return self.choose(tuple(args)), any(hot for _, hot in values)
+        return self.node("part", 1, (value, offset), (1, False)), False
+
+    def copy(
+        self,
+        known: Mapping[Node, Bits],
+        narrow: Mapping[Node, int] | None = None,
+        flags: Mapping[tuple[Node, int], bool] | None = None,
+    ) -> Callable[[Bits], Bits]:
         """A function that gives values of another graph as they are in this one, where those of some nodes are known.
 
-        ``narrow``: how many of a node's low bits are asked for.
+        ``narrow``: how many of a node's low bits are asked for. ``flags``: bits of nodes that are known where they are
+        asked for by themselves; what moves as a whole stays so.
         """
         done: dict[Node, Bits] = dict(known)
 
+        def piece(node: Node | None, low: int, width: int) -> Bits:
+            if node is None:
+                return ((None, low, width),)
+            if flags and width == 1 and (node, low) in flags:
+                return constant(int(flags[node, low]), 1)
+            return cut(done[node], low, width)
+
         def moved(bits: Bits) -> Bits:
-            return cat(
-                ((None, low, width),) if node is None else cut(done[node], low, width) for node, low, width in bits
-            )
+            return cat(piece(*each) for each in bits)
 
         def copied(bits: Bits) -> Bits:
             waiting = [node for node, _, _ in bits if node is not None and node not in done]
@@ -381,6 +445,26 @@ class Graph:
             return moved(bits)
 
         return copied
+
+
+def _known(bit: Bits, kept: Mapping[tuple[Node, int], bool], depth: int = 3) -> bool | None:
+    """What a bit is where some are as they are ``kept``, as far as that is easily said."""
+    node, low, _ = bit[0]
+    if node is None:
+        return bool(low)
+    found = kept.get((node, low))
+    if found is None and node.op == "all" and depth:
+        parts = [(_known(arg, kept, depth - 1), is_one) for arg, is_one in zip(node.args, node.data, strict=True)]
+        if any(known is not None and known != is_one for known, is_one in parts):
+            return False
+        if all(known is not None for known, _ in parts):
+            return True
+    return found
+
+
+def _order(bits: Bits) -> list[tuple[int, int, int]]:
+    """Orders values, so that a comparison is one node whichever way round it is written."""
+    return [(-1 if node is None else node.key, low, width) for node, low, width in bits]
 
 
 def _common(a: Bits, b: Bits) -> list[int]:

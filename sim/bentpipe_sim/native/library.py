@@ -18,8 +18,13 @@ MAKERS = (
     *(f"csrc/{name}" for name in HEADERS),
 )  # fmt: skip
 """What makes a model of a component."""
-FLAGS = (*CXX_FLAGS, "-O2", "-fno-code-hoisting")
-"""What both sides of a question need is not worked out before it: it would wait in registers, which bodies lack."""
+_BRANCHES = (
+    *("-fno-code-hoisting", "-fno-tree-pre", "-fno-tree-dominator-opts", "-fno-if-conversion", "-fno-if-conversion2"),
+    *("--param", "logical-op-non-short-circuit=0"),
+)
+"""What is asked is asked by a jump, and what hangs on it is worked out behind that: values that are worked out before a
+question, or in its place, wait in registers, which bodies lack. Nearly all answers are as those before them were."""
+FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES)
 
 
 def tools() -> str:

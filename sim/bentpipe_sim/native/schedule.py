@@ -8,7 +8,7 @@ written after what reads it. Where that would part blocks, a register is read fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +123,8 @@ class _Placing:
             steps.append(node)
             default = node.args[0]
             node = whole_node(default)
-        if default != self.own(register):  # what is between them is wanted as a value
+        conditions = [condition for step in steps for condition in step.args[1::2]]
+        if default != self.own(register) and not self.exhaustive(conditions):  # what is between is wanted as a value
             steps = steps[:1]
             default = steps[0].args[0] if steps else bits
             self.put(root, target, default)
@@ -256,11 +257,16 @@ class _Placing:
                 if self.guards.bit(node.args[at], context):
                     default, first = node.args[at + 1], at + 2
                     break
-            self.put(context, target, default)
+            if first > 1 or not self.exhaustive(node.args[1::2]):
+                self.put(context, target, default)
             for at in range(first, len(node.args), 2):
                 inner = self.guards.within(context, node.args[at])
                 if inner is not None:
                     self.put(inner, target, node.args[at + 1])
+
+    def exhaustive(self, conditions: Sequence[Bits]) -> bool:
+        """Whether one of them always holds, as two of them are opposites."""
+        return any(self.design.graph.no(condition) in conditions for condition in conditions)
 
     def late(self, node: Node, context: Context, dear: list[int]) -> None:
         """A condition whose dear parts are worked out only if the others hold."""
