@@ -11,11 +11,12 @@ from amaranth.hdl import Value
 __all__ = ["decides", "settled", "steady"]
 
 
-def decides(signal, turn):
+def decides(signal, turn, seldom=None):
     """Mark one bit on which most of what a clock does depends, like whether a cell leaves: the simulation asks it first
-    (of several, those with the least ``turn``), and has a body for each answer. Gives the bit. So a mark pays where
-    much is under the bit in different places, and costs a copy of all else."""
-    signal.attrs["bentpipe_decides"] = turn
+    (of several, those with the least ``turn``), and has a body for each answer; that for the one which is ``seldom``
+    given, 0 or 1, is a function of its own. Gives the bit. So a mark pays where much is under the bit in different
+    places, and costs a copy of all else."""
+    signal.attrs["bentpipe_decides"] = turn, seldom
     return signal
 
 

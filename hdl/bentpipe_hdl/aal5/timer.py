@@ -86,7 +86,7 @@ class ReassemblyTimer(wiring.Component):
             m.d.sync += begun.eq(begun - 1)
 
         on = Signal()
-        m.d.comb += on.eq((begun != 0) & (self.timeout != 0))
+        m.d.comb += on.eq((self.timeout != 0) & (begun != 0))
         there = slot.settle((visit + ~now)[:TIME_BITS][TIMEOUT_BITS:].any(), "visit_there")  # not to come any more
         with m.If(slot.commit), m.If(on), m.If(there):
             m.d.comb += self.visits.eq(1)

@@ -118,7 +118,7 @@ class PortClock(wiring.Component):
             m.d.comb += comes.eq(~is_before(now, self.due))
         if self._knows:
             with m.If(comes), m.If(self.several):
-                m.d.comb += decides(asks, 3).eq(~is_before(now, self.rest))
+                m.d.comb += decides(asks, 3, seldom=1).eq(~is_before(now, self.rest))
         else:
             m.d.comb += asks.eq(comes)
         with slot.only(asks):

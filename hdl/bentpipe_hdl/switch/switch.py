@@ -425,8 +425,8 @@ class Switch(wiring.Component):
                 m.d.comb += sends.eq(1)
             m.d.comb += more.eq((buffer.next != context.d_arrival.tail) | (enqueue & same))
         decides(serve, 0)
-        decides(seen, 1)
-        decides(enqueue, 2)
+        decides(seen, 1, seldom=0)
+        decides(enqueue, 2, seldom=0)
         decides(more, 4)
         begins = Signal()
         with m.If(enqueue), m.If(empty):

@@ -319,7 +319,7 @@ class Text:
             type_bits = 1
         if low:
             text = f"({text} >> {low})"
-        if low + size < width:
+        if low + size < width or (low and size == 1 and width > 32):  # a bit that a processor's instruction asks for
             text = f"({text} & {number((1 << size) - 1, width)})"
         return text, type_bits
 

@@ -57,8 +57,8 @@ class Design:
     memories : list of Memory
     writes : list of Write
         Later ones over earlier ones.
-    deciding : list of Bits
-        On which most of what a clock does depends, the first one first.
+    deciding : list of (Bits, int or None)
+        On which most of what a clock does depends, the first one first; the answer that is seldom given, if one is.
     decisions : dict of str to Bits
         Those that are asked for by a name, instead of all else.
     """
@@ -69,12 +69,12 @@ class Design:
     registers: dict[Register, Bits] = field(default_factory=dict)
     memories: list[Memory] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
-    deciding: list[Bits] = field(default_factory=list)
+    deciding: list[tuple[Bits, int | None]] = field(default_factory=list)
     decisions: dict[str, Bits] = field(default_factory=dict)
 
     def roots(self) -> Iterator[Bits]:
         yield from self.outputs.values()
-        yield from self.deciding
+        yield from (bits for bits, _ in self.deciding)
         yield from self.decisions.values()
         yield from self.registers.values()
         for write in self.writes:
@@ -152,8 +152,8 @@ class Design:
                 data = tuple(copied(bits) for bits in write.data)
                 made.writes.append(Write(write.memory, enable, copied(write.address), data))
         there = set(topological(made.roots()))
-        deciding = map(copied, self.deciding)
-        made.deciding = [bits for bits in deciding if bits[0][0] in there]
+        deciding = [(copied(bits), seldom) for bits, seldom in self.deciding]
+        made.deciding = [each for each in deciding if each[0][0][0] in there]
         return made
 
     def _narrowed(self) -> Design:
@@ -243,7 +243,7 @@ class _Builder:
                 parts = tuple(cut(data, low, width) for low, width in memory.fields)
                 made.writes.append(Write(memory, enable, address, parts))
         made.outputs = {name: self.value(bits) for name, bits in netlist.outputs.items()}
-        made.deciding = [self.value(bits) for bits in netlist.deciding]
+        made.deciding = [(self.value(bits), seldom) for bits, seldom in netlist.deciding]
         read = {node.data[0] for node in topological(made.roots()) if node.op == "read"}
         made.memories = [memory for memory in made.memories if memory in read]
         made.writes = [write for write in made.writes if write.memory in read]

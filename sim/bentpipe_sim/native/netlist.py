@@ -88,7 +88,7 @@ class Netlist:
     cells: list[Cell] = field(default_factory=list)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Bits] = field(default_factory=dict)
-    deciding: list[Bits] = field(default_factory=list)
+    deciding: list[tuple[Bits, int | None]] = field(default_factory=list)
     banked: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -137,8 +137,8 @@ class _Reader:
             self.cells[index].args = [self.bits(value) for value in arguments]
         mark = "bentpipe_decides"
         self.found.outputs = {port: self.bits(value) for port, value in source.top.ports_o.items() if value}
-        marked = [(s.attrs[mark], self.bits(value)) for s, value in source.signals.items() if mark in s.attrs]
-        self.found.deciding = [bits for _, bits in sorted(marked, key=lambda each: each[0])]
+        marked = [(*s.attrs[mark], self.bits(value)) for s, value in source.signals.items() if mark in s.attrs]
+        self.found.deciding = [(bits, seldom) for _, seldom, bits in sorted(marked, key=lambda each: each[0])]
         return self.found
 
     def add(self, cell: Cell) -> int:

@@ -9,7 +9,7 @@ value, and a longer one computes it anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,9 +104,10 @@ class _Node:
                 return
             # Of a cell's clock the answers to the first question are functions, each with no more registers to save and
             # less to keep on the stack than it needs itself
-            only = known.only(known.deciding[0], "decision")
+            bit, _ = known.deciding[0]
+            only = known.only(bit, "decision")
             for holds in (True, False):
-                function(f"{name}_{int(holds)}", known.given(known.deciding[0], holds), registers, decisions - 1)
+                function(f"{name}_{int(holds)}", known.given(bit, holds), registers, decisions - 1)
             asked = Text(schedule(only, registers, outputs=True), self.names, {}).lines()
             head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
             functions.append([head, *asked, f"    decision ? {name}_1(s) : {name}_0(s);", "}"])
@@ -114,7 +115,14 @@ class _Node:
         def function(
             name: str, made: Design, registers: Mapping[Register, int], decisions: int, cold: str = ""
         ) -> None:
-            lines = self.lines(made, registers, {r: flags[r] for r in registers}, decisions)
+
+            def seldom(made: Design, decisions: int) -> str:
+                """A function for clocks that are seldom so, of what would be part of this one."""
+                other = f"{name}_seldom{decisions}"
+                function(other, made, registers, decisions, cold)
+                return other
+
+            lines = self.lines(made, registers, {r: flags[r] for r in registers}, decisions, seldom)
             tail = [] if "steady" in self.flags(registers) or not steady else [self.test("steady")]
             kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
             outputs = ["    {", *self.outputs(kept), "    }"]
@@ -144,14 +152,25 @@ class _Node:
         return Generated("\n".join(lines) + "\n", tuple(self.ports), cell, turn)
 
     def lines(
-        self, made: Design, registers: Mapping[Register, int], flags: Mapping[Register, tuple[str, int]], decisions: int
+        self,
+        made: Design,
+        registers: Mapping[Register, int],
+        flags: Mapping[Register, tuple[str, int]],
+        decisions: int,
+        seldom: Callable[[Design, int], str],
     ) -> list[str]:
         """A clock, with a body for each answer to so many of the questions that it depends on."""
         if not decisions or not made.deciding:
             return Text(schedule(made, registers), self.names, flags).lines()
-        bit, name = made.deciding[0], f"decision{decisions}"
+        (bit, rare), name = made.deciding[0], f"decision{decisions}"
         asked = Text(schedule(made.only(bit, name), registers, outputs=True), self.names, {}).lines()
-        parts = [self.lines(made.given(bit, holds), registers, flags, decisions - 1) for holds in (True, False)]
+        parts = []
+        for holds in (True, False):
+            given = made.given(bit, holds)
+            if rare == holds:
+                parts.append([f"    return {seldom(given, decisions - 1)}(s);"])
+            else:
+                parts.append(self.lines(given, registers, flags, decisions - 1, seldom))
         inside = [[f"    {line}" for line in part] for part in parts]
         return [*asked, f"    if ({name}) {{", *inside[0], "    } else {", *inside[1], "    }"]
 
