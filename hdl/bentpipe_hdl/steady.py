@@ -16,7 +16,7 @@ def decides(signal, turn, seldom=None):
     (of several, those with the least ``turn``), and has a body for each answer; that for the one which is ``seldom``
     given, 0 or 1, is a function of its own. Gives the bit. So a mark pays where much is under the bit in different
     places, and costs a copy of all else."""
-    signal.attrs["bentpipe_decides"] = turn, seldom
+    signal.attrs["bentpipe_decides"] = f"{turn}" if seldom is None else f"{turn} {seldom}"
     return signal
 
 

@@ -137,8 +137,13 @@ class _Reader:
             self.cells[index].args = [self.bits(value) for value in arguments]
         mark = "bentpipe_decides"
         self.found.outputs = {port: self.bits(value) for port, value in source.top.ports_o.items() if value}
-        marked = [(*s.attrs[mark], self.bits(value)) for s, value in source.signals.items() if mark in s.attrs]
-        self.found.deciding = [(bits, seldom) for _, seldom, bits in sorted(marked, key=lambda each: each[0])]
+        marked = [
+            ([int(part) for part in s.attrs[mark].split()], self.bits(value))
+            for s, value in source.signals.items()
+            if mark in s.attrs
+        ]
+        marked.sort(key=lambda each: each[0][0])
+        self.found.deciding = [(bits, said[1] if len(said) > 1 else None) for said, bits in marked]
         return self.found
 
     def add(self, cell: Cell) -> int:
