@@ -116,7 +116,7 @@ class RandomDesign(wiring.Component):
                     m.d.comb += wire.eq(expression())
             values.append(wire)
             if len(wire) == 1 and k % 4 == 1:
-                decides(wire, rng.randrange(3))
+                decides(wire, rng.randrange(3), rng.choice((None, 0, 1)))
         for k, (write, read) in enumerate(memories):
             new = Signal(row)
             m.d.comb += [new.eq(read.data), write.addr.eq(read.addr), write.data.eq(new)]

@@ -102,6 +102,54 @@ def test_what_never_holds_at_once_is_no_condition_any_more():
     graph.forbid([(a, True), (b, False)])
     assert graph.all([(a, True), (c, True), (b, False)]) == constant(0, 1)
     assert constant_of(graph.all([(a, True), (c, True)])) is None
+    assert graph.all([(a, True), (c, True), (b, True)]) == graph.all([(a, True), (c, True)])
+
+
+def test_of_a_negation_only_what_the_rest_leaves_open_is_asked():
+    graph = Graph()
+    a, b, c = (input_bit(graph, k) for k in range(3))
+    both = graph.all([(a, True), (b, True)])
+    assert graph.all([(a, True), (both, False)]) == graph.all([(a, True), (b, False)])
+    assert graph.all([(both, False), (a, False), (c, True)]) == graph.all([(a, False), (c, True)])
+    other = graph.all([(c, True), (both, False)])
+    assert graph.all([(a, True), (b, False), (other, False)]) == graph.all([(a, True), (b, False), (c, False)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_conditions_are_what_their_parts_say(seed):
+    rng, graph = random.Random(seed), Graph()
+    forms = [(input_bit(graph, k), lambda bits, k=k: bits >> k & 1) for k in range(4)]
+    for _ in range(300):
+        parts = [(*rng.choice(forms), rng.random() < 0.5) for _ in range(rng.randrange(1, 4))]
+        made = graph.all((bit, wanted) for bit, _, wanted in parts)
+        forms.append((made, lambda bits, parts=parts: int(all(said(bits) == wanted for _, said, wanted in parts))))
+        for bits in range(16):
+            assert Evaluation(Values([bits >> k & 1 for k in range(4)])).value(made) == forms[-1][1](bits)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bit_of_ones_at_places_is_a_comparison_of_the_places(seed):
+    rng, graph = random.Random(seed), Graph()
+    here, there, wide = (graph.node("input", width, data=k) for k, width in enumerate((3, 3, 8)))
+    flags = [cut(graph.node("input", 8, data=3), k, 1) for k in range(8)]
+    forms = [wide, *(graph.make("<<", 8, (constant(1, 8), place)) for place in (here, there))]
+    for _ in range(40):
+        a, b = rng.choice(forms), rng.choice(forms)
+        op = rng.choice(["&", "|", "~", "choose"])
+        if op == "choose":
+            forms.append(graph.choose((rng.choice([a, constant(0, 8)]), rng.choice(flags), b)))
+        else:
+            forms.append(graph.make(op, 8, (a,) if op == "~" else (a, b)))
+        bit = graph.make("part", 1, (forms[-1], here), (1, False))
+        for _ in range(10):
+            now = Evaluation(Values([rng.randrange(8), rng.randrange(8), rng.randrange(256), rng.randrange(256)]))
+            assert now.value(bit) == now.value(forms[-1]) >> now.value(here) & 1
+    one = graph.make("<<", 8, (constant(1, 8), here))
+    assert graph.make("part", 1, (one, here), (1, False)) == constant(1, 1)
+    assert graph.make("part", 1, (one, there), (1, False)) == graph.equal(here, there) == graph.equal(there, here)
+    few = graph.make("<<", 5, (constant(1, 5), here))  # a place may be beyond it
+    node = whole_node(graph.make("part", 1, (few, here), (1, False)))
+    assert node is not None and node.op == "part"
 
 
 def test_parts_assigned_under_one_condition_are_one_choice():
@@ -133,3 +181,13 @@ def test_a_copy_with_something_known_folds():
     assert other.copy({known: constant(0, 1)})(choice) == other.node("input", 8, data=1)
     node = whole_node(other.copy({known: constant(1, 1)})(choice))
     assert node is not None and node.op == "+"
+
+
+def test_a_known_bit_of_a_word_is_known_where_it_is_asked_for_alone():
+    graph, other = Graph(), Graph()
+    word = graph.node("input", 8, data=0)
+    whole = whole_node(word)
+    assert whole is not None
+    copied = other.copy({}, flags={(whole, 3): True})
+    assert copied(graph.all([(cut(word, 3, 1), True), (cut(word, 4, 1), True)])) == copied(cut(word, 4, 1))
+    assert copied(word) == other.node("input", 8, data=0)

@@ -84,7 +84,7 @@ def test_the_plan_of_what_is_known_does_the_same_where_that_holds(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_decides_gives_a_body_for_each_answer(seed):
     whole, rng = made(seed), random.Random(seed)
-    for bit in whole.deciding:
+    for bit, _ in whole.deciding:
         asked = schedule(whole.only(bit, "answer"), {}, outputs=True)
         bodies = [schedule(whole.given(bit, bool(answer)), {}) for answer in (0, 1)]
         for state in states(whole, rng):
