@@ -1,6 +1,7 @@
 // When each node is to be evaluated next. The least of eight numbers takes no longer than the way to one of them would in a
 // tree of twos: so there are rows of eight, of whose firsts there are rows again, until two rows are left. Of eight nodes and
-// fewer there is one.
+// fewer there is one. While a node is evaluated, the first of all others is known: most often it is next, and the processor
+// begins with it before it knows when the one is due again.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -42,12 +43,8 @@ class Agenda {
     }
     Ticket ticket(uint32_t node) { return {level_[0] + node, LEAST + node}; }
 
-    // Of those that are first the one that was added first.
-    uint64_t first() const { return one_row() ? first<true>() : first<false>(); }
-    template <bool one_row>
-    uint64_t first() const {
-        return Row::bits(one_row || one_top_ ? top_->first() : lesser(top_->first(), top_[1].first()));
-    }
+    // The first of all nodes but the one that was taken; of several, the one that was added first.
+    uint64_t first() const { return first_; }
     static uint64_t tick(uint64_t key) { return (key - LEAST) >> BITS; }
     static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
 
@@ -56,18 +53,31 @@ class Agenda {
     void set(const Ticket& ticket, uint64_t tick) { one_row() ? set<true>(ticket, tick) : set<false>(ticket, tick); }
     template <bool one_row>
     void set(const Ticket& ticket, uint64_t tick) {
-        put<one_row>(ticket, (tick << BITS) + ticket.number);
+        const uint64_t key = (tick << BITS) + ticket.number;
+        std::memcpy(ticket.key, &key, sizeof key);
+        if (!one_row) climb(node(ticket.number));
+        first_ = Row::bits(one_row || one_top_ ? top_->first() : lesser(top_->first(), top_[1].first()));
+    }
+    // It is evaluated now, and has no work until that is set.
+    template <bool one_row>
+    void take(const Ticket& ticket) {
+        set<one_row>(ticket, NEVER);
     }
     template <bool one_row>
     void set_sooner(const Ticket& ticket, uint64_t tick) {  // than it is, else not
         const uint64_t key = (tick << BITS) + ticket.number;
-        size_t at = node(ticket.number);
-        double* there = ticket.key;
-        for (size_t k = 1; key < Row::bits(*there); there = level_[k++] + at) {
-            std::memcpy(there, &key, sizeof key);
-            if (one_row || k == levels_) return;
-            at /= 8;
+        double number;
+        std::memcpy(&number, &key, sizeof number);
+        *ticket.key = lesser(number, *ticket.key);
+        if (key < first_) {
+            uint64_t first = key;
+            asm volatile("" : "+r"(first));  // a branch, which is guessed: what is first doesn't wait for the key
+            first_ = first;
         }
+        if (one_row) return;
+        size_t at = node(ticket.number) / 8;
+        level_[1][at] = lesser(number, level_[1][at]);
+        if (__builtin_expect(levels_ > 2, 0)) lessen(number, at);
     }
 
     template <bool one_row>
@@ -111,12 +121,6 @@ class Agenda {
     static_assert(sizeof(Row) == 8 * sizeof(double), "rows are keys beside each other");
     static_assert(sizeof(double) == 8 && (NEVER << BITS) + LEAST < NONE, "keys are normal numbers");
 
-    template <bool one_row>
-    void put(const Ticket& ticket, uint64_t key) {
-        std::memcpy(ticket.key, &key, sizeof key);
-        if (!one_row) climb(node(ticket.number));
-    }
-
     // The rows above are those of the firsts.
     void climb(size_t at) {
         level_[1][at / 8] = rows_[at / 8].first();
@@ -127,6 +131,15 @@ class Agenda {
             level_[k][at / 8] = reinterpret_cast<const Row*>(level_[k - 1])[at / 8].first();
     }
 
+    // A key is among the firsts of rows further up, where it is less.
+    [[gnu::noinline]] void lessen(double key, size_t at) {
+        for (size_t k = 2; k < levels_; ++k) {
+            at /= 8;
+            level_[k][at] = lesser(key, level_[k][at]);
+        }
+    }
+
+    uint64_t first_ = NONE;  // a key
     size_t count_ = 0;
     const Row* top_ = nullptr;
     bool one_top_ = true;    // of the two rows the other is empty

@@ -20,34 +20,6 @@ const uint8_t* o_cell(const bp_face& face) {
     return reinterpret_cast<const uint8_t*>(&face) + offsetof(bp_face, o_payload);
 }
 
-// The node of a number. Those of a small network are come to by a jump: which of them is next, the processor guesses, and it
-// begins with that before the agenda has been searched.
-template <bool few>
-[[gnu::always_inline]] inline Node& numbered(const std::unique_ptr<Node>* nodes, uint32_t number) {
-    Node* node;
-    switch (number) {
-// What is put here differs, and so the ways aren't made one again.
-#define BENTPIPE_NODE(k)                        \
-    case k:                                     \
-        node = nodes[k].get();                  \
-        asm volatile("" : "+r"(node) : "i"(k)); \
-        break;
-        BENTPIPE_NODE(0)
-        BENTPIPE_NODE(1)
-        BENTPIPE_NODE(2)
-        BENTPIPE_NODE(3)
-        BENTPIPE_NODE(4)
-        BENTPIPE_NODE(5)
-        BENTPIPE_NODE(6)
-        BENTPIPE_NODE(7)
-#undef BENTPIPE_NODE
-        default:
-            if (few) __builtin_unreachable();
-            node = nodes[number].get();
-    }
-    return *node;
-}
-
 }  // namespace
 
 int Loop::add(const char* path) {
@@ -71,7 +43,7 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
     output.delay = 1 + delay;
-    output.look_whether_straight();
+    output.look_whether_straight(node(from));
     target.adjacent = delay == 0;
     node(from).look_at_room();
     target.look_at_room();
@@ -121,12 +93,14 @@ void Loop::advance(uint64_t until, uint64_t most) {
     uint64_t left = most ? most : NO_END;
     end_ = until;
     for (;;) {
-        const uint64_t key = agenda_.first<few>(), tick = Agenda::tick(key);
+        const uint64_t key = agenda_.first(), tick = Agenda::tick(key);
         if (rarely(tick > end_)) {
             now_ = end_;
             return;
         }
-        step<few>(numbered<few>(nodes_.data(), Agenda::node(key)), tick);
+        Node& node = *nodes_[Agenda::node(key)];
+        agenda_.take<few>(node.ticket);
+        step<few>(node, tick);
         if (rarely(--left == 0) && inbox.events().empty()) {
             now_ = tick;
             return;
@@ -170,10 +144,10 @@ template <bool few>
     node.after = tick + 1;
     if (node.nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) end_ = tick;
-        agenda_.set<few>(node.ticket, node.next());
+        agenda_.set_sooner<few>(node.ticket, node.next());
         return;
     }
-    agenda_.set<few>(node.ticket, node.next_unless_posting());
+    agenda_.set_sooner<few>(node.ticket, node.next_unless_posting());
 }
 
 // The same for a node of which more is to be done or looked at.
@@ -195,7 +169,7 @@ template <bool few>
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
     if (!inbox.events().empty()) end_ = tick;
-    agenda_.set<few>(node.ticket, node.next());
+    agenda_.set_sooner<few>(node.ticket, node.next());
 }
 
 // The node gets the cell that came first.
@@ -364,7 +338,7 @@ void Loop::call_back(Node& link) {
     --link.cells_in;
     --link.cells_out;
     link.passes = 0;
-    announce<false>(link, 0, cell.tick);
+    agenda_.one_row() ? announce<true>(link, 0, cell.tick) : announce<false>(link, 0, cell.tick);
 }
 
 // The first cell of a wire comes to an input at a tick.

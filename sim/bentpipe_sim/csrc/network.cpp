@@ -176,9 +176,10 @@ int bp_gauge_heights(bp_net* net, uint64_t* heights, int most) {
 }
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
-    bp::Output& output = net->loop.node(from).out[from_port];
+    bp::Node& node = net->loop.node(from);
+    bp::Output& output = node.out[from_port];
     output.traced = on != 0;
-    output.look_whether_straight();
+    output.look_whether_straight(node);
 }
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).out[from_port].digest; }

@@ -125,7 +125,7 @@ void Node::archive(Archive& a) {
     a(arrive, first, after, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
     for (Output& output : out) {
         a(output.traced, output.digest);
-        output.look_whether_straight();
+        output.look_whether_straight(*this);
     }
     for (Wire& wire : in) {
         a.same(wire.connected);

@@ -26,10 +26,10 @@ struct alignas(64) Output {  // what is behind an output port
     uint32_t to_port = 0;
     bool traced = false;
     bool straight = false;  // a cell goes to the wire, and that is all
-    bool beside = false;    // or, where the node behind is idle, into its face
+    bool beside = false;    // or, where the node behind is idle and another one, into its face
     uint64_t digest = 0;
 
-    void look_whether_straight();
+    void look_whether_straight(const Node& its);
 };
 
 struct Tap {  // a capture at an input port
@@ -138,9 +138,9 @@ static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == o
                   offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(Flying, header),
               "a cell is the same in a face and on a wire");
 
-inline void Output::look_whether_straight() {
+inline void Output::look_whether_straight(const Node& its) {
     straight = to && !traced && !to->link;
-    beside = straight && delay == 1;
+    beside = straight && delay == 1 && to != &its;
 }
 
 }  // namespace bp

@@ -41,6 +41,12 @@ int main() {
                     ticks[node] = std::min(ticks[node], tick);
                     continue;
                 }
+                if (step % 11 == 3) {
+                    if (size > 8) agenda.take<false>(agenda.ticket(uint32_t(node)));
+                    else agenda.take<true>(agenda.ticket(uint32_t(node)));
+                    ticks[node] = NEVER;
+                    continue;
+                }
                 ticks[node] = step % 17 ? ticks[node] % span + rng() % span : NEVER;
                 if (ticks[node] > NEVER) ticks[node] = NEVER;
                 agenda.set(agenda.ticket(uint32_t(node)), ticks[node]);
