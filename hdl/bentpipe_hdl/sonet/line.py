@@ -11,7 +11,7 @@ from bentpipe_hdl.link.gap import Gap, inject, xorshift
 from bentpipe_hdl.sonet.control import WAITING, sonet_registers
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.steady import decides, settled
 
 __all__ = ["LineErrors", "SonetLine"]
 
@@ -232,7 +232,7 @@ class SonetLine(wiring.Component):
         m.submodules.end0, m.submodules.end1 = ends
         m.submodules.way0, m.submodules.way1 = ways
 
-        word, waiting = Signal(), Signal()
+        word, waiting = decides(Signal(), 0), Signal()
         due, part, asked = Signal(TIME_BITS), Signal(range(self.WORDS)), Signal(TIME_BITS)
         following = Signal(TIME_BITS)
         tick, now = self.time.tick, self.time.now

@@ -353,56 +353,53 @@ class CellDemapper(wiring.Component):
         hunting = automaton.state == State.HUNT
 
         window = Signal(8 * size)  # the newest byte on top
-        following = Signal(8 * size)
         have = Signal(range(CELL))  # bytes of the cell that has begun
         total = Signal(range(CELL + width))
         count = Signal(range(width + 1))
-        cell = Signal(424)
         syndrome = Signal(8)
-        checking = Signal()
-        taken = Signal()
-        complete = Signal()  # narrow: `window` has a cell from byte `place` on
+        checking = Signal()  # `window` (wide) or `cell` (narrow) has a cell
+        complete = Signal()  # `window` has one from byte `place` on
         place = Signal(range(width))
 
-        m.d.sync += taken.eq(0) if g.wide else complete.eq(0)
+        def take(used):  # the top bytes of the word
+            m.d.comb += count.eq(used)
+            m.d.sync += window.eq(Cat(window[8 * used :], word[8 * (width - used) :]))
+
+        m.d.sync += complete.eq(0)
         m.d.comb += count.eq(0)
         with m.If(push):
-            m.d.comb += [
-                following.eq(Cat(window[8 * width :], word)),
-                count.eq(width),
-            ]
             if g.wide:
                 with m.If(short):
-                    used = width - g.stuff_bytes
-                    m.d.comb += [
-                        following.eq(Cat(window[8 * used :], word[8 * g.stuff_bytes :])),
-                        count.eq(used),
-                    ]
+                    take(width - g.stuff_bytes)
+                with m.Else():
+                    take(width)
+            else:
+                take(width)
             m.d.comb += total.eq(have + count)
-            m.d.sync += window.eq(following)
             with m.If(~hunting):
                 m.d.sync += have.eq(total)
                 with m.If(total >= CELL):
                     rest = Signal(range(width))
                     m.d.comb += rest.eq(total - CELL)
-                    m.d.sync += have.eq(rest)
-                    if g.wide:
-                        offset = Cat(Const(0, 3), (width - 1 - rest)[: len(rest)])
-                        found_cell = following.bit_select(offset, 424) if width > 1 else following
-                        whole, of_whole = Signal(40), Signal(8)
-                        m.d.comb += [whole.eq(found_cell[:40]), of_whole.eq(syndrome_of(whole))]
-                        computed("header_syndrome", "received", of_whole, whole)
-                        m.d.sync += [cell.eq(found_cell), taken.eq(1), syndrome.eq(of_whole)]
-                    else:
-                        m.d.sync += [complete.eq(1), place.eq(width - 1 - rest)]
+                    m.d.sync += [have.eq(rest), complete.eq(1), place.eq(width - 1 - rest)]
         if g.wide:
-            m.d.comb += checking.eq(taken)
+            whole, body = Signal(40), Signal(384)
+            m.d.comb += [
+                checking.eq(complete),
+                whole.eq(window.bit_select(Cat(Const(0, 3), place), 40)),
+                body.eq(window.bit_select(Cat(Const(0, 3), place + 5), 384)),
+                syndrome.eq(syndrome_of(whole)),
+            ]
+            computed("header_syndrome", "received", syndrome, whole)
         else:
+            taken = Signal()
+            cell = Signal(424)
+            whole, body = cell[:40], cell[40:]
             m.d.sync += [taken.eq(complete), checking.eq(taken)]
             with m.If(complete):
                 m.d.sync += cell.eq(window.bit_select(Cat(Const(0, 3), place), 424) if width > 1 else window)
             with m.If(taken):
-                m.d.sync += syndrome.eq(syndrome_of(cell[:40]))
+                m.d.sync += syndrome.eq(syndrome_of(whole))
 
         # HUNT: headers that end in the bytes of the last word; the oldest good one wins.
         fresh = settled(Signal(range(width + 1)))
@@ -456,22 +453,26 @@ class CellDemapper(wiring.Component):
             m.d.sync += [late_give.eq(give), last_give.eq(late_give)]
             give = last_give
         accept, correct, discard, flip = verdicts
-        right = _swap32(cell[:32]) ^ Mux(correct, flip[8:], 0)
+        right = _swap32(whole[:32]) ^ Mux(correct, flip[8:], 0)
         if not g.wide:  # one more for the header
             with m.If(late_give):
                 m.d.sync += [header.eq(right), empty.eq(right[4:28] == 0)]
+        last, plain = Signal(48), Signal(384)
+        m.d.comb += [last.eq(before), plain.eq(body ^ payload_delay(last, body))]
+        if g.wide:
+            computed("descramble_cell", "received", plain, body, last)
         with m.If(give):
-            m.d.sync += before.eq(cell[-48:])
+            m.d.sync += before.eq(body[-48:])
             if g.wide:
-                m.d.comb += header.eq(_swap32(cell[:32]))
+                m.d.comb += header.eq(_swap32(whole[:32]))
                 with m.If(correct):
-                    m.d.comb += header.eq(_swap32(cell[:32]) ^ flip[8:])
+                    m.d.comb += header.eq(_swap32(whole[:32]) ^ flip[8:])
                 m.d.comb += empty.eq(header[4:28] == 0)  # VPI and VCI of a UNI
             with m.If(accept & empty):
                 m.d.sync += self.idle.eq(1)
             with m.Elif(accept | discard):
                 m.d.sync += [
-                    self.cell.eq(Cat(cell[40:] ^ payload_delay(before, cell[40:]), header)),
+                    self.cell.eq(Cat(plain, header)),
                     self.valid.eq(1),
                     self.hec_error.eq(discard),
                     self.corrected.eq(correct),

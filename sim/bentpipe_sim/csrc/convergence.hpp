@@ -1,5 +1,5 @@
 // What a SONET line does with each cell, as bentpipe_hdl has it in gates: the HEC of a header and the syndrome of a received
-// one (hec), and the scrambler x^43+1 of payloads (sonet.scrambler.scramble_payload).
+// one (hec), and the scrambler x^43+1 of payloads (sonet.scrambler).
 #pragma once
 #include "wide.hpp"
 
@@ -46,4 +46,17 @@ inline W<6> scramble_cell(const W<6>& plain, uint64_t before) {
         sent.w[k] = __builtin_bswap64(last);
     }
     return sent;
+}
+
+// And back.
+inline W<6> descramble_cell(const W<6>& sent, uint64_t before) {
+    W<6> plain;
+    uint64_t last = __builtin_bswap64(before) >> 16;
+    BENTPIPE_UNROLLED
+    for (int k = 0; k < 6; ++k) {
+        const uint64_t here = __builtin_bswap64(sent.w[k]);
+        plain.w[k] = __builtin_bswap64(here ^ here >> 43 ^ last << 21);
+        last = here;
+    }
+    return plain;
 }

@@ -144,18 +144,16 @@ inline uint64_t octet_bits(const W<N>& a) {
         return r & ones(Bits);
     }
 }
-// From an octet on that isn't known, the last that it may be being `Most`.
+// From an octet on that isn't known, the last that it may be being `Most`; what is behind the number's end is 0.
 template <int Bits, int Most, int N>
 inline W<(Bits + 63) / 64> octets(const W<N>& a, uint64_t octet) {
     constexpr int words = (Bits + 63) / 64, needed = (Most + 8 * words + 7) / 8;
     W<words> r;
-    if constexpr (needed <= N) {
+    if (needed <= N || __builtin_expect(octet + 8 * words <= 8 * N, 1)) {
         std::memcpy(&r, reinterpret_cast<const char*>(a.w) + octet, sizeof r);
-    } else {
-        W<needed> more;
+    } else if constexpr (needed > N) {
+        W<needed> more{};
         std::memcpy(more.w, a.w, sizeof a.w);
-        BENTPIPE_UNROLLED
-        for (int k = N; k < needed; ++k) more.w[k] = 0;
         std::memcpy(&r, reinterpret_cast<const char*>(more.w) + octet, sizeof r);
     }
     return trim<Bits>(r);

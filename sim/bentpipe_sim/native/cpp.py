@@ -225,9 +225,9 @@ class Text:
         at = self.value(offset) if stride == 1 else f"{self.value(offset)} * {stride}u"
         most = ((1 << _effective(offset)) - 1) * stride
         if size > 64:
-            if not signed and stride == 1 and width > 64 and constant_of(cut(offset, 0, 3)) == 0:  # whole octets
+            if not signed and stride == 1 and width > 32 and constant_of(cut(offset, 0, 3)) == 0:  # whole octets
                 octet = self.value(cut(offset, 3, width_of(offset) - 3))
-                return f"octets<{width}, {most // 8}>({self.value(value)}, {octet})"
+                return f"octets<{width}, {most // 8}>({self.value(value)}, {octet})" + (".w[0]" if width <= 64 else "")
             if most >= size:
                 at = f"least({at}, {size}u)"
             if signed:

@@ -9,14 +9,14 @@ value, and a longer one computes it anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..border import Port, face
 from .cpp import Text, number, stored_type
-from .design import Design, Memory, Register, design
-from .graph import constant, constant_of
+from .design import Design, Memory, Register, design, topological
+from .graph import Bits, constant
 from .netlist import read
 from .schedule import schedule
 
@@ -99,11 +99,11 @@ class _Node:
 
         def body(name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0) -> None:
             known = self.whole.known(registers, inputs)
-            if not inputs.get("i_valid") or not decisions or not known.deciding:
+            if not (steady or inputs.get("i_valid")) or not decisions or not known.deciding:
                 function(name, known, registers, decisions, "" if inputs else "gnu::cold, ")
                 return
-            # Of a cell's clock the answers to the first question are functions, each with no more registers to save and
-            # less to keep on the stack than it needs itself
+            # Of a cell's clock, or one of a node that is steady, the answers to the first question are functions, each
+            # with no more registers to save and less to keep on the stack than it needs itself
             bit, _ = known.deciding[0]
             only = known.only(bit, "decision")
             for holds in (True, False):
@@ -125,13 +125,14 @@ class _Node:
             lines = self.lines(made, registers, {r: flags[r] for r in registers}, decisions, seldom)
             tail = [] if "steady" in self.flags(registers) or not steady else [self.test("steady")]
             kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
-            outputs = ["    {", *self.outputs(kept), "    }"]
+            same = {r for r, bits in made.registers.items() if bits == made.register(r)}
+            outputs = ["    {", *self.outputs(kept, same), "    }"]
             head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"  # cold: small rather than fast
             functions.append([head, *lines, *tail, *outputs, "}"])
 
         if steady:
-            body("steady_clock", {**settled, **steady}, quiet)
-            body("settled_clock", settled, quiet)
+            body("steady_clock", {**settled, **steady}, quiet, DECISIONS)
+            body("settled_clock", settled, quiet, DECISIONS)
         elif "i_valid" in self.whole.inputs:
             for comes in (1, 0):
                 body(("turn_clock", "cell_clock")[comes], settled, {**quiet, "i_valid": comes}, DECISIONS)
@@ -232,10 +233,16 @@ class _Node:
                 ]
         return found
 
-    def outputs(self, kept: Mapping[Register, int]) -> list[str]:
-        """What makes the outputs which are no registers, behind a clock that began with these registers so and leaves
-        them: then what hangs on nothing else is there already."""
+    def outputs(self, kept: Mapping[Register, int], same: Collection[Register] | None = None) -> list[str]:
+        """What makes the outputs which are no registers: all, or behind a clock that began with registers so and leaves
+        them (``kept``), or leaves them as they are (``same``), those that hang on anything else."""
         made = self.whole.known(kept, {})
         outputs = {name: made.outputs[name] for name in self.computed}
-        made.outputs = {name: bits for name, bits in outputs.items() if not kept or constant_of(bits) is None}
+        made.outputs = {name: bits for name, bits in outputs.items() if same is None or not _hangs_on(bits, same)}
         return Text(schedule(made, kept, outputs=True), self.names, {}).lines()
+
+
+def _hangs_on(bits: Bits, registers: Collection[Register]) -> bool:
+    """Whether a value hangs on nothing but these registers."""
+    order = topological(iter([bits]))
+    return all(node.data in registers if node.op == "register" else node.op != "read" for node in order)

@@ -117,6 +117,12 @@ class _Placing:
         target, root = ("register", register), self.guards.root
         if bits == self.own(register):
             return
+        if register in self.known and register.width == 1:  # written where it gets another value, which is seldom
+            other = 1 - self.known[register]
+            inner = self.guards.within(root, bits if other else self.design.graph.no(bits))
+            if inner is not None:
+                self.put(inner, target, constant(other, 1))
+            return
         steps: list[Node] = []  # choices, each the default of the one before it
         node, default = whole_node(bits), bits
         while node is not None and node.op == "choose" and not node.data:

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_hdl.aal5.crc32 import CrcTables
 from bentpipe_hdl.functions import computed
 from bentpipe_hdl.hec import hec
-from bentpipe_hdl.sonet.scrambler import scramble_payload
+from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
 from bentpipe_hdl.sonet.tc import syndrome_of
 from bentpipe_sim.build import build_model
 from bentpipe_sim.native.netlist import NetlistError
@@ -84,34 +84,40 @@ class Convergence(wiring.Component):
     hec: Out(16)
     syndrome: Out(16)
     sent: Out(768)
+    opened: Out(768)
 
     def elaborate(self, platform):
         m = Module()
         found = [self.end(m, k) for k in range(2)]
-        for out, values in zip((self.hec, self.syndrome, self.sent), zip(*found, strict=True), strict=True):
+        outs = (self.hec, self.syndrome, self.sent, self.opened)
+        for out, values in zip(outs, zip(*found, strict=True), strict=True):
             m.d.sync += out.eq(Cat(values))
         return m
 
     def end(self, top, k):
         m = top.submodules[f"end{k}"] = Module()
         header, received = Signal(32), Signal(40)
-        payload, before = Signal(384), Signal(48)
+        payload, before, coded, last = Signal(384), Signal(48), Signal(384), Signal(48)
         m.d.comb += [
             header.eq(self.header ^ k),
             received.eq(self.header ^ k),
             payload.eq(self.payload ^ k),
             before.eq(self.before ^ k),
+            coded.eq(self.payload ^ k),
+            last.eq(self.before ^ k),
         ]
-        of_header, of_received, scrambled = Signal(8), Signal(8), Signal(384)
+        of_header, of_received, scrambled, opened = Signal(8), Signal(8), Signal(384), Signal(384)
         m.d.comb += [
             of_header.eq(hec(header)),
             of_received.eq(syndrome_of(received)),
             scrambled.eq(scramble_payload(m, before, payload)),
+            opened.eq(coded ^ payload_delay(last, coded)),
         ]
         return (
             computed("header_hec", "x", of_header, header),
             computed("header_syndrome", "x", of_received, received),
             computed("scramble_cell", "x", scrambled, payload, before),
+            computed("descramble_cell", "x", opened, coded, last),
         )
 
 
@@ -125,7 +131,7 @@ class ConvergenceShape:
 
 def test_what_is_computed_of_a_cell_is_that_of_its_gates_in_equal_modules_too():
     text = generate(Convergence(), "convergence").text
-    for name in ("header_hec", "header_syndrome", "scramble_cell"):
+    for name in ("header_hec", "header_syndrome", "scramble_cell", "descramble_cell"):
         assert text.count(f"{name}(") >= 2
     assert "parity(" not in text
     rng = random.Random(1)
@@ -143,6 +149,7 @@ class Octets(wiring.Component):
     a: Out(100)
     b: Out(100)
     c: Out(70)
+    d: Out(40)
 
     def elaborate(self, platform):
         m = Module()
@@ -153,6 +160,7 @@ class Octets(wiring.Component):
             self.a.eq(held.bit_select(octet, 100)),
             self.b.eq(Cat(held[296:], self.word).bit_select(octet, 100)),
             self.c.eq(Cat(held[48:120], self.word[:9]).bit_select(octet, 70)),
+            self.d.eq(held[:100].bit_select(octet, 40)),
         ]
         return m
 
