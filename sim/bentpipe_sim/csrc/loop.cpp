@@ -56,7 +56,7 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
         Node& there = node(hops[k].node);
         there.line |= hops[k].kind == Ledger::SONET;
         there.path |= hops[k].kind == Ledger::PATH;
-        there.watched |= there.line || there.path;
+        there.watched |= there.path;
         there.look_whether_apart();
     }
     nic(source).sends_in(place, number);
@@ -121,7 +121,8 @@ template <bool few>
 [[gnu::always_inline]] inline void Loop::step(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
     if (rarely(!node.plain())) {
-        step_apart<few>(node, tick);
+        if (face.apart == Node::LINE && face.settled) step_line<few>(node, tick);
+        else step_apart<few>(node, tick);
         return;
     }
     face.time_now = tick;
@@ -150,6 +151,27 @@ template <bool few>
     agenda_.set_sooner<few>(node.ticket, node.next_unless_posting());
 }
 
+// The same for a line of SONET: the ledger sees what comes and goes.
+template <bool few>
+[[gnu::noinline]] void Loop::step_line(Node& node, uint64_t tick) {
+    bp_face& face = *node.face;
+    face.time_now = tick;
+    const bool comes = node.arrive >> Node::PORT_BITS <= tick;
+    face.i_valid = comes;
+    if (comes) {
+        take<true>(node, tick);
+        line_in(node, tick);
+    }
+    node.short_clock[comes](&face);
+    ++node.evaluations;
+    if (face.o_valid) {
+        give<few, true>(node, face, tick);
+        line_out(node);
+    }
+    node.after = tick + 1;
+    agenda_.set<few>(node.ticket, node.next_unless_posting());
+}
+
 // The same for a node of which more is to be done or looked at.
 template <bool few>
 [[gnu::noinline]] void Loop::step_apart(Node& node, uint64_t tick) {
@@ -160,10 +182,12 @@ template <bool few>
     const bool comes = node.arrive >> Node::PORT_BITS <= tick;
     face.i_valid = comes;
     if (comes) take<false>(node, tick);
+    if (comes && node.line) line_in(node, tick);
     node.clock(comes);
     ++node.evaluations;
     node.after = tick + 1;
     if (face.o_valid) give_apart<few>(node, tick);
+    if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes);
@@ -251,7 +275,17 @@ void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = *node.face;
     if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
     if (node.gauge) node.gauge->leaves(face.o_port);
-    if (node.line) ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error);
+}
+
+// The ledger sees the cell that a line of SONET has taken, and the one that it gives.
+void Loop::line_in(const Node& node, uint64_t tick) {
+    const bp_face& face = *node.face;
+    ledger.line_in(int(node.index), face.i_port, tick, face.i_header, face.i_payload, face.i_hec_error != 0);
+}
+
+void Loop::line_out(const Node& node) {
+    const bp_face& face = *node.face;
+    ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error != 0);
 }
 
 // What a link lets go by from now on; the cell that came may be gone.
@@ -283,7 +317,7 @@ template <bool few>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick) {
     Node& to = *output.to;
     const uint64_t key = Node::key(tick + 1, Node::FACE);
-    if (to.arrive <= key || to.face->apart || !agenda_.set_not_later<few>(to.ticket, tick + 1)) {
+    if (to.arrive <= key || to.face->apart == Node::APART || !agenda_.set_not_later<few>(to.ticket, tick + 1)) {
         put<few>(output, face, tick);
         return;
     }
@@ -373,7 +407,6 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
         each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
     }
     if (node.gauge) node.gauge->comes(port, cell);
-    if (node.line) ledger.line_in(int(node.index), int(port), tick, cell.header, cell.payload, cell.hec_error != 0);
     if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
 }
 

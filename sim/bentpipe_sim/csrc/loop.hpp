@@ -48,6 +48,8 @@ class Loop final : CellCounts {
     template <bool few>
     void step(Node& node, uint64_t tick);
     template <bool few>
+    void step_line(Node& node, uint64_t tick);
+    template <bool few>
     void step_apart(Node& node, uint64_t tick);
     template <bool plain>
     void take(Node& node, uint64_t tick);
@@ -74,6 +76,8 @@ class Loop final : CellCounts {
     static void wait(Node& node, uint64_t tick);
     void watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell);
     void watch_out(const Node& node, const Output& output);
+    void line_in(const Node& node, uint64_t tick);
+    void line_out(const Node& node);
     void after_link(Node& link, bool came);
     void tell(Node& node, bool gone);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;

@@ -60,7 +60,11 @@ struct alignas(64) Node {
         static_assert(offsetof(bp_face, apart) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
         return std::memcmp(&face->time_tick, so, sizeof so) == 0;
     }
-    void look_whether_apart() { face->apart = link || watched || recording; }
+    enum : uint8_t { LINE = 1, APART = 2 };  // `apart`: a line of SONET and nothing else; more is to be asked
+    void look_whether_apart() {
+        const bool more = link || tapped || path || gauge || recording;
+        face->apart = more ? APART : line ? LINE : 0;
+    }
     // The clock of a tick, once its inputs are there.
     void clock(bool with_cell) { (face->settled && !face->post_valid ? short_clock[with_cell] : clock_)(face); }
     void quiet();   // a clock without time passing
@@ -108,7 +112,7 @@ struct alignas(64) Node {
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
-    bool watched = false;  // any of tapped, line and path, or there is a gauge
+    bool watched = false;  // any of tapped and path, or there is a gauge
     Gauge* gauge = nullptr;
     uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
 

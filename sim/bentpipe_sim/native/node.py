@@ -123,9 +123,10 @@ class _Node:
                 return other
 
             lines = self.lines(made, registers, {r: flags[r] for r in registers}, decisions, seldom)
-            tail = [] if "steady" in self.flags(registers) or not steady else [self.test("steady")]
             kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
             same = {r for r, bits in made.registers.items() if bits == made.register(r)}
+            asks = steady and "steady" not in self.flags(registers) and not same.issuperset(steady)
+            tail = [self.test("steady")] if asks else []
             outputs = ["    {", *self.outputs(kept, same), "    }"]
             head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"  # cold: small rather than fast
             functions.append([head, *lines, *tail, *outputs, "}"])
