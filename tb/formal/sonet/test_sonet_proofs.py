@@ -13,7 +13,7 @@ from amaranth.sim import Simulator
 
 from bentpipe_hdl.hec import SYNDROMES
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
-from bentpipe_hdl.sonet.tc import Delineation, State, _syndrome
+from bentpipe_hdl.sonet.tc import Delineation, State, syndrome_of
 from models.hec import hec
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -155,7 +155,7 @@ class Syndrome(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         swapped = Cat(self.received[8 * (4 - k) : 8 * (5 - k)] for k in range(5))
-        m.d.comb += self.syndrome.eq(_syndrome(swapped))
+        m.d.comb += self.syndrome.eq(syndrome_of(swapped))
         m.d.comb += self.flip.eq(Cat(self.syndrome == s for s in SYNDROMES))
         return m
 
