@@ -169,7 +169,7 @@ template <bool few>
         line_out(node);
     }
     node.after = tick + 1;
-    agenda_.set<few>(node.ticket, node.next_unless_posting());
+    agenda_.set_sooner<few>(node.ticket, node.next_unless_posting());
 }
 
 // The same for a node of which more is to be done or looked at.
