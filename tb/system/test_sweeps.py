@@ -400,8 +400,8 @@ def test_the_catalogue_is_a_sweep(client, capsys):
 
 WRONG = [
     (["sweep", "lan-1flow", "--vary", "mtu=1500", "--set", "hosts.mtu=9180"], "is given by --set, too"),
-    (["sweep", "lan-1flow", "--vary", "hosts.mtuu=1500"], "did you mean 'mtu'"),
-    (["sweep", "lan-1flow", "--vary", "mtu=1500,-3"], "hosts.mtu: -3 is out of range"),
+    (["sweep", "lan-1flow", "--vary", "hosts.mtuu=1500"], "--vary hosts.mtuu: unknown key; did you mean 'mtu'"),
+    (["sweep", "lan-1flow", "--vary", "mtu=1500,-3"], "--vary hosts.mtu: -3 is out of range"),
     (["sweep", "lan-1flow", "--seeds", "x"], "--seeds x: expected"),
     (["sweep", "lan-1flow", "--vary", "mtu=9180,9_180"], "are the same experiment"),
     (["sweep", "lan-1flow", "--vary", "mtu=104..9000:8000", "--seeds", "1-20"], "160000 runs, and 100000 are the most"),

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.load import apply_settings
+from bentpipe.experiment.load import apply_settings, value_of
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import EventSpec, Experiment
 from bentpipe.experiment.source import Source
@@ -73,10 +73,10 @@ class Changes:
         whole = [whole_key(setting, self._experiment) for setting in settings]
         pairs = {}
         for setting in whole:
-            key, equals, _ = setting.partition("=")
+            key, equals, text = setting.partition("=")
             if not equals:
                 raise BentpipeError(f"{setting}: expected KEY=VALUE")
-            pairs[key] = _value(setting)
+            pairs[key] = value_of(text.strip())
         document = {**self._document, "event": [{"at": "0 s", "set": pairs}]}
         try:
             made = parse_experiment(document, Source(_ASKED), seed=self._experiment.seed)
@@ -90,11 +90,6 @@ class Changes:
         whole = [whole_key(setting, self._experiment) for setting in settings]
         self._document, _ = apply_settings(self._document, whole, _ASKED)
         self.now = event
-
-
-def _value(setting: str) -> Any:
-    found, _ = apply_settings({}, [f"value={setting.partition('=')[2]}"], _ASKED)
-    return found["value"]
 
 
 @dataclasses.dataclass

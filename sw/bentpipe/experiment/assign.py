@@ -1,15 +1,16 @@
-"""Values put into a document by dotted keys: of ``--set``, of a case, of an event."""
+"""Values put into a document by dotted keys: of ``--set`` and ``--vary``, of a case, of an event."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe_hdl.words import nearest
 
-__all__ = ["SHORTHANDS", "assigned", "over"]
+__all__ = ["SHORTHANDS", "Setting", "assigned", "over"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -22,20 +23,30 @@ SHORTHANDS: Final = {
 _NAMED: Final = {"network.switches": "switch", "network.lines": "line", "network.hosts": "host"}
 
 
-def assigned(
-    document: dict[str, Any], settings: Iterable[tuple[str, str, Any]], name: str
-) -> tuple[dict[str, Any], frozenset[str]]:
-    """A copy of the document with values in it, each with who set it and its dotted key."""
+@dataclass(frozen=True)
+class Setting:
+    """A value for a dotted key, and what gave it, for messages: ``--set``, ``--vary``."""
+
+    by: str
+    key: str
+    value: Any
+
+
+def assigned(document: dict[str, Any], settings: Iterable[Setting], name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A copy of the document with values in it, and by what each dotted key was set."""
     document = copy.deepcopy(document)
-    touched: set[str] = set()
-    for who, key, value in settings:
+    touched: dict[str, str] = {}
+    for setting in settings:
+        key = SHORTHANDS.get(setting.key, setting.key)
         if key == "network.line":  # for all lines, so that none has its own
             network = _table(document, "network")
             for line in (*_table(network, "lines").values(), *_table(network, "hosts").values()):
                 if isinstance(line, dict):
                     line.pop("line", None)
-        _assign(document, who, key.split("."), value, name, "", touched)
-    return document, frozenset(touched)
+        here: list[str] = []
+        _assign(document, f"{setting.by} {key}", key.split("."), setting.value, name, "", here)
+        touched |= dict.fromkeys(here, setting.by)
+    return document, touched
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
@@ -43,7 +54,7 @@ def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above: str, touched: set[str]) -> None:
+def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above: str, touched: list[str]) -> None:
     part, rest = parts[0], parts[1:]
     here = f"{above}.{part}" if above else part
     if part == "*" and (isinstance(node, list) or (above in _NAMED and isinstance(node, dict))):
@@ -61,7 +72,7 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
         raise BentpipeError(f"{full}: there is no {_NAMED[above]} {part!r}{nearest(part, node)} (in {name})")
     if not rest:
         node[place] = value
-        touched.add(here)
+        touched.append(here)
     else:
         inner = node[place] if isinstance(node, list) else node.setdefault(place, {})
         _assign(inner, full, rest, value, name, here, touched)

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.assign import SHORTHANDS, assigned
+from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
 from bentpipe.experiment.changes import changes_between
 from bentpipe.experiment.document import Document, EventTable
 from bentpipe.experiment.schema import EventSpec, Experiment
@@ -57,11 +57,11 @@ def read_events(
     found = []
     for number, table in sorted(enumerate(tables), key=lambda pair: pair[1].at_ps):
         place = f"event.{number}.set"
-        pairs = [(f"{place}, {key}", SHORTHANDS.get(key, key), value) for key, value in table.set.items()]
-        wrong = [Wrong(place, what) for _, key, _ in pairs if (what := _refusal(key))]
+        values = [Setting(f"{place},", key, value) for key, value in table.set.items()]
+        wrong = [Wrong(place, what) for each in values if (what := _refusal(SHORTHANDS.get(each.key, each.key)))]
         if wrong:
             raise source.error(*wrong)
-        changed, _ = assigned(now, pairs, source.name)
+        changed, _ = assigned(now, values, source.name)
         named = _EventSource(
             source.name, source.text, source.overrides, dict(source.defaults), source.base, source.folder, place
         )

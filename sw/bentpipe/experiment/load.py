@@ -1,4 +1,4 @@
-"""What changes a document: ``--set``, the values of a case, ``--seed``, ``--duration``, ``--quick``.
+"""What changes a document: ``--set``, ``--vary``, the values of a case, ``--seed``, ``--duration``, ``--quick``.
 
 The third of three steps from a file to an experiment, though it begins before the others: values are put into the
 document, by their dotted keys, and the document is read then.
@@ -9,24 +9,25 @@ from __future__ import annotations
 import dataclasses
 import operator
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.assign import SHORTHANDS, assigned
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
 from bentpipe.experiment.catalogue import find, read_extended
 from bentpipe.experiment.changes import Change, changes_between
-from bentpipe.experiment.document import Cases, CaseTable
+from bentpipe.experiment.document import Cases, CaseTable, Document
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.source import Source, Wrong
 from bentpipe.results.knees import FIGURES
+from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.units import format_time, parse_time
 from bentpipe_hdl.words import nearest
 
-__all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration"]
+__all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration", "value_of"]
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,14 @@ def load(
     """Find, read, change and validate an experiment, without its cases' settings; see
     :func:`~bentpipe.experiment.catalogue.find` and :func:`~bentpipe.experiment.parse.parse_experiment`."""
     file = _File(name)
-    return file.changed(file.document, file.source, settings, _Options(seed, duration_ps, quick))
+    return file.changed(file.document, file.source, _read(settings, "--set"), _Options(seed, duration_ps, quick))
 
 
 def load_cases(
     name: str,
     settings: Sequence[str] = (),
     *,
+    varied: Mapping[str, str] | None = None,
     seed: int | None = None,
     duration_ps: int | None = None,
     quick: bool = False,
@@ -63,7 +65,8 @@ def load_cases(
 ) -> list[Experiment]:
     """An experiment with each of its cases' settings (and ``settings`` above those), or itself if it has no cases.
 
-    ``only`` names the cases to have; each has only its own published figures.
+    ``varied`` has the values that a sweep gives to its keys; ``only`` names the cases to have; each has only its own
+    published figures.
 
     Raises
     ------
@@ -78,9 +81,10 @@ def load_cases(
             raise BentpipeError(f"{file.source.name}: has no cases, so no case {wanted!r}")
         if wanted not in names:
             raise BentpipeError(f"{file.source.name}: there is no case {wanted!r}{nearest(wanted, names)}")
+    given = _read(settings, "--set") + _read((f"{key}={value}" for key, value in (varied or {}).items()), "--vary")
     if not names:
-        return [file.changed(file.document, file.source, settings, options)]
-    return [file.with_case(case, settings, options) for case in file.cases if not only or case.name in only]
+        return [file.changed(file.document, file.source, given, options)]
+    return [file.with_case(case, given, options) for case in file.cases if not only or case.name in only]
 
 
 def parse_duration(text: str, who: str) -> int:
@@ -160,21 +164,23 @@ class _File:
         if found:
             raise self.source.error(*found)
 
-    def with_case(self, case: CaseTable, settings: Sequence[str], options: _Options) -> Experiment:
+    def with_case(self, case: CaseTable, settings: Sequence[Setting], options: _Options) -> Experiment:
         """The experiment with the values of a case, and its own published figures."""
-        own = [(f"case {case.name!r}, {key}", SHORTHANDS.get(key, key), value) for key, value in case.set.items()]
-        document, touched = assigned(self.document, own, self.source.name)
-        source = dataclasses.replace(self.source, overrides=touched, defaults={})
+        own = [Setting("set", key, value) for key, value in case.set.items()]
         try:
+            document, touched = assigned(self.document, own, self.source.name)
+            source = dataclasses.replace(self.source, overrides=touched, defaults={})
             made = self.changed(document, source, settings, options)
-        except ConfigError as error:
-            said = ConfigError(f"case {case.name!r}: {error}")
+        except BentpipeError as error:
+            said = type(error)(f"case {case.name!r}: {error}")
             said.more = tuple(f"case {case.name!r}: {line}" for line in error.more)
             raise said from None
         given = [(row.case, row.metric or "") for row in made.published]
         found = [*_unknown_cases(given, [case.name for case in self.cases])]
         if found:
-            raise dataclasses.replace(source, overrides=frozenset(wrong.key for wrong in found)).error(*found)
+            raise dataclasses.replace(source, overrides=dict.fromkeys((wrong.key for wrong in found), "--set")).error(
+                *found
+            )
         rows = tuple(row for row in made.published if row.case == case.name)
         over = tuple(row for row in made.published if not row.case)
         expect = tuple(row for row in made.expect if row.case in ("", case.name))
@@ -190,11 +196,11 @@ class _File:
         )
 
     def changed(
-        self, document: dict[str, Any], source: Source, settings: Sequence[str], options: _Options
+        self, document: dict[str, Any], source: Source, settings: Sequence[Setting], options: _Options
     ) -> Experiment:
         """The experiment of a document with settings in it, and how it differs from that of the document alone."""
-        after, touched = apply_settings(document, settings, source.name)
-        whole = dataclasses.replace(source, overrides=source.overrides | touched, defaults={})
+        after, touched = assigned(document, settings, source.name)
+        whole = dataclasses.replace(source, overrides={**source.overrides, **touched}, defaults={})
         made = parse_experiment(after, whole, **vars(options))
         try:
             plain = parse_experiment(document, source)
@@ -217,7 +223,7 @@ def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> It
             yield Wrong(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
     try:
         parsed = tomllib.loads(f"value = {text}")
@@ -228,17 +234,25 @@ def _value(text: str) -> Any:
 
 def apply_settings(
     document: dict[str, Any], settings: Sequence[str], name: str
-) -> tuple[dict[str, Any], frozenset[str]]:
-    """A copy of the document with ``KEY=VALUE`` settings in it, and the dotted keys that were set.
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """A copy of the document with ``KEY=VALUE`` settings in it, and the dotted keys that were set, each with ``--set``.
 
     A key has dots: ``network.lines.satellite.delay``; ``flow.0.size`` is the first flow's, ``flow.*.size``
     every flow's. Whether the keys and values make sense is for the reader of the document to say.
     """
-    pairs = []
+    return assigned(document, _read(settings, "--set"), name)
+
+
+def _read(settings: Iterable[str], by: str) -> list[Setting]:
+    """``KEY=VALUE`` taken apart; a key without dots is one of a document's tables, or short for another."""
+    found = []
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip()
         if not equals or not key or not all(key.split(".")):
-            raise BentpipeError(f"--set {setting}: expected KEY=VALUE with a dotted KEY")
-        pairs.append((f"--set {key}", SHORTHANDS.get(key, key), _value(text.strip())))
-    return assigned(document, pairs, name)
+            raise BentpipeError(f"{by} {setting}: expected KEY=VALUE with a dotted KEY")
+        tables = map(key_of, Document.model_fields)
+        if "." not in key and key not in (short := {*SHORTHANDS, *tables}):
+            raise BentpipeError(f"{by} {key}: unknown key{nearest(key, short)}")
+        found.append(Setting(by, key, value_of(text.strip())))
+    return found

@@ -38,8 +38,8 @@ class Source:
         The file's name.
     text : str
         Its text, from which line numbers are found.
-    overrides : frozenset[str]
-        Dotted keys that came from ``--set`` and not from the file.
+    overrides : Mapping[str, str]
+        Dotted keys that came not from the file, and what gave them: ``--set``, ``--vary``.
     defaults : dict
         What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
     base : Source | None
@@ -50,7 +50,7 @@ class Source:
 
     name: str
     text: str = ""
-    overrides: frozenset[str] = field(default_factory=frozenset)
+    overrides: Mapping[str, str] = field(default_factory=dict)
     defaults: dict[str, Any] = field(default_factory=dict)
     base: Source | None = None
     folder: Path | None = None
@@ -65,8 +65,9 @@ class Source:
 
     def _said(self, wrong: Wrong) -> tuple[int, str]:
         key = wrong.key
-        if any(key == o or o.startswith(f"{key}.") for o in self.overrides):
-            return 0, f"--set {key}: {wrong.what} (in {self.name})"
+        by = next((by for o, by in self.overrides.items() if key == o or o.startswith(f"{key}.")), "")
+        if by:
+            return 0, f"{by} {key}: {wrong.what} (in {self.name})"
         owner = self.owner(key)
         line = owner.line(key)
         place = f"{owner.name}:{line}" if line else owner.name

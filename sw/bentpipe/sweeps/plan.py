@@ -158,7 +158,9 @@ def plan_sweep(
         for values in combinations(axes):
             own = (*settings, *(f"{key}={value}" for key, value in values.items()))
             for seed in seeds or (None,):
-                read = load_cases(name, own, seed=seed, duration_ps=duration_ps, quick=quick, only=cases)
+                read = load_cases(
+                    name, settings, varied=values, seed=seed, duration_ps=duration_ps, quick=quick, only=cases
+                )
                 yield from (_planned(each, values, own) for each in read)
 
     runs = tuple(all_runs())

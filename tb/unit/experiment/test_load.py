@@ -116,6 +116,7 @@ def test_settings_change_values_at_dotted_keys():
         ("flow.7.size=1", "--set flow.7.size: flow has entries 0..2"),
         ("experiment.title.x=1", "--set experiment.title.x: experiment.title is not a table"),
         ("extends=lan-1flow", "--set extends: can't be set: it stands in a file"),
+        ("varient=sack", "--set varient: unknown key; did you mean 'variant'?"),
         ("nothing", "--set nothing: expected KEY=VALUE"),
         ("=1", "expected KEY=VALUE"),
         ("a..b=1", "expected KEY=VALUE"),
@@ -133,7 +134,7 @@ def test_settings_leave_the_document_alone():
     changed, touched = apply_settings(document, ["a.b=2", "a.c.d=x"], "f")
     assert document == {"a": {"b": 1}}
     assert changed == {"a": {"b": 2, "c": {"d": "x"}}}
-    assert touched == {"a.b", "a.c.d"}
+    assert touched == {"a.b": "--set", "a.c.d": "--set"}
 
 
 def test_what_cannot_be_found(tmp_path):
