@@ -35,6 +35,7 @@ from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCu
 
 from bentpipe_hdl.units import (
     MAX_RATE_BPS,
+    MIN_RATE_BPS,
     format_rate,
     format_size,
     format_time,
@@ -287,7 +288,7 @@ RATE: Final = Quantity(
     "rate",
     parse_rate,
     format_rate,
-    1,
+    MIN_RATE_BPS,
     MAX_RATE_BPS,
     texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|{rate_names()}",
 )

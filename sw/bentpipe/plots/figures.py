@@ -17,28 +17,16 @@ from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
 from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
+from bentpipe.results.tables import DROP_TITLES
 from bentpipe_hdl.switch.options.reactive import LEVEL_FRACTION, ReactiveSettings
 
-__all__ = ["FILLED", "PLOTS", "REASONS", "figures", "write_plots"]
+__all__ = ["FILLED", "PLOTS", "figures", "write_plots"]
 
 _MARKS: Final = {
     "timeout": ("time-out", "x", COLOURS[1]),
     "fast_retransmit": ("fast retransmit", "v", COLOURS[6]),
 }
 _BINS: Final = 160
-REASONS: Final = {
-    "full": "buffer full",
-    "epd": "early packet discard",
-    "ppd": "partial packet discard",
-    "clp": "CLP threshold",
-    "hec": "header error",
-    "lost": "delay memory full",
-    "listed": "listed losses",
-    "outage": "outage",
-    "burst": "bursts of losses",
-    "line": "lost on the line",
-    "unknown": "unknown VC",
-}
 FILLED: Final = "More than the lines carry is data that waited behind a lost segment and was delivered when that came."
 _DASHED: Final[Any] = (0, (5, 3))
 
@@ -365,7 +353,7 @@ def _drops(result: RunResult) -> Panel | None:
     for name, (times, counts) in result.trace.series.items():
         owner, _, reason = name.partition(".drops.")
         if reason and any(counts):
-            growth[f"{owner}: {REASONS.get(reason, reason)}"] = increments(times, counts, edges)
+            growth[f"{owner}: {DROP_TITLES.get(reason, reason)}"] = increments(times, counts, edges)
     return partial(_draw_drops, edges=edges, growth=growth) if growth else None
 
 

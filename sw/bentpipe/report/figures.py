@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from bentpipe.plots.figures import FILLED, REASONS
+from bentpipe.plots.figures import FILLED
 from bentpipe.plots.lateness import LATENESS, times_of_ends
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import LABELS
@@ -16,6 +16,7 @@ from bentpipe.plots.style import FEW
 from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
+from bentpipe.results.tables import DROP_TITLES
 from bentpipe_hdl.ticks import TICK_PS
 
 __all__ = ["DISTRIBUTIONS", "OVER_TIME", "figures_of"]
@@ -268,7 +269,7 @@ def _drops(result: RunResult) -> Spec | None:
         if not reason or not any(counts):
             continue
         top = [a + b for a, b in zip(base, increments(times, counts, edges), strict=True)]
-        label = f"{owner}: {REASONS.get(reason, reason)}"
+        label = f"{owner}: {DROP_TITLES.get(reason, reason)}"
         bars = _curve(label, _style(len(series)), [edge / _PS for edge in edges[:-1]], top, "bars")
         series.append(bars | {"low": base, "step": step / _PS})
         base = top

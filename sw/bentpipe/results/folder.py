@@ -62,6 +62,8 @@ RUNS: Final = "runs"
 """The folder of the run folders, in that of a sweep."""
 CATALOGUE: Final = "catalogue"
 """The id of a sweep of the catalogue."""
+_OF_A_RUN: Final = ("id", "status", "time", "metrics", "flows", "drops", "ledger", "resolved")
+"""What a run's result.json has to have; what else it has, something can be said without."""
 _PS: Final = 10**12
 
 
@@ -92,6 +94,7 @@ class RunFolder:
         self._pending: dict[str, Any] | None = None
         self._pending_state: bytes | None = None
         self._own = False  # result.json is this run's
+        self._over = False  # and it was so before
 
     @classmethod
     def claim(cls, path: Path, force: bool = False) -> Self:
@@ -157,6 +160,7 @@ class RunFolder:
         except BaseException:
             held._release()
             raise
+        held._over = True
         return held
 
     @classmethod
@@ -334,7 +338,7 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and self._own:
+        if error is not None and self._own and not self._over:  # else nothing that is new was lost
             error.__notes__ = [f"what there is is kept, see `bentpipe report {self.path}`"]
             if isinstance(error, Exception) and not isinstance(error, OSError):  # there is no hurry, and room
                 with suppress(Exception):
@@ -525,13 +529,18 @@ def _summary(folder: Path) -> dict[str, Any]:
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
         version = summary["schema"]
-    except (ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise BentpipeError(f"{path}: damaged: there is no {error}") from None
+    except (ValueError, TypeError) as error:
         raise BentpipeError(f"{path}: damaged: {error}") from None
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise BentpipeError(f"{path}: schema {version} is newer than this bentpipe's {SCHEMA_VERSION}")
     if version < SCHEMA_VERSION:
         older = f"schema {version} is of an older bentpipe, this one's is {SCHEMA_VERSION}"
         raise BentpipeError(f"{path}: {older}: run the experiment again")
+    missing = [] if "kind" in summary else [name for name in _OF_A_RUN if name not in summary]
+    if missing:
+        raise BentpipeError(f"{path}: damaged: there is no {missing[0]!r}")
     return summary
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
+from bentpipe_hdl.switch.control import REASON_TITLES
 from bentpipe_hdl.units import format_time
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONGESTED_COLUMNS",
     "DROP_COLUMNS",
+    "DROP_TITLES",
     "EXPECTED_COLUMNS",
     "LOSS_COLUMNS",
     "OAM_COLUMNS",
@@ -246,9 +248,25 @@ def _between(found: Mapping[str, Any]) -> str:
 DROP_COLUMNS = ("node", "reason", "cells")
 
 
+DROP_TITLES: Final = {
+    **REASON_TITLES,
+    "hec": "header error",
+    "lost": "delay memory full",
+    "listed": "listed losses",
+    "outage": "outage",
+    "burst": "bursts of losses",
+    "line": "lost on the line",
+    "unknown": "unknown VC",
+}
+"""Why cells were dropped, by the counter: of switches as the ledger of PDUs has it, of links, of interfaces."""
+
+
 def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
     return [
-        [node, reason, f"{cells:,}"] for node, reasons in drops.items() for reason, cells in reasons.items() if cells
+        [node, DROP_TITLES.get(reason, reason), f"{cells:,}"]
+        for node, reasons in drops.items()
+        for reason, cells in reasons.items()
+        if cells
     ]
 
 

@@ -168,6 +168,8 @@ def test_an_empty_folder_is_filled(tmp_path, result):
         ("result.json", b"{", "damaged"),
         ("result.json", b"[]", "damaged"),
         ("result.json", b'{"schema": 99}', "schema 99 is newer"),
+        ("result.json", b"{}", "damaged: there is no 'schema'"),
+        ("result.json", b'{"schema": 2}', "damaged: there is no 'id'"),
         (
             "result.json",
             b'{"schema": 1}',
@@ -188,6 +190,14 @@ def test_damaged_run_folders(tmp_path, result, name, data, message):
     with pytest.raises(BentpipeError, match=message) as caught:
         read_run(folder)
     assert "\n" not in str(caught.value)
+
+
+def test_an_error_over_an_older_run_sends_nobody_in_circles(tmp_path, result):
+    write_run(tmp_path / "run", result)
+    (tmp_path / "run" / "trace.parquet").write_bytes(b"PAR1")
+    with pytest.raises(BentpipeError, match="damaged") as caught, RunFolder.reopen(tmp_path / "run"):
+        read_run(tmp_path / "run")
+    assert not getattr(caught.value, "__notes__", ())  # nothing to look at by the command that failed
 
 
 class Page(HTMLParser):

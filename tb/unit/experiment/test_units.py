@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bentpipe_hdl.ticks import cell_period
 from bentpipe_hdl.units import (
     LINE_RATES,
     MAX_RATE_BPS,
+    MIN_RATE_BPS,
     TICK_PS,
     format_size,
     format_time,
@@ -93,7 +95,11 @@ def test_the_highest_rate_is_one_cell_a_tick():
     assert MAX_RATE_BPS == 53 * 8 * 10**12 / TICK_PS == 2_396_160_000
 
 
-@pytest.mark.parametrize("value", [0, -1, "0 Mb/s", "-5 Mb/s", MAX_RATE_BPS + 1, "3 Gb/s"])
+def test_the_lowest_rate_has_a_period_by_any_clock():
+    assert cell_period(parse_rate(MIN_RATE_BPS), -1000) < 1 << 40 <= cell_period(MIN_RATE_BPS, -1000) * 143 / 142
+
+
+@pytest.mark.parametrize("value", [0, -1, "0 Mb/s", "-5 Mb/s", 142, MAX_RATE_BPS + 1, "3 Gb/s"])
 def test_impossible_rates_are_refused(value):
     with pytest.raises(ValueError, match="impossible rate"):
         parse_rate(value)
