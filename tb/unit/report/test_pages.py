@@ -17,7 +17,8 @@ from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run import _resolved
 from bentpipe.report.figures import figures_of
-from bentpipe.report.network import lay_out, network_of, text_width
+from bentpipe.report.layout import lay_out, overlaps, text_width
+from bentpipe.report.network import network_of
 from bentpipe.report.places import in_sweep
 from bentpipe.report.repeat import capture_commands, repeat_command
 from bentpipe.report.run import report_html
@@ -106,6 +107,9 @@ def test_nothing_in_the_drawing_of_a_network_stands_on_another(name, upright):
         assert ax >= 0 and ay >= 0 and bx <= drawing.width and by <= drawing.height, f"{one} is cut off"
     if upright:
         assert drawing.width <= 400
+    else:
+        crossed = [joint.title for joint in drawing.joints if joint.texts and overlaps(joint, drawing)]
+        assert not crossed, "a line passes under another's texts"
 
 
 def test_sources_are_before_switches_before_sinks():
@@ -133,7 +137,7 @@ def test_losses_stand_at_the_hop():
     name = network.lines[0].name
     summary["drops"] = {"west": {"epd": 1536, "full": 0}, f"{name}.out": {"hec": 7}}
     page = report_html(made_up_with(summary))
-    assert "1,536 lost: EPD" in page and "→ 7 lost: HEC" in page
+    assert "1,536 lost: EPD" in page and "→ 7 lost: header error" in page
 
 
 def made_up_with(summary):
