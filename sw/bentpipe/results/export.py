@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.folder import case_paths, is_cases, is_sweep, read_parquet, read_run
+from bentpipe.results.files import read_parquet
+from bentpipe.results.folder import case_paths, is_cases, is_sweep, read_run
 from bentpipe.results.schema import RunResult
 
 __all__ = ["export_csv"]

@@ -23,11 +23,9 @@ what there was when ``result.json`` was last written.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import shutil
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,7 +34,18 @@ from typing import Any, Final, Self
 
 from bentpipe.captures import cut_to_whole_records
 from bentpipe.errors import BentpipeError
-from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+from bentpipe.results.files import (
+    TraceStream,
+    json_bytes,
+    named,
+    read_flows,
+    read_stream,
+    read_summary,
+    read_trace,
+    write_flows,
+    write_trace,
+)
+from bentpipe.results.schema import RunResult, Trace
 
 __all__ = [
     "CATALOGUE",
@@ -50,7 +59,6 @@ __all__ = [
     "is_held",
     "is_sweep",
     "read_above",
-    "read_parquet",
     "read_run",
     "read_so_far",
 ]
@@ -62,8 +70,6 @@ RUNS: Final = "runs"
 """The folder of the run folders, in that of a sweep."""
 CATALOGUE: Final = "catalogue"
 """The id of a sweep of the catalogue."""
-_OF_A_RUN: Final = ("id", "status", "time", "metrics", "flows", "drops", "ledger", "resolved")
-"""What a run's result.json has to have; what else it has, something can be said without."""
 _PS: Final = 10**12
 
 
@@ -90,7 +96,7 @@ class RunFolder:
         self._lock = lock
         self._made = made
         self._above = above
-        self._stream: _Stream | None = None
+        self._stream: TraceStream | None = None
         self._pending: dict[str, Any] | None = None
         self._pending_state: bytes | None = None
         self._own = False  # result.json is this run's
@@ -172,7 +178,7 @@ class RunFolder:
         BentpipeError
             It is no run folder, has no state, or its run isn't over.
         """
-        summary = _summary(path)
+        summary = read_summary(path)
         try:
             held = cls(path, _lock(path))
         except OSError as error:
@@ -259,7 +265,7 @@ class RunFolder:
         if not self.begun:
             self._pending = summary
             return
-        self._write("result.json", _json(summary))
+        self._write("result.json", json_bytes(summary))
         if not self._own:
             self._own = True
             for entry in self.path.iterdir():
@@ -270,7 +276,7 @@ class RunFolder:
         """Keep what there is by now: the summary, and what the trace has got since the last time."""
         self.begin()
         if self._stream is None:
-            self._stream = _Stream(self.work / _STREAM)
+            self._stream = TraceStream(self.work / _STREAM)
         self._stream.add(news)
         self.put(summary)
 
@@ -278,8 +284,8 @@ class RunFolder:
         """Write everything but the report of a run that has ended."""
         self.begin()
         self.put(result.summary)
-        self._write("flows.parquet", lambda path: _write_flows(path, result.flows))
-        self._write("trace.parquet", lambda path: _write_trace(path, result.trace))
+        self._write("flows.parquet", lambda path: write_flows(path, result.flows))
+        self._write("trace.parquet", lambda path: write_trace(path, result.trace))
         for file in result.summary.get("captures", ()):
             if (self.work / file).is_file():
                 (self.work / file).replace(self.path / file)
@@ -302,11 +308,11 @@ class RunFolder:
             for path in sorted(aside.iterdir()):
                 path.replace(self.path / path.name)
         except OSError as error:
-            raise _named(error, self.path / "report.html") from error
+            raise named(error, self.path / "report.html") from error
 
     def _conclude(self, status: str, reason: str) -> None:
         """Write what is missing of a run that is over; ``status`` and ``reason`` if it has none itself."""
-        summary = _summary(self.path)
+        summary = read_summary(self.path)
         stream = self.work / _STREAM
         if "kind" in summary or not (stream.is_file() or summary["status"] == "running"):
             return
@@ -317,7 +323,7 @@ class RunFolder:
             for file in summary.get("captures", ())
             if (self.path / file).is_file() or cut_to_whole_records(self.work / file)
         ]
-        trace = _read_stream(stream, round(summary["time"]["simulated_s"] * _PS))
+        trace = read_stream(stream, round(summary["time"]["simulated_s"] * _PS))
         self.finish(RunResult(summary, summary["flows"], trace))
 
     def _write(self, name: str, data: bytes | Callable[[Path], None]) -> None:
@@ -330,7 +336,7 @@ class RunFolder:
                 data(part)
             part.replace(self.path / name)
         except OSError as error:
-            raise _named(error, self.path / name) from error
+            raise named(error, self.path / name) from error
 
     def __enter__(self) -> Self:
         return self
@@ -382,11 +388,6 @@ def _write_through(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _named(error: OSError, path: Path) -> OSError:
-    """The error with the file that could not be written."""
-    return OSError(error.errno, error.strerror or str(error), str(path))
-
-
 def _make(path: Path) -> bool:
     """Make a folder; False if it is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -433,45 +434,19 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-class _Stream:
-    """The trace so far, each addition of which can be read from the moment it was written."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-
-        self._path = path
-        self._file = path.open("wb")
-        self._writer = pa.ipc.new_stream(
-            self._file, _stream_schema(), options=pa.ipc.IpcWriteOptions(compression="zstd")
-        )
-
-    def add(self, trace: Trace) -> None:
-        try:
-            self._writer.write_table(_trace_table(trace).cast(_stream_schema()))
-            self._file.flush()
-        except OSError as error:
-            raise _named(error, self._path) from error
-
-    def close(self) -> None:
-        with suppress(OSError):  # whoever wrote has been told
-            self._writer.close()
-        with suppress(OSError):
-            self._file.close()
-
-
 def is_cases(folder: Path) -> bool:
     """Whether a run folder has a folder for each case."""
-    return _summary(folder).get("kind") == "cases"
+    return read_summary(folder).get("kind") == "cases"
 
 
 def is_sweep(folder: Path) -> bool:
     """Whether it is the folder of a sweep."""
-    return _summary(folder).get("kind") == "sweep"
+    return read_summary(folder).get("kind") == "sweep"
 
 
 def read_above(folder: Path) -> dict[str, Any]:
     """What stands above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
-    return _summary(folder)
+    return read_summary(folder)
 
 
 def case_folder(name: str) -> str:
@@ -481,7 +456,7 @@ def case_folder(name: str) -> str:
 
 def case_paths(folder: Path) -> list[Path]:
     """The folders of an experiment's cases, in their order, also of those that have not run."""
-    return [folder / case_folder(name) for name in _summary(folder)["planned"]]
+    return [folder / case_folder(name) for name in read_summary(folder)["planned"]]
 
 
 def read_run(folder: Path) -> RunResult:
@@ -492,18 +467,18 @@ def read_run(folder: Path) -> RunResult:
     BentpipeError
         If it isn't one, is damaged, or was written by a newer bentpipe.
     """
-    summary = _summary(folder)
-    return RunResult(summary, _read_flows(folder / "flows.parquet"), _read_trace(folder / "trace.parquet"))
+    summary = read_summary(folder)
+    return RunResult(summary, read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet"))
 
 
 def read_so_far(folder: Path) -> RunResult:
     """What there is of a run by now, also while it goes on; errors as of :func:`read_run`."""
     if (folder / "trace.parquet").is_file():
         return read_run(folder)
-    summary = _summary(folder)
+    summary = read_summary(folder)
     if "kind" in summary:
         raise BentpipeError(f"{folder}: not the folder of one run")
-    trace = _read_stream(folder / _WORK / _STREAM, round(summary["time"]["simulated_s"] * _PS))
+    trace = read_stream(folder / _WORK / _STREAM, round(summary["time"]["simulated_s"] * _PS))
     return RunResult(summary, summary["flows"], trace)
 
 
@@ -520,136 +495,3 @@ def is_held(folder: Path) -> bool:
     finally:
         os.close(lock)
     return False
-
-
-def _summary(folder: Path) -> dict[str, Any]:
-    path = folder / "result.json"
-    if not path.is_file():
-        raise BentpipeError(f"{folder}: not a run folder (no result.json)")
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-        version = summary["schema"]
-    except KeyError as error:
-        raise BentpipeError(f"{path}: damaged: there is no {error}") from None
-    except (ValueError, TypeError) as error:
-        raise BentpipeError(f"{path}: damaged: {error}") from None
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise BentpipeError(f"{path}: schema {version} is newer than this bentpipe's {SCHEMA_VERSION}")
-    if version < SCHEMA_VERSION:
-        older = f"schema {version} is of an older bentpipe, this one's is {SCHEMA_VERSION}"
-        raise BentpipeError(f"{path}: {older}: run the experiment again")
-    missing = [] if "kind" in summary else [name for name in _OF_A_RUN if name not in summary]
-    if missing:
-        raise BentpipeError(f"{path}: damaged: there is no {missing[0]!r}")
-    return summary
-
-
-def _json(data: Any) -> bytes:
-    return (json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _write_flows(path: Path, flows: list[dict[str, Any]]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    names = list(dict.fromkeys(name for flow in flows for name in flow))  # not every flow has every column
-    table = pa.Table.from_pylist([{name: flow.get(name) for name in names} for flow in flows])
-    with path.open("wb") as file:
-        pq.write_table(table, file)
-
-
-def _write_trace(path: Path, trace: Trace) -> None:
-    import pyarrow.parquet as pq
-
-    with path.open("wb") as file:
-        pq.write_table(_trace_table(trace), file, compression="zstd")
-
-
-def _stream_schema() -> Any:
-    import pyarrow as pa
-
-    return pa.schema({"series": pa.string(), "time_ps": pa.int64(), "value": pa.int64(), "event": pa.string()})
-
-
-def _trace_table(trace: Trace) -> Any:
-    import pyarrow as pa
-
-    names = list(dict.fromkeys([*trace.series, *(e[0] for e in trace.events)]))
-    number = {name: i for i, name in enumerate(names)}
-    series, times, values = array("i"), array("q"), array("q")
-    for name, (when, what) in trace.series.items():
-        series.extend([number[name]] * len(when))
-        times.extend(when)
-        values.extend(what)
-    kinds: list[str | None] = [None] * len(times)
-    for name, time_ps, kind, value in trace.events:
-        series.append(number[name])
-        times.append(time_ps)
-        values.append(value)
-        kinds.append(kind)
-    return pa.table(
-        {
-            "series": pa.DictionaryArray.from_arrays(pa.array(series, pa.int32()), pa.array(names, pa.string())),
-            "time_ps": pa.array(times, pa.int64()),
-            "value": pa.array(values, pa.int64()),
-            "event": pa.array(kinds, pa.string()).dictionary_encode(),
-        }
-    )
-
-
-def read_parquet(path: Path) -> Any:
-    """A table of a folder.
-
-    Raises
-    ------
-    BentpipeError
-        There is none, or it is damaged.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise BentpipeError(f"{path}: is missing") from None
-    except (pa.ArrowException, OSError) as error:
-        raise BentpipeError(f"{path}: damaged: {str(error).splitlines()[0]}") from None
-
-
-def _read_flows(path: Path) -> list[dict[str, Any]]:
-    return read_parquet(path).to_pylist()
-
-
-def _read_trace(path: Path) -> Trace:
-    try:
-        return _trace_of(read_parquet(path))
-    except KeyError as error:
-        raise BentpipeError(f"{path}: damaged: no column {error}") from None
-
-
-def _read_stream(path: Path, until_ps: int) -> Trace:
-    """The trace so far, up to a time; what was cut off in the middle is left out."""
-    import pyarrow as pa
-
-    batches = []
-    with suppress(pa.ArrowException, OSError), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-        for batch in reader:
-            batches.append(batch)
-    return _trace_of(pa.Table.from_batches(batches, _stream_schema()), until_ps)
-
-
-def _trace_of(table: Any, until_ps: int = 2**63) -> Trace:
-    columns = table.to_pydict()
-    series: dict[str, tuple[array[int], array[int]]] = {}
-    events: list[tuple[str, int, str, int]] = []
-    rows = zip(columns["series"], columns["time_ps"], columns["value"], columns["event"], strict=True)
-    for name, time_ps, value, event in rows:
-        if time_ps > until_ps:
-            continue
-        if event is not None:
-            events.append((name, time_ps, event, value))
-            continue
-        times, values = series.setdefault(name, (array("q"), array("q")))
-        times.append(time_ps)
-        values.append(value)
-    return Trace(series, events)

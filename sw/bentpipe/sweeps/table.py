@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.folder import read_parquet
+from bentpipe.results.files import read_parquet
 from bentpipe.sweeps.grid import Axis
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
 
 
 def read_table(folder: Path) -> pa.Table:
-    """The table of a sweep's folder; errors as of :func:`~bentpipe.results.folder.read_parquet`."""
+    """The table of a sweep's folder; errors as of :func:`~bentpipe.results.files.read_parquet`."""
     return read_parquet(folder / TABLE)
 
 

@@ -58,7 +58,7 @@ def test_an_error_while_writing_leaves_the_files_before(tmp_path, result, monkey
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bentpipe.results.folder._write_flows", full)
+    monkeypatch.setattr("bentpipe.results.folder.write_flows", full)
     with RunFolder.reopen(tmp_path / "run") as folder, pytest.raises(OSError, match=r"flows\.parquet"):
         folder.finish(result)
     assert (tmp_path / "run" / "flows.parquet").read_bytes() == old
