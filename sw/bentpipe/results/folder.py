@@ -100,7 +100,7 @@ class RunFolder:
         self._pending: dict[str, Any] | None = None
         self._pending_state: bytes | None = None
         self._own = False  # result.json is this run's
-        self._over = False  # and it was so before
+        self._over = False  # and was so before: what is wrong with it then is no news of this process
 
     @classmethod
     def claim(cls, path: Path, force: bool = False) -> Self:
@@ -344,7 +344,7 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and self._own and not self._over:  # else nothing that is new was lost
+        if error is not None and self._own and not (self._over and isinstance(error, BentpipeError)):
             error.__notes__ = [f"what there is is kept, see `bentpipe report {self.path}`"]
             if isinstance(error, Exception) and not isinstance(error, OSError):  # there is no hurry, and room
                 with suppress(Exception):
