@@ -118,7 +118,7 @@ class _Node:
 
             def seldom(made: Design, decisions: int) -> str:
                 """A function for clocks that are seldom so, of what would be part of this one."""
-                other = f"{name}_seldom{decisions}"
+                other = f"{name}_seldom{len(functions)}"  # several may be at one depth
                 function(other, made, registers, decisions, cold)
                 return other
 
