@@ -23,7 +23,8 @@ _BRANCHES = (
     *("--param", "logical-op-non-short-circuit=0"),
 )
 """What is asked is asked by a jump, and what hangs on it is worked out behind that: values that are worked out before a
-question, or in its place, wait in registers, which bodies lack. Nearly all answers are as those before them were."""
+question, or in its place, wait in registers, which bodies lack. Nearly all answers are as those before them were.
+Flags of GCC, of which clang knows none."""
 FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES)
 
 
@@ -54,6 +55,7 @@ def compiled(text: str, folder: Path, what: str) -> Path:
     """The library made of it, in this folder."""
     written, made = folder / "node.cpp", folder / "node.so"
     written.write_text(text)
-    command = [compiler(), *FLAGS, *more_flags(), f"-I{CSRC}", str(written)]
+    flags = [flag for flag in FLAGS if flag not in _BRANCHES] if "clang" in compiler_version() else FLAGS
+    command = [compiler(), *flags, *more_flags(), f"-I{CSRC}", str(written)]
     run([*command, "-o", str(made)], f"compiling {what}")
     return made

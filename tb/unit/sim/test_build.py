@@ -14,6 +14,7 @@ from bentpipe_sim.bindings import build_bindings
 from bentpipe_sim.build import Shape, build_all, build_loop, build_model
 from bentpipe_sim.cache import Cache, cache_folder
 from bentpipe_sim.errors import CacheError, ToolError
+from bentpipe_sim.native import library
 from bentpipe_sim.network import Network
 
 SMALL = Shape.of("link")
@@ -31,6 +32,16 @@ def _tool(folder, name, text):
     file.write_text("#!/bin/sh\n" + text)
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
     return file
+
+
+@pytest.mark.parametrize(("version", "gccs"), [("g++ (Debian) 12.2.0", True), ("Apple clang version 15.0.0", False)])
+def test_clang_is_given_no_flags_of_gcc(tmp_path, monkeypatch, version, gccs):
+    given = []
+    monkeypatch.setattr(library, "compiler_version", lambda: version)
+    monkeypatch.setattr(library, "run", lambda command, what: given.extend(command))
+    library.compiled("", tmp_path, "nothing")
+    assert ("-fno-code-hoisting" in given, "--param" in given) == (gccs, gccs)
+    assert "-O2" in given and str(tmp_path / "node.cpp") in given
 
 
 def test_a_second_build_runs_no_tool(cache, monkeypatch):
