@@ -9,18 +9,11 @@ from collections.abc import Iterable, Mapping
 
 from .design import Memory, Register
 from .graph import Bits, Literal, Node, constant_of, cut, width_of
+from .layout import Rows
 from .netlist import NetlistError
 from .schedule import Branch, Plan, Statement
 
-__all__ = ["Text", "local_type", "number", "stored_type"]
-
-
-def stored_type(width: int) -> str:
-    """The type of a port, a register or a field of a memory."""
-    for bits in (8, 16, 32, 64):
-        if width <= bits:
-            return f"uint{bits}_t"
-    return f"W<{_words(width)}>"
+__all__ = ["Text", "local_type", "number"]
 
 
 def local_type(width: int) -> str:
@@ -50,12 +43,28 @@ class Text:
     plan : Plan
     names : mapping of Register to str
         Members of the node, ``s``.
+    rows : mapping of Memory to Rows
+        Members, too.
     flags : mapping of Register to (str, int)
         Marked registers: the member that falls when one gets another value than this.
+
+    Members
+    -------
+    heat : mapping of Register to float
+        Once :meth:`lines` was called: how often each is read and written, if each question is answered either way
+        alike.
     """
 
-    def __init__(self, plan: Plan, names: Mapping[Register, str], flags: Mapping[Register, tuple[str, int]]):
-        self.plan, self.names, self.flags = plan, names, flags
+    def __init__(
+        self,
+        plan: Plan,
+        names: Mapping[Register, str],
+        rows: Mapping[Memory, Rows],
+        flags: Mapping[Register, tuple[str, int]],
+    ):
+        self.plan, self.names, self.rows, self.flags = plan, names, rows, flags
+        self.heat: dict[Register, float] = {}
+        self.often = 1.0  # what is made text now is executed
         self.copied = set(plan.copied)
         # Of each variable: the block of all its uses, that of its first value; those that are declared
         self.path: dict[Node, tuple[int, ...]] = {}
@@ -100,6 +109,7 @@ class Text:
         self, tree: Iterable[Statement | Branch], path: tuple[int, ...], shared: Mapping[tuple[int, ...], list[Node]]
     ) -> list[str]:
         pad = "    " * (1 + len(path) // 2)
+        self.often = 0.5 ** (len(path) // 2)
         out = [f"{pad}{local_type(node.width)} {_local(node)};" for node in shared.get(path, ())]
         for k, item in enumerate(tree):
             if isinstance(item, Statement):
@@ -117,12 +127,16 @@ class Text:
                 head = "if" if not arm else "} else if"
                 out.append(f"{pad}}} else {{" if opposite else f"{pad}{head} ({self.literal(literal)}) {{")
                 out += self.walk(inner, (*path, k, arm), shared)
+                self.often = 0.5 ** (len(path) // 2)
             out.append(f"{pad}}}")
         return out
 
     def literal(self, literal: Literal) -> str:
         text = self.value(((literal[0], literal[1], 1),))
         return text if literal[2] else f"!{text}"
+
+    def warm(self, register: Register) -> None:
+        self.heat[register] = self.heat.get(register, 0) + self.often
 
     # Statements
 
@@ -141,6 +155,7 @@ class Text:
             place = self.word(what, field, statement.address)
             return f"{place} = {self.operation(statement, what.fields[field][1])};"
         assert isinstance(what, Register)
+        self.warm(what)
         name = f"s.{self.names[what]}"
         text = f"{name} = {self.operation(statement, what.width)};"
         if what in self.flags:
@@ -248,15 +263,16 @@ class Text:
         node, high, size = address[-1]
         if node is None and high and len(address) > 1:  # a sum is an address as it stands
             low = width_of(address) - size
-            place = f"s.{memory.name}[{self.value(cut(address, 0, low))} + {number(high << low, 64)}]"
+            row = f"{self.value(cut(address, 0, low))} + {number(high << low, 64)}"
         else:
-            place = f"s.{memory.name}[{self.value(address)}]"
-        return place if len(memory.fields) == 1 else f"{place}.f{field}"
+            row = self.value(address)
+        return f"s.{self.rows[memory].place(row, field)}"
 
     def atom(self, node: Node) -> str:
         if node.op == "input":
             return f"s.{node.data}"
         if node.op == "register":
+            self.warm(node.data)
             return f"c_{self.names[node.data]}" if node.data in self.copied else f"s.{self.names[node.data]}"
         return _local(node)
 

@@ -14,7 +14,8 @@ HEADERS = ("model.h", "wide.hpp", "crc32.hpp", "convergence.hpp")
 MAKERS = (
     "border.py",
     *(f"native/{name}.py" for name in (
-        "banks", "cpp", "design", "fields", "graph", "guards", "library", "netlist", "node", "schedule")),
+        "banks", "cpp", "design", "fields", "graph", "guards", "layout", "library", "netlist", "node",
+        "schedule")),
     *(f"csrc/{name}" for name in HEADERS),
 )  # fmt: skip
 """What makes a model of a component."""

@@ -9,16 +9,17 @@ value, and a longer one computes it anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..border import Port, face
-from .cpp import Text, number, stored_type
+from .cpp import Text, number
 from .design import Design, Memory, Register, design, topological
 from .graph import Bits, constant
+from .layout import Rows, declared, ordered, register_bits, rows, stored_type, together
 from .netlist import read
-from .schedule import schedule
+from .schedule import Plan, schedule
 
 __all__ = ["Generated", "Members", "generate", "members"]
 
@@ -30,6 +31,8 @@ DECISIONS = 3
 
 QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0, "passed": 0}
 """Inputs as they are in nearly all clocks."""
+
+NOTHING: Mapping[Register, int] = {}
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,19 @@ def generate(component: Any, name: str) -> Generated:
 
 @dataclass(frozen=True)
 class Members:
-    """C++ of the class ``Node`` with all its state, and no clocks; names of members that are registers' fields;
-    memories, members of the same name, with their fields ``f0``, ``f1`` … if they have more than one."""
+    """C++ of the class ``Node`` with all its state, and no clocks; names of members that are registers' fields; where
+    the rows of memories are."""
 
     text: str
     registers: dict[Register, str]
-    memories: tuple[Memory, ...]
+    memories: dict[Memory, Rows]
 
 
 def members(whole: Design) -> Members:
     """Where the generated node of a design has its state."""
     node = _Node(whole)
-    return Members("\n".join(node.members()) + "\n", node.names, tuple(whole.memories))
+    node.short()
+    return Members("\n".join(node.members()) + "\n", node.names, node.rows)
 
 
 class _Node:
@@ -91,54 +95,16 @@ class _Node:
             if register.mark:
                 self.marked[register.mark[0]][register] = register.mark[1]
 
+        self.quiet = {name: value for name, value in QUIET.items() if name in whole.inputs}
+        self.groups = together(whole.memories, _answered(whole.known(self.marked["settled"], self.quiet), DECISIONS))
+        self.rows = rows(self.groups)
+        self.heat: dict[Register, float] = {}
+
     def run(self) -> Generated:
-        quiet = {name: value for name, value in QUIET.items() if name in self.whole.inputs}
-        settled, steady = self.marked["settled"], self.marked["steady"]
-        flags = {register: (level, value) for level in LEVELS for register, value in self.marked[level].items()}
-        functions: list[list[str]] = []
-
-        def body(name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0) -> None:
-            known = self.whole.known(registers, inputs)
-            if not (steady or inputs.get("i_valid")) or not decisions or not known.deciding:
-                function(name, known, registers, decisions, "" if inputs else "gnu::cold, ")
-                return
-            # Of a cell's clock, or one of a node that is steady, the answers to the first question are functions, each
-            # with no more registers to save and less to keep on the stack than it needs itself
-            bit, _ = known.deciding[0]
-            only = known.only(bit, "decision")
-            for holds in (True, False):
-                function(f"{name}_{int(holds)}", known.given(bit, holds), registers, decisions - 1)
-            asked = Text(schedule(only, registers, outputs=True), self.names, {}).lines()
-            head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
-            functions.append([head, *asked, f"    decision ? {name}_1(s) : {name}_0(s);", "}"])
-
-        def function(
-            name: str, made: Design, registers: Mapping[Register, int], decisions: int, cold: str = ""
-        ) -> None:
-
-            def seldom(made: Design, decisions: int) -> str:
-                """A function for clocks that are seldom so, of what would be part of this one."""
-                other = f"{name}_seldom{len(functions)}"  # several may be at one depth
-                function(other, made, registers, decisions, cold)
-                return other
-
-            lines = self.lines(made, registers, {r: flags[r] for r in registers}, decisions, seldom)
-            kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
-            same = {r for r, bits in made.registers.items() if bits == made.register(r)}
-            asks = steady and "steady" not in self.flags(registers) and not same.issuperset(steady)
-            tail = [self.test("steady")] if asks else []
-            outputs = ["    {", *self.outputs(kept, same), "    }"]
-            head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"  # cold: small rather than fast
-            functions.append([head, *lines, *tail, *outputs, "}"])
-
-        if steady:
-            body("steady_clock", {**settled, **steady}, quiet, DECISIONS)
-            body("settled_clock", settled, quiet, DECISIONS)
-        elif "i_valid" in self.whole.inputs:
-            for comes in (1, 0):
-                body(("turn_clock", "cell_clock")[comes], settled, {**quiet, "i_valid": comes}, DECISIONS)
-        body("whole_clock", {}, {})
-        wanted = " && ".join(["s.settled", *(f"s.{name}" if value else f"!s.{name}" for name, value in quiet.items())])
+        functions = [*self.short(), *self.body("whole_clock", {}, {})]
+        steady = self.marked["steady"]
+        quiet = [f"s.{name}" if value else f"!s.{name}" for name, value in self.quiet.items()]
+        wanted = " && ".join(["s.settled", *quiet])
         short, cell, turn = None, "clock(m);", "clock(m);"
         if steady:
             short = "s.steady ? steady_clock(s) : settled_clock(s)"
@@ -150,31 +116,85 @@ class _Node:
             clock += [f"    if (__builtin_expect({wanted}, 1)) return {short};"]
         clock += ["    whole_clock(s);", self.test("settled"), "}"]
         outputs = ["inline void outputs(Node& s) {", *self.outputs({}), "}"]
-        lines = [*self.members(), *outputs, *(line for each in functions for line in each), *clock]
+        lines = [*self.members(), *outputs, *functions, *clock]
         return Generated("\n".join(lines) + "\n", tuple(self.ports), cell, turn)
 
-    def lines(
+    def short(self) -> list[str]:
+        """The functions of nearly all clocks."""
+        settled, steady = self.marked["settled"], self.marked["steady"]
+        if steady:
+            made = self.body("steady_clock", {**settled, **steady}, self.quiet, DECISIONS)
+            return made + self.body("settled_clock", settled, self.quiet, DECISIONS)
+        if "i_valid" not in self.whole.inputs:
+            return []
+        made = self.body("cell_clock", settled, {**self.quiet, "i_valid": 1}, DECISIONS)
+        return made + self.body("turn_clock", settled, {**self.quiet, "i_valid": 0}, DECISIONS)
+
+    def body(
+        self, name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0
+    ) -> list[str]:
+        """A function, and those that it calls."""
+        known = self.whole.known(registers, inputs)
+        if not (self.marked["steady"] or inputs.get("i_valid")) or not decisions or not known.deciding:
+            often, cold = (1, "") if inputs else (0, "gnu::cold, ")  # cold: small rather than fast
+            return self.function(name, known, registers, decisions, often, cold)
+        # Of a cell's clock, or one of a node that is steady, the answers to the first question are functions, each
+        # with no more registers to save and less to keep on the stack than it needs itself
+        bit, _ = known.deciding[0]
+        answers: list[str] = []
+        for holds in (True, False):
+            answers += self.function(f"{name}_{int(holds)}", known.given(bit, holds), registers, decisions - 1, 1)
+        asked = self.text(schedule(known.only(bit, "decision"), registers, outputs=True), often=1)
+        head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
+        return [*answers, head, *asked, f"    decision ? {name}_1(s) : {name}_0(s);", "}"]
+
+    def function(
         self,
+        name: str,
         made: Design,
         registers: Mapping[Register, int],
-        flags: Mapping[Register, tuple[str, int]],
         decisions: int,
-        seldom: Callable[[Design, int], str],
+        often: float,
+        cold: str = "",
     ) -> list[str]:
-        """A clock, with a body for each answer to so many of the questions that it depends on."""
-        if not decisions or not made.deciding:
-            return Text(schedule(made, registers), self.names, flags).lines()
-        (bit, rare), name = made.deciding[0], f"decision{decisions}"
-        asked = Text(schedule(made.only(bit, name), registers, outputs=True), self.names, {}).lines()
-        parts = []
-        for holds in (True, False):
-            given = made.given(bit, holds)
-            if rare == holds:
-                parts.append([f"    return {seldom(given, decisions - 1)}(s);"])
-            else:
-                parts.append(self.lines(given, registers, flags, decisions - 1, seldom))
-        inside = [[f"    {line}" for line in part] for part in parts]
-        return [*asked, f"    if ({name}) {{", *inside[0], "    } else {", *inside[1], "    }"]
+        """A function that is called so often, and those for clocks that are seldom so of what would be part of it."""
+        others: list[str] = []
+
+        def lines(made: Design, decisions: int, often: float) -> list[str]:
+            """A clock, with a body for each answer to so many of the questions that it depends on."""
+            if not decisions or not made.deciding:
+                return self.text(schedule(made, registers), registers, often)
+            (bit, rare), decision = made.deciding[0], f"decision{decisions}"
+            asked = self.text(schedule(made.only(bit, decision), registers, outputs=True), often=often)
+            parts = []
+            for holds in (True, False):
+                given = made.given(bit, holds)
+                if rare == holds:
+                    other = f"{name}_seldom{len(others)}"  # several may be at one depth
+                    others.extend(self.function(other, given, registers, decisions - 1, 0, cold))
+                    parts.append([f"    return {other}(s);"])
+                else:
+                    parts.append(lines(given, decisions - 1, often / 2 if rare is None else often))
+            inside = [[f"    {line}" for line in part] for part in parts]
+            return [*asked, f"    if ({decision}) {{", *inside[0], "    } else {", *inside[1], "    }"]
+
+        head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
+        text = lines(made, decisions, often)
+        kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
+        same = {r for r, bits in made.registers.items() if bits == made.register(r)}
+        steady = self.marked["steady"]
+        asks = steady and "steady" not in self.flags(registers) and not same.issuperset(steady)
+        tail = [self.test("steady")] if asks else []
+        return [*others, head, *text, *tail, "    {", *self.outputs(kept, same), "    }", "}"]
+
+    def text(self, plan: Plan, registers: Mapping[Register, int] = NOTHING, often: float = 0) -> list[str]:
+        """Of a plan for so many of the clocks in which these registers are known."""
+        flags = {r: (level, value) for level in LEVELS for r, value in self.marked[level].items() if r in registers}
+        made = Text(plan, self.names, self.rows, flags)
+        lines = made.lines()
+        for register, heat in made.heat.items():
+            self.heat[register] = self.heat.get(register, 0) + often * heat
+        return lines
 
     def flags(self, registers: Mapping[Register, int]) -> set[str]:
         return {level for level in LEVELS if any(register in registers for register in self.marked[level])}
@@ -184,53 +204,41 @@ class _Node:
         return f"    s.{level} = {' && '.join(tests) or 'true'};"
 
     def members(self) -> list[str]:
-        """The faces, then small ones first, so that what a clock needs lies beside each other."""
+        """The faces, registers, then memories, the small ones first."""
         base, inherited = face([port.name for port in self.ports])
-        found = [
-            (0, f"{stored_type(port.width)} {port.name}{{}};") for port in self.ports if port.name not in inherited
-        ]
-        begin: list[str] = []
+        found = [f"{stored_type(port.width)} {port.name}{{}};" for port in self.ports if port.name not in inherited]
         of_ports = {port.name for port in self.ports}
-        for register, name in self.names.items():
-            if name not in of_ports:  # numbers of fewer bits than the processor computes with cost masks
-                found.append((1, f"{stored_type(max(register.width, 32) if register.width > 1 else 1)} {name}{{}};"))
-            if register.init:
-                begin.append(f"        {name} = {number(register.init, register.width)};")
+        for register in ordered(self.names, self.heat):
+            if self.names[register] not in of_ports:
+                found.append(f"{stored_type(register_bits(register))} {self.names[register]}{{}};")
+        found += [f"bool {level} = false;" for level in LEVELS if level not in inherited]
+        found += map(declared, sorted(self.groups, key=lambda group: group[0].depth))
+        begin = [
+            f"        {name} = {number(register.init, register.width)};"
+            for register, name in self.names.items()
+            if register.init
+        ]
         for memory in self.whole.memories:
-            found.append((2 + memory.depth, self.member(memory)))
             begin += self.contents(memory)
-        found.sort(key=lambda member: member[0])
-        flags = [f"    bool {level} = false;" for level in LEVELS if level not in inherited]
         return [
             f"struct Node : {base} {{",
-            *flags,
-            *(f"    {text}" for _, text in found),
+            *(f"    {text}" for text in found),
             f"    Node() : {base}() {{",
             *begin,
             "    }",
             "};",
         ]
 
-    def member(self, memory: Memory) -> str:
-        # An address that is out of range in a clock that doesn't use what is read is no fault
-        depth = 1 << max(0, memory.depth - 1).bit_length()
-        if len(memory.fields) == 1:
-            return f"{stored_type(memory.fields[0][1])} {memory.name}[{depth}]{{}};"
-        order = sorted(range(len(memory.fields)), key=lambda k: -memory.fields[k][1])
-        inside = " ".join(f"{stored_type(memory.fields[k][1])} f{k};" for k in order)
-        return f"struct {memory.name.upper()} {{ {inside} }} {memory.name}[{depth}]{{}};"
-
     def contents(self, memory: Memory) -> list[str]:
         found = []
         for k, (low, width) in enumerate(memory.fields):
             values = [value >> low & ((1 << width) - 1) for value in memory.init]
-            place = f"{memory.name}[k]" + (f".f{k}" if len(memory.fields) > 1 else "")
             if any(values):
-                table = ", ".join(number(value, width) for value in values)
-                kind = stored_type(width)
+                name, table = f"{memory.name}_{k}", ", ".join(number(value, width) for value in values)
+                place = self.rows[memory].place("k", k)
                 found += [
-                    f"        static const {kind} {memory.name}_{k}[] = {{{table}}};",
-                    f"        for (int k = 0; k < {len(values)}; ++k) {place} = {memory.name}_{k}[k];",
+                    f"        static const {stored_type(width)} init_{name}[] = {{{table}}};",
+                    f"        for (int k = 0; k < {len(values)}; ++k) {place} = init_{name}[k];",
                 ]
         return found
 
@@ -240,10 +248,19 @@ class _Node:
         made = self.whole.known(kept, {})
         outputs = {name: made.outputs[name] for name in self.computed}
         made.outputs = {name: bits for name, bits in outputs.items() if same is None or not _hangs_on(bits, same)}
-        return Text(schedule(made, kept, outputs=True), self.names, {}).lines()
+        return self.text(schedule(made, kept, outputs=True))
 
 
 def _hangs_on(bits: Bits, registers: Collection[Register]) -> bool:
     """Whether a value hangs on nothing but these registers."""
     order = topological(iter([bits]))
     return all(node.data in registers if node.op == "register" else node.op != "read" for node in order)
+
+
+def _answered(made: Design, decisions: int) -> Iterator[Design]:
+    """A clock, for each answer to so many of the questions that it depends on."""
+    if not decisions or not made.deciding:
+        yield made
+        return
+    for holds in (True, False):
+        yield from _answered(made.given(made.deciding[0][0], holds), decisions - 1)

@@ -50,12 +50,10 @@ class Layout:
         whole, split = design(plain), fields(plain)
         made = members(whole)
         asked = [(name, f"offsetof(Node, {name}), sizeof(Node::{name})") for name in made.registers.values()]
-        for memory in made.memories:
+        for memory, rows in made.memories.items():
             for k in range(len(memory.fields)):
-                inner = f" + offsetof(Node::{memory.name.upper()}, f{k})" if len(memory.fields) > 1 else ""
-                asked.append(
-                    (f"{memory.name}.{k}", f"offsetof(Node, {memory.name}){inner}, sizeof(*Node().{memory.name})")
-                )
+                first = f"offsetof(Node, {rows.place('0', k)}), sizeof(*Node().{rows.array})"
+                asked.append((f"{memory.name}.{k}", first))
         found, self.length = _compiled(made.text, asked)
         self.registers: dict[int, list[_Place]] = {}
         self.memories: dict[int, list[_Place]] = {}

@@ -1,0 +1,116 @@
+"""Where registers and memories lie in a node's class: what is wanted together, in few lines of a cache.
+
+Registers that clocks mostly read or write lie beside each other. Memories of which rows of one number are wanted are
+one array of rows, as a VC's row in hardware would be one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .design import Design, Memory, Register, topological
+from .graph import Bits
+
+__all__ = ["Rows", "declared", "ordered", "register_bits", "rows", "stored_type", "together"]
+
+LINE = 64
+"""Octets of a line."""
+
+OFTEN = 1
+"""What is wanted so many times a clock, and more, is wanted often."""
+
+
+def stored_bits(width: int) -> int:
+    """Of a port or a field of a memory."""
+    return next((bits for bits in (8, 16, 32, 64) if width <= bits), (width + 63) // 64 * 64)
+
+
+def stored_type(width: int) -> str:
+    bits = stored_bits(width)
+    return f"uint{bits}_t" if bits <= 64 else f"W<{bits // 64}>"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where a memory is: a member that is an array; behind its index, each field's own member of a row, or nothing."""
+
+    array: str
+    fields: tuple[str, ...]
+
+    def place(self, row: str, field: int) -> str:
+        return f"{self.array}[{row}]{self.fields[field]}"
+
+
+def together(memories: Sequence[Memory], clocks: Iterable[Design]) -> list[list[Memory]]:
+    """All memories; those of which the same rows are wanted in one of these clocks, in one list."""
+    found = {memory: [memory] for memory in memories}
+    for design in clocks:
+        first: dict[tuple[int, Bits], Memory] = {}
+        wanted: list[tuple[Memory, Bits]] = [(write.memory, write.address) for write in design.writes]
+        wanted += [(node.data[0], node.args[0]) for node in topological(design.roots()) if node.op == "read"]
+        for memory, address in wanted:
+            one, other = found[first.setdefault((_depth(memory), address), memory)], found[memory]
+            if one is not other:
+                one += other
+                found.update(dict.fromkeys(other, one))
+    return [sorted(each, key=memories.index) for each in {id(each): each for each in found.values()}.values()]
+
+
+def rows(groups: Iterable[list[Memory]]) -> dict[Memory, Rows]:
+    found = {}
+    for group in groups:
+        array = group[0].name
+        for memory in group:
+            if len(_fields(group)) == 1:
+                names = ("",)
+            else:
+                names = tuple(f".{_field(memory, k)}" for k in range(len(memory.fields)))
+            found[memory] = Rows(array, names)
+    return found
+
+
+def declared(group: list[Memory]) -> str:
+    """The member that memories are."""
+    array, fields = group[0].name, _fields(group)
+    # An address that is out of range in a clock that doesn't use what is read is no fault
+    depth = _depth(group[0])
+    octets = sum(stored_bits(width) for width, _ in fields) // 8
+    if len(fields) == 1:
+        return f"alignas({_aligned(octets * depth)}) {stored_type(fields[0][0])} {array}[{depth}]{{}};"
+    fields.sort(key=lambda field: -stored_bits(field[0]))
+    inside = " ".join(f"{stored_type(width)} {name};" for width, name in fields)
+    return f"struct alignas({_aligned(octets)}) {array.upper()} {{ {inside} }} {array}[{depth}]{{}};"
+
+
+def register_bits(register: Register) -> int:
+    """Stored: numbers of fewer bits than the processor computes with cost masks."""
+    return stored_bits(max(register.width, 32) if register.width > 1 else 1)
+
+
+def ordered(registers: Iterable[Register], heat: Mapping[Register, float]) -> list[Register]:
+    """Those that are wanted often first, then others that are; of either the large ones first."""
+
+    def key(register: Register) -> tuple[bool, bool, int]:
+        often = heat.get(register, 0)
+        return often < OFTEN, not often, -register_bits(register)
+
+    return sorted(registers, key=key)
+
+
+def _aligned(octets: int) -> int:
+    """In the fewest lines."""
+    return min(LINE, 1 << (octets - 1).bit_length())
+
+
+def _depth(memory: Memory) -> int:
+    return 1 << max(0, memory.depth - 1).bit_length()
+
+
+def _fields(group: Iterable[Memory]) -> list[tuple[int, str]]:
+    """Widths and names."""
+    return [(memory.fields[k][1], _field(memory, k)) for memory in group for k in range(len(memory.fields))]
+
+
+def _field(memory: Memory, k: int) -> str:
+    return f"{memory.name}_{k}"
