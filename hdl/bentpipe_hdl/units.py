@@ -176,5 +176,8 @@ def format_size(octets: int) -> str:
 
 
 def format_rate(bps: float) -> str:
-    """A rate in Mb/s, or in kb/s below 1 Mb/s."""
-    return f"{bps / 1e6:.7g} Mb/s" if abs(bps) >= 1e6 else f"{bps / 1e3:.7g} kb/s"
+    """A rate in Mb/s; in kb/s below 1 Mb/s, in b/s below 1 kb/s."""
+    for unit, scale in (("Mb/s", 1e6), ("kb/s", 1e3)):
+        if abs(bps) >= scale:
+            return f"{bps / scale:.7g} {unit}"
+    return f"{bps:.7g} b/s"

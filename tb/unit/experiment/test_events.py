@@ -139,7 +139,7 @@ def test_a_load_reactive_line_can_deliver_its_ceiling(read):
     )
     summary = run_experiment(e, build=fake_build).summary
     assert port_rates(summary)["west"][3] == 6_000_000
-    assert network_of(summary).lines[0].facts[2:] == ["BER 1e-09 / 0", "by load", "0 kb/s to 4 Mb/s"]
+    assert network_of(summary).lines[0].facts[2:] == ["BER 1e-09 / 0", "by load", "0 b/s to 4 Mb/s"]
 
 
 def test_outages_and_bursts_of_a_line(read):

@@ -152,7 +152,7 @@ def test_a_contract_changes_in_a_run():
         ({"scr_action": "tag"}, "there is no sustained rate that it could be of"),
         ({"pcr_bps": 0}, "0 is out of range|must be more than 0"),
         ({"pcr_bps": -5}, "-5 is out of range|must be more than 0"),
-        ({"pcr_bps": 100}, "a rate must be 143 b/s or more"),
+        ({"pcr_bps": 100}, "100 is out of range 143 b/s to 2396.16 Mb/s"),
         ({"at": "north"}, "it doesn't pass a switch 'north'"),
     ],
 )
