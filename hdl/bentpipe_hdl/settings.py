@@ -49,6 +49,7 @@ from bentpipe_hdl.words import kind_of, nearest
 __all__ = [
     "BER",
     "CELLS",
+    "CELL_RATE",
     "COUNT",
     "IN_RUN",
     "NUMBER",
@@ -288,11 +289,13 @@ RATE: Final = Quantity(
     "rate",
     parse_rate,
     format_rate,
-    MIN_RATE_BPS,
+    1,
     MAX_RATE_BPS,
     texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|{rate_names()}",
 )
-"""In bits of cells a second, to one cell a tick."""
+"""In bits a second, to one cell a tick."""
+CELL_RATE: Final = RATE.within(MIN_RATE_BPS, MAX_RATE_BPS)
+"""In bits of cells a second, of what hardware sends."""
 COUNT: Final = Quantity("whole number", _whole, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")
 CELLS: Final = COUNT.counting("cells")
 NUMBER: Final = Quantity("number", _number, _same, -math.inf, math.inf)
@@ -304,7 +307,7 @@ BER: Final = NUMBER.within(
 
 Time = Annotated[int, TIME]
 Size = Annotated[int, SIZE]
-Rate = Annotated[int, RATE]
+Rate = Annotated[int, CELL_RATE]
 Count = Annotated[int, COUNT]
 Cells = Annotated[int, CELLS]
 Number = Annotated[float, NUMBER]

@@ -33,7 +33,7 @@ MAX_RATE_BPS: Final = 8 * 299_520_000
 """One cell of 53 octets a tick, 2396.16 Mb/s: the most that a line carries, and that a switch moves in all."""
 
 MIN_RATE_BPS: Final = 143
-"""The least: a cell takes fewer than 2**24 ticks, which is what hardware counts, by a clock 1000 ppm slow, too."""
+"""The least rate of cells: one takes fewer than 2**24 ticks, as hardware counts, by a clock 1000 ppm slow, too."""
 
 LINE_RATES: Final = {
     "OC-3c": 149_760_000,
@@ -130,8 +130,8 @@ def parse_size(value: object) -> int:
 
 
 def parse_rate(value: object, zero: bool = False) -> int:
-    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 143 (with ``zero`` also 0) to one cell
-    a tick."""
+    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 1 (with ``zero`` 0) to one cell a
+    tick."""
     if isinstance(value, str):
         plain = value.lower().replace("-", "").replace(" ", "")
         for name, rate in LINE_RATES.items():
@@ -145,8 +145,6 @@ def parse_rate(value: object, zero: bool = False) -> int:
     rate = _whole(number * (1 if unit is None else _RATE[unit]))
     if rate < 0 or (rate == 0 and not zero):
         raise ValueError(f"impossible rate {value!r}: it must be more than 0")
-    if 0 < rate < MIN_RATE_BPS:
-        raise ValueError(f"impossible rate {value!r}: {MIN_RATE_BPS} b/s is the least")
     if rate > MAX_RATE_BPS:
         raise ValueError(
             f"impossible rate {value!r}: a line carries at most one cell a tick, {format_rate(MAX_RATE_BPS)}"

@@ -99,7 +99,7 @@ def test_the_lowest_rate_has_a_period_by_any_clock():
     assert cell_period(parse_rate(MIN_RATE_BPS), -1000) < 1 << 40 <= cell_period(MIN_RATE_BPS, -1000) * 143 / 142
 
 
-@pytest.mark.parametrize("value", [0, -1, "0 Mb/s", "-5 Mb/s", 142, MAX_RATE_BPS + 1, "3 Gb/s"])
+@pytest.mark.parametrize("value", [0, -1, "0 Mb/s", "-5 Mb/s", MAX_RATE_BPS + 1, "3 Gb/s"])
 def test_impossible_rates_are_refused(value):
     with pytest.raises(ValueError, match="impossible rate"):
         parse_rate(value)
