@@ -31,6 +31,12 @@ _LAN = (
     "window=800 kB",
     "record.interval=50 ms",
 )
+_OF_HOSTS: Final = {
+    "1flow": ("1flow", ()),
+    "3flows": ("3flows", _LAN),
+    "15flows": ("3flows", (*_LAN, *(f"flow.{k}.copies=5" for k in range(3)))),
+}
+"""An experiment beside this file, and its settings."""
 
 TITLES = {
     "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
@@ -41,6 +47,7 @@ TITLES = {
     "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
     "hosts-1flow": "1 flow, everything included, over the satellite",
     "hosts-3flows": "3 flows, everything included, over a LAN",
+    "hosts-15flows": "15 flows of three hosts, everything included, over a LAN",
 }
 GOALS = {
     "cells-1flow": (0.08, 0.05),
@@ -51,6 +58,7 @@ GOALS = {
     "sonet-12": (2.5, 0.5),
     "hosts-1flow": (0.12, 0.07),
     "hosts-3flows": (0.5, 0.15),
+    "hosts-15flows": (0.15, 0.06),
 }
 """CPU seconds per simulated second: what is asked, what is aimed at."""
 
@@ -154,9 +162,10 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
         spent = in_tenths(run, begin, seconds)
         check = network.check_conservation
     else:
-        # One flow: from the end of slow start on. Three: on the LAN, where the line is full from the start.
+        # One flow: from the end of slow start on. Several: on the LAN, where the line is full from the start.
         begin = 11 if flows == "1flow" else 2
-        experiment = _experiment(flows, *(_LAN if flows == "3flows" else ()))
+        name, settings = _OF_HOSTS[flows]
+        experiment = _experiment(name, *settings)
         recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
         network, nics, vcs = build_network(experiment)
         built = add_hosts(experiment, recorder, network, nics, vcs)
