@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from bentpipe.experiment.catalogue import catalogue
+from bentpipe_sim import native
 from bentpipe_sim.build import build_model
 from digests import SETS, digests
 from models.lockstep import side_by_side
@@ -36,8 +37,10 @@ MUTATIONS = (
     ("schedule", "contexts = []\n        for k, condition in enumerate(node.args):",
      "contexts = []\n        for k, condition in enumerate(node.args[:1]):", "only the first of a memory's writers"),
     ("schedule", "return sorted(found, key=lambda register: register.name)", "return []", "no copies of registers"),
-    ("schedule", "self.hard[at].update(own)", "self.hard[at].update(own[:1])",
+    ("schedule", "update(k for k in own if context", "update(k for k in own[:1] if context",
      "a value read before its last assignment"),
+    ("schedule", "return any(write[:3] == place and not distinct(write[3], item.args[0]) for write in writes)",
+     "return False", "a memory's word read behind what writes it"),
     ("cpp", 'return text if fits or width in (32, 64) else f"({text}) & {_mask(width)}"', "return text",
      "sums that keep their carries"),
     ("cpp", 'text = f"((uint64_t)extend<{size}>({text}) & {_mask(size + again)})"',
@@ -58,16 +61,18 @@ def designs(seeds) -> bool:
     return True
 
 
+def changed_text(module, old, new) -> str:
+    """A module with a mutation; AssertionError: there is nothing to mutate."""
+    text = (Path(native.__file__).parent / f"{module}.py").read_text()
+    assert text.count(old) == 1, f"{module}.py has {old!r} {text.count(old)} times"
+    return text.replace(old, new)
+
+
 def mutated(module, old, new, folder) -> dict[str, str]:
     """The environment of a process with this mutation; AssertionError: there is nothing to mutate."""
-    import bentpipe_sim
-
-    package = folder / "bentpipe_sim"
-    shutil.copytree(Path(str(bentpipe_sim.__file__)).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    file = package / "native" / f"{module}.py"
-    text = file.read_text()
-    assert text.count(old) == 1, f"{module}.py has {old!r} {text.count(old)} times"
-    file.write_text(text.replace(old, new))
+    changed, package = changed_text(module, old, new), folder / "bentpipe_sim"
+    shutil.copytree(Path(native.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "native" / f"{module}.py").write_text(changed)
     paths = [str(folder), os.environ.get("PYTHONPATH", ""), *sys.path]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "BENTPIPE_CACHE": str(folder / "cache")}
 

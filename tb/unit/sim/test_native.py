@@ -20,6 +20,7 @@ from bentpipe_sim.native.node import generate
 from bentpipe_sim.tools import CSRC, compiler
 from models.lockstep import side_by_side
 from models.random_design import RandomShape, stimulus
+from soak.native import MUTATIONS, changed_text
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -27,6 +28,11 @@ def test_a_random_design_does_what_amaranth_says(seed):
     shape, rng = RandomShape(seed), random.Random(seed)
     seen = side_by_side(shape, 400, lambda clock, before: stimulus(rng), build_model(shape, "native"))
     assert len({values["seen"] for values in seen}) > 100
+
+
+@pytest.mark.parametrize(("module", "old", "new", "what"), MUTATIONS)
+def test_what_the_soak_mutates_is_there(module, old, new, what):
+    compile(changed_text(module, old, new), module, "exec")
 
 
 class Crc(wiring.Component):
