@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from bentpipe.commands import commands
 from bentpipe.commands.command import Command
-from bentpipe.commands.parser import parser
+from bentpipe.commands.parser import parse, parser
 from bentpipe.errors import BentpipeError, one_line
 from bentpipe.signals import exit_code, heeded
 
@@ -19,11 +19,10 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    known = parser()
     words = list(sys.argv[1:] if arguments is None else arguments)
     words, behind = _apart(words)
     try:
-        given = known.parse_args(words)
+        given = parse(words)
         given.words = behind
     except SystemExit as leave:  # argparse has printed its line
         return leave.code if isinstance(leave.code, int) else 2
@@ -31,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bentpipe {_version()}")
         return 0
     if given.command is None:
-        known.print_help(sys.stderr)
+        parser().print_help(sys.stderr)
         return 2
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(given.verbose, 2)]
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)

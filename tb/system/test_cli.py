@@ -132,10 +132,28 @@ def test_each_thing_that_is_wrong_with_a_file_is_a_line(capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["fly"], ["run"], ["run", "x", "--quick", "--duration", "3"], ["run", "x", "--seed", "y"]]
+    ("arguments", "said"),
+    [
+        (["fly"], "bentpipe: there is no command fly; bentpipe --help tells more"),
+        (["rnu"], "bentpipe: there is no command rnu; did you mean run?"),
+        (["--versoin"], "bentpipe: there is no option --versoin; did you mean --version?"),
+        (["run"], "bentpipe: run: the following arguments are required: NAME|FILE; bentpipe run --help tells more"),
+        (["run", "x", "--quik", "y"], "bentpipe: run: there is no option --quik; did you mean --quick?"),
+        (["run", "x", "y", "z"], "bentpipe: run: 'y z' is too much; bentpipe run --help tells more"),
+        (["run", "x", "--quick", "--duration", "3"], "argument --duration: not allowed with argument --quick"),
+        (["run", "x", "--seed", "y"], "argument --seed: invalid int value: 'y'"),
+        (["catalogue", "rn"], "argument ACTION: invalid choice: 'rn'"),
+        (["wave", "--node", "w", "--at", "1s"], "one of the arguments NAME|FILE|DIR --id is required"),
+        (["rtl", "switch", "--ports", "4", "--shape", "ports=5"], "--shape: gives a part twice: ports=4,ports=5"),
+    ],
 )
-def test_a_command_line_that_makes_no_sense(capsys, arguments):
+def test_a_command_line_that_makes_no_sense(capsys, arguments, said):
     assert main(arguments) == 2
+    assert said in one_line(capsys.readouterr().err)
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 2
     assert "usage: bentpipe" in capsys.readouterr().err
 
 

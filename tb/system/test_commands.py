@@ -143,6 +143,14 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
         assert said in capsys.readouterr().err
 
 
+def test_parts_of_a_shape_are_options(capsys):
+    outputs = []
+    for command, *shape in (("regs", "--ports", "2", "--vcs", "64"), ("registers", "--shape", "ports=2,vcs=64")):
+        assert main([command, "switch", *shape]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
 def test_bash_takes_the_completion_and_knows_the_commands(capsys):
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out

@@ -32,7 +32,10 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lan-1flow", "--node", "lan.ou", "--at", "1s"], "lan-1flow has no such node; did you mean 'lan.out'?"),
+        (
+            ["--id", "lan-1flow", "--node", "lan.ou", "--at", "1s"],
+            "lan-1flow has no such node; did you mean 'lan.out'?",
+        ),
         (["lan-1flow", "--node", "lan.out", "--at", "1000s"], "--at 1000 s --for 20 us: lan-1flow ends at"),
         (
             ["lan-1flow", "--node", "lan.out", "--at", "1s", "--for", "1 s"],

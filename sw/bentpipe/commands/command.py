@@ -65,6 +65,8 @@ class Command:
         It simulates: the hosts are to be compiled before anything imports them.
     starts_another : bool
         What stands behind ``--`` is a command with arguments of its own, ``given.words``.
+    aliases : tuple of str
+        Shorter names of it.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Command:
     arguments: Callable[[argparse.ArgumentParser], None] = _none
     prepares_hosts: bool = False
     starts_another: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Group:
     name: str
     what: str
     actions: tuple[Command, ...]
+    aliases: tuple[str, ...] = ()
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+import re
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, NoReturn
 
 from bentpipe.commands import commands
 from bentpipe.commands.command import Command, Group
 
-__all__ = ["parser"]
+__all__ = ["parse", "parser"]
 
 _EPILOG: Final = (
     "Exit codes: 0 done, 1 the experiment failed or could not be written, 2 wrong use, "
@@ -16,26 +19,61 @@ _EPILOG: Final = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
+class _Parser(argparse.ArgumentParser):
+    """Errors are a line, of the command that was given, and name what is near."""
+
+    def error(self, message: str) -> NoReturn:
+        more = "" if message.endswith("?") else f"; {self.prog} --help tells more"
+        self.exit(2, f"{self.prog.replace(' ', ': ')}: {message}{more}\n")
+
+    def unknown(self, words: Sequence[str]) -> NoReturn:
+        """Tell of arguments that it doesn't take."""
+        options = re.findall(r"--?[a-z][a-z-]*", self.format_usage())
+        for word in words:
+            if word.startswith("-"):
+                self.error(f"there is no option {word}{_near(word.partition('=')[0], options)}")
+        self.error(f"{' '.join(words)!r} is too much")
+
+
+def _near(word: str, known: Collection[str]) -> str:
+    found = get_close_matches(word, known, 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line; ``SystemExit``, once a line has told what is wrong with them."""
+    made, known = parser(), [name for each in commands() for name in (each.name, *each.aliases)]
+    if words and not words[0].startswith("-") and words[0] not in known:
+        made.error(f"there is no command {words[0]}{_near(words[0], known)}")
+    given, rest = made.parse_known_args(words)
+    if rest:
+        given.parser.unknown(rest)
+    return given
+
+
+def parser() -> _Parser:
     """The arguments of all commands."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("-v", "--verbose", action="count", default=0, help="tell more; -vv: everything, and tracebacks")
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="bentpipe",
         description="An ATM cell switch and link emulator in hardware, with the hosts in software.",
         epilog=_EPILOG,
     )
     made.add_argument("--version", action="store_true", help="print the version and exit")
+    made.set_defaults(parser=made)
 
     def add(to: Any, each: Command | Group) -> None:
-        sub = to.add_parser(each.name, help=each.what, description=each.what, parents=[common], epilog=_EPILOG)
+        sub = to.add_parser(
+            each.name, aliases=each.aliases, help=each.what, description=each.what, parents=[common], epilog=_EPILOG
+        )
         if isinstance(each, Group):
             actions = sub.add_subparsers(dest="action", metavar="ACTION", required=True)
             for action in each.actions:
                 add(actions, action)
         else:
             each.arguments(sub)
-            sub.set_defaults(chosen=each)
+            sub.set_defaults(chosen=each, parser=sub)
 
     names = made.add_subparsers(dest="command", metavar="COMMAND")
     for each in commands():

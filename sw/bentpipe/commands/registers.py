@@ -33,4 +33,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("registers", "List the registers of the kinds of nodes.", _run, _arguments)
+COMMAND = Command("registers", "List the registers of the kinds of nodes.", _run, _arguments, aliases=("regs",))

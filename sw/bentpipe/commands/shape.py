@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from bentpipe.errors import BentpipeError
 
@@ -10,12 +11,21 @@ __all__ = ["shape_of", "shape_option"]
 
 
 def shape_option(parser: argparse.ArgumentParser) -> None:
-    """``--shape``."""
-    parser.add_argument("--shape", metavar="NAME=N,…", default="", help="its shape, as vcs=256,options=red+police")
+    """``--shape``, and its most used parts as options of their own."""
+    parser.add_argument(
+        "--shape",
+        metavar="NAME=N,…",
+        action="append",
+        default=[],
+        help="its shape, as vcs=256,options=red+police (may be given often)",
+    )
+    for part in ("ports", "vcs", "cells"):
+        its = f"{part}={{}}".format
+        parser.add_argument(f"--{part}", metavar="N", dest="shape", action="append", type=its, help=f"--shape {part}=N")
 
 
-def shape_of(kind: str, text: str) -> dict[str, int]:
-    """The shape that ``--shape`` gives a kind of node.
+def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:
+    """The shape that these options give a kind of node.
 
     Raises
     ------
@@ -25,6 +35,7 @@ def shape_of(kind: str, text: str) -> dict[str, int]:
     from bentpipe_hdl.kinds import registers_of
     from bentpipe_hdl.switch.options import options_word
 
+    text = ",".join(given)
     parts = [part.partition("=") for part in text.split(",") if part]
     try:
         shape = {name: options_word(value.split("+")) for name, _, value in parts if name == "options"}
@@ -32,6 +43,8 @@ def shape_of(kind: str, text: str) -> dict[str, int]:
         if not all(value.isdecimal() for _, value in rest):
             raise BentpipeError(f"--shape: expected NAME=N,…, as vcs=256,cells=4096, not {text!r}")
         shape |= {name: int(value) for name, value in rest}
+        if len(shape) < len(parts):
+            raise BentpipeError(f"--shape: gives a part twice: {text}")
         registers_of(kind, **shape)
     except ValueError as error:
         raise BentpipeError(str(error)) from None

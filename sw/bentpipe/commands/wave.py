@@ -16,9 +16,11 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name", metavar="NAME|FILE|DIR", help="an experiment of the catalogue, a TOML file, a run folder"
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "name", nargs="?", metavar="NAME|FILE|DIR", help="an experiment of the catalogue, a TOML file, a run folder"
     )
+    which.add_argument("--id", metavar="NAME", help="the same")
     parser.add_argument(
         "--node", required=True, metavar="NODE", help="a host, a switch, LINE.out or LINE.back (`bentpipe show`)"
     )
@@ -40,6 +42,7 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe_hdl.ticks import ticks_to_ps
     from bentpipe_hdl.units import format_time
 
+    given.name = given.name or given.id
     experiment = _experiment(given)
     at_ps, for_ps = (_time(value, option) for value, option in ((given.at, "--at"), (given.span, "--for")))
     out: Path = given.out or Path(f"{experiment.id}-{given.node}.vcd")
