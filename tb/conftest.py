@@ -1,8 +1,9 @@
-"""What all tests share: tools from the Python packages are found, hypothesis sets no time limits, and the hosts are
-plain Python and nodes compiled at -O1, unless BENTPIPE_HOSTS and BENTPIPE_CXXFLAGS say otherwise."""
+"""What all tests share: tools from the Python packages are found, hypothesis sets no time limits, Ctrl-C works, and the
+hosts are plain Python and nodes compiled at -O1, unless BENTPIPE_HOSTS and BENTPIPE_CXXFLAGS say otherwise."""
 
 import importlib.metadata
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -31,3 +32,7 @@ def _find_tools() -> None:
 
 
 _find_tools()
+
+# A shell's background job ignores Ctrl-C, and so would what tests start; many of them send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
