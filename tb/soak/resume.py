@@ -1,7 +1,7 @@
 """Runs that are stopped at random moments and resumed: ``python -m soak.resume`` (``make soak``).
 
 Each entry of the catalogue runs in one go, and again stopped a few times. All of both run folders has to be the same to
-the last bit, but for the times that they took: results, flows, traces, captures of all hosts and the first line.
+the last bit, but for the times that they took: results, flows, traces, captures of four hosts and the first line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def main() -> int:
     given = parser.parse_args()
     rng = random.Random(given.seed)
     stopped = wrong = 0
-    names = given.names or [*catalogue()]
+    # Runs with splitting aren't saved (docs/rare-losses.md)
+    names = given.names or [name for name in catalogue() if not load_cases(name)[0].splitting]
     rng.shuffle(names)
     while stopped < given.stops:
         for name in names:

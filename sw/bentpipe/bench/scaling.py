@@ -53,10 +53,12 @@ def network_at(point: Point) -> Network:
     """The network, begun."""
     network = Network(seed=1)
     sending: list[tuple[int, int, int]] = []
-    for path in range(point.full + point.idle):
-        a, b = (network.add_nic(f"{name}{path}", _RATE) for name in ("a", "b"))
-        west, east = (network.add_switch(f"{name}{path}") for name in ("west", "east"))
-        out, back = (network.add_link(f"{name}{path}", delay_ps=40_000_000) for name in ("out", "back"))
+    paths = range(point.full + point.idle)
+    # By kind, as experiments add them: of those due in one tick, one kind comes after the other
+    switches = [[network.add_switch(f"{name}{path}") for name in ("west", "east")] for path in paths]
+    nics = [[network.add_nic(f"{name}{path}", _RATE) for name in ("a", "b")] for path in paths]
+    links = [[network.add_link(f"{name}{path}", delay_ps=40_000_000) for name in ("out", "back")] for path in paths]
+    for path, ((a, b), (west, east), (out, back)) in enumerate(zip(nics, switches, links, strict=True)):
         for host, switch in ((a, west), (b, east)):
             network.connect(host, (switch, 0))
             network.connect((switch, 0), host)
