@@ -82,7 +82,7 @@ docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
 	@echo "Documentation: build/docs/index.html"
 
-docs-figures: $(VENV)/.runtime ## the pictures of the catalogue's page, of real runs: a night; QUICK=1 of shortened ones, half an hour
+docs-figures: $(VENV)/.runtime ## the pictures of the catalogue's page, of real runs: half an hour to an hour; QUICK=1 of shortened ones
 	$(BIN)/bentpipe catalogue run $(if $(QUICK),--quick) --out runs/docs-figures
 	$(BIN)/python docs/figures.py runs/docs-figures
 

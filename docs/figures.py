@@ -1,6 +1,6 @@
 """The pictures of the catalogue's page: of real runs, kept in ``_static/catalogue`` with what each is of.
 
-``make docs-figures`` runs the catalogue (a night, or with ``QUICK=1`` half an hour) and takes them from there;
+``make docs-figures`` runs the catalogue (half an hour to an hour) and takes them from there;
 ``python docs/figures.py DIR…`` from any folders of runs. A run is taken if it is done and nothing was set.
 """
 

@@ -221,13 +221,14 @@ def _line(axis: Any, points: Sequence[Point], metric: str, name: str, style: Sty
 
 
 def _thin_ticks(axis: Any) -> None:
-    """Take away every label on the horizontal axis that would touch the one before."""
+    """Take away every label on the horizontal axis that would touch the one before, and those beyond its ends."""
     axis.figure.draw_without_rendering()
     right = float("-inf")
+    low, high = axis.get_xlim()  # ticks beyond them, once set, would widen the axis
     kept = []
     for label, where in zip(axis.get_xticklabels(), axis.get_xticks(), strict=True):
         box = label.get_window_extent()
-        if label.get_text() and box.x0 > right + 4:
+        if low <= where <= high and label.get_text() and box.x0 > right + 4:
             kept.append((where, label.get_text()))
             right = box.x1
     axis.set_xticks(*zip(*kept, strict=True))

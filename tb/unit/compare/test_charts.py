@@ -33,6 +33,13 @@ def test_a_curve_goes_over_the_axis_in_its_order_and_unit():
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("load, Mb/s", "aggregate throughput (Mb/s)")
 
 
+def test_the_axis_ends_by_its_points():
+    axis = drawn(points=tuple(point(str(at), at, 1e6) for at in (0, 20, 100)))
+    low, high = axis.get_xlim()
+    assert -10 < low <= 0 and 100 <= high < 110
+    assert [tick for tick in axis.get_xticks() if tick < 0] == []
+
+
 def test_a_point_without_a_place_is_a_line_across():
     axis = drawn(points=(point("a", 1, 3e6), point("full rate", None, 2e6)))
     assert {y for _, y in line(axis, "full rate")} == {2}
