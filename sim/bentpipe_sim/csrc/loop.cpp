@@ -151,7 +151,7 @@ template <bool few>
     agenda_.set_sooner<few>(node.ticket, node.next_unless_posting());
 }
 
-// The same for a line of SONET: the ledger sees what comes and goes.
+// The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
 template <bool few>
 [[gnu::noinline]] void Loop::step_line(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
