@@ -12,6 +12,7 @@ neither elaborates nor compiles anything; where there are no tools, what any ver
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -94,13 +95,15 @@ DEFAULT_SHAPES = (
 """The shapes that the catalogue uses."""
 
 
-def _sources(engine: EngineName) -> str:
-    """The digest of all that decides what a model is, but for the tools."""
+def _sources(engine: EngineName, shape: Shape) -> str:
+    """The digest of all that decides what a model is, but for the tools; of a shape that is none of ours its module,
+    too."""
     import bentpipe_hdl
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
     makers = ["build.py", "tools.py", *_ENGINES[engine].MAKERS]
-    return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers)])
+    own = [] if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]
+    return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers), *own])
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
@@ -113,7 +116,7 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
     engine = engine or chosen_engine()
     cache, maker = Cache(), _ENGINES[engine]
     amaranth = importlib.metadata.version("amaranth")
-    index = f"index-{digest(engine, _sources(engine), str(shape), amaranth)}.json"
+    index = f"index-{digest(engine, _sources(engine, shape), str(shape), amaranth)}.json"
     known = cache.find(index, maker.tools)
     if known:
         return known

@@ -42,7 +42,9 @@ class RandomDesign(wiring.Component):
             return value
 
         def condition():
-            kind = rng.randrange(6)
+            kind = rng.randrange(7)
+            if kind == 6:  # one of a few states: a condition in one that says another can't hold
+                return self.b[:2] == rng.randrange(4)
             if kind == 0:
                 return rng.choice(values) == rng.choice([0, 1, 3])
             if kind == 1:

@@ -1,9 +1,11 @@
 """Builds: nothing twice, nothing half-written, one clear line when a tool or the cache is broken."""
 
+import importlib.util
 import os
 import re
 import signal
 import stat
+import sys
 import sysconfig
 import threading
 
@@ -78,6 +80,41 @@ def empty(file):
 
 def other(file):
     file.write_bytes(file.read_bytes().swapcase())
+
+
+OWN = """
+from dataclasses import dataclass
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+class Adder(wiring.Component):
+    a: In(8)
+    sum: Out(8)
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.sum.eq(self.a + 1)
+        return m
+
+@dataclass(frozen=True)
+class AdderShape:
+    kind: str = "adder"
+    def component(self):
+        return Adder()
+"""
+
+
+def test_a_component_of_ones_own_that_changed_is_another(cache, tmp_path):
+    models = []
+    for added in ("1", "2"):
+        (tmp_path / "own.py").write_text(OWN.replace("+ 1", f"+ {added}"))
+        specification = importlib.util.spec_from_file_location("own", tmp_path / "own.py")
+        own = importlib.util.module_from_spec(specification)
+        sys.modules["own"] = own
+        specification.loader.exec_module(own)
+        models.append(build_model(own.AdderShape()))
+        del sys.modules["own"]
+    assert models[0] != models[1]
 
 
 @pytest.mark.parametrize("pattern", ["network-*.so", "network-*.sha256", "index-*.json", "index-*.sha256"])
