@@ -107,7 +107,8 @@ class RandomDesign(wiring.Component):
             registers.append(steady(Signal(3, name="phase"), 2))
         values += registers
         for k in range(12):
-            wire = Signal(rng.choice(WIDTHS), name=f"w{k}")
+            asked = k % 4 == 1
+            wire = Signal(1 if asked else rng.choice(WIDTHS), name=f"w{k}")
             m.d.comb += wire.eq(expression())
             for _ in range(rng.randrange(3)):
                 with m.If(condition()):
@@ -117,7 +118,7 @@ class RandomDesign(wiring.Component):
                 with m.Elif(condition()):
                     m.d.comb += wire.eq(expression())
             values.append(wire)
-            if len(wire) == 1 and k % 4 == 1:
+            if asked:
                 decides(wire, rng.randrange(3), rng.choice((None, 0, 1)))
         for k, (write, read) in enumerate(memories):
             new = Signal(row)
