@@ -101,7 +101,8 @@ def build_bindings(loop: Path) -> Path | None:
         source, made = folder / f"{_MODULE}.c", folder / f"{_MODULE}.so"
         ffi = FFI()
         ffi.cdef(_declarations())
-        ffi.set_source(_MODULE, "".join(f'#include "{header}"\n' for header in _HEADERS))
+        included = "".join(f'#include "{header}"\n' for header in _HEADERS)
+        ffi.set_source(_MODULE, included, compiler_verbose=False)  # else it prints, where --json does
         ffi.emit_c_code(str(source))
         linked = [f"-L{loop.parent}", f"-l:{loop.name}", "-Wl,-rpath,$ORIGIN"]
         command = [

@@ -127,6 +127,11 @@ def test_what_is_damaged_is_made_again(cache, quick, damage, pattern):
     assert loop.read_text() == "first\n" * 1000
 
 
+def test_a_build_prints_nothing(cache, capfd):
+    build_bindings(build_loop())
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_damaged_model_is_made_again(cache):
     model = build_model(SMALL)
     size = model.stat().st_size
