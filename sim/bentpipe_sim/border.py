@@ -57,7 +57,7 @@ def border(
     begin, clock, end : str
         Statements about a ``model& m``: when it is made, for a clock, before it goes.
     cell, turn : str
-        For a clock of a settled model; without them ``clock``.
+        Names of functions of a ``void*`` to a ``model``, for a clock of a settled one; without them ``clock``.
     copied : bool
         Its members are all of its state, without pointers.
     """
@@ -68,13 +68,15 @@ def border(
 static_assert(std::is_trivially_copyable<{model}>::value, "its state is its octets");
 void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(p); }}"""
     return f"""
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <type_traits>
 namespace {{
 static_assert({fits}, "a port is wider than in its face");
-struct Instance {{ {model} model; bp_port ports[64]; }};
-{model}& of(void* p) {{ return static_cast<Instance*>(p)->model; }}
+struct Instance : {model} {{ bp_port list[64]; }};
+{model}& of(void* p) {{ return *static_cast<{model}*>(p); }}
+Instance* instance(void* p) {{ return static_cast<Instance*>(&of(p)); }}
 // What is large is put at the beginning of a page, and what is at the same place in pages shares a few lines of a
 // cache. So each instance begins some lines further on than the one before.
 constexpr size_t LINE = 64, LINES = 64;
@@ -84,29 +86,28 @@ void* create() {{
     char* memory = static_cast<char*>(operator new(skipped + sizeof(Instance), std::align_val_t(LINE)));
     Instance* made = new (memory + skipped) Instance;
     reinterpret_cast<char**>(made)[-1] = memory;
-    {model}& m = made->model;
+    {model}& m = *made;
     {begin}
-    return made;
+    return &m;
 }}
 void destroy(void* p) {{
     {model}& m = of(p);
     {end}
-    static_cast<Instance*>(p)->~Instance();
-    operator delete(static_cast<char**>(p)[-1], std::align_val_t(LINE));
+    char* const memory = reinterpret_cast<char**>(instance(p))[-1];
+    instance(p)->~Instance();
+    operator delete(memory, std::align_val_t(LINE));
 }}
 void one_clock(void* p) {{ {model}& m = of(p); {clock} }}
-void one_cell(void* p) {{ {model}& m = of(p); {cell or clock} }}
-void one_turn(void* p) {{ {model}& m = of(p); {turn or clock} }}
 void reset(void* p, int on) {{ of(p).rst = on; }}
 const bp_port* ports(void* p, uint32_t* count) {{
     {model}* m = &of(p);
     const bp_port list[] = {{{rows}}};
-    static_assert(sizeof list <= sizeof(Instance::ports), "too many ports");
+    static_assert(sizeof list <= sizeof(Instance::list), "too many ports");
     *count = sizeof list / sizeof *list;
-    for (uint32_t k = 0; k < *count; ++k) static_cast<Instance*>(p)->ports[k] = list[k];
-    return static_cast<Instance*>(p)->ports;
+    return std::copy(list, list + *count, instance(p)->list) - *count;
 }}{state if copied else ""}
 }}
 extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{
-    create, destroy, one_clock, one_cell, one_turn, reset, ports, {"state" if copied else "nullptr"}}};
+    create, destroy, one_clock, {cell or "one_clock"}, {turn or "one_clock"}, reset, ports,
+    {"state" if copied else "nullptr"}}};
 """

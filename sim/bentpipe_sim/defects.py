@@ -50,14 +50,14 @@ class Defects:
         due = self._due
         while due and due[0][0] <= until:
             tick = due[0][0]
-            count = self._loop.run(tick - 1, 0) if tick else 0
+            count = self._loop.run(tick - 1) if tick else 0
             if count:
                 return count
             while due and due[0][0] == tick:
                 _, index, port, now = heapq.heappop(due)
                 csr = self._nodes[index].csr
                 csr.oam_defects = int(csr.oam_defects) & ~(1 << port) | now << port
-        return self._loop.run(until, 0)
+        return self._loop.run(until)
 
     def _way(self, node: Node, port: int) -> tuple[int, Node | None, int]:
         """From a line's end to the next switch or NIC: ticks, that, and its port."""

@@ -23,6 +23,9 @@ class Agenda {
         uint64_t number;
     };
 
+    Agenda() = default;
+    Agenda(const Agenda&) = delete;  // tickets say where its keys are
+
     // std::runtime_error: there are too many
     void add() {  // one more node; none has work
         if (count_ == size_t(1) << BITS) throw std::runtime_error("a network has 16384 nodes at most");
@@ -39,6 +42,7 @@ class Agenda {
         rows_.resize(starts.back() + 2);
         top_ = &rows_[starts.back()];
         for (size_t k = 0; k < levels_; ++k) level_[k] = reinterpret_cast<double*>(&rows_[starts[k]]);
+        if (one_row()) level_[0] = few_.keys;
         for (uint32_t node = 0; node < count_; ++node) set(ticket(node), NEVER);
     }
     Ticket ticket(uint32_t node) { return {level_[0] + node, LEAST + node}; }
@@ -56,41 +60,32 @@ class Agenda {
         const uint64_t key = (tick << BITS) + ticket.number;
         std::memcpy(ticket.key, &key, sizeof key);
         if (!one_row) climb(node(ticket.number));
-        first_ = Row::bits(one_row || one_top_ ? top_->first() : lesser(top_->first(), top_[1].first()));
+        find_first<one_row>();
     }
-    // It is evaluated now, and has no work until that is set.
+    // The node of the first key is evaluated now, and has no work until that is set.
     template <bool one_row>
-    void take(const Ticket& ticket) {
-        set<one_row>(ticket, NEVER);
+    void take(uint64_t key) {
+        const size_t at = node(key);
+        std::memcpy((one_row ? few_.keys : level_[0]) + at, &NONE, sizeof NONE);
+        if (!one_row) climb(at);
+        find_first<one_row>();
+    }
+    template <bool one_row>
+    void set_taken(const Ticket& ticket, uint64_t tick) {  // of the node that was taken: it has been evaluated
+        const uint64_t key = (tick << BITS) + ticket.number;
+        std::memcpy(ticket.key, &key, sizeof key);
+        sooner<one_row>(ticket, key);
     }
     template <bool one_row>
     void set_sooner(const Ticket& ticket, uint64_t tick) {  // than it is, else not
         const uint64_t key = (tick << BITS) + ticket.number;
-        double number;
-        std::memcpy(&number, &key, sizeof number);
-        *ticket.key = lesser(number, *ticket.key);
-        if (key < first_) {
-            uint64_t first = key;
-            asm volatile("" : "+r"(first));  // a branch, which is guessed: what is first doesn't wait for the key
-            first_ = first;
-        }
-        if (one_row) return;
-        size_t at = node(ticket.number) / 8;
-        level_[1][at] = lesser(number, level_[1][at]);
-        if (__builtin_expect(levels_ > 2, 0)) lessen(number, at);
-    }
-
-    template <bool one_row>
-    bool set_not_later(const Ticket& ticket, uint64_t tick) {  // if it is not sooner already; whether it was not
-        const uint64_t key = (tick << BITS) + ticket.number;
-        if (key > Row::bits(*ticket.key)) return false;
-        set_sooner<one_row>(ticket, tick);
-        return true;
+        *ticket.key = lesser(Row::number(key), *ticket.key);
+        sooner<one_row>(ticket, key);
     }
 
     void archive(Archive& a) {
         for (uint32_t node = 0; node < count_; ++node) {
-            uint64_t tick = tick_of(ticket(node));
+            uint64_t tick = std::min(tick_of(ticket(node)), NEVER);
             a(tick);
             set(ticket(node), tick);
         }
@@ -112,6 +107,11 @@ class Agenda {
             const double a = lesser(lesser(keys[0], keys[1]), lesser(keys[2], keys[3]));
             return lesser(a, lesser(lesser(keys[4], keys[5]), lesser(keys[6], keys[7])));
         }
+        static double number(uint64_t key) {
+            double number;
+            std::memcpy(&number, &key, sizeof number);
+            return number;
+        }
         static uint64_t bits(double key) {
             uint64_t found;
             std::memcpy(&found, &key, sizeof found);
@@ -120,6 +120,25 @@ class Agenda {
     };
     static_assert(sizeof(Row) == 8 * sizeof(double), "rows are keys beside each other");
     static_assert(sizeof(double) == 8 && (NEVER << BITS) + LEAST < NONE, "keys are normal numbers");
+
+    template <bool one_row>
+    void find_first() {
+        const Row& top = one_row ? few_ : *top_;
+        first_ = Row::bits(one_row || one_top_ ? top.first() : lesser(top.first(), top_[1].first()));
+    }
+    // A node has this key now, or one that is less.
+    template <bool one_row>
+    void sooner(const Ticket& ticket, uint64_t key) {
+        if (key < first_) {
+            uint64_t first = key;
+            asm volatile("" : "+r"(first));  // a branch, which is guessed: what is first doesn't wait for the key
+            first_ = first;
+        }
+        if (one_row) return;
+        const size_t at = node(ticket.number) / 8;
+        level_[1][at] = lesser(Row::number(key), level_[1][at]);
+        if (__builtin_expect(levels_ > 2, 0)) lessen(Row::number(key), at);
+    }
 
     // The rows above are those of the firsts.
     void climb(size_t at) {
@@ -141,6 +160,7 @@ class Agenda {
 
     uint64_t first_ = NONE;  // a key
     size_t count_ = 0;
+    Row few_;  // the one row of eight nodes and fewer, near at hand
     const Row* top_ = nullptr;
     bool one_top_ = true;    // of the two rows the other is empty
     std::vector<Row> rows_;  // of the nodes, of the firsts of those rows, and so on

@@ -133,7 +133,7 @@ bool Attachment::pass(uint64_t front) {
         const auto first = waiting_.begin();
         const bool comes = first != waiting_.end() && first->first <= front;
         const uint64_t to = comes ? std::max(first->first, loop_.now()) : front;
-        loop_.run(to, 0);
+        loop_.run(to);
         if (take_events()) return true;
         if (loop_.now() < to) continue;
         if (!comes) return false;

@@ -59,11 +59,15 @@ constexpr uint64_t quotient() {  // x^64 divided by the polynomial, 33 bits
 }
 
 // Instructions that not every processor has, said so that the compiler needn't know them: a function for such processors
-// alone would be called, and what is in registers be saved.
+// alone would be called, and what is in registers be saved. Those of AVX keep what they multiply; factors stay in memory.
+struct alignas(16) Factors {
+    uint64_t low, high;
+};
 template <int Halves>
-inline __m128i multiplied(__m128i a, __m128i b) {
-    asm("pclmulqdq %2, %1, %0" : "+x"(a) : "xm"(b), "i"(Halves));
-    return a;
+inline __m128i multiplied(__m128i a, const Factors& by) {
+    __m128i product;
+    asm("vpclmulqdq %3, %2, %1, %0" : "=x"(product) : "x"(a), "m"(by), "i"(Halves));
+    return product;
 }
 inline __m128i shuffled(__m128i octets, __m128i order) {
     asm("pshufb %1, %0" : "+x"(octets) : "xm"(order));
@@ -73,29 +77,24 @@ inline __m128i shuffled(__m128i octets, __m128i order) {
 // Each 64 octets' bits times what x to the number of bits behind them leaves, all added: 96 bits. The upper 32 are folded
 // into the lower 64, whose rest is found with the quotient (Barrett).
 inline uint32_t by_multiplication(const W<6>& octets, uint32_t start) {
+    static constexpr Factors A{power(288), power(352)}, B{power(160), power(224)}, C{power(32), power(96)},
+        FOLD{power(64), quotient()}, WHOLE{0x100000000ull | POLYNOMIAL, 0};
     const __m128i reverse = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m128i* at = reinterpret_cast<const __m128i*>(octets.w);
     const __m128i begin = _mm_cvtsi32_si128(int(__builtin_bswap32(start)));
-    const __m128i a = shuffled(_mm_xor_si128(_mm_loadu_si128(at), begin), reverse);
+    const __m128i a = shuffled(_mm_xor_si128(begin, _mm_loadu_si128(at)), reverse);
     const __m128i b = shuffled(_mm_loadu_si128(at + 1), reverse);
     const __m128i c = shuffled(_mm_loadu_si128(at + 2), reverse);
-    constexpr uint64_t a1 = power(352), a0 = power(288), b1 = power(224), b0 = power(160), c1 = power(96), c0 = power(32);
-    const __m128i ka = _mm_set_epi64x(int64_t(a1), int64_t(a0)), kb = _mm_set_epi64x(int64_t(b1), int64_t(b0)),
-                  kc = _mm_set_epi64x(int64_t(c1), int64_t(c0));
-    __m128i sum = _mm_xor_si128(multiplied<0x11>(a, ka), multiplied<0x00>(a, ka));
-    sum = _mm_xor_si128(sum, _mm_xor_si128(multiplied<0x11>(b, kb), multiplied<0x00>(b, kb)));
-    sum = _mm_xor_si128(sum, _mm_xor_si128(multiplied<0x11>(c, kc), multiplied<0x00>(c, kc)));
-    constexpr uint64_t k64 = power(64), q = quotient();
-    const __m128i constants = _mm_set_epi64x(int64_t(q), int64_t(k64));
-    sum = _mm_xor_si128(sum, multiplied<0x01>(sum, constants));
-    const uint64_t low = uint64_t(_mm_cvtsi128_si64(sum));
-    const __m128i times = multiplied<0x10>(_mm_cvtsi64_si128(int64_t(low >> 32)), constants);
-    const __m128i polynomial = _mm_cvtsi64_si128(int64_t(0x100000000ull | POLYNOMIAL));
-    const __m128i product = multiplied<0x00>(_mm_srli_epi64(times, 32), polynomial);
-    return uint32_t(low) ^ uint32_t(_mm_cvtsi128_si64(product));
+    __m128i sum = _mm_xor_si128(multiplied<0x11>(a, A), multiplied<0x00>(a, A));
+    sum = _mm_xor_si128(sum, _mm_xor_si128(multiplied<0x11>(b, B), multiplied<0x00>(b, B)));
+    sum = _mm_xor_si128(sum, _mm_xor_si128(multiplied<0x11>(c, C), multiplied<0x00>(c, C)));
+    sum = _mm_xor_si128(sum, multiplied<0x01>(sum, FOLD));
+    const __m128i times = multiplied<0x10>(_mm_srli_epi64(sum, 32), FOLD);
+    const __m128i product = multiplied<0x00>(_mm_srli_epi64(times, 32), WHOLE);
+    return uint32_t(_mm_cvtsi128_si32(_mm_xor_si128(sum, product)));
 }
 
-static const bool MULTIPLIES = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("ssse3");
+static const bool MULTIPLIES = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx");
 #endif
 
 }  // namespace crc32

@@ -10,7 +10,7 @@ namespace bp {
 
 namespace {
 
-constexpr uint64_t NO_END = ~0ull, CELL_BITS = 424;  // with its HEC
+constexpr uint64_t CELL_BITS = 424;  // with its HEC
 
 bool rarely(bool what) { return __builtin_expect(what, 0); }
 
@@ -78,10 +78,10 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
 
 void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index).next(), now_)); }
 
-void Loop::run(uint64_t until, uint64_t most) {
+void Loop::run(uint64_t until) {
     inbox.clear();
-    if (agenda_.one_row()) advance<true>(until, most);
-    else advance<false>(until, most);
+    if (agenda_.one_row()) advance<true>(until);
+    else advance<false>(until);
     for (const auto& node : nodes_) {
         if (node->faces()) take_back(*node);
         if (node->passes > now_) call_back(*node);
@@ -89,23 +89,17 @@ void Loop::run(uint64_t until, uint64_t most) {
 }
 
 template <bool few>
-void Loop::advance(uint64_t until, uint64_t most) {
-    uint64_t left = most ? most : NO_END;
+void Loop::advance(uint64_t until) {
+    const std::unique_ptr<Node>* const nodes = nodes_.data();
     end_ = until;
     for (;;) {
         const uint64_t key = agenda_.first(), tick = Agenda::tick(key);
-        if (rarely(tick > end_)) {
-            now_ = end_;
-            return;
-        }
-        Node& node = *nodes_[Agenda::node(key)];
-        agenda_.take<few>(node.ticket);
+        if (rarely(tick > end_)) break;
+        Node& node = *nodes[Agenda::node(key)];
+        agenda_.take<few>(key);
         step<few>(node, tick);
-        if (rarely(--left == 0) && inbox.events().empty()) {
-            now_ = tick;
-            return;
-        }
     }
+    now_ = end_;
 }
 
 void Loop::archive(Archive& a) {
@@ -142,13 +136,12 @@ template <bool few>
         if (face.o_valid) give_apart<few>(node, tick);
         if (face.error | face.drop | face.tells) tell(node, false);
     }
-    node.after = tick + 1;
     if (node.nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) end_ = tick;
-        agenda_.set_sooner<few>(node.ticket, node.next());
+        agenda_.set_taken<few>(node.ticket, node.next());
         return;
     }
-    agenda_.set_sooner<few>(node.ticket, node.next_unless_posting());
+    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick));
 }
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
@@ -168,8 +161,7 @@ template <bool few>
         give<few, true>(node, face, tick);
         line_out(node);
     }
-    node.after = tick + 1;
-    agenda_.set_sooner<few>(node.ticket, node.next_unless_posting());
+    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick));
 }
 
 // The same for a node of which more is to be done or looked at.
@@ -185,7 +177,6 @@ template <bool few>
     if (comes && node.line) line_in(node, tick);
     node.clock(comes);
     ++node.evaluations;
-    node.after = tick + 1;
     if (face.o_valid) give_apart<few>(node, tick);
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
@@ -193,7 +184,7 @@ template <bool few>
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
     if (!inbox.events().empty()) end_ = tick;
-    agenda_.set_sooner<few>(node.ticket, node.next());
+    agenda_.set_taken<few>(node.ticket, node.next());
 }
 
 // The node gets the cell that came first.
@@ -317,10 +308,11 @@ template <bool few>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick) {
     Node& to = *output.to;
     const uint64_t key = Node::key(tick + 1, Node::FACE);
-    if (to.arrive <= key || to.face->apart == Node::APART || !agenda_.set_not_later<few>(to.ticket, tick + 1)) {
+    if (to.arrive <= key || to.face->apart == Node::APART) {
         put<few>(output, face, tick);
         return;
     }
+    agenda_.set_sooner<few>(to.ticket, tick + 1);
     to.later = to.arrive;
     to.arrive = key;
     to.face->i_port = uint8_t(output.to_port);
@@ -344,8 +336,6 @@ template <bool few>
     link.room -= CELL_BITS;
     ++link.passed;
     link.passes = tick;
-    ++link.cells_in;
-    ++link.cells_out;
     if (rarely(output.traced)) {
         link.digest_before = output.digest;
         trace(output, face, tick);
@@ -369,8 +359,6 @@ void Loop::call_back(Node& link) {
     if (output.traced) output.digest = link.digest_before;
     link.room += CELL_BITS;
     --link.passed;
-    --link.cells_in;
-    --link.cells_out;
     link.passes = 0;
     agenda_.one_row() ? announce<true>(link, 0, cell.tick) : announce<false>(link, 0, cell.tick);
 }

@@ -38,13 +38,12 @@ class Loop final : CellCounts {
 
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
 
-    // Until this tick, or the end of the first tick with events; at most so many evaluations, if not 0.
-    void run(uint64_t until, uint64_t most);
+    void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
     // What every evaluation needs is made for networks of few nodes and for others.
     template <bool few>
-    void advance(uint64_t until, uint64_t most);
+    void advance(uint64_t until);
     template <bool few>
     void step(Node& node, uint64_t tick);
     template <bool few>

@@ -77,9 +77,9 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
 uint64_t bp_ledger_seen(bp_net* net, int index, uint32_t what) { return net->loop.ledger.seen_at(index, what); }
 uint64_t bp_ledger_records(bp_net* net) { return net->loop.ledger.records(); }
 
-int bp_run(bp_net* net, uint64_t until, int slice) {
+int bp_run(bp_net* net, uint64_t until) {
     if (net->attachment) net->attachment->run(until);
-    else net->loop.run(until, uint64_t(slice) * 1000);
+    else net->loop.run(until);
     return int(net->loop.inbox.events().size());
 }
 
@@ -114,7 +114,8 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    *stats = {node.evaluations, node.cells_in, node.cells_out, 0, node.ingress_most, node.ingress_lost};
+    const uint64_t in = node.cells_in + node.passed, out = node.cells_out + node.passed;
+    *stats = {node.evaluations, in, out, 0, node.ingress_most, node.ingress_lost};
     for (const bp::Wire& wire : node.in) stats->in_flight += wire.size();
 }
 

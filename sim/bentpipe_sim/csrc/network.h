@@ -72,7 +72,7 @@ int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);      
 uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see Ledger::seen_at */
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */
 
-int bp_run(bp_net*, uint64_t until, int slice); /* number of events; at most `slice` thousand evaluations if not 0 */
+int bp_run(bp_net*, uint64_t until); /* number of events */
 const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);
 

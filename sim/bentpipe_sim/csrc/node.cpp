@@ -72,6 +72,8 @@ void Node::quiet() {
 void Node::catch_up() {
     if (!passed) return;
     in[0].had_one();
+    cells_in += passed;
+    cells_out += passed;
     face->passed = std::exchange(passed, 0);
     face->time_tick = 0;
     face->i_valid = 0;
@@ -122,7 +124,7 @@ void Node::archive(Archive& a) {
     void* octets = state(&length);
     a.same(length);
     a.octets(octets, length);
-    a(arrive, first, after, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
+    a(arrive, first, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
     for (Output& output : out) {
         a(output.traced, output.digest);
         output.look_whether_straight(*this);

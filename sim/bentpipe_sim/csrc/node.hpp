@@ -56,10 +56,12 @@ struct alignas(64) Node {
 
     // In its next step only what every node needs: a short clock, and nothing that look_whether_apart asks for.
     bool plain() const {
-        const uint8_t so[] = {1, 0, 1, 0};
         static_assert(offsetof(bp_face, apart) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
-        return std::memcmp(&face->time_tick, so, sizeof so) == 0;
+        uint32_t all;
+        std::memcpy(&all, &face->time_tick, sizeof all);
+        return all == PLAIN;
     }
+    static constexpr uint32_t PLAIN = 0x00010001;  // octets 1, 0, 1 and 0: no post, and settled
     enum : uint8_t { LINE = 1, APART = 2 };  // `apart`: a line of SONET and nothing else; more is to be asked
     void look_whether_apart() {
         const bool more = link || tapped || path || gauge || recording;
@@ -82,9 +84,13 @@ struct alignas(64) Node {
     void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive
 
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
-    uint64_t next() const { return face->post_valid ? after : next_unless_posting(); }
-    uint64_t next_unless_posting() const {
-        return std::max(std::min<uint64_t>(face->status_due, arrive >> PORT_BITS), after);
+    uint64_t next() const {
+        const uint64_t after = evaluations ? face->time_now + 1 : 0;
+        return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive >> PORT_BITS), after);
+    }
+    uint64_t next_unless_posting(const bp_face& its, uint64_t tick) const {  // after its evaluation at this tick
+        const uint64_t found = std::min<uint64_t>(its.status_due, arrive >> PORT_BITS);
+        return __builtin_expect(found > tick, 1) ? found : tick + 1;
     }
     uint64_t least() const {  // of the inputs' keys
         const auto of_four = [&](uint32_t p) {
@@ -101,9 +107,8 @@ struct alignas(64) Node {
     void (*short_clock[2])(void*);  // without a cell, with one
     Nic* nic = nullptr;         // if it is one
     uint64_t arrive = NO_CELL;  // of its inputs' first cells the first, or the one in its face
-    uint64_t after = 0;         // the tick after that of its last evaluation
     Agenda::Ticket ticket{};
-    uint64_t evaluations = 0, cells_in = 0, cells_out = 0;
+    uint64_t evaluations = 0, cells_in = 0, cells_out = 0;  // but for those in `passed`
     uint64_t later = NO_CELL;  // of its inputs' first cells the first, while one is in its face
     uint32_t index;
     uint32_t inputs = 0;  // ports with a wire are below this

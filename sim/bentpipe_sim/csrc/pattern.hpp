@@ -26,6 +26,7 @@ inline void pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word wh
         word += GOLDEN;
     }
     const uint64_t words = (length - done) >> 3;
+#pragma GCC unroll 8
     for (uint64_t k = 0; k < words; ++k, word += GOLDEN) whole(done + 8 * k, word);
     done += 8 * words;
     part(done, word, unsigned(length - done));

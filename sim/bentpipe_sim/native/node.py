@@ -35,10 +35,14 @@ QUIET = {"rst": 0, "csr_w_en": 0, "csr_r_en": 0, "time_tick": 1, "post_valid": 0
 NOTHING: Mapping[Register, int] = {}
 
 
+ENTRIES = ("cell_clock", "turn_clock", "short_clock")
+"""Functions of a node's ``void*``: a clock of a settled one with a cell, without one, either."""
+
+
 @dataclass(frozen=True)
 class Generated:
-    """C++ of a class ``Node`` with a member for each port, and of ``void clock(Node&)``; the ports; statements about a
-    node ``m`` that are a clock of a settled one, with a cell and without."""
+    """C++ of a class ``Node`` with a member for each port, and of ``void clock(Node&)``; the ports; names of functions
+    of a ``void*`` to a ``Node`` that are a clock of a settled one, with a cell and without, or none."""
 
     text: str
     ports: tuple[Port, ...]
@@ -105,12 +109,13 @@ class _Node:
         steady = self.marked["steady"]
         quiet = [f"s.{name}" if value else f"!s.{name}" for name, value in self.quiet.items()]
         wanted = " && ".join(["s.settled", *quiet])
-        short, cell, turn = None, "clock(m);", "clock(m);"
+        short, cell, turn = None, "", ""
         if steady:
-            short = "s.steady ? steady_clock(s) : settled_clock(s)"
-            cell = turn = "m.steady ? steady_clock(m) : settled_clock(m);"
+            short, cell = "short_clock(&s)", "short_clock"
+            turn = cell
+            functions += [_head(cell), "    s.steady ? steady_clock(s) : settled_clock(s);", "}"]
         elif "i_valid" in self.whole.inputs:
-            short, cell, turn = "s.i_valid ? cell_clock(s) : turn_clock(s)", "cell_clock(m);", "turn_clock(m);"
+            short, (cell, turn) = "s.i_valid ? cell_clock(&s) : turn_clock(&s)", ENTRIES[:2]
         clock = ["void clock(Node& s) {"]
         if short:
             clock += [f"    if (__builtin_expect({wanted}, 1)) return {short};"]
@@ -145,8 +150,7 @@ class _Node:
         for holds in (True, False):
             answers += self.function(f"{name}_{int(holds)}", known.given(bit, holds), registers, decisions - 1, 1)
         asked = self.text(schedule(known.only(bit, "decision"), registers, outputs=True), often=1)
-        head = f"[[gnu::noinline]] static void {name}(Node& s) {{"
-        return [*answers, head, *asked, f"    decision ? {name}_1(s) : {name}_0(s);", "}"]
+        return [*answers, _head(name), *asked, f"    decision ? {name}_1(s) : {name}_0(s);", "}"]
 
     def function(
         self,
@@ -178,14 +182,13 @@ class _Node:
             inside = [[f"    {line}" for line in part] for part in parts]
             return [*asked, f"    if ({decision}) {{", *inside[0], "    } else {", *inside[1], "    }"]
 
-        head = f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
         text = lines(made, decisions, often)
         kept = {r: value for r, value in registers.items() if made.registers[r] == constant(value, r.width)}
         same = {r for r, bits in made.registers.items() if bits == made.register(r)}
         steady = self.marked["steady"]
         asks = steady and "steady" not in self.flags(registers) and not same.issuperset(steady)
         tail = [self.test("steady")] if asks else []
-        return [*others, head, *text, *tail, "    {", *self.outputs(kept, same), "    }", "}"]
+        return [*others, _head(name, cold), *text, *tail, "    {", *self.outputs(kept, same), "    }", "}"]
 
     def text(self, plan: Plan, registers: Mapping[Register, int] = NOTHING, often: float = 0) -> list[str]:
         """Of a plan for so many of the clocks in which these registers are known."""
@@ -249,6 +252,13 @@ class _Node:
         outputs = {name: made.outputs[name] for name in self.computed}
         made.outputs = {name: bits for name, bits in outputs.items() if same is None or not _hangs_on(bits, same)}
         return self.text(schedule(made, kept, outputs=True))
+
+
+def _head(name: str, cold: str = "") -> str:
+    """How a function begins. The event loop calls some of them, without another on the way."""
+    if name in ENTRIES:
+        return f"[[{cold}gnu::noinline]] static void {name}(void* its) {{\n    Node& s = *static_cast<Node*>(its);"
+    return f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
 
 
 def _hangs_on(bits: Bits, registers: Collection[Register]) -> bool:

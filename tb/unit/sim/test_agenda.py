@@ -23,7 +23,8 @@ int main() {
                 for (size_t k = 0; k < size; ++k)
                     if (ticks[k] < ticks[first]) first = k;
                 const uint64_t key = agenda.first();
-                if (Agenda::tick(key) != ticks[first] || Agenda::node(key) != first)
+                const bool none = ticks[first] == NEVER;
+                if (none ? Agenda::tick(key) < NEVER : Agenda::tick(key) != ticks[first] || Agenda::node(key) != first)
                     return std::printf("%zu nodes, step %d\\n", size, step), 1;
                 const size_t node = step % 3 ? first : rng() % size;
                 if (step % 5 == 1) {
@@ -33,18 +34,14 @@ int main() {
                     else agenda.set_sooner<true>(agenda.ticket(uint32_t(node)), tick);
                     continue;
                 }
-                if (step % 7 == 2) {
-                    const uint64_t tick = std::min(rng() % (2 * span), NEVER);
-                    const bool goes = size > 8 ? agenda.set_not_later<false>(agenda.ticket(uint32_t(node)), tick)
-                                               : agenda.set_not_later<true>(agenda.ticket(uint32_t(node)), tick);
-                    if (goes != (tick <= ticks[node])) return 3;
-                    ticks[node] = std::min(ticks[node], tick);
-                    continue;
-                }
-                if (step % 11 == 3) {
-                    if (size > 8) agenda.take<false>(agenda.ticket(uint32_t(node)));
-                    else agenda.take<true>(agenda.ticket(uint32_t(node)));
-                    ticks[node] = NEVER;
+                if (step % 11 == 3 && !none) {
+                    if (size > 8) agenda.take<false>(key);
+                    else agenda.take<true>(key);
+                    ticks[first] = NEVER;
+                    if (step % 3) continue;
+                    ticks[first] = std::min(rng() % (2 * span), NEVER);
+                    if (size > 8) agenda.set_taken<false>(agenda.ticket(uint32_t(first)), ticks[first]);
+                    else agenda.set_taken<true>(agenda.ticket(uint32_t(first)), ticks[first]);
                     continue;
                 }
                 ticks[node] = step % 17 ? ticks[node] % span + rng() % span : NEVER;
