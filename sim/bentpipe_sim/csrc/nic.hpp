@@ -142,8 +142,9 @@ class Nic {
                 std::memcpy(&face.block, tx.singles.front().octets, 48);
                 face.cell_pti = tx.singles.front().pti;
             } else {
-                if (tx.fetched < tx.size) std::memcpy(&face.block, tx.octets + tx.fetched, 48);
-                tx.fetched += 48;
+                const uint32_t at = tx.fetched;
+                tx.fetched = at + 48;
+                if (__builtin_expect(at < tx.size, 1)) std::memcpy(&face.block, tx.octets + at, 48);
             }
         }
         if (face.rx_valid) {

@@ -89,8 +89,12 @@ struct alignas(64) Node {
         return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive >> PORT_BITS), after);
     }
     uint64_t next_unless_posting(const bp_face& its, uint64_t tick) const {  // after its evaluation at this tick
-        const uint64_t found = std::min<uint64_t>(its.status_due, arrive >> PORT_BITS);
-        return __builtin_expect(found > tick, 1) ? found : tick + 1;
+        uint64_t found = std::min<uint64_t>(its.status_due, arrive >> PORT_BITS);
+        if (__builtin_expect(found <= tick, 0)) {
+            found = tick + 1;
+            asm volatile("" : "+r"(found));  // a branch
+        }
+        return found;
     }
     uint64_t least() const {  // of the inputs' keys
         const auto of_four = [&](uint32_t p) {
