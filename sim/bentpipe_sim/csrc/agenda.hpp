@@ -1,7 +1,7 @@
 // When each node is to be evaluated next. The least of eight numbers takes no longer than the way to one of them would in a
 // tree of twos: so there are rows of eight, of whose firsts there are rows again, until two rows are left. Of eight nodes and
 // fewer there is one. While a node is evaluated, the first of all others is known: most often it is next, and the processor
-// begins with it before it knows when the one is due again.
+// begins with it before it knows when the one is due again. The end of a run is one more to be next, behind all nodes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -17,6 +17,8 @@ namespace bp {
 
 class Agenda {
   public:
+    static constexpr size_t ROW = 8;
+
     // A node's place. It is another when nodes were added.
     struct Ticket {
         double* key;
@@ -28,7 +30,7 @@ class Agenda {
 
     // std::runtime_error: there are too many
     void add() {  // one more node; none has work
-        if (count_ == size_t(1) << BITS) throw std::runtime_error("a network has 16384 nodes at most");
+        if (count_ == (size_t(1) << BITS) - 1) throw std::runtime_error("a network has 16383 nodes at most");
         ++count_;
         std::vector<size_t> starts;
         rows_.clear();
@@ -47,10 +49,25 @@ class Agenda {
     }
     Ticket ticket(uint32_t node) { return {level_[0] + node, LEAST + node}; }
 
-    // The first of all nodes but the one that was taken; of several, the one that was added first.
-    uint64_t first() const { return first_; }
+    // The first of all nodes but the one that was taken; of several, the one that was added first. At the end of the tick
+    // that `stop` named a number behind those of all nodes.
+    uint64_t first = NONE;
+    template <bool one_row>
+    void stop(uint64_t tick) {
+        stop_ = Row::number((tick << BITS) + LEAST + count_);
+        first = found<one_row>();
+    }
+    uint64_t stops() const { return tick(Row::bits(stop_)); }
     static uint64_t tick(uint64_t key) { return (key - LEAST) >> BITS; }
     static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
+
+    // The numbers of all nodes that are due by this tick.
+    template <class Each>
+    void each_until(uint64_t tick, Each each) const {
+        const double after = Row::number(((tick + 1) << BITS) + LEAST);
+        for (uint32_t node = 0; node < count_; ++node)
+            if (level_[0][node] < after) each(node);
+    }
 
     static uint64_t tick_of(const Ticket& ticket) { return tick(Row::bits(*ticket.key)); }
     bool one_row() const { return levels_ < 2; }
@@ -60,27 +77,27 @@ class Agenda {
         const uint64_t key = (tick << BITS) + ticket.number;
         std::memcpy(ticket.key, &key, sizeof key);
         if (!one_row) climb(node(ticket.number));
-        find_first<one_row>();
+        first = found<one_row>();
     }
-    // The node of the first key is evaluated now, and has no work until that is set.
+    // The node of the first key is evaluated now, and has no work until that is set. The first of the others.
     template <bool one_row>
-    void take(uint64_t key) {
+    uint64_t take(uint64_t key) {
         const size_t at = node(key);
         std::memcpy((one_row ? few_.keys : level_[0]) + at, &NONE, sizeof NONE);
         if (!one_row) climb(at);
-        find_first<one_row>();
+        return found<one_row>();
     }
     template <bool one_row>
-    void set_taken(const Ticket& ticket, uint64_t tick) {  // of the node that was taken: it has been evaluated
+    void set_taken(const Ticket& ticket, uint64_t tick, uint64_t& first) {  // of the node that was taken: it has been evaluated
         const uint64_t key = (tick << BITS) + ticket.number;
         std::memcpy(ticket.key, &key, sizeof key);
-        sooner<one_row>(ticket, key);
+        sooner<one_row>(ticket, key, first);
     }
     template <bool one_row>
-    void set_sooner(const Ticket& ticket, uint64_t tick) {  // than it is, else not
+    void set_sooner(const Ticket& ticket, uint64_t tick, uint64_t& first) {  // than it is, else not
         const uint64_t key = (tick << BITS) + ticket.number;
         *ticket.key = lesser(Row::number(key), *ticket.key);
-        sooner<one_row>(ticket, key);
+        sooner<one_row>(ticket, key, first);
     }
 
     void archive(Archive& a) {
@@ -98,14 +115,15 @@ class Agenda {
     static constexpr uint64_t LEAST = 1ull << 52, NONE = 0x7FE0000000000000ull;
     static double lesser(double a, double b) { return a < b ? a : b; }
     struct alignas(64) Row {
-        double keys[8];
+        double keys[ROW];
         Row() {
             const uint64_t none = NONE;
             for (double& key : keys) std::memcpy(&key, &none, sizeof none);
         }
-        double first() const {
-            const double a = lesser(lesser(keys[0], keys[1]), lesser(keys[2], keys[3]));
-            return lesser(a, lesser(lesser(keys[4], keys[5]), lesser(keys[6], keys[7])));
+        double first(double other) const { return lesser(of_four(keys), lesser(of_four(keys + 4), other)); }
+        double first() const { return lesser(of_four(keys), of_four(keys + 4)); }
+        static double of_four(const double* key) {  // one after the other: each in one instruction
+            return lesser(lesser(key[0], key[1]), lesser(key[2], key[3]));
         }
         static double number(uint64_t key) {
             double number;
@@ -122,17 +140,17 @@ class Agenda {
     static_assert(sizeof(double) == 8 && (NEVER << BITS) + LEAST < NONE, "keys are normal numbers");
 
     template <bool one_row>
-    void find_first() {
+    uint64_t found() {
         const Row& top = one_row ? few_ : *top_;
-        first_ = Row::bits(one_row || one_top_ ? top.first() : lesser(top.first(), top_[1].first()));
+        return Row::bits(one_row || one_top_ ? top.first(stop_) : lesser(top.first(), top_[1].first(stop_)));
     }
     // A node has this key now, or one that is less.
     template <bool one_row>
-    void sooner(const Ticket& ticket, uint64_t key) {
-        if (key < first_) {
-            uint64_t first = key;
-            asm volatile("" : "+r"(first));  // a branch, which is guessed: what is first doesn't wait for the key
-            first_ = first;
+    void sooner(const Ticket& ticket, uint64_t key, uint64_t& first) {
+        if (key < first) {
+            uint64_t sooner = key;
+            asm volatile("" : "+r"(sooner));  // a branch, which is guessed: what is first doesn't wait for the key
+            first = sooner;
         }
         if (one_row) return;
         const size_t at = node(ticket.number) / 8;
@@ -158,7 +176,7 @@ class Agenda {
         }
     }
 
-    uint64_t first_ = NONE;  // a key
+    double stop_ = Row::number(NONE);
     size_t count_ = 0;
     Row few_;  // the one row of eight nodes and fewer, near at hand
     const Row* top_ = nullptr;

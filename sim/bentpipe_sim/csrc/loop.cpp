@@ -10,8 +10,6 @@ namespace bp {
 
 namespace {
 
-constexpr uint64_t CELL_BITS = 424;  // with its HEC
-
 bool rarely(bool what) { return __builtin_expect(what, 0); }
 
 // A cell in a node's faces.
@@ -27,6 +25,12 @@ int Loop::add(const char* path) {
     nodes_.push_back(std::make_unique<Node>(path, index, inbox, ledger));
     agenda_.add();
     for (const auto& node : nodes_) node->ticket = agenda_.ticket(node->index);
+    turns_.assign(1, &end_);
+    turns_.insert(turns_.begin(), nodes_.size(), nullptr);
+    std::transform(nodes_.begin(), nodes_.end(), turns_.begin(), [](const auto& node) { return node.get(); });
+    if (agenda_.one_row()) std::copy(turns_.begin(), turns_.end(), few_);
+    if (nodes_.back()->link) links_.push_back(nodes_.back().get());
+    ways_known_ = false;
     return index;
 }
 
@@ -43,7 +47,7 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
     output.delay = 1 + delay;
-    output.look_whether_straight(node(from));
+    ways_known_ = false;
     target.adjacent = delay == 0;
     node(from).look_at_room();
     target.look_at_room();
@@ -57,8 +61,8 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
         there.line |= hops[k].kind == Ledger::SONET;
         there.path |= hops[k].kind == Ledger::PATH;
         there.watched |= there.path;
-        there.look_whether_apart();
     }
+    ways_known_ = false;
     nic(source).sends_in(place, number);
     nic(hops[count - 1].node).receives_in(place, number);
 }
@@ -68,7 +72,43 @@ void Loop::measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs) {
     gauge_ = std::make_unique<Gauge>(uint32_t(index), port, std::move(vcs), inbox);
     node(index).gauge = gauge_.get();
     node(index).watched = true;
-    node(index).look_whether_apart();
+    ways_known_ = false;
+}
+
+void Loop::record(int index) {
+    node(index).record(now_);
+    ways_known_ = false;
+}
+
+void Loop::trace(int from, int from_port, bool on) {
+    node(from).out[from_port].traced = on;
+    ways_known_ = false;
+}
+
+void Loop::capture_input(int index, const Tap& tap) {
+    Node& its = node(index);
+    its.taps.push_back(tap);
+    its.tapped = its.watched = true;
+    its.look_at_room();
+    ways_known_ = false;
+}
+
+// What steps need to ask of each node, and of each cell that it gives.
+void Loop::look_at_ways() {
+    for (const auto& node : nodes_) {
+        const bool more = node->link || node->tapped || node->path || node->gauge || node->recording;
+        node->face->kind = more ? Turn::APART : node->line ? Turn::LINE : node->nic ? Turn::NIC : Turn::ANY;
+    }
+    for (const auto& node : nodes_)
+        for (Output& output : node->out) output.way = way(*node, output);
+    ways_known_ = true;
+}
+
+Output::Way Loop::way(const Node& node, const Output& output) {
+    const Node* to = output.to;
+    if (!to || output.traced) return Output::MORE;
+    if (to->link) return to->out[0].traced ? Output::MORE : Output::BY_LINK;
+    return output.delay == 1 && to != &node && to->face->kind != Turn::APART ? Output::BESIDE : Output::WIRE;
 }
 
 void Loop::write(int index, uint32_t addr, uint32_t value) {
@@ -80,26 +120,43 @@ void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index
 
 void Loop::run(uint64_t until) {
     inbox.clear();
+    if (!ways_known_) look_at_ways();
     if (agenda_.one_row()) advance<true>(until);
     else advance<false>(until);
-    for (const auto& node : nodes_) {
-        if (node->faces()) take_back(*node);
-        if (node->passes > now_) call_back(*node);
-    }
+    agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
+        if (node(int(number)).faces()) take_back(node(int(number)));
+    });
+    for (Node* link : links_)
+        if (link->granted != link->room && comes_later(*link)) call_back(*link);
 }
 
 template <bool few>
 void Loop::advance(uint64_t until) {
-    const std::unique_ptr<Node>* const nodes = nodes_.data();
-    end_ = until;
+    Turn* const* const turns = turns_.data();
+    agenda_.stop<few>(until);
+    uint64_t first = agenda_.first;
     for (;;) {
-        const uint64_t key = agenda_.first(), tick = Agenda::tick(key);
-        if (rarely(tick > end_)) break;
-        Node& node = *nodes[Agenda::node(key)];
-        agenda_.take<few>(key);
-        step<few>(node, tick);
+        const uint64_t key = first, tick = Agenda::tick(key);
+        const size_t number = Agenda::node(key);
+        Turn& next = *(few ? few_[number] : turns[number]);
+        bp_face* const face = next.face;
+        const uint32_t how = Turn::how(*face);
+        if (how == Turn::plain(Turn::ANY)) {
+            first = agenda_.take<few>(key);
+            step<few, false>(static_cast<Node&>(next), *face, tick, first);
+        } else if (how == Turn::plain(Turn::NIC)) {
+            first = agenda_.take<few>(key);
+            step<few, true>(static_cast<Node&>(next), *face, tick, first);
+        } else if (&next == &end_) {
+            break;
+        } else {
+            agenda_.first = agenda_.take<few>(key);
+            if (how == Turn::plain(Turn::LINE)) step_line<few>(static_cast<Node&>(next), tick);
+            else step_apart<few>(static_cast<Node&>(next), tick);
+            first = agenda_.first;
+        }
     }
-    now_ = end_;
+    now_ = agenda_.stops();
 }
 
 void Loop::archive(Archive& a) {
@@ -109,19 +166,14 @@ void Loop::archive(Archive& a) {
     a.same(gauge_ != nullptr);
     if (gauge_) a(*gauge_);
     if (a.gives()) inbox.clear();
+    ways_known_ = false;
 }
 
-template <bool few>
-[[gnu::always_inline]] inline void Loop::step(Node& node, uint64_t tick) {
-    bp_face& face = *node.face;
-    if (rarely(!node.plain())) {
-        if (face.apart == Node::LINE && face.settled) step_line<few>(node, tick);
-        else step_apart<few>(node, tick);
-        return;
-    }
+template <bool few, bool nic>
+[[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, uint64_t& first) {
     face.time_now = tick;
-    if (node.arrive >> Node::PORT_BITS <= tick) {
-        take<true>(node, tick);
+    if (node.arrive.tick <= tick) {
+        take<true, nic>(node, tick);
         face.i_valid = 1;
         node.short_clock[1](&face);
     } else {
@@ -131,17 +183,24 @@ template <bool few>
     ++node.evaluations;
     const uint32_t says = face.says();
     if (says == bp_face::a_cell()) {
-        give<few, true>(node, face, tick);
+        give<few>(node, node.out[nic ? 0 : face.o_port], face, tick, first);
     } else if (rarely(says)) {
-        if (face.o_valid) give_apart<few>(node, tick);
+        if (face.o_valid) {
+            agenda_.first = first;
+            give_apart<few>(node, tick);
+            first = agenda_.first;
+        }
         if (face.error | face.drop | face.tells) tell(node, false);
     }
-    if (node.nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
-        if (!inbox.events().empty()) end_ = tick;
-        agenda_.set_taken<few>(node.ticket, node.next());
+    if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
+        if (!inbox.events().empty()) {
+            agenda_.stop<few>(tick);
+            first = agenda_.first;
+        }
+        agenda_.set_taken<few>(node.ticket, node.next(), first);
         return;
     }
-    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick));
+    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick), first);
 }
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
@@ -149,7 +208,7 @@ template <bool few>
 [[gnu::noinline]] void Loop::step_line(Node& node, uint64_t tick) {
     bp_face& face = *node.face;
     face.time_now = tick;
-    const bool comes = node.arrive >> Node::PORT_BITS <= tick;
+    const bool comes = node.arrive.tick <= tick;
     face.i_valid = comes;
     if (comes) {
         take<true>(node, tick);
@@ -158,10 +217,10 @@ template <bool few>
     node.short_clock[comes](&face);
     ++node.evaluations;
     if (face.o_valid) {
-        give<few, true>(node, face, tick);
+        give<few>(node, node.out[face.o_port], face, tick, agenda_.first);
         line_out(node);
     }
-    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick));
+    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick), agenda_.first);
 }
 
 // The same for a node of which more is to be done or looked at.
@@ -171,7 +230,7 @@ template <bool few>
     now_ = tick;  // a recording's, too
     if (node.link) node.catch_up();
     face.time_now = tick;
-    const bool comes = node.arrive >> Node::PORT_BITS <= tick;
+    const bool comes = node.arrive.tick <= tick;
     face.i_valid = comes;
     if (comes) take<false>(node, tick);
     if (comes && node.line) line_in(node, tick);
@@ -183,28 +242,33 @@ template <bool few>
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
-    if (!inbox.events().empty()) end_ = tick;
-    agenda_.set_taken<few>(node.ticket, node.next());
+    if (!inbox.events().empty()) agenda_.stop<few>(tick);
+    agenda_.set_taken<few>(node.ticket, node.next(), agenda_.first);
 }
 
 // The node gets the cell that came first.
-template <bool plain>
+template <bool plain, bool nic>
 [[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
-    const uint64_t key = node.arrive;
-    const uint32_t port = Node::port_of(key);
+    const uint32_t port = uint32_t(node.arrive.port);
     if (port == Node::FACE) {  // all others come later
         node.arrive = node.later;
         ++node.cells_in;
         return;
     }
-    Flying* const second = node.in[port].second();
+    Flying* const second = node.in[nic ? 0 : port].second();
+    if (nic) {
+        node.first[0] = key_of(second, 0);
+        take_from<plain>(node, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
+        return;
+    }
     uint64_t least = node.first[port] = key_of(second, port);
     if (node.inputs > 1) least = node.least();
-    if (rarely(least >> Node::PORT_BITS <= tick)) {
-        node.first[port] = key;
+    const Node::Arrival next = Node::Arrival::of(least);
+    if (rarely(next.tick <= tick)) {
+        node.first[port] = Node::key(node.arrive.tick, port);
         take_in_turn(node, tick);
     } else {
-        take_from<plain>(node, port, second, least, tick);
+        take_from<plain>(node, port, second, next, tick);
     }
 }
 
@@ -213,17 +277,18 @@ template <bool plain>
     const uint32_t port = in_turn(node);
     Flying* const second = node.in[port].second();
     node.first[port] = key_of(second, port);
-    take_from<false>(node, port, second, node.least(), tick);
+    take_from<false>(node, port, second, Node::Arrival::of(node.least()), tick);
     node.turn = port + 1;
     wait(node, tick);
 }
 
-// A wire's first cell, of which the second is looked up; then the least of the inputs' keys is this.
+// A wire's first cell, of which the second is looked up; then this comes next.
 template <bool plain>
-[[gnu::always_inline]] inline void Loop::take_from(Node& node, uint32_t port, Flying* second, uint64_t least, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::take_from(Node& node, uint32_t port, Flying* second, Node::Arrival next,
+                                                   uint64_t tick) {
     Wire& from = node.in[port];
     const Flying& cell = from.front();
-    node.arrive = least;
+    node.arrive = next;
     node.face->i_port = uint8_t(port);
     std::memcpy(i_cell(*node.face), &cell, Flying::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
@@ -237,28 +302,29 @@ template <bool plain>
     return cell ? Node::key(cell->tick, port) : Node::NO_CELL;
 }
 
-// What comes out of the node goes to the wire behind it.
-template <bool few, bool plain>
-[[gnu::always_inline]] inline void Loop::give(Node& node, const bp_face& face, uint64_t tick) {
-    Output& output = node.out[face.o_port];
+// What comes out of the node goes to the wire behind an output.
+template <bool few>
+[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, uint64_t& first) {
     ++node.cells_out;
-    if (output.beside) {
-        hand_over<few>(output, face, tick);
-    } else if (output.straight) {
-        put<few>(output, face, tick);
+    if (output.way == Output::BESIDE) {
+        hand_over<few>(output, face, tick, first);
+    } else if (output.way == Output::BY_LINK) {
+        if (lets_by(*output.to, face)) go_by<few>(*output.to, face, tick + 1, first);
+        else put<few>(output, face, tick, first);
+    } else if (output.way == Output::WIRE) {
+        put<few>(output, face, tick, first);
     } else {
-        if (rarely(output.traced)) trace(output, face, tick);
-        if (Node* to = output.to) {
-            if (to->room >= CELL_BITS && to->arrive == Node::NO_CELL && !face.o_hec_error) go_by<few>(*to, face, tick + 1);
-            else put<few>(output, face, tick);
-        }
+        if (output.traced) trace(output, face, tick);
+        if (output.to && output.to->link && lets_by(*output.to, face)) go_by<few>(*output.to, face, tick + 1, first);
+        else if (output.to) put<few>(output, face, tick, first);
     }
-    if (!plain && node.watched) watch_out(node, output);
 }
 
 template <bool few>
 [[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick) {
-    give<few, false>(node, *node.face, tick);
+    Output& output = node.out[node.face->o_port];
+    give<few>(node, output, *node.face, tick, agenda_.first);
+    if (node.watched) watch_out(node, output);
 }
 
 // The ledger sees the cell that goes.
@@ -294,27 +360,26 @@ void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
 
 // A cell goes to the wire behind an output.
 template <bool few>
-[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first) {
     Wire& wire = *output.wire;
     Flying& cell = wire.push_back();
     std::memcpy(&cell, o_cell(face), Flying::OCTETS);
     cell.tick = tick + output.delay;
-    if (wire.size() == 1) announce<few>(*output.to, output.to_port, cell.tick);
+    if (wire.size() == 1) announce<few>(*output.to, output.to_port, cell.tick, first);
 }
 
 // A cell goes to a node that it reaches in the next tick: into its face if nothing happens there until then, nor another
 // cell comes.
 template <bool few>
-[[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first) {
     Node& to = *output.to;
-    const uint64_t key = Node::key(tick + 1, Node::FACE);
-    if (to.arrive <= key || to.face->apart == Node::APART) {
-        put<few>(output, face, tick);
+    if (to.arrive.tick <= tick + 1) {
+        put<few>(output, face, tick, first);
         return;
     }
-    agenda_.set_sooner<few>(to.ticket, tick + 1);
+    agenda_.set_sooner<few>(to.ticket, tick + 1, first);
     to.later = to.arrive;
-    to.arrive = key;
+    to.arrive = {tick + 1, Node::FACE};
     to.face->i_port = uint8_t(output.to_port);
     std::memcpy(i_cell(*to.face), o_cell(face), Flying::OCTETS);
 }
@@ -324,23 +389,32 @@ template <bool few>
     const uint32_t port = node.face->i_port;
     Flying& cell = node.in[port].push_front();
     std::memcpy(&cell, i_cell(*node.face), Flying::OCTETS);
-    cell.tick = node.arrive >> Node::PORT_BITS;
+    cell.tick = node.arrive.tick;
     node.first[port] = Node::key(cell.tick, port);
-    node.arrive = std::min(node.first[port], node.later);
+    node.arrive = Node::Arrival::of(std::min(node.first[port], node.later.as_key()));
 }
 
-// A cell goes by a link, to which it would come at a tick: nothing of it would change there but what `passed` tells.
+// Whether a cell may go by a link: none is before it, and no error reaches it.
+[[gnu::always_inline]] inline bool Loop::lets_by(const Node& link, const bp_face& face) {
+    return link.room >= Node::CELL_BITS && link.arrive.tick == Node::NO_CELL && !face.o_hec_error;
+}
+
+// A cell goes by a link, to which it would come at a tick: nothing of it would change there but what passed() tells.
 template <bool few>
-[[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick, uint64_t& first) {
     Output& output = link.out[0];
-    link.room -= CELL_BITS;
-    ++link.passed;
-    link.passes = tick;
+    link.room -= Node::CELL_BITS;
     if (rarely(output.traced)) {
         link.digest_before = output.digest;
         trace(output, face, tick);
     }
-    put<few>(output, face, tick);
+    put<few>(output, face, tick, first);
+}
+
+// Whether the last cell that went by a link comes to it in a later tick.
+bool Loop::comes_later(const Node& link) const {
+    const Output& output = link.out[0];
+    return !output.wire->empty() && output.wire->back().tick - output.delay > now_;
 }
 
 // The last cell that went by a link comes to it only now, when settings may change.
@@ -349,32 +423,30 @@ void Loop::call_back(Node& link) {
     Node& to = *output.to;
     Flying& cell = link.in[0].push_back();
     cell = output.wire->back();
-    cell.tick = link.passes;
+    cell.tick -= output.delay;
     output.wire->pop_back();
     if (output.wire->empty()) {
         to.first[output.to_port] = Node::NO_CELL;
-        to.arrive = to.least();
+        to.arrive = Node::Arrival::of(to.least());
         wake(int(to.index));
     }
     if (output.traced) output.digest = link.digest_before;
-    link.room += CELL_BITS;
-    --link.passed;
-    link.passes = 0;
-    agenda_.one_row() ? announce<true>(link, 0, cell.tick) : announce<false>(link, 0, cell.tick);
+    link.room += Node::CELL_BITS;
+    agenda_.one_row() ? announce<true>(link, 0, cell.tick, agenda_.first) : announce<false>(link, 0, cell.tick, agenda_.first);
 }
 
 // The first cell of a wire comes to an input at a tick.
 template <bool few>
-[[gnu::always_inline]] inline void Loop::announce(Node& to, uint32_t port, uint64_t tick) {
-    const uint64_t key = Node::key(tick, port);
-    to.first[port] = key;
-    if (key >= to.arrive) {
-        if (to.faces()) to.later = std::min(to.later, key);
+[[gnu::always_inline]] inline void Loop::announce(Node& to, uint32_t port, uint64_t tick, uint64_t& first) {
+    const uint64_t key = to.first[port] = Node::key(tick, port);
+    // A cell in the face comes behind those of ports that come with it
+    if (key >= Node::key(to.arrive.tick, uint32_t(to.arrive.port))) {
+        if (to.faces()) to.later = Node::Arrival::of(std::min(to.later.as_key(), key));
         return;
     }
     if (rarely(to.faces())) take_back(to);
-    to.arrive = std::min(to.arrive, key);
-    agenda_.set_sooner<few>(to.ticket, tick);
+    to.arrive = Node::Arrival::of(std::min(to.arrive.as_key(), key));
+    agenda_.set_sooner<few>(to.ticket, tick, first);
 }
 
 // Of the inputs whose cells came at once and first.
@@ -382,7 +454,7 @@ uint32_t Loop::in_turn(const Node& node) {
     uint32_t port = node.turn;
     for (;; ++port) {
         if (port >= node.inputs) port = 0;
-        if (node.first[port] >> Node::PORT_BITS == node.arrive >> Node::PORT_BITS) return port;
+        if (node.first[port] >> Node::PORT_BITS == node.arrive.tick) return port;
     }
 }
 

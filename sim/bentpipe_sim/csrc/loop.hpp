@@ -34,7 +34,9 @@ class Loop final : CellCounts {
     // set to do.
     void wake(int index);
 
-    void record(int index) { node(index).record(now_); }  // errors as of Node
+    void record(int index);  // errors as of Node
+    void trace(int from, int from_port, bool on);
+    void capture_input(int index, const Tap& tap);
 
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
 
@@ -44,32 +46,34 @@ class Loop final : CellCounts {
     // What every evaluation needs is made for networks of few nodes and for others.
     template <bool few>
     void advance(uint64_t until);
-    template <bool few>
-    void step(Node& node, uint64_t tick);
+    template <bool few, bool nic>
+    void step(Node& node, bp_face& face, uint64_t tick, uint64_t& first);
     template <bool few>
     void step_line(Node& node, uint64_t tick);
     template <bool few>
     void step_apart(Node& node, uint64_t tick);
-    template <bool plain>
+    template <bool plain, bool nic = false>
     void take(Node& node, uint64_t tick);
     void take_in_turn(Node& node, uint64_t tick);
     template <bool plain>
-    void take_from(Node& node, uint32_t port, Flying* second, uint64_t least, uint64_t tick);
-    template <bool few, bool plain>
-    void give(Node& node, const bp_face& face, uint64_t tick);
+    void take_from(Node& node, uint32_t port, Flying* second, Node::Arrival next, uint64_t tick);
+    template <bool few>
+    void give(Node& node, Output& output, const bp_face& face, uint64_t tick, uint64_t& first);
     template <bool few>
     void give_apart(Node& node, uint64_t tick);
     static void trace(Output& output, const bp_face& face, uint64_t tick);
     template <bool few>
-    void put(const Output& output, const bp_face& face, uint64_t tick);
+    void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first);
     template <bool few>
-    void hand_over(const Output& output, const bp_face& face, uint64_t tick);
+    void hand_over(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first);
     static void take_back(Node& node);
+    static bool lets_by(const Node& link, const bp_face& face);
     template <bool few>
-    void go_by(Node& link, const bp_face& face, uint64_t tick);
+    void go_by(Node& link, const bp_face& face, uint64_t tick, uint64_t& first);
+    bool comes_later(const Node& link) const;
     void call_back(Node& link);
     template <bool few>
-    void announce(Node& to, uint32_t port, uint64_t tick);
+    void announce(Node& to, uint32_t port, uint64_t tick, uint64_t& first);
     static uint64_t key_of(const Flying* cell, uint32_t port);
     static uint32_t in_turn(const Node& node);
     static void wait(Node& node, uint64_t tick);
@@ -80,11 +84,18 @@ class Loop final : CellCounts {
     void after_link(Node& link, bool came);
     void tell(Node& node, bool gone);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
+    void look_at_ways();
+    static Output::Way way(const Node& node, const Output& output);
 
     std::vector<std::unique_ptr<Node>> nodes_;
+    std::vector<Node*> links_;
+    std::vector<Turn*> turns_;  // these, and the end of a run
+    Turn* few_[Agenda::ROW + 1];  // the same, near at hand
+    bp_face at_end_{};
+    Turn end_{&at_end_};
     Agenda agenda_;
     uint64_t now_ = 0;
-    uint64_t end_ = 0;  // of a run: its last tick
+    bool ways_known_ = false;
     std::unique_ptr<Gauge> gauge_;
 };
 

@@ -10,7 +10,7 @@
 // type.
 struct alignas(64) bp_face {
     uint64_t time_now, status_due;
-    uint8_t time_tick, post_valid, settled, apart;  // the last two are no ports: `cell` and `turn` may be called; see Node
+    uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `cell` and `turn` may be called; see Turn
     uint8_t o_valid, error, drop, tells;
     uint8_t i_valid, i_port, o_port, status_idle;
     uint8_t own, took, drop_pti, gone_why;
@@ -43,11 +43,11 @@ struct alignas(64) bp_face {
 // And those of a network interface.
 struct bp_nic : bp_face {
     uint8_t post_taken, done, rx_last, oam_full;  // seldom
-    uint8_t fetch, fetch_single, rx_valid, cell_pti;
+    uint8_t fetch, rx_valid, fetch_single, zero;  // the last is no port
     uint32_t fetch_vc, rx_vc;
     W<6> block, rx_payload;
     uint16_t rx_index, rx_length;
-    uint8_t rx_status, rx_efci, post_uu, post_cpi;
+    uint8_t rx_status, rx_efci, cell_pti, post_uu, post_cpi;
     uint16_t post_length;
     uint8_t post_single, done_single, oam_pti, oam_take;
     uint32_t post_vc, done_vc, oam_vc;
@@ -59,6 +59,13 @@ struct bp_nic : bp_face {
         std::memcpy(&any, &post_taken, sizeof any);
         return any != 0;
     }
+    // fetch, rx_valid and fetch_single; what they are if a cell of a PDU is fetched, or one came, and nothing else.
+    uint32_t wants() const {
+        uint32_t all;
+        std::memcpy(&all, &fetch, sizeof all);
+        return all;
+    }
+    static constexpr uint32_t FETCH = 1, TAKE = 1 << 8;
 };
 
 struct bp_port {

@@ -114,7 +114,7 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    const uint64_t in = node.cells_in + node.passed, out = node.cells_out + node.passed;
+    const uint64_t in = node.cells_in + node.passed(), out = node.cells_out + node.passed();
     *stats = {node.evaluations, in, out, 0, node.ingress_most, node.ingress_lost};
     for (const bp::Wire& wire : node.in) stats->in_flight += wire.size();
 }
@@ -141,11 +141,7 @@ void bp_capture_host(bp_net* net, int capture, int index) {
 }
 
 void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
-    net->loop.node(index).taps.push_back({port, back != 0, net->captures[size_t(capture)].get()});
-    net->loop.node(index).tapped = true;
-    net->loop.node(index).watched = true;
-    net->loop.node(index).look_at_room();
-    net->loop.node(index).look_whether_apart();
+    net->loop.capture_input(index, {port, back != 0, net->captures[size_t(capture)].get()});
 }
 
 int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }
@@ -177,10 +173,7 @@ int bp_gauge_heights(bp_net* net, uint64_t* heights, int most) {
 }
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
-    bp::Node& node = net->loop.node(from);
-    bp::Output& output = node.out[from_port];
-    output.traced = on != 0;
-    output.look_whether_straight(node);
+    net->loop.trace(from, from_port, on != 0);
 }
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).out[from_port].digest; }

@@ -19,6 +19,8 @@ Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, L
       node_(node),
       inbox_(inbox),
       ledger_(ledger),
+      sending_(size_t(1) << vc_bits),
+      receiving_(size_t(1) << vc_bits),
       tx_(size_t(1) << vc_bits),
       rx_(size_t(1) << vc_bits) {
     face.oam_take = 1;  // each is taken in the step in which it comes
@@ -67,7 +69,7 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
     tx.cells += cells;
     if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.length, cells);
     tx.queue.push_back(std::move(pdu));
-    if (tx.queue.size() == 1) tx.look_at_first();
+    if (tx.queue.size() == 1) look_at_first(vc);
     list(tx, vc);
 }
 
@@ -82,6 +84,17 @@ void Nic::post(Post what) {
     if (to_post_.size() == 1) ask();
 }
 
+void Nic::cells(bp_nic& face) {
+    if (face.fetch && face.fetch_single) {
+        const Single& cell = tx_[face.fetch_vc].singles.front();
+        std::memcpy(&face.block, cell.octets, 48);
+        face.cell_pti = cell.pti;
+    } else if (face.fetch) {
+        fetch(face);
+    }
+    if (face.rx_valid) take(face);
+}
+
 // PDUs begin and end around the cells of a clock.
 void Nic::seldom(uint64_t tick) {
     if (face_.post_taken | face_.done) begin_or_end(tick);
@@ -92,7 +105,7 @@ void Nic::seldom(uint64_t tick) {
 // The NIC has begun with a PDU or single cell, or is done with one.
 void Nic::begin_or_end(uint64_t tick) {
     if (face_.post_taken) {
-        if (!to_post_.front().single) tx_[to_post_.front().vc].fetched = 0;
+        if (!to_post_.front().single) sending_[to_post_.front().vc].fetched = 0;
         to_post_.pop_front();
         ask();
     }
@@ -128,11 +141,11 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
     TxVc& tx = tx_[vc];
     Pdu& pdu = tx.queue.front();
     tx.whole += cells_of(pdu.length);
-    tx.fetched = 0;
+    sending_[vc].fetched = 0;
     if (pdu.notify) inbox_.tell(tick, node_, vc, SENT, pdu.length);
     inbox_.give_back(std::move(pdu.octets));
     tx.queue.pop_front();
-    tx.look_at_first();
+    look_at_first(vc);
     tx.listed = false;
     if (!tx.queue.empty()) list(tx, vc);
     else if (tx.source_length) send_next(vc);
@@ -149,7 +162,11 @@ void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_leng
     rx.every = every;
 }
 
-void Nic::grow(Octets& octets, size_t least) { octets.resize(std::max(least, 4 * 48 + octets.size() * 2)); }
+void Nic::grow(uint32_t vc, size_t least) {
+    Octets& octets = rx_[vc].octets;
+    octets.resize(std::max(least, 4 * 48 + octets.size() * 2));
+    look_at_octets(vc);
+}
 
 void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested) {
     RxVc& rx = rx_[vc];
@@ -162,6 +179,7 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
     if (status) return;
     for (Capture* capture : captures) capture->sdu(tick, rx.octets.data(), length);
     inbox_.hand_over(rx.octets);
+    look_at_octets(vc);
 }
 
 void Nic::check(RxVc& rx, uint32_t status, uint32_t length) {

@@ -54,7 +54,7 @@ class Nic {
     // Of its PDUs, fetched so far.
     uint64_t user_cells(uint32_t vc) const {
         const TxVc& tx = tx_[vc];
-        return tx.whole + (tx.queue.empty() ? 0 : tx.fetched / 48);
+        return tx.whole + (tx.queue.empty() ? 0 : sending_[vc].fetched / 48);
     }
     uint64_t cells_due(uint32_t vc) const { return tx_[vc].cells; }         // of all PDUs and single ones that it was given
     uint64_t good(uint32_t vc) const { return rx_[vc].good; }             // PDUs of a sink
@@ -78,6 +78,11 @@ class Nic {
         a.same(tx_.size());
         a.same(rx_.size());
         a(tx_, rx_, to_post_);
+        for (uint32_t vc = 0; vc < tx_.size(); ++vc) {
+            a(sending_[vc].fetched);
+            look_at_first(vc);
+            look_at_octets(vc);
+        }
     }
 
     // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
@@ -86,7 +91,10 @@ class Nic {
             seldom(tick);
             return true;
         }
-        cells(face);
+        const uint32_t wants = face.wants();
+        if (wants == bp_nic::FETCH) fetch(face);
+        else if (wants == bp_nic::TAKE) take(face);
+        else if (wants) cells(face);
         return false;
     }
 
@@ -104,9 +112,16 @@ class Nic {
         uint32_t vc;
         bool single;
     };
-    struct TxVc {
-        const uint8_t* octets = nullptr;  // of the first PDU
+    // What each cell of a VC needs: octets and size of the first PDU that is sent, or of the memory for one that comes.
+    struct Sending {
+        const uint8_t* octets = nullptr;
         uint32_t size = 0, fetched = 0;
+    };
+    struct Receiving {
+        uint8_t* octets = nullptr;
+        uint64_t size = 0;
+    };
+    struct TxVc {
         std::deque<Pdu> queue;       // the first is in work, or waits for that in `to_post_`
         std::deque<Single> singles;  // so is theirs
         bool listed = false;
@@ -115,12 +130,7 @@ class Nic {
         uint64_t source_offset = 0;
         int place = -1;
         void archive(Archive& a) {
-            a(queue, singles, listed, fetched, cells, whole, source_length, source_key, source_offset, place);
-            look_at_first();
-        }
-        void look_at_first() {
-            octets = queue.empty() ? nullptr : queue.front().octets.data();
-            size = queue.empty() ? 0 : uint32_t(queue.front().octets.size());
+            a(queue, singles, listed, cells, whole, source_length, source_key, source_offset, place);
         }
     };
     struct RxVc {
@@ -135,25 +145,25 @@ class Nic {
     };
 
     // The cell that is asked for, and the one that came.
-    [[gnu::always_inline]] void cells(bp_nic& face) {
-        if (face.fetch) {
-            TxVc& tx = tx_[face.fetch_vc];
-            if (__builtin_expect(face.fetch_single, 0)) {
-                std::memcpy(&face.block, tx.singles.front().octets, 48);
-                face.cell_pti = tx.singles.front().pti;
-            } else {
-                const uint32_t at = tx.fetched;
-                tx.fetched = at + 48;
-                if (__builtin_expect(at < tx.size, 1)) std::memcpy(&face.block, tx.octets + at, 48);
-            }
-        }
-        if (face.rx_valid) {
-            RxVc& rx = rx_[face.rx_vc];
-            const size_t at = size_t(face.rx_index) * 48;
-            if (__builtin_expect(rx.octets.size() < at + 48, 0)) grow(rx.octets, at + 48);
-            std::memcpy(rx.octets.data() + at, &face.rx_payload, 48);
-        }
+    [[gnu::always_inline]] void fetch(bp_nic& face) {
+        Sending& from = sending_[face.fetch_vc];
+        const uint32_t at = from.fetched;
+        from.fetched = at + 48;
+        if (__builtin_expect(at < from.size, 1)) std::memcpy(&face.block, from.octets + at, 48);
     }
+    [[gnu::always_inline]] void take(bp_nic& face) {
+        Receiving& to = receiving_[face.rx_vc];
+        const uint64_t at = uint64_t(face.rx_index) * 48;
+        if (__builtin_expect(to.size < at + 48, 0)) grow(face.rx_vc, at + 48);
+        std::memcpy(to.octets + at, &face.rx_payload, 48);
+    }
+    void cells(bp_nic& face);
+    void look_at_first(uint32_t vc) {
+        const auto& queue = tx_[vc].queue;
+        sending_[vc].octets = queue.empty() ? nullptr : queue.front().octets.data();
+        sending_[vc].size = queue.empty() ? 0 : uint32_t(queue.front().octets.size());
+    }
+    void look_at_octets(uint32_t vc) { receiving_[vc] = {rx_[vc].octets.data(), rx_[vc].octets.size()}; }
 
     Pdu pdu(const Sdu& sdu);
     void post(Post what);
@@ -165,7 +175,7 @@ class Nic {
     void sent_single(uint32_t vc);
     void send_next(uint32_t vc);
     void sent(uint64_t tick, uint32_t vc);
-    static void grow(Octets& octets, size_t least);
+    void grow(uint32_t vc, size_t least);
     void received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested);
     void check(RxVc& rx, uint32_t status, uint32_t length);
 
@@ -174,6 +184,8 @@ class Nic {
     int node_;
     Inbox& inbox_;
     Ledger& ledger_;
+    std::vector<Sending> sending_;
+    std::vector<Receiving> receiving_;
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
     std::deque<Post> to_post_;  // what the NIC has not begun

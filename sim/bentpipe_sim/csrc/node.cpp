@@ -5,7 +5,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace bp {
 
@@ -33,7 +32,8 @@ uint32_t port_width(const bp_model& model, void* instance, const char* name) {
 }  // namespace
 
 Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
-    : index(uint32_t(index)),
+    : Turn{nullptr},
+      index(uint32_t(index)),
       library_(load(path), dlclose),
       model_(find_model(library_.get())),
       instance_(model_->create(), model_->destroy) {
@@ -51,7 +51,6 @@ Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
         nic_ = std::make_unique<Nic>(its, width("post_vc"), width("post_single"), index, inbox, ledger);
         nic = nic_.get();
     }
-    look_whether_apart();
     std::fill(first, first + PORTS, NO_CELL);
     model_->reset(face, 1);
     quiet();
@@ -70,11 +69,13 @@ void Node::quiet() {
 }
 
 void Node::catch_up() {
-    if (!passed) return;
+    const uint32_t count = passed();
+    if (!count) return;
     in[0].had_one();
-    cells_in += passed;
-    cells_out += passed;
-    face->passed = std::exchange(passed, 0);
+    cells_in += count;
+    cells_out += count;
+    face->passed = count;
+    granted = room;
     face->time_tick = 0;
     face->i_valid = 0;
     clock_(face);
@@ -116,7 +117,6 @@ void Node::record(const uint64_t& now) {
     look_at_room();
     recording = std::make_unique<Recording>(*model_, instance_.get(), now);
     clock_ = short_clock[0] = short_clock[1] = Recording::clock;
-    look_whether_apart();
 }
 
 void Node::archive(Archive& a) {
@@ -124,18 +124,16 @@ void Node::archive(Archive& a) {
     void* octets = state(&length);
     a.same(length);
     a.octets(octets, length);
-    a(arrive, first, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
-    for (Output& output : out) {
-        a(output.traced, output.digest);
-        output.look_whether_straight(*this);
-    }
+    uint64_t came = arrive.as_key();
+    a(came, first, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
+    arrive = Arrival::of(came);
+    for (Output& output : out) a(output.traced, output.digest);
     for (Wire& wire : in) {
         a.same(wire.connected);
         if (wire.connected) a(wire);
     }
     if (nic) a(*nic);
     look_at_room();
-    look_whether_apart();
 }
 
 }  // namespace bp

@@ -24,12 +24,11 @@ struct alignas(64) Output {  // what is behind an output port
     Node* to = nullptr;
     uint64_t delay = 0;  // ticks from an evaluation to the arrival
     uint32_t to_port = 0;
+    // Where a cell goes: to the wire; where the node behind is idle and another one, into its face; by a link, if that lets
+    // it; or more is to be asked.
+    enum Way : uint8_t { WIRE, BESIDE, BY_LINK, MORE } way = MORE;
     bool traced = false;
-    bool straight = false;  // a cell goes to the wire, and that is all
-    bool beside = false;    // or, where the node behind is idle and another one, into its face
     uint64_t digest = 0;
-
-    void look_whether_straight(const Node& its);
 };
 
 struct Tap {  // a capture at an input port
@@ -38,8 +37,25 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
+// What is there of a node and of the end of a run, which is next as nodes are.
+struct Turn {
+    bp_face* face;
+
+    // What its next step asks for: a line of SONET and nothing else to be looked at, a network interface or any other node
+    // and nothing else, or more.
+    enum Kind : uint8_t { ANY, NIC, LINE, APART };
+    static constexpr uint32_t plain(Kind kind) { return 0x00010001u | uint32_t(kind) << 24; }  // no post, and settled
+    // One that needs a short clock, and nothing that Loop::look_at_ways asks for, is plain(its kind).
+    static uint32_t how(const bp_face& face) {
+        static_assert(offsetof(bp_face, kind) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
+        uint32_t all;
+        std::memcpy(&all, &face.time_tick, sizeof all);
+        return all;
+    }
+};
+
 // What is needed in most evaluations stands first.
-struct alignas(64) Node {
+struct alignas(64) Node : Turn {
     static constexpr uint32_t PORTS = 16;
 
     // The first cell of an input as a key: when it arrives, above the port's number. One that is in the node's face already
@@ -49,24 +65,17 @@ struct alignas(64) Node {
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
-    bool faces() const { return port_of(arrive) == FACE; }
+    struct Arrival {
+        uint64_t tick = NO_CELL, port = 0;
+
+        static Arrival of(uint64_t key) { return {uint64_t(int64_t(key) >> PORT_BITS), port_of(key)}; }
+        uint64_t as_key() const { return tick == NO_CELL ? NO_CELL : key(tick, uint32_t(port)); }
+    };
+    bool faces() const { return arrive.port == FACE; }
 
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
 
-    // In its next step only what every node needs: a short clock, and nothing that look_whether_apart asks for.
-    bool plain() const {
-        static_assert(offsetof(bp_face, apart) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
-        uint32_t all;
-        std::memcpy(&all, &face->time_tick, sizeof all);
-        return all == PLAIN;
-    }
-    static constexpr uint32_t PLAIN = 0x00010001;  // octets 1, 0, 1 and 0: no post, and settled
-    enum : uint8_t { LINE = 1, APART = 2 };  // `apart`: a line of SONET and nothing else; more is to be asked
-    void look_whether_apart() {
-        const bool more = link || tapped || path || gauge || recording;
-        face->apart = more ? APART : line ? LINE : 0;
-    }
     // The clock of a tick, once its inputs are there.
     void clock(bool with_cell) { (face->settled && !face->post_valid ? short_clock[with_cell] : clock_)(face); }
     void quiet();   // a clock without time passing
@@ -74,8 +83,9 @@ struct alignas(64) Node {
     // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
     void look_at_room() {
         lets_pass = link && adjacent && out[0].to && !tapped;
-        room = lets_pass ? face->room : 0;
+        room = granted = lets_pass ? face->room : 0;
     }
+    uint32_t passed() const { return uint32_t((granted - room) / CELL_BITS); }  // cells that the model hasn't been told of
     void settle();  // as many of them as it needs to be idle
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
@@ -86,10 +96,10 @@ struct alignas(64) Node {
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
         const uint64_t after = evaluations ? face->time_now + 1 : 0;
-        return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive >> PORT_BITS), after);
+        return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive.tick), after);
     }
     uint64_t next_unless_posting(const bp_face& its, uint64_t tick) const {  // after its evaluation at this tick
-        uint64_t found = std::min<uint64_t>(its.status_due, arrive >> PORT_BITS);
+        uint64_t found = std::min<uint64_t>(its.status_due, arrive.tick);
         if (__builtin_expect(found <= tick, 0)) {
             found = tick + 1;
             asm volatile("" : "+r"(found));  // a branch
@@ -107,13 +117,13 @@ struct alignas(64) Node {
         return found;
     }
 
-    bp_face* face;
     void (*short_clock[2])(void*);  // without a cell, with one
-    Nic* nic = nullptr;         // if it is one
-    uint64_t arrive = NO_CELL;  // of its inputs' first cells the first, or the one in its face
+    Arrival arrive;  // of its inputs' first cells the first, or the one in its face
     Agenda::Ticket ticket{};
-    uint64_t evaluations = 0, cells_in = 0, cells_out = 0;  // but for those in `passed`
-    uint64_t later = NO_CELL;  // of its inputs' first cells the first, while one is in its face
+    uint64_t evaluations = 0;
+    Nic* nic = nullptr;  // if it is one
+    Arrival later;       // of its inputs' first cells the first, while one is in its face
+    uint64_t cells_in = 0, cells_out = 0;  // but for those passed()
     uint32_t index;
     uint32_t inputs = 0;  // ports with a wire are below this
     uint64_t first[PORTS];
@@ -125,10 +135,9 @@ struct alignas(64) Node {
     Gauge* gauge = nullptr;
     uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
 
-    // A link's cells that go by: bits of such that may, cells that the model hasn't been told of, when the last one came.
-    uint64_t room = 0;
-    uint32_t passed = 0;
-    uint64_t passes = 0;
+    // A link's cells that go by: bits of such that may, and that might before the first of them.
+    static constexpr uint64_t CELL_BITS = 424;  // with its HEC
+    uint64_t room = 0, granted = 0;
 
     Output out[PORTS];
     std::vector<Tap> taps;
@@ -150,10 +159,5 @@ static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == o
                   offsetof(bp_face, i_header) - offsetof(bp_face, i_payload) == offsetof(Flying, header) &&
                   offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(Flying, header),
               "a cell is the same in a face and on a wire");
-
-inline void Output::look_whether_straight(const Node& its) {
-    straight = to && !traced && !to->link;
-    beside = straight && delay == 1 && to != &its;
-}
 
 }  // namespace bp

@@ -17,7 +17,7 @@ class Ring {
     const Item& operator[](uint64_t k) const { return *at(k); }
     Item& front() { return *front_; }
     const Item& front() const { return *front_; }
-    Item& back() { return *before(back_); }
+    const Item& back() const { return *before(back_); }
     void pop_front() { pop_front(count_ > 1 ? behind(front_) : nullptr); }
     void pop_back() {
         back_ = before(back_);

@@ -18,30 +18,38 @@ int main() {
             Agenda agenda;
             for (size_t k = 0; k < size; ++k) agenda.add();
             std::vector<uint64_t> ticks(size, NEVER);
+            uint64_t end = NEVER;
             for (int step = 0; step < 3000; ++step) {
                 size_t first = 0;
                 for (size_t k = 0; k < size; ++k)
                     if (ticks[k] < ticks[first]) first = k;
-                const uint64_t key = agenda.first();
-                const bool none = ticks[first] == NEVER;
-                if (none ? Agenda::tick(key) < NEVER : Agenda::tick(key) != ticks[first] || Agenda::node(key) != first)
+                if (step % 7 == 2) {
+                    end = std::min(rng() % (2 * span), NEVER);
+                    if (size > 8) agenda.stop<false>(end);
+                    else agenda.stop<true>(end);
+                    if (agenda.stops() != end) return 3;
+                }
+                const uint64_t key = agenda.first;
+                const bool none = ticks[first] == NEVER, ends = end < ticks[first];
+                const bool is = Agenda::tick(key) == ticks[first] && Agenda::node(key) == first;
+                const bool is_end = Agenda::tick(key) == end && Agenda::node(key) == size;
+                if (!(ends ? is_end : none ? Agenda::tick(key) >= NEVER : is))
                     return std::printf("%zu nodes, step %d\\n", size, step), 1;
                 const size_t node = step % 3 ? first : rng() % size;
                 if (step % 5 == 1) {
                     const uint64_t tick = std::min(rng() % (2 * span), NEVER);
                     ticks[node] = std::min(ticks[node], tick);
-                    if (size > 8) agenda.set_sooner<false>(agenda.ticket(uint32_t(node)), tick);
-                    else agenda.set_sooner<true>(agenda.ticket(uint32_t(node)), tick);
+                    if (size > 8) agenda.set_sooner<false>(agenda.ticket(uint32_t(node)), tick, agenda.first);
+                    else agenda.set_sooner<true>(agenda.ticket(uint32_t(node)), tick, agenda.first);
                     continue;
                 }
-                if (step % 11 == 3 && !none) {
-                    if (size > 8) agenda.take<false>(key);
-                    else agenda.take<true>(key);
+                if (step % 11 == 3 && !none && !ends) {
+                    agenda.first = size > 8 ? agenda.take<false>(key) : agenda.take<true>(key);
                     ticks[first] = NEVER;
                     if (step % 3) continue;
                     ticks[first] = std::min(rng() % (2 * span), NEVER);
-                    if (size > 8) agenda.set_taken<false>(agenda.ticket(uint32_t(first)), ticks[first]);
-                    else agenda.set_taken<true>(agenda.ticket(uint32_t(first)), ticks[first]);
+                    if (size > 8) agenda.set_taken<false>(agenda.ticket(uint32_t(first)), ticks[first], agenda.first);
+                    else agenda.set_taken<true>(agenda.ticket(uint32_t(first)), ticks[first], agenda.first);
                     continue;
                 }
                 ticks[node] = step % 17 ? ticks[node] % span + rng() % span : NEVER;
