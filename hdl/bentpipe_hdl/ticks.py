@@ -12,6 +12,7 @@ from typing import Final
 __all__ = [
     "MOST_CELLS",
     "MOST_VCS",
+    "RATIO",
     "TICKS_A_SECOND",
     "TICK_PS",
     "cell_period",
@@ -23,9 +24,9 @@ __all__ = [
 ]
 
 _RATE: Final = 299_520_000
-_PS: Final = 53 * 10**12 // math.gcd(10**12, _RATE)
-_TICKS: Final = _RATE // math.gcd(10**12, _RATE)
+RATIO: Final = (53 * 10**12 // math.gcd(10**12, _RATE), _RATE // math.gcd(10**12, _RATE))
 """So many picoseconds are so many ticks, in lowest terms: 20703125 and 117."""
+_PS, _TICKS = RATIO
 
 TICKS_A_SECOND: Final = _RATE / 53
 TICK_PS: Final = _PS / _TICKS

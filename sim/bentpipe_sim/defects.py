@@ -24,17 +24,24 @@ class Defects:
         Of the network.
     wires : list of tuple
         From a node's output to a node's input, with ticks.
+
+    Members
+    -------
+    due : list
+        What it waits for; while there is anything, time passes by :meth:`run`.
+    began : bool
+        Time has passed.
     """
 
     def __init__(self, loop: Loop, nodes: list[Node], wires: list[tuple[Node, int, Node, int, int]]) -> None:
         self._loop, self._nodes, self._wires = loop, nodes, wires
         self._seen: dict[tuple[int, int], bool] = {}
-        self._due: list[tuple[int, int, int, bool]] = []  # ticks before which a switch's port has a defect, or has none
-        self._ran = False
+        self.due: list[tuple[int, int, int, bool]] = []  # ticks before which a switch's port has a defect, or has none
+        self.began = False
 
     def look(self, node: Node) -> None:
         """A node may have become another: from the next tick on."""
-        coming = self._loop.now() + 1 if self._ran else 0
+        coming = self._loop.now() + 1 if self.began else 0
         for port, now in node.outages().items():
             before = self._seen.get((node.index, port), False)
             self._seen[node.index, port] = now
@@ -42,12 +49,11 @@ class Defects:
                 continue
             delay, after, face = self._way(node, port)
             if isinstance(after, Switch) and after.manages:
-                heapq.heappush(self._due, (coming + delay, after.index, face, now))
+                heapq.heappush(self.due, (coming + delay, after.index, face, now))
 
     def run(self, until: int) -> int:
         """Let time pass up to this tick, or to when something happened; how many things did."""
-        self._ran = True
-        due = self._due
+        due = self.due
         while due and due[0][0] <= until:
             tick = due[0][0]
             count = self._loop.run(tick - 1) if tick else 0

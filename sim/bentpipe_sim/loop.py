@@ -12,11 +12,20 @@ __all__ = ["Loop"]
 
 class Loop:
     """An event loop: from :meth:`open` to :meth:`close` it has the functions of ``csrc/network.h`` and
-    ``csrc/attach.h``, without ``bp_`` and the network that they are for."""
+    ``csrc/attach.h``, without ``bp_`` and the network that they are for.
+
+    Members
+    -------
+    ffi, library : Any
+        Of cffi.
+    network : Any
+        What the library's functions are for.
+    """
 
     def __init__(self) -> None:
         self.ffi: Any = None
-        self._network: Any = None
+        self.library: Any = None
+        self.network: Any = None
         self._names: list[str] = []
 
     def __getattr__(self, name: str) -> Any:  # what is not there
@@ -24,15 +33,15 @@ class Loop:
 
     @property
     def is_open(self) -> bool:
-        return self._network is not None
+        return self.network is not None
 
     def open(self) -> None:
         """Compiles the library if that is missing."""
-        self.ffi, library = bind()
-        self._network = self.ffi.gc(library.bp_new(), library.bp_free)
+        self.ffi, self.library = bind()
+        self.network = self.ffi.gc(self.library.bp_new(), self.library.bp_free)
         self._names = functions()
         for name in self._names:
-            setattr(self, name, partial(getattr(library, f"bp_{name}"), self._network))
+            setattr(self, name, partial(getattr(self.library, f"bp_{name}"), self.network))
 
     def __reduce__(self) -> tuple[type[Loop], tuple[()]]:
         """A copy is not open."""
@@ -40,8 +49,8 @@ class Loop:
 
     def close(self) -> None:
         """Let go of the nodes."""
-        if self._network is not None:
+        if self.network is not None:
             for name in self._names:
                 delattr(self, name)
-            self.ffi.release(self._network)
-            self._network = None
+            self.ffi.release(self.network)
+            self.network = None

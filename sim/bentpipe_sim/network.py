@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
 
 from .accounts import Account, read_account
 from .build import EngineName, build_all, build_model, chosen_engine
 from .errors import NetworkError, SimulationError
 from .gauge import Gauge
-from .interface import PduEvent
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
+from .pdus import Pdus
 from .topology import Topology
 
 __all__ = ["Network", "Saved"]
@@ -24,19 +21,11 @@ __all__ = ["Network", "Saved"]
 CAPTURES = {"ip": 100, "pdus": 123, "cells": 197}
 """Kinds of captures and the link types of their files: RFC 1483 (at a host RAW, 101), SUNATM, ERF."""
 
-_EVENT = struct.Struct("<QIIHHIII128sI4x")
-"""``bp_event`` of ``csrc/network.h``."""
-_POST = struct.Struct("<IIIIQiiIHH")
-"""``bp_post``."""
-
 INGRESS = 8
 """Cells that an input of a node holds while the node takes those of other inputs (``csrc/wire.hpp``)."""
 
 _JITTER = 64
 """Ticks by which cells may come closer than their line's rate: what a switch's port makes up for."""
-
-_END_PS = ticks_to_ps((1 << 48) - 1)
-"""The event loop's ticks don't wrap; a node takes the last one for never."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class Saved:
     octets: bytes
 
 
-class Network(Topology):
+class Network(Topology, Pdus):
     """Nodes, wires and VCs; then, from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
 
     Parameters
@@ -70,14 +59,10 @@ class Network(Topology):
     """
 
     def __init__(self, seed: int = 1, *, engine: EngineName | None = None):
-        super().__init__(seed)
+        Topology.__init__(self, seed)
+        Pdus.__init__(self, self.loop, self._defects)
         self.engine: EngineName = engine or chosen_engine()
         self._models: tuple[str, ...] = ()
-        self._now_ps = 0
-        self._running = False
-        self._block: Any = b""
-        """Where the event loop has its events."""
-        self._reporting: set[int] = set()
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._gauge: Gauge | None = None
 
@@ -99,12 +84,12 @@ class Network(Topology):
             self._defects.look(node)
         for capture in self._captures:
             self._start_capture(*capture)
-        self._running = True
 
     def _lay(self) -> None:
         """Build the models that are missing; make the nodes, the wires between them, the paths of VCs."""
         build_all(self.shapes(), self.engine)
         self.loop.open()
+        self.opened()
         models = [build_model(node.shape(), self.engine) for node in self.nodes]
         self._models = tuple(model.name for model in models)
         for node, model in zip(self.nodes, models, strict=True):
@@ -191,7 +176,6 @@ class Network(Topology):
             self._start_capture(*capture, length)
         if self.loop.restore(saved.octets, len(saved.octets)):
             raise SimulationError(self._error())
-        self._running = True
 
     def take(self) -> tuple[int, bytes]:
         """The state as :meth:`give` takes it; errors as of :meth:`save`."""
@@ -204,7 +188,7 @@ class Network(Topology):
         self._now_ps = taken[0]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_block": b"", "_running": False}
+        return self.__dict__ | self.members()
 
     def capture(self, path: Path, kind: str, face: Node | tuple[Node, int]) -> None:
         """Write a pcap file of what passes a face, both ways, from now on, with nanoseconds of simulated time.
@@ -264,35 +248,10 @@ class Network(Topology):
 
     def close(self) -> None:
         """Let go of the nodes. The network cannot be used any more."""
+        self.closed()
         self.loop.close()
 
     # The interface of the hosts
-
-    @property
-    def now_ps(self) -> int:
-        return self._now_ps
-
-    def send(
-        self,
-        nic: int,
-        vc: int,
-        head: bytes,
-        key: int = 0,
-        offset: int = 0,
-        length: int = 0,
-        checksum_start: int = -1,
-        checksum_at: int = -1,
-        uu: int = 0,
-    ) -> None:
-        if not self._running:
-            self.start()
-        size = len(head) + length
-        if not 1 <= size <= 65535:
-            raise SimulationError(f"an SDU has 1 to 65535 octets, not {size}")
-        told = nic in self._reporting
-        self.loop.send(
-            _POST.pack(nic, vc, key, length, offset, checksum_start, checksum_at, len(head), uu, told) + head
-        )
 
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
         if not self.loop.is_open:
@@ -307,39 +266,6 @@ class Network(Topology):
         assert isinstance(node, Nic)
         received = node.csr.rx_cells[vc] if vc in node.receives else 0
         return self.loop.user_cells_sent(nic, vc), received
-
-    def report_sent(self, nic: int) -> None:
-        """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""
-        self._reporting.add(nic)
-
-    def run(self, until_ps: int) -> list[PduEvent]:
-        if not self._running:
-            self.start()
-        if until_ps >= _END_PS:
-            raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
-        count = self._defects.run(ps_to_ticks(until_ps))
-        if not count:
-            self._now_ps = max(until_ps, self._now_ps)
-            return []
-        size = count * _EVENT.size
-        if size > len(self._block):
-            self._block = self.loop.ffi.buffer(self.loop.events(), size)
-        events = []
-        for at in range(0, size, _EVENT.size):
-            tick, nic, vc, status, congested, length, handle, head_length, head, total = _EVENT.unpack_from(
-                self._block, at
-            )
-            events.append(
-                PduEvent(ticks_to_ps(tick), nic, vc, status, length, head[:head_length], handle, bool(congested), total)
-            )
-        self._now_ps = events[-1].time_ps
-        return events
-
-    def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
-        return bool(self.loop.check(handle, start, key, offset, length))
-
-    def checksum(self, handle: int, start: int, length: int) -> int:
-        return self.loop.checksum(handle, start, length)
 
     def sdu(self, handle: int) -> bytes:
         events = self.loop.events()

@@ -19,7 +19,8 @@ class _Hosts:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name.startswith(("bentpipe.tcp.", "bentpipe.ip.", "bentpipe.apps.", "bentpipe.hosts.", "hosts_")):
+        ours = ("bentpipe.tcp.", "bentpipe.ip.", "bentpipe.apps.", "bentpipe.hosts.", "bentpipe_sim.pdus", "hosts_")
+        if name.startswith(ours):
             from bentpipe.compiled import find_spec
 
             return find_spec(name)

@@ -49,6 +49,9 @@ INTERPRETED: Final = frozenset(
     }
 )
 """Modules of these packages that mypyc doesn't get: nothing of them runs for each segment."""
+BORDER: Final = "bentpipe_sim.pdus"
+"""The network's side of their border. Hosts don't import it, so that it doesn't matter whether it was imported before
+:mod:`bentpipe`, and so is plain."""
 _BESIDE: Final = ("bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
 """What the compiled modules import and mypyc reads for its types."""
 _FLAGS: Final = ("-O1", "-fwrapv", "-fPIC", "-DNDEBUG", "-w")
@@ -75,7 +78,7 @@ def _modules() -> tuple[str, ...]:
     root = Path(__file__).parent
     folders = {package: root / package.replace(".", "/") for package in PACKAGES}
     names = (f"bentpipe.{p}.{file.stem}" for p, folder in folders.items() for file in sorted(folder.glob("*.py")))
-    return tuple(name for name in names if name not in INTERPRETED and not name.endswith(".__init__"))
+    return (*(name for name in names if name not in INTERPRETED and not name.endswith(".__init__")), BORDER)
 
 
 @cache

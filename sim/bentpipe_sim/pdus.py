@@ -1,0 +1,181 @@
+"""The PDUs of a network that runs, out and in: a record each, as ``csrc/network.h`` has them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from mypy_extensions import mypyc_attr
+
+from bentpipe_hdl.ticks import RATIO
+
+from .errors import SimulationError
+from .interface import PduEvent
+
+__all__ = ["Pdus"]
+
+_PS: Final[int] = RATIO[0]
+_TICKS: Final[int] = RATIO[1]
+"""So many picoseconds are so many ticks. What is converted is divided first: compiled code multiplies what has 31 bits
+in place."""
+_LAST: Final = (1 << 48) - 1
+"""The event loop's ticks don't wrap; a node takes the last one for never."""
+
+_EVENT: Final = 168
+"""Octets of a ``bp_event``. Eight by eight they are: tick | NIC, VC | status, congested, length | handle, octets of the
+head | these, 128 | sum."""
+_HEAD: Final = 32
+_SUM: Final = 160
+_MASK16: Final = 0xFFFF
+_MASK32: Final = 0xFFFFFFFF
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Pdus:
+    """What a :class:`~.interface.PduNetwork` does for each PDU and each turn of its hosts, on the event loop's
+    functions. It is compiled with the hosts (``bentpipe.compiled``).
+
+    Parameters
+    ----------
+    loop : Loop
+    defects : Defects
+        Lets time pass while it waits for a tick.
+
+    Members
+    -------
+    begun : bool
+        Time passes.
+    """
+
+    def __init__(self, loop: Any, defects: Any) -> None:
+        self.begun: bool = False
+        self._now_ps: int = 0
+        self._defects: Any = defects
+        self._due: list[Any] = defects.due
+        self._reporting: set[int] = set()
+        self._loop: Any = loop
+        self._functions(None, None)
+
+    def _functions(self, network: Any, library: Any) -> None:
+        """At hand, as they are called for each PDU: those of ``loop``, which have a name to be looked up by."""
+        self._network: Any = network
+        self._send: Any = library.bp_send if library else _closed
+        self._run: Any = library.bp_run if library else _closed
+        self._check: Any = library.bp_check if library else _closed
+        self._checksum: Any = library.bp_checksum if library else _closed
+        self._block: Any = b""  # where the event loop has its events
+
+    def opened(self) -> None:
+        """The event loop is open."""
+        self._functions(self._loop.network, self._loop.library)
+
+    def closed(self) -> None:
+        """It is no more."""
+        self._functions(None, None)
+
+    @property
+    def now_ps(self) -> int:
+        return self._now_ps
+
+    def start(self) -> None:
+        """Open the event loop, unless it is open."""
+        raise NotImplementedError
+
+    def members(self) -> dict[str, Any]:
+        """What it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
+        return {
+            "begun": False,
+            "_now_ps": self._now_ps,
+            "_loop": self._loop,
+            "_defects": self._defects,
+            "_due": self._due,
+            "_reporting": self._reporting,
+            "_network": None,
+            **dict.fromkeys(("_send", "_run", "_check", "_checksum"), _closed),
+            "_block": b"",
+        }
+
+    def report_sent(self, nic: int) -> None:
+        """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""
+        self._reporting.add(nic)
+
+    def send(
+        self,
+        nic: int,
+        vc: int,
+        head: bytes,
+        key: int = 0,
+        offset: int = 0,
+        length: int = 0,
+        checksum_start: int = -1,
+        checksum_at: int = -1,
+        uu: int = 0,
+    ) -> None:
+        if not self.begun:
+            self.start()
+        octets = len(head)
+        if not 1 <= octets + length <= 65535:
+            raise SimulationError(f"an SDU has 1 to 65535 octets, not {octets + length}")
+        told = 1 if nic in self._reporting else 0
+        writer = BytesWriter()
+        write_i64_le(writer, vc << 32 | nic)
+        write_i64_le(writer, length << 32 | key)
+        write_i64_le(writer, offset)
+        write_i64_le(writer, checksum_at << 32 | (checksum_start & _MASK32))
+        write_i64_le(writer, told << 48 | uu << 32 | octets)
+        writer.write(head)
+        self._send(self._network, writer.getvalue())
+
+    def run(self, until_ps: int) -> list[PduEvent]:
+        if not self.begun:
+            self.start()
+            self.begun = True
+            self._defects.began = True
+        whole = until_ps // _PS
+        until = whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
+        if until >= _LAST:
+            raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
+        count: int = self._defects.run(until) if self._due else self._run(self._network, until)
+        events: list[PduEvent] = []
+        if not count:
+            if until_ps > self._now_ps:
+                self._now_ps = until_ps
+            return events
+        size = count * _EVENT
+        if size > len(self._block):
+            self._block = self._loop.ffi.buffer(self._loop.events(), size)
+        for at in range(0, size, _EVENT):
+            octets: bytes = self._block[at : at + _EVENT]
+            where = read_i64_le(octets, 8)
+            what = read_i64_le(octets, 16)
+            which = read_i64_le(octets, 24)
+            tick = int(read_i64_le(octets, 0))
+            whole = tick // _TICKS
+            time = whole * _PS + ((tick - whole * _TICKS) * _PS + _TICKS - 1) // _TICKS
+            self._now_ps = time
+            events.append(
+                PduEvent(
+                    time,
+                    int(where & _MASK32),
+                    int(where >> 32),
+                    int(what & _MASK16),
+                    int(what >> 32 & _MASK32),
+                    octets[_HEAD : _HEAD + int(which >> 32)],
+                    int(which & _MASK32),
+                    what >> 16 & _MASK16 != 0,
+                    int(read_i64_le(octets, _SUM) & _MASK32),
+                )
+            )
+        return events
+
+    def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
+        found: int = self._check(self._network, handle, start, key, offset, length)
+        return found != 0
+
+    def checksum(self, handle: int, start: int, length: int) -> int:
+        found: int = self._checksum(self._network, handle, start, length)
+        return found
+
+
+def _closed(*arguments: Any) -> int:
+    raise SimulationError("the network is closed, or not open yet")

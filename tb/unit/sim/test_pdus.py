@@ -1,0 +1,112 @@
+"""What crosses the border of a network's hosts: times, and PDUs as records."""
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bentpipe  # noqa: F401 - first, so that the border has the form of BENTPIPE_HOSTS
+from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
+from bentpipe_sim.errors import SimulationError
+from bentpipe_sim.interface import PduEvent
+from bentpipe_sim.network import Network
+
+EVENT = "<QIIHHIII128sI4x"
+POST = "<IIIIQiiIHH"
+END_PS = ticks_to_ps((1 << 48) - 1)
+
+
+class Library:
+    """Stands for the event loop: notes what it is called with, and has these events."""
+
+    def __init__(self, events: bytes = b"") -> None:
+        self.octets = events
+        self.until: list[int] = []
+        self.sent: list[bytes] = []
+        self.network, self.library, self.ffi, self.is_open = None, self, self, True
+
+    def bp_run(self, network: None, until: int) -> int:
+        self.until.append(until)
+        return len(self.octets) // struct.calcsize(EVENT)
+
+    def bp_send(self, network: None, post: bytes) -> None:
+        self.sent.append(post)
+
+    def bp_check(self, network: None, *what: int) -> int:
+        return 0
+
+    bp_checksum = bp_check
+
+    def events(self) -> None: ...
+
+    def buffer(self, events: None, size: int) -> bytes:
+        return self.octets[:size]
+
+
+def network(events: bytes = b"") -> tuple[Any, Library]:
+    made: Any = Network()
+    library = Library(events)
+    made.loop = made._loop = library
+    made.opened()
+    return made, library
+
+
+@given(st.integers(0, END_PS - 1))
+def test_it_runs_to_the_last_tick_that_begins_before_a_time(until_ps: int) -> None:
+    made, library = network()
+    assert made.run(until_ps) == []
+    assert (library.until, made.now_ps) == ([ps_to_ticks(until_ps)], until_ps)
+
+
+@pytest.mark.parametrize("until_ps", [END_PS, END_PS + 1, 1 << 80])
+def test_time_ends(until_ps: int) -> None:
+    with pytest.raises(SimulationError, match="simulated time ends"):
+        network()[0].run(until_ps)
+
+
+WORDS = st.integers(0, (1 << 32) - 1)
+EVENTS = st.tuples(
+    st.integers(0, (1 << 48) - 1), WORDS, st.integers(0, 65535), st.integers(0, 65), st.integers(0, 1),
+    st.integers(0, 65535), WORDS, st.binary(max_size=128), WORDS,
+)  # fmt: skip
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=3))
+def test_events(given_: list[tuple[int, int, int, int, int, int, int, bytes, int]]) -> None:
+    rows = [struct.pack(EVENT, *row[:7], len(row[7]), row[7], row[8]) for row in given_]
+    made, _ = network(b"".join(rows))
+    assert made.run(1) == [
+        PduEvent(ticks_to_ps(tick), nic, vc, status, length, head, handle, bool(congested), total)
+        for tick, nic, vc, status, congested, length, handle, head, total in given_
+    ]
+    assert made.now_ps == ticks_to_ps(given_[-1][0])
+
+
+@given(
+    st.integers(0, 65535), st.integers(0, 4095), st.binary(max_size=64), WORDS, st.integers(0, (1 << 60) - 1),
+    st.integers(1, 65000), st.integers(-1, 60), st.integers(-1, 60), st.integers(0, 255), st.booleans(),
+)  # fmt: skip
+def test_a_pdu_to_send(
+    nic: int, vc: int, head: bytes, key: int, offset: int, length: int, start: int, at: int, uu: int, told: bool
+) -> None:
+    made, library = network()
+    if told:
+        made.report_sent(nic)
+    made.send(nic, vc, head, key, offset, length, start, at, uu)
+    assert library.sent == [struct.pack(POST, nic, vc, key, length, offset, start, at, len(head), uu, told) + head]
+
+
+@pytest.mark.parametrize("length", [0, 65536])
+def test_an_sdu_has_1_to_65535_octets(length: int) -> None:
+    with pytest.raises(SimulationError, match=f"an SDU has 1 to 65535 octets, not {length}"):
+        network()[0].send(0, 0, b"", length=length)
+
+
+def test_a_closed_network_says_so() -> None:
+    made, _ = network()
+    made.closed()
+    for call in (lambda: made.run(1), lambda: made.send(0, 0, b"x"), lambda: made.check(0, 0, 0, 0, 1)):
+        with pytest.raises(SimulationError, match="closed"):
+            call()
