@@ -40,6 +40,8 @@ class HostClock:
 
     Members
     -------
+    cost_ps : int
+        Of an interrupt; 0 where there are none.
     fast_ps, slow_ps : int
         Between two of BSD's fast and slow ticks.
     origin_ps : int
@@ -51,14 +53,14 @@ class HostClock:
         self.fast_ps: int = FAST_TICK_PS + round(FAST_TICK_PS * ppm * 1e-6)
         self.slow_ps: int = SLOW_TICK_PS + round(SLOW_TICK_PS * ppm * 1e-6)
         self.origin_ps: int = 0
-        self._cost: int = cost_ps if hz else 0
+        self.cost_ps: int = cost_ps if hz else 0
         self._period: int = clock_period_ps(hz, ppm) if hz else 0
-        if self._cost and self._cost >= self._period:
-            raise ValueError(f"a clock interrupt takes {self._cost} ps, and one comes each {self._period} ps")
+        if self.cost_ps and self.cost_ps >= self._period:
+            raise ValueError(f"a clock interrupt takes {self.cost_ps} ps, and one comes each {self._period} ps")
 
     def after(self, now: int, work: int) -> int:
         """When the processor, set to it now, has done ``work`` picoseconds of work."""
-        cost = self._cost
+        cost = self.cost_ps
         if not cost:
             return now + work
         since = (now - self.origin_ps) % self._period

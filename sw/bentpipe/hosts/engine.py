@@ -192,17 +192,14 @@ class Engine:
 
         ``progress`` is called every 50 ms of simulated time; False from it ends the run.
         """
-        run = self.network.run
         scheduler = self.scheduler
-        by_nic = self._by_nic
         next_progress = scheduler.now + PROGRESS_PS if progress is not None else until_ps
-        open_flows = [flow for flow in self.flows if not flow.finished]
+        open_flows = self.flows
         scheduler.fire()
         halted = False
-        while True:
+        while not halted:
             now = scheduler.now
-            if open_flows and open_flows[-1].finished:
-                open_flows = [flow for flow in open_flows if not flow.finished]
+            open_flows = [flow for flow in open_flows if not flow.finished]
             if not open_flows and self.flows:
                 break
             if now >= next_progress and progress is not None:
@@ -211,18 +208,31 @@ class Engine:
                 next_progress = now + PROGRESS_PS
             if now >= until_ps:
                 break
-            target = until_ps if until_ps < next_progress else next_progress
-            if scheduler.due < target:
-                target = scheduler.due
-            events = run(target)
-            scheduler.now = events[-1].time_ps if events else target
-            for event in events:
-                host = by_nic.get(event.nic)
-                if host is not None:
-                    host.event(event)
-                elif event.status >= _GAUGE:
-                    halted = True
-            scheduler.fire()
-            if halted:
-                break
+            last = open_flows[-1] if open_flows else Stage("", scheduler, 0)
+            halted = self._turns(until_ps if until_ps < next_progress else next_progress, last)
         return scheduler.now
+
+    def _turns(self, until_ps: int, flow: Stage) -> bool:
+        """Turns until this time, until this flow has finished, or until a gauge says something, which is True."""
+        run = self.network.run
+        scheduler = self.scheduler
+        by_nic = self._by_nic
+        halted = False
+        while True:
+            due = scheduler.due
+            target = due if due < until_ps else until_ps
+            events = run(target)
+            if events:
+                scheduler.now = now = events[-1].time_ps
+                for event in events:
+                    host = by_nic.get(event.nic)
+                    if host is not None:
+                        host.event(event)
+                    elif event.status >= _GAUGE:
+                        halted = True
+            else:
+                scheduler.now = now = target
+            if scheduler.due <= now:
+                scheduler.fire()
+            if now >= until_ps or flow.finished or halted:
+                return halted

@@ -28,6 +28,8 @@ from bentpipe_sim.interface import PduEvent
 
 __all__ = ["Host"]
 
+_FIXED: Final = (-1 << 48) | 0x3FFF
+"""Of an IP header's first eight octets what is the same in all that come: version, length, service, and no fragment."""
 _OK: Final = 0
 _SENT: Final = 15
 _OAM_SEGMENT: Final = 12
@@ -67,14 +69,14 @@ class Host(Machine):
         source: i64 = second & MASK32
         destination: i64 = (third >> 32) & MASK32
         total: i64 = (first >> 32) & 0xFFFF
+        length: i64 = event.length
         header: i64 = ((control >> 28) & 15) << 2
         if (
             read_i64_be(head, 0) != LLC_SNAP_IPV4
-            or first >> 48 != 0x4500
+            or first & _FIXED != 0x4500 << 48
             or (second >> 48) & 0xFF != 6
             or destination != self.address
-            or total + 8 > event.length
-            or first & 0x3FFF
+            or total + 8 > length
             or header < 20
             or total < 20 + header
             or ((first >> 32) + (first & MASK32) + (second >> 32 & MASK32) + source + destination) % 65535
@@ -87,7 +89,7 @@ class Host(Machine):
         size: i64 = total - 20
         # The IP header's own sum is 0.
         octets: i64 = event.sum - LLC_SNAP_SUM
-        if event.sum < 0 or total + 8 < event.length:
+        if event.sum < 0 or total + 8 < length:
             octets = self.network.checksum(event.handle, CHECKSUM_START, size)
         if (source + destination + 6 + size + octets) % 65535:
             self._bad_checksum(event)

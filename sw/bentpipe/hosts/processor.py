@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import deque
 from typing import Final, final
 
 from bentpipe.hosts.clock import HostClock
@@ -38,14 +37,16 @@ class Processor(Timer):
     ) -> None:
         self.scheduler = scheduler
         self.clock = clock
+        self.interrupted: bool = clock.cost_ps > 0
         self.send_cost: int = costs[0]
         self.receive_cost: int = costs[1]
         self.spread: float = spread
         self.busy_ps: int = 0
         self._random = draws
-        self._inputs: deque[tuple[End, Segment | None]] = deque()
-        self._outputs: deque[tuple[End, Segment]] = deque()
-        self._calls: deque[Timer] = deque()
+        # Lists, which compiled code handles in place: what waits is most often one, or none.
+        self._inputs: list[tuple[End, Segment | None]] = []
+        self._outputs: list[tuple[End, Segment]] = []
+        self._calls: list[Timer] = []
         self._doing: int = _NOTHING
 
     def receive(self, end: End, segment: Segment | None, now: int) -> None:
@@ -94,17 +95,18 @@ class Processor(Timer):
             cost += int(cost * self.spread * (2.0 * self._random.random() - 1.0))
         self.busy_ps += cost
         scheduler = self.scheduler
-        scheduler.at(self.clock.after(scheduler.now, cost), self)
+        now = scheduler.now
+        scheduler.at(self.clock.after(now, cost) if self.interrupted else now + cost, self)
 
     def fire(self, now: int) -> None:
         """The processor is done with a segment."""
         doing = self._doing
         if doing == _SEND:
-            end, leaves = self._outputs.popleft()
+            end, leaves = self._outputs.pop(0)
             end.put(leaves)
         elif doing == _CALL:
-            self._calls.popleft().fire(now)
+            self._calls.pop(0).fire(now)
         else:
-            end, came = self._inputs.popleft()
+            end, came = self._inputs.pop(0)
             end.take(came, now)
         self._next()

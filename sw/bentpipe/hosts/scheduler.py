@@ -48,16 +48,16 @@ class Scheduler:
 
     def at(self, time: int, timer: Timer) -> None:
         """Fire at this time (ps)."""
-        self._order += 1
+        self._order = order = self._order + 1
         if time >= self.due:
-            _push(self._heap, (time, self._order, timer))
+            _push(self._heap, (time, order, timer))
             return
         before = self._first
         if before is not None:
             _push(self._heap, (self.due, self._set, before))
         self.due = time
         self._first = timer
-        self._set = self._order
+        self._set = order
 
     def fire(self) -> None:
         """Call what is due now."""

@@ -336,7 +336,9 @@ class Connection:
     def receive(self, segment: Segment, now: int) -> None:
         """A segment arrived whose checksums are right."""
         timers = self.timers
-        timers.at(now)
+        timers.now = now
+        if timers.exact:
+            timers.clock = now
         self.last_receive = timers.clock
         self.segments_received += 1
         sender = self.sender
