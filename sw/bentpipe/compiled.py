@@ -1,4 +1,5 @@
-"""The host side as machine code: mypyc compiles TCP, IP, applications and host engine from their own source.
+"""The host side as machine code: mypyc compiles TCP, IP, applications, host engine, and what of a network handles their
+PDUs, from their own source.
 
 Plain Python is the reference; the compiled form does the same, bit for bit, in a third of the time. It lies in the
 cache of the models (``hosts-HASH-COMPILER``), named by the hash of the sources, mypy's version, Python's ABI and
