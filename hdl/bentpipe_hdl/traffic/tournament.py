@@ -90,14 +90,16 @@ class Tournament(wiring.Component):
         self.nodes = nodes = slot.store("nodes", self.entry, 2 * self.vcs, whole=True)
         leaf, empty = Cat(self.vc, Const(1, 1)), self.entry.const(None)
         m.d.comb += self.leaf.eq(nodes.read(leaf))
+        node = leaf
         for k in range(self.levels):
-            node, beside = leaf[k:], Cat(self.vc[k:] ^ 1, Const(1, 1))
+            beside = Signal(len(node), name=f"beside{k}")
+            m.d.comb += beside.eq(node ^ 1)
             nodes.write(node, current, self.change, clear=None if k else (self.clearing, self.clear, empty))
             opponent, winner = Signal(self.entry, name=f"opponent{k}"), Signal(self.entry, name=f"winner{k}")
             m.d.comb += [opponent.eq(nodes.read(beside)), winner.eq(current)]
             with m.If(_beats(opponent, current)):
                 m.d.comb += winner.eq(opponent)
-            current = winner
+            current, node = winner, beside[1:]
         m.d.comb += self.root.eq(self.kept)
         with m.If(self.change):
             m.d.comb += self.root.eq(current)

@@ -70,6 +70,7 @@ class Text:
         self.path: dict[Node, tuple[int, ...]] = {}
         self.first: dict[Node, tuple[int, ...]] = {}
         self.declared: set[Node] = set()
+        self.rows_of: set[Node] = set()  # what numbers of rows are made of
 
     def lines(self) -> list[str]:
         self.find(self.plan.tree, ())
@@ -95,6 +96,8 @@ class Text:
             if isinstance(item, Statement):
                 for bits in (*item.args, item.address):
                     used(bits)
+                row = item.args[0] if item.op == "read" else item.address
+                self.rows_of.update(node for node, _, _ in row if node is not None and node.op != "choose" and node.width < 32)
                 if item.target[0] == "value":
                     node = item.target[1]
                     self.first.setdefault(node, path)
@@ -110,7 +113,7 @@ class Text:
     ) -> list[str]:
         pad = "    " * (1 + len(path) // 2)
         self.often = 0.5 ** (len(path) // 2)
-        out = [f"{pad}{local_type(node.width)} {_local(node)};" for node in shared.get(path, ())]
+        out = [f"{pad}{self.type_of(node)} {_local(node)};" for node in shared.get(path, ())]
         for k, item in enumerate(tree):
             if isinstance(item, Statement):
                 kind = ""
@@ -118,7 +121,7 @@ class Text:
                     node = item.target[1]
                     if node not in self.declared:
                         self.declared.add(node)
-                        kind = local_type(node.width) + " "
+                        kind = self.type_of(node) + " "
                 out.append(pad + kind + self.statement(item))
                 continue
             for arm, (literal, inner) in enumerate(item.arms):
@@ -130,6 +133,10 @@ class Text:
                 self.often = 0.5 ** (len(path) // 2)
             out.append(f"{pad}}}")
         return out
+
+    def type_of(self, node: Node) -> str:
+        """Of a variable. The number of a row is as wide as an address, which needs no conversion then."""
+        return local_type(64 if node in self.rows_of and node.width > 1 else node.width)
 
     def literal(self, literal: Literal) -> str:
         text = self.value(((literal[0], literal[1], 1),))
