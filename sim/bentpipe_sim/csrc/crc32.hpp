@@ -26,7 +26,7 @@ struct Tables {
     }
 };
 
-[[gnu::cold, gnu::noinline]] inline uint32_t by_tables(const W<6>& octets, uint32_t start) {
+[[gnu::always_inline]] inline uint32_t by_tables(const W<6>& octets, uint32_t start) {
     static constexpr Tables TABLES;
     uint32_t crc = start;
     for (int step = 0; step < 6; step += 2) {
@@ -89,8 +89,8 @@ inline uint32_t by_multiplication(const W<6>& octets, uint32_t start) {
     sum = _mm_xor_si128(sum, _mm_xor_si128(multiplied<0x11>(b, B), multiplied<0x00>(b, B)));
     sum = _mm_xor_si128(sum, _mm_xor_si128(multiplied<0x11>(c, C), multiplied<0x00>(c, C)));
     sum = _mm_xor_si128(sum, multiplied<0x01>(sum, FOLD));
-    const __m128i times = multiplied<0x10>(_mm_srli_epi64(sum, 32), FOLD);
-    const __m128i product = multiplied<0x00>(_mm_srli_epi64(times, 32), WHOLE);
+    const __m128i times = multiplied<0x10>(sum, FOLD);  // its upper half: the lower 32 bits of what is divided don't get there
+    const __m128i product = multiplied<0x01>(times, WHOLE);
     return uint32_t(_mm_cvtsi128_si32(_mm_xor_si128(sum, product)));
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .design import Memory, Register
-from .graph import Bits, Literal, Node, constant_of, cut, width_of
+from .graph import Bits, Literal, Node, constant_of, cut, whole_node, width_of
 from .layout import Rows
 from .netlist import NetlistError
 from .schedule import Branch, Plan, Statement
@@ -71,9 +71,12 @@ class Text:
         self.first: dict[Node, tuple[int, ...]] = {}
         self.declared: set[Node] = set()
         self.rows_of: set[Node] = set()  # what numbers of rows are made of
+        self.loose: set[Node] = set()  # what may have more than its own bits
+        self.pointed: set[Node] = set()  # wide choices, one of which is an input: where that is
 
     def lines(self) -> list[str]:
         self.find(self.plan.tree, ())
+        self.loose = _Loose(self.plan.tree).run()
         shared: dict[tuple[int, ...], list[Node]] = {}
         for node, path in self.path.items():
             if self.first[node] != path:  # blocks beside each other have it
@@ -97,9 +100,13 @@ class Text:
                 for bits in (*item.args, item.address):
                     used(bits)
                 row = item.args[0] if item.op == "read" else item.address
-                self.rows_of.update(node for node, _, _ in row if node is not None and node.op != "choose" and node.width < 32)
+                self.rows_of.update(
+                    node for node, _, _ in row if node is not None and node.op != "choose" and node.width < 32
+                )
                 if item.target[0] == "value":
                     node = item.target[1]
+                    if node.op == "choose" and node.width > 64 and item.op == "is" and _input(item.args[0]):
+                        self.pointed.add(node)
                     self.first.setdefault(node, path)
                     self.path[node] = _common(self.path.get(node, path), path)
                 continue
@@ -113,7 +120,9 @@ class Text:
     ) -> list[str]:
         pad = "    " * (1 + len(path) // 2)
         self.often = 0.5 ** (len(path) // 2)
-        out = [f"{pad}{self.type_of(node)} {_local(node)};" for node in shared.get(path, ())]
+        out = [f"{pad}{self.type_of(node)}{_local(node)};" for node in shared.get(path, ())]
+        places = [node for node in self.pointed if self.path[node] == path]
+        out += [f"{pad}{local_type(node.width)} {_local(node)}_made;" for node in places]
         for k, item in enumerate(tree):
             if isinstance(item, Statement):
                 kind = ""
@@ -121,7 +130,7 @@ class Text:
                     node = item.target[1]
                     if node not in self.declared:
                         self.declared.add(node)
-                        kind = self.type_of(node) + " "
+                        kind = self.type_of(node)
                 out.append(pad + kind + self.statement(item))
                 continue
             for arm, (literal, inner) in enumerate(item.arms):
@@ -136,7 +145,9 @@ class Text:
 
     def type_of(self, node: Node) -> str:
         """Of a variable. The number of a row is as wide as an address, which needs no conversion then."""
-        return local_type(64 if node in self.rows_of and node.width > 1 else node.width)
+        if node in self.pointed:
+            return f"const {local_type(node.width)}* "
+        return local_type(64 if node in self.rows_of and node.width > 1 else node.width) + " "
 
     def literal(self, literal: Literal) -> str:
         text = self.value(((literal[0], literal[1], 1),))
@@ -151,6 +162,11 @@ class Text:
         kind, what = statement.target[:2]
         if kind == "value":
             assert isinstance(what, Node)
+            if what in self.pointed:
+                if statement.op == "is" and _input(statement.args[0]):
+                    return f"{_local(what)} = &{self.value(statement.args[0])};"
+                made = f"{_local(what)}_made"
+                return f"{made} = {self.operation(statement, what.width)}; {_local(what)} = &{made};"
             return f"{_local(what)} = {self.operation(statement, what.width)};"
         if kind == "output":
             return f"s.{what} = {self.operation(statement, width_of(statement.args[0]))};"
@@ -176,15 +192,16 @@ class Text:
 
     def operation(self, statement: Statement, width: int) -> str:
         op, args = statement.op, statement.args
+        loose = statement.target[1] in self.loose
         if op == "is":
-            return self.value(args[0])
+            return self.value(args[0], loose)
         if op == "read":
             memory, field = statement.data
             return self.word(memory, field, args[0])
         if op == "call":
             return f"{statement.data}({', '.join(self.value(arg) for arg in args)})"
         if op == "m":
-            return f"{self.value(args[0])} ? {self.value(args[1])} : {self.value(args[2])}"
+            return f"{self.value(args[0])} ? {self.value(args[1], loose)} : {self.value(args[2], loose)}"
         if op == "all":
             parts = zip(args, statement.data, strict=True)
             return " && ".join(("" if is_one else "!") + self.value(bit) for bit, is_one in parts)
@@ -195,6 +212,8 @@ class Text:
         if op == "~":
             if width > 64:
                 return f"trim<{width}>(~{self.value(args[0])})"
+            if loose:
+                return f"~{self.value(args[0], loose)}"
             return f"{self.value(args[0])} ^ {_mask(width)}"
         if op == "==":
             return f"{self.value(args[0])} == {self.value(args[1])}"
@@ -208,7 +227,7 @@ class Text:
         if op == "s<" and width_of(args[0]) <= 64:
             return f"{self.signed(args[0])} < {self.signed(args[1])}"
         if op in ("+", "-", "*"):
-            return self.sum(op, args, width)
+            return self.sum(op, args, width, loose)
         if op in ("<<", "u>>", "s>>"):
             return self.shift(op, args, width)
         if op in ("u//", "u%") and width <= 64:
@@ -216,15 +235,17 @@ class Text:
             return f"{b} ? {a} {op[1]} {b} : 0"
         raise NetlistError(f"the native engine has no operation {op} of {width} bits")
 
-    def sum(self, op: str, args: tuple[Bits, ...], width: int) -> str:
-        a, b = map(self.value, args)
+    def sum(self, op: str, args: tuple[Bits, ...], width: int, loose: bool) -> str:
+        sizes = [_effective(arg) for arg in args]
+        fits = (op == "+" and max(sizes) < width) or (op == "*" and sum(sizes) <= width)
+        fits &= not any(arg[-1][0] in self.loose for arg in args)
+        # What is above the sum's own bits is left out anyway, or may be there
+        a, b = (self.value(arg, upper=width <= 64 and not fits and width_of(arg) >= width) for arg in args)
         if width > 64:
             return f"trim<{width}>({ {'+': 'add', '-': 'sub', '*': 'mul'}[op] }({a}, {b}))"
         a = f"(uint64_t){a}" if width > 32 else f"(uint32_t){a}"
-        sizes = [_effective(arg) for arg in args]
-        fits = (op == "+" and max(sizes) < width) or (op == "*" and sum(sizes) <= width)
         text = f"{a} {op} {b}"
-        return text if fits or width in (32, 64) else f"({text}) & {_mask(width)}"
+        return text if fits or loose or width in (32, 64) else f"({text}) & {_mask(width)}"
 
     def shift(self, op: str, args: tuple[Bits, ...], width: int) -> str:
         a, by = self.value(args[0]), self.value(args[1])
@@ -281,10 +302,10 @@ class Text:
         if node.op == "register":
             self.warm(node.data)
             return f"c_{self.names[node.data]}" if node.data in self.copied else f"s.{self.names[node.data]}"
-        return _local(node)
+        return f"(*{_local(node)})" if node in self.pointed else _local(node)
 
-    def value(self, bits: Bits) -> str:
-        """An expression that needs no parentheses around it."""
+    def value(self, bits: Bits, upper: bool = False) -> str:
+        """An expression that needs no parentheses around it; with ``upper`` there may be bits above its own."""
         width = width_of(bits)
         if width > 64:
             node, _, size = bits[0]
@@ -313,7 +334,7 @@ class Text:
                 pieces.pop(0)
                 again += 1
             at += again
-            text, type_bits = self.piece(node, low, size)
+            text, type_bits = self.piece(node, low, size, upper and not pieces)
             if again:
                 text = f"((uint64_t)extend<{size}>({text}) & {_mask(size + again)})"
                 type_bits = 64
@@ -328,8 +349,9 @@ class Text:
             return terms[0]
         return "(" + " | ".join(f"({term})" if "<<" in term else term for term in terms) + ")"
 
-    def piece(self, node: Node, low: int, size: int) -> tuple[str, int]:
-        """Some bits of a node at the low end, and how many bits the type of the expression has."""
+    def piece(self, node: Node, low: int, size: int, upper: bool) -> tuple[str, int]:
+        """Some bits of a node at the low end, and how many bits the type of the expression has. With ``upper`` there may be
+        bits above them."""
         text, width = self.atom(node), node.width
         if width > 64:
             if node.op in STORED and low % 8 == 0:
@@ -342,7 +364,10 @@ class Text:
             type_bits = 1
         if low:
             text = f"({text} >> {low})"
-        if low + size < width or (low and size == 1 and width > 32):  # a bit that a processor's instruction asks for
+        exact = low + size == width and not (node in self.loose and low and size <= _CHEAP)
+        if upper:
+            pass
+        elif not exact or (low and size == 1 and width > 32):  # a bit that a processor's instruction asks for
             text = f"({text} & {number((1 << size) - 1, width)})"
         return text, type_bits
 
@@ -358,6 +383,80 @@ class Text:
 
 STORED = ("register", "input")
 
+_CHEAP = 31
+"""Bits of a mask that an instruction has in itself."""
+
+
+class _Loose:
+    """Finds which values may have more than their own bits: all that wants such a value leaves out what is above, and so
+    needn't the value itself. Sums, opposites and choices of these."""
+
+    OPS = ("+", "-", "*", "~", "choose", "m")
+
+    def __init__(self, tree: Iterable[Statement | Branch]):
+        self.found: set[Node] = set()
+        self.only: dict[Node, set[Node]] = {}  # if these are loose, too
+        self.exact: set[Node] = set()
+        self.statements: list[Statement] = []
+        self.collect(tree)
+
+    def run(self) -> set[Node]:
+        for statement in self.statements:
+            for k, arg in enumerate(statement.args):
+                self.wanted(statement, k, arg)
+        self.found -= self.exact
+        while True:
+            less = {node for node in self.found if not self.only.get(node, set()) <= self.found}
+            if not less:
+                return self.found
+            self.found -= less
+
+    def collect(self, tree: Iterable[Statement | Branch]) -> None:
+        for item in tree:
+            if isinstance(item, Statement):
+                self.statements.append(item)
+                self.all_of(item.address)
+                if item.target[0] == "value":
+                    node = item.target[1]
+                    if node.op in self.OPS and 1 < node.width < 64 and node.width != 32:
+                        self.found.add(node)
+                continue
+            for literal, inner in item.arms:
+                self.all_of(((literal[0], literal[1], 1),))
+                self.collect(inner)
+
+    def all_of(self, bits: Bits) -> None:
+        """Bits that have to be exact."""
+        self.exact.update(node for node, low, size in bits if node is not None and not _cut(node, low, size))
+
+    def wanted(self, statement: Statement, k: int, arg: Bits) -> None:
+        """What an operand asks of its pieces."""
+        width = width_of(arg)
+        if width > 64:
+            self.all_of(arg)
+            return
+        kind, target = statement.target[:2]
+        for at, (node, low, size) in enumerate(arg):
+            if node is None or _cut(node, low, size) or (low and size <= _CHEAP and size > 1):
+                continue
+            rest = arg[at + 1 :]
+            if rest and all(piece == (node, node.width - 1, 1) for piece in rest):  # a signed number
+                continue
+            if not rest and kind == "value" and statement.op in ("+", "-", "*") and width >= target.width:
+                continue
+            moved = statement.op in ("~", "is") or (statement.op == "m" and k > 0)
+            if not rest and kind == "value" and moved and width == target.width:
+                self.only.setdefault(node, set()).add(target)
+            elif not rest and kind == "memory" and statement.op == "is" and width in (8, 16):
+                continue
+            else:
+                self.exact.add(node)
+
+
+def _cut(node: Node, low: int, size: int) -> bool:
+    """Whether the text of some bits has what is above left out."""
+    return low + size < node.width or (low > 0 and size == 1 and node.width > 32)
+
 
 def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     """The block that two blocks are in: a block is a row of statements' places and arms."""
@@ -365,6 +464,12 @@ def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     while same < min(len(one), len(other)) and one[same : same + 2] == other[same : same + 2]:
         same += 2
     return one[:same]
+
+
+def _input(bits: Bits) -> bool:
+    """Whether it is all of an input."""
+    node = whole_node(bits)
+    return node is not None and node.op == "input"
 
 
 def _local(node: Node) -> str:

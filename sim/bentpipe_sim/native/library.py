@@ -21,6 +21,7 @@ MAKERS = (
 """What makes a model of a component."""
 _BRANCHES = (
     *("-fno-code-hoisting", "-fno-tree-pre", "-fno-tree-dominator-opts", "-fno-if-conversion", "-fno-if-conversion2"),
+    *("-fno-ssa-phiopt", "-fno-gcse"),
     *("--param", "logical-op-non-short-circuit=0"),
 )
 """What is asked is asked by a jump, and what hangs on it is worked out behind that: values that are worked out before a
