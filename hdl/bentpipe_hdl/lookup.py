@@ -3,7 +3,7 @@
 Which they are, and where software puts the entries: :mod:`bentpipe_hdl.lookup_table`.
 """
 
-from amaranth.hdl import Cat, Const, Signal, unsigned
+from amaranth.hdl import Cat, Const, Mux, Signal, unsigned
 from amaranth.lib import data
 
 from .lookup_table import KEY_BITS, slot_bits
@@ -57,10 +57,9 @@ class Lookup:
         """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath four clocks later."""
         m, name = self._m, self._name
         nni = self._nni.bit_select(port, 1)
-        key, high = Signal(self._layout["key"].shape, name=f"{name}_key"), Signal(4, name=f"{name}_vpi_high")
-        with m.If(nni):
-            m.d.comb += high.eq(header.gfc)
-        m.d.comb += key.eq(Cat(*(() if self._paths else (header.vci,)), header.vpi, high, port))
+        low = Cat(*(() if self._paths else (header.vci,)), header.vpi)
+        key, way = Signal(self._layout["key"].shape, name=f"{name}_key"), Signal(len(low) + 4, name=f"{name}_way")
+        m.d.comb += [way.eq(Mux(nni, Cat(low, header.gfc), low)), key.eq(Cat(way, port))]
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
             product = self._product(key, multiplier, f"{name}_product{k}")

@@ -434,12 +434,11 @@ class Switch(wiring.Component):
         out_header = Signal(CellHeader)
         rounds, join_port = (credits, credits.join_port) if credits else (scheduler, policy.port)
         plain = isinstance(scheduler, RoundRobin) and not (credits or shapes)  # a port begins with a VC that joins
+        way = Cat(out_vci, context.d_header.vpi)  # no GFC is sent
         m.d.comb += [
             out_header.clp.eq(buffer.next_clp & ~control if credits else buffer.next_clp),
             out_header.pti.eq(Mux(control, RM, buffer.next_pti) if credits else buffer.next_pti),
-            out_header.vci.eq(out_vci),
-            out_header.vpi.eq(context.d_header.vpi[:8]),
-            out_header.gfc.eq(Mux(nni.bit_select(port, 1), context.d_header.vpi[8:], 0)),
+            Value.cast(out_header)[4:].eq(Mux(nni.bit_select(port, 1), way, way[:24])),
             context.departs.eq(serve),
             context.departing.eq(d_vc),
             context.headed.eq(credits.header_vc if credits else d_vc),

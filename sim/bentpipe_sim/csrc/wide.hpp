@@ -11,6 +11,26 @@ struct W {
     uint64_t w[N];
 };
 
+// To where nothing of what is moved lies: 16 octets in a register, all of them read first.
+template <int N>
+inline void move(W<N>& to, const W<N>& from) {
+    typedef long long Pair __attribute__((vector_size(16), may_alias, aligned(8)));
+    Pair pairs[N / 2];
+    BENTPIPE_UNROLLED
+    for (int k = 0; k < N / 2; ++k) pairs[k] = *(const Pair*)(from.w + 2 * k);
+    BENTPIPE_UNROLLED
+    for (int k = 0; k < N / 2; ++k) *(Pair*)(to.w + 2 * k) = pairs[k];
+    if constexpr (N % 2) to.w[N - 1] = from.w[N - 1];
+}
+// What is at a known place behind a row's beginning, that row so many octets behind the first. The row's place is worked out
+// once for all of its fields, as the compiler can't join it with where the array is.
+template <class T>
+inline const T& in_row(const void* first, size_t row, size_t place) {
+    const char* at = static_cast<const char*>(first) + row;
+    asm("" : "+r"(at));
+    return *reinterpret_cast<const T*>(at + place);
+}
+
 template <int N>
 inline W<N> operator&(const W<N>& a, const W<N>& b) {
     W<N> r;

@@ -160,6 +160,9 @@ class Text:
 
     def statement(self, statement: Statement) -> str:
         kind, what = statement.target[:2]
+        moved = self.moved(statement)
+        if moved:
+            return moved
         if kind == "value":
             assert isinstance(what, Node)
             if what in self.pointed:
@@ -189,6 +192,40 @@ class Text:
             elif is_value != value:
                 text += f" s.{flag} = false;"
         return text
+
+    def moved(self, statement: Statement) -> str | None:
+        """A wide word that goes as it is from one place to another."""
+        kind, what = statement.target[:2]
+        if kind == "memory":
+            width = what.fields[statement.target[2]][1]
+        elif kind == "register":
+            width = what.width
+        elif kind == "output":
+            width = width_of(statement.args[0])
+        else:
+            return None
+        if width <= 64:
+            return None
+        if statement.op == "is":
+            node = whole_node(statement.args[0])
+            if node is None or node.op not in STORED:
+                return None
+            source = self.value(statement.args[0])
+        elif statement.op == "read":
+            memory, field = statement.data
+            row, array = self.row(statement.args[0]), self.rows[memory]
+            type_, octets, place = local_type(width), f"sizeof s.{array.array}[0]", array.place("0", field)
+            source = f"in_row<{type_}>(&s, ({row}) * {octets}, __builtin_offsetof(Node, {place}))"
+        else:
+            return None
+        if kind == "memory":
+            target = self.word(what, statement.target[2], statement.address)
+        elif kind == "register":
+            self.warm(what)
+            target = f"s.{self.names[what]}"
+        else:
+            target = f"s.{what}"
+        return f"move({target}, {source});"
 
     def operation(self, statement: Statement, width: int) -> str:
         op, args = statement.op, statement.args
@@ -288,13 +325,14 @@ class Text:
     # Values
 
     def word(self, memory: Memory, field: int, address: Bits) -> str:
+        return f"s.{self.rows[memory].place(self.row(address), field)}"
+
+    def row(self, address: Bits) -> str:
         node, high, size = address[-1]
         if node is None and high and len(address) > 1:  # a sum is an address as it stands
             low = width_of(address) - size
-            row = f"{self.value(cut(address, 0, low))} + {number(high << low, 64)}"
-        else:
-            row = self.value(address)
-        return f"s.{self.rows[memory].place(row, field)}"
+            return f"{self.value(cut(address, 0, low))} + {number(high << low, 64)}"
+        return self.value(address)
 
     def atom(self, node: Node) -> str:
         if node.op == "input":
