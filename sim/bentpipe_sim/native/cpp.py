@@ -388,8 +388,8 @@ class Text:
         return "(" + " | ".join(f"({term})" if "<<" in term else term for term in terms) + ")"
 
     def piece(self, node: Node, low: int, size: int, upper: bool) -> tuple[str, int]:
-        """Some bits of a node at the low end, and how many bits the type of the expression has. With ``upper`` there may be
-        bits above them."""
+        """Some bits of a node at the low end, and how many bits the type of the expression has. With ``upper`` there
+        may be bits above them."""
         text, width = self.atom(node), node.width
         if width > 64:
             if node.op in STORED and low % 8 == 0:
@@ -426,8 +426,8 @@ _CHEAP = 31
 
 
 class _Loose:
-    """Finds which values may have more than their own bits: all that wants such a value leaves out what is above, and so
-    needn't the value itself. Sums, opposites and choices of these."""
+    """Finds which values may have more than their own bits: all that wants such a value leaves out what is above, and
+    so needn't the value itself. Sums, opposites and choices of these."""
 
     OPS = ("+", "-", "*", "~", "choose", "m")
 
