@@ -9,6 +9,8 @@ __all__ = ["KEY_BITS", "Tournament", "entry_layout"]
 KEY_BITS = 56
 """Bits of a key: a time in ticks modulo 2**40 with 16 fraction bits, compared modulo 2**56."""
 
+WORD = 64
+
 
 def entry_layout(vcs, marks=0):
     """A VC in the tournament: ``key`` is kept while it is not ``valid``, which takes no part; so are ``marks``."""
@@ -86,23 +88,41 @@ class Tournament(wiring.Component):
         (self._wide if slot.wide else self._narrow)(m, slot, changed)
         return m
 
-    def _wide(self, m, slot, current):
-        self.nodes = nodes = slot.store("nodes", self.entry, 2 * self.vcs, whole=True)
-        leaf, empty = Cat(self.vc, Const(1, 1)), self.entry.const(None)
-        m.d.comb += self.leaf.eq(nodes.read(leaf))
-        node = leaf
+    def _wide(self, m, slot, changed):
+        # A node is a word of the machine that simulates it. It has of its VC's number what fits: the rest is the node's
+        # own number, or is kept beside where the node is that of more VCs
+        own = min(self.levels, WORD - KEY_BITS - 1 - self._marks)
+        rest = self.levels - own
+        entry, leaf = entry_layout(1 << own, self._marks), Cat(self.vc, Const(1, 1))
+        self.nodes = nodes = slot.store("nodes", entry, 2 * self.vcs, whole=True)
+        highs = slot.store("node_highs", rest, 1 << rest) if rest > 1 else None
+        current, high, node = Signal(entry), self.vc[own:], leaf
+        m.d.comb += [_copied(self.leaf, nodes.read(leaf), self.vc), _copied(current, changed, changed.vc)]
         for k in range(self.levels):
-            beside = Signal(len(node), name=f"beside{k}")
-            m.d.comb += beside.eq(node ^ 1)
-            nodes.write(node, current, self.change, clear=None if k else (self.clearing, self.clear, empty))
-            opponent, winner = Signal(self.entry, name=f"opponent{k}"), Signal(self.entry, name=f"winner{k}")
-            m.d.comb += [opponent.eq(nodes.read(beside)), winner.eq(current)]
+            beside, opponent, winner = (
+                Signal(shape, name=f"{name}{k}")
+                for name, shape in (("beside", len(node)), ("opponent", entry), ("winner", entry))
+            )
+            nodes.write(node, current, self.change, clear=None if k else (self.clearing, self.clear, entry.const(None)))
+            m.d.comb += [beside.eq(node ^ 1), opponent.eq(nodes.read(beside)), winner.eq(current)]
+            theirs = high
+            if k == own:
+                theirs = beside[:-1]
+            elif k > own:
+                highs.write(node, high, self.change)
+                theirs = highs.read(beside)
+            won = high
+            if k >= own:
+                won = Signal(rest, name=f"won{k}")
+                m.d.comb += won.eq(high)
             with m.If(_beats(opponent, current)):
                 m.d.comb += winner.eq(opponent)
-            current, node = winner, beside[1:]
+                if k >= own:
+                    m.d.comb += won.eq(theirs)
+            current, high, node = winner, won, beside[1:]
         m.d.comb += self.root.eq(self.kept)
         with m.If(self.change):
-            m.d.comb += self.root.eq(current)
+            m.d.comb += _copied(self.root, current, Cat(current.vc, high))
         with m.If(slot.commit):
             m.d.sync += self.kept.eq(self.root)
 
@@ -152,6 +172,16 @@ class Tournament(wiring.Component):
         with m.If(self.clearing):
             m.d.comb += [write.addr.eq(self.clear), write.data.eq(self.entry.const(None)), write.en.eq(1)]
         return there
+
+
+def _copied(entry, other, vc):
+    """An entry gets what another one has, and this VC."""
+    if entry.shape() == other.shape():
+        return [entry.eq(other)]
+    return [
+        entry.vc.eq(vc),
+        *(getattr(entry, name).eq(getattr(other, name)) for name, _ in other.shape() if name != "vc"),
+    ]
 
 
 def _beats(opponent, current):

@@ -105,7 +105,7 @@ def fights(width, vcs, changes):
     return roots
 
 
-@pytest.mark.parametrize("vcs", [2, 4, 64, 128, 256])
+@pytest.mark.parametrize("vcs", [2, 4, 64, 128, 256, 1024])
 def test_the_least_key_wins_and_ties_end_alike(vcs):
     """Keys around the end of their range, many of them equal; VCs come, move and leave. Up to 64 VCs play a level a
     clock, 128 and 256 two."""
