@@ -42,8 +42,11 @@ MUTATIONS = (
      "a value read before its last assignment"),
     ("schedule", "return any(write[:3] == place and not distinct(write[3], item.args[0]) for write in writes)",
      "return False", "a memory's word read behind what writes it"),
-    ("cpp", 'return text if fits or width in (32, 64) else f"({text}) & {_mask(width)}"', "return text",
+    ("cpp", 'return text if fits or loose or width in (32, 64) else f"({text}) & {_mask(width)}"', "return text",
      "sums that keep their carries"),
+    ("cpp", "self.found -= self.exact\n", "pass\n", "values that keep their carries where bits above are wanted"),
+    ("cpp", "fits &= not any(arg[-1][0] in self.loose for arg in args)", "pass",
+     "sums that are taken to fit, of values that have bits above"),
     ("cpp", 'text = f"((uint64_t)extend<{size}>({text}) & {_mask(size + again)})"',
      'text = f"((uint64_t){text} & {_mask(size + again)})"', "signed numbers without their signs"),
 )  # fmt: skip

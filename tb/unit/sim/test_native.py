@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.aal5.crc32 import CrcTables
@@ -184,6 +184,112 @@ def test_words_that_begin_at_an_octet():
     rng = random.Random(1)
     inputs = [{"word": rng.getrandbits(200), "at": k % 32} for k in range(300)]
     side_by_side(OctetsShape(), len(inputs), lambda clock, before: inputs[clock], build_model(OctetsShape()))
+
+
+class Carries(wiring.Component):
+    """Sums and differences whose bits above their own somebody sees, or nobody."""
+
+    a: In(40)
+    b: In(40)
+    go: In(1)
+    before: Out(1)
+    far: Out(1)
+    put: Out(60)
+    more: Out(48)
+    kept: Out(40)
+    signed_sum: Out(48)
+    same: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        difference, chosen, other, alone = (Signal(40, name=n) for n in ("difference", "chosen", "other", "alone"))
+        m.d.comb += [
+            difference.eq(self.a - self.b),
+            chosen.eq(~self.a),
+            other.eq(self.a + self.b),
+            alone.eq(self.b - self.a),
+        ]
+        with m.If(self.go):
+            m.d.comb += chosen.eq(self.b - 3)
+        m.d.sync += [
+            self.before.eq(difference[39]),
+            self.far.eq(difference[24:] == 0),
+            self.put.eq(Cat(Const(5, 20), other)),
+            self.more.eq(chosen.as_unsigned() + 1),
+            self.kept.eq(self.a + (chosen << 2)),
+            self.signed_sum.eq(self.a + difference.as_signed()),
+            self.same.eq(alone == self.b),
+        ]
+        return m
+
+
+@dataclass(frozen=True)
+class CarriesShape:
+    kind: str = "carries"
+
+    def component(self):
+        return Carries()
+
+
+def test_a_sum_has_its_carries_only_where_nobody_sees_them():
+    text = generate(Carries(), "carries").text
+    assert "= (uint64_t)s.a - s.b;" in text  # without a mask
+    assert "= ((uint64_t)s.b - s.a) & 0xffffffffffull;" in text  # compared
+    rng = random.Random(1)
+    some = (0, 1, 2, (1 << 40) - 1, (1 << 40) - 2, 1 << 39, 1 << 24)
+    inputs = [{"a": a, "b": b, "go": go} for a in some for b in some for go in (0, 1)]
+    inputs += [{"a": rng.getrandbits(40), "b": rng.getrandbits(40), "go": k & 1} for k in range(200)]
+    side_by_side(CarriesShape(), len(inputs), lambda clock, before: inputs[clock], build_model(CarriesShape()))
+
+
+class Moves(wiring.Component):
+    """Wide words that go from place to place as they are: an odd number of 64 bits, too."""
+
+    word: In(384)
+    odd: In(200)
+    at: In(2)
+    go: In(1)
+    of_row: Out(384)
+    of_odd: Out(200)
+    sum: Out(16)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rows = rows = memory.Memory(shape=384, depth=4, init=[])
+        m.submodules.odds = odds = memory.Memory(shape=200, depth=4, init=[])
+        chosen, masked = Signal(384), Signal(384)
+        m.d.comb += [masked.eq(self.word & ((1 << 100) - 1)), chosen.eq(self.word)]
+        for store, word, out in ((rows, self.word, self.of_row), (odds, self.odd, self.of_odd)):
+            write, read = store.write_port(), store.read_port(domain="comb")
+            m.d.comb += [write.addr.eq(self.at), write.data.eq(word), write.en.eq(self.go), read.addr.eq(self.at)]
+            with m.If(~self.go):
+                m.d.sync += out.eq(read.data)
+        with m.If(self.go):
+            m.d.comb += chosen.eq(masked)
+        m.d.sync += self.sum.eq((chosen + self.odd)[300:316])
+        return m
+
+
+@dataclass(frozen=True)
+class MovesShape:
+    kind: str = "moves"
+
+    def component(self):
+        return Moves()
+
+
+def test_wide_words_move_as_they_are():
+    text = generate(Moves(), "moves").text
+    assert "in_row<W<6>>" in text
+    assert "in_row<W<4>>" in text
+    assert "] = &s.word;" not in text
+    assert " = &s.word;" in text  # what is chosen is where it was
+    rng = random.Random(1)
+    inputs = [
+        {"word": rng.getrandbits(384), "odd": rng.getrandbits(200), "at": rng.randrange(4), "go": rng.getrandbits(1)}
+        for _ in range(200)
+    ]
+    side_by_side(MovesShape(), len(inputs), lambda clock, before: inputs[clock], build_model(MovesShape()))
 
 
 def refused(make, **members):
