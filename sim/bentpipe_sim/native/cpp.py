@@ -79,7 +79,7 @@ class Text:
         self.loose = _Loose(self.plan.tree).run()
         shared: dict[tuple[int, ...], list[Node]] = {}
         for node, path in self.path.items():
-            if self.first[node] != path:  # blocks beside each other have it
+            if self.first[node] != path and node not in self.pointed:  # blocks beside each other have it
                 shared.setdefault(path, []).append(node)
         copies = [
             f"    const {local_type(register.width)} c_{self.names[register]} = s.{self.names[register]};"
@@ -121,14 +121,15 @@ class Text:
         pad = "    " * (1 + len(path) // 2)
         self.often = 0.5 ** (len(path) // 2)
         out = [f"{pad}{self.type_of(node)}{_local(node)};" for node in shared.get(path, ())]
-        places = [node for node in self.pointed if self.path[node] == path]
-        out += [f"{pad}{local_type(node.width)} {_local(node)}_made;" for node in places]
+        places = [node for node, home in self.path.items() if node in self.pointed and home == path]
+        for node in places:
+            out.append(f"{pad}{local_type(node.width)} {_local(node)}_made; {self.type_of(node)}{_local(node)};")
         for k, item in enumerate(tree):
             if isinstance(item, Statement):
                 kind = ""
                 if item.target[0] == "value" and self.first[item.target[1]] == path == self.path[item.target[1]]:
                     node = item.target[1]
-                    if node not in self.declared:
+                    if node not in self.declared and node not in self.pointed:
                         self.declared.add(node)
                         kind = self.type_of(node)
                 out.append(pad + kind + self.statement(item))
