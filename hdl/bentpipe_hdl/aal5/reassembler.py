@@ -163,6 +163,7 @@ class Reassembler(wiring.Component):
                 with m.Else():
                     m.d.comb += takes.eq(1)
         decides(takes, 1, seldom=0)
+        decides(current, 3, seldom=0)
         counts = slot.store("counts", 32, self.vcs, block=True)
         counts.write(vc, counts.read(vc, at=7, to="received") + 1, takes, clear=(self.clearing, self.clear, 0))
         m.d.comb += self.cells.eq(counts.peek(self.cells_index))
