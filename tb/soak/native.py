@@ -45,8 +45,6 @@ MUTATIONS = (
     ("cpp", 'return text if fits or loose or width in (32, 64) else f"({text}) & {_mask(width)}"', "return text",
      "sums that keep their carries"),
     ("cpp", "self.found -= self.exact\n", "pass\n", "values that keep their carries where bits above are wanted"),
-    ("cpp", "fits &= not any(arg[-1][0] in self.loose for arg in args)", "pass",
-     "sums that are taken to fit, of values that have bits above"),
     ("cpp", 'text = f"((uint64_t)extend<{size}>({text}) & {_mask(size + again)})"',
      'text = f"((uint64_t){text} & {_mask(size + again)})"', "signed numbers without their signs"),
 )  # fmt: skip

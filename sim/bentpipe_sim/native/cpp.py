@@ -276,7 +276,6 @@ class Text:
     def sum(self, op: str, args: tuple[Bits, ...], width: int, loose: bool) -> str:
         sizes = [_effective(arg) for arg in args]
         fits = (op == "+" and max(sizes) < width) or (op == "*" and sum(sizes) <= width)
-        fits &= not any(arg[-1][0] in self.loose for arg in args)
         # What is above the sum's own bits is left out anyway, or may be there
         a, b = (self.value(arg, upper=width <= 64 and not fits and width_of(arg) >= width) for arg in args)
         if width > 64:
