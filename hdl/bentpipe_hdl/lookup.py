@@ -34,6 +34,11 @@ class Lookup:
         That it has place for, as many as VCs unless given; each memory has twice as many slots.
     paths : bool
         It looks at port and VPI alone: the VCI of its keys is 0, whatever the cell's.
+
+    Members
+    -------
+    key : Signal
+        Of the header that is looked up; without the VCI where it looks at paths.
     """
 
     def __init__(self, m, slot, csr, *, vcs, ports, nni, name="lookup", entries=None, paths=False):
@@ -60,6 +65,7 @@ class Lookup:
         low = Cat(*(() if self._paths else (header.vci,)), header.vpi)
         key, way = Signal(self._layout["key"].shape, name=f"{name}_key"), Signal(len(low) + 4, name=f"{name}_way")
         m.d.comb += [way.eq(Mux(nni, Cat(low, header.gfc), low)), key.eq(Cat(way, port))]
+        self.key = key
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
             product = self._product(key, multiplier, f"{name}_product{k}")
