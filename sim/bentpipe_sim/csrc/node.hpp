@@ -37,21 +37,21 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// What is there of a node and of the end of a run, which is next as nodes are.
+// What the agenda says is next: a node, or the end of a run. How its step goes stands in its face.
 struct Turn {
     bp_face* face;
 
-    // What its next step asks for: a line of SONET and nothing else to be looked at, a network interface or any other node
-    // and nothing else, or more.
+    // Of a network interface, and of any other node, only the cell that comes and the one that goes are looked at; of a line
+    // of SONET the ledger sees both; of the rest more is to be asked (Loop::look_at_ways).
     enum Kind : uint8_t { ANY, NIC, LINE, APART };
-    static constexpr uint32_t plain(Kind kind) { return 0x00010001u | uint32_t(kind) << 24; }  // no post, and settled
-    // One that needs a short clock, and nothing that Loop::look_at_ways asks for, is plain(its kind).
+    // A face's time_tick, post_valid, settled and kind, as one number; what it is if a short clock will do.
     static uint32_t how(const bp_face& face) {
         static_assert(offsetof(bp_face, kind) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
         uint32_t all;
         std::memcpy(&all, &face.time_tick, sizeof all);
         return all;
     }
+    static constexpr uint32_t plain(Kind kind) { return 0x00010001u | uint32_t(kind) << 24; }
 };
 
 // What is needed in most evaluations stands first.
@@ -65,7 +65,7 @@ struct alignas(64) Node : Turn {
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
-    struct Arrival {
+    struct Arrival {  // the same in two numbers
         uint64_t tick = NO_CELL, port = 0;
 
         static Arrival of(uint64_t key) { return {uint64_t(int64_t(key) >> PORT_BITS), port_of(key)}; }
