@@ -116,6 +116,11 @@ class Pdus:
         octets = len(head)
         if not 1 <= octets + length <= 65535:
             raise SimulationError(f"an SDU has 1 to 65535 octets, not {octets + length}")
+        if not (0 <= key <= _MASK32 and 0 <= uu <= 255 and length >= 0 and 0 <= offset < 1 << 63):
+            raise SimulationError(
+                f"of an SDU's pattern the key is 0 to {_MASK32}, offset ({offset}) and length ({length}) are not "
+                f"negative, and UU is 0 to 255: not key {key}, UU {uu}"
+            )
         told = 1 if nic in self._reporting else 0
         writer = BytesWriter()
         write_i64_le(writer, vc << 32 | nic)

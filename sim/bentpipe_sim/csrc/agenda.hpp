@@ -50,7 +50,8 @@ class Agenda {
     Ticket ticket(uint32_t node) { return {level_[0] + node, LEAST + node}; }
 
     // The first of all nodes but the one that was taken; of several, the one that was added first. At the end of the tick
-    // that `stop` named a number behind those of all nodes.
+    // that `stop` named a number behind those of all nodes. While nodes are evaluated, the loop has it in a variable of its
+    // own, which stays in a register: what may change it is told which.
     uint64_t first = NONE;
     template <bool one_row>
     void stop(uint64_t tick) {
@@ -88,7 +89,7 @@ class Agenda {
         return found<one_row>();
     }
     template <bool one_row>
-    void set_taken(const Ticket& ticket, uint64_t tick, uint64_t& first) {  // of the node that was taken: it has been evaluated
+    void set_taken(const Ticket& ticket, uint64_t tick, uint64_t& first) {  // of the node that was taken
         const uint64_t key = (tick << BITS) + ticket.number;
         std::memcpy(ticket.key, &key, sizeof key);
         sooner<one_row>(ticket, key, first);
@@ -122,7 +123,7 @@ class Agenda {
         }
         double first(double other) const { return lesser(of_four(keys), lesser(of_four(keys + 4), other)); }
         double first() const { return lesser(of_four(keys), of_four(keys + 4)); }
-        static double of_four(const double* key) {  // one after the other: each in one instruction
+        static double of_four(const double* key) {
             return lesser(lesser(key[0], key[1]), lesser(key[2], key[3]));
         }
         static double number(uint64_t key) {

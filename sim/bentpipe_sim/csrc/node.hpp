@@ -82,6 +82,7 @@ struct alignas(64) Node : Turn {
     void catch_up();  // the model is told of cells that went by
     // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
     void look_at_room() {
+        catch_up();  // what went by is counted against the room that there was
         lets_pass = link && adjacent && out[0].to && !tapped;
         room = granted = lets_pass ? face->room : 0;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from typing import Final, final
 
 from bentpipe.hosts.clock import HostClock
@@ -43,10 +44,9 @@ class Processor(Timer):
         self.spread: float = spread
         self.busy_ps: int = 0
         self._random = draws
-        # Lists, which compiled code handles in place: what waits is most often one, or none.
-        self._inputs: list[tuple[End, Segment | None]] = []
-        self._outputs: list[tuple[End, Segment]] = []
-        self._calls: list[Timer] = []
+        self._inputs: deque[tuple[End, Segment | None]] = deque()
+        self._outputs: deque[tuple[End, Segment]] = deque()
+        self._calls: deque[Timer] = deque()
         self._doing: int = _NOTHING
 
     def receive(self, end: End, segment: Segment | None, now: int) -> None:
@@ -102,11 +102,11 @@ class Processor(Timer):
         """The processor is done with a segment."""
         doing = self._doing
         if doing == _SEND:
-            end, leaves = self._outputs.pop(0)
+            end, leaves = self._outputs.popleft()
             end.put(leaves)
         elif doing == _CALL:
-            self._calls.pop(0).fire(now)
+            self._calls.popleft().fire(now)
         else:
-            end, came = self._inputs.pop(0)
+            end, came = self._inputs.popleft()
             end.take(came, now)
         self._next()

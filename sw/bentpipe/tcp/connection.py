@@ -336,9 +336,7 @@ class Connection:
     def receive(self, segment: Segment, now: int) -> None:
         """A segment arrived whose checksums are right."""
         timers = self.timers
-        timers.now = now
-        if timers.exact:
-            timers.clock = now
+        timers.at(now)
         self.last_receive = timers.clock
         self.segments_received += 1
         sender = self.sender

@@ -104,6 +104,16 @@ def test_an_sdu_has_1_to_65535_octets(length: int) -> None:
         network()[0].send(0, 0, b"", length=length)
 
 
+@pytest.mark.parametrize(
+    "what", [{"key": 1 << 32}, {"key": -1}, {"uu": 256}, {"uu": -1}, {"length": -1}, {"offset": -1}, {"offset": 1 << 63}]
+)
+def test_what_a_record_has_no_place_for_is_refused(what: dict[str, int]) -> None:
+    made, library = network()
+    with pytest.raises(SimulationError, match="of an SDU's pattern"):
+        made.send(0, 0, b"head", **what)
+    assert not library.sent
+
+
 def test_a_closed_network_says_so() -> None:
     made, _ = network()
     made.closed()

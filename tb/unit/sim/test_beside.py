@@ -1,0 +1,74 @@
+"""What stands beside a path changes nothing on it: nodes without work, in networks of one row of the agenda and of more
+(up to 8, 64, 128 nodes and one more each); traces and captures that begin and end while cells are on their way."""
+
+import random
+
+import pytest
+
+from bentpipe_sim.network import Network
+
+TIMES = [10**8 * k for k in range(1, 41)]
+
+
+def path(beside=0, first=False):
+    """Two NICs with a switch, a link and a switch between them, each with 3 PDUs to send; and idle NICs."""
+    network = Network(seed=1)
+    idle = [lambda k=k: network.add_nic(f"idle{k}") for k in range(beside)]
+    for add in idle if first else ():
+        add()
+    a, b = network.add_nic("a"), network.add_nic("b")
+    west, east = network.add_switch("west"), network.add_switch("east")
+    out, back = (network.add_link(name, delay_ps=30_000_000, ber=1e-6) for name in ("out", "back"))
+    for host, switch in ((a, west), (b, east)):
+        network.connect(host, (switch, 0))
+        network.connect((switch, 0), host)
+    for here, link, there in ((west, out, east), (east, back, west)):
+        network.connect((here, 1), link)
+        network.connect(link, (there, 1))
+    for add in () if first else idle:
+        add()
+    ways = [(a, network.add_vc([a, west, out, east, b], 0, 40)), (b, network.add_vc([b, east, back, west, a], 0, 41))]
+    return network, ways, (out, back)
+
+
+def ran(network, ways, meanwhile=lambda time: None):
+    """What became of it: events but for the numbers of NICs, counters of nodes on the path, PDUs."""
+    names = [node.name for node in network.nodes if not node.name.startswith("idle")]
+    nics = {nic.index: nic.name for nic, _ in ways}
+    found = []
+    for time in TIMES:
+        meanwhile(time)
+        if time in TIMES[:3]:
+            for nic, vc in ways:
+                network.send(nic.index, vc, b"head", key=vc, length=9000)
+        while network.now_ps < time:
+            found += [(nics[e.nic], e.time_ps, e.vc, e.status, e.length, e.head, e.sum) for e in network.run(time)]
+    network.check_conservation()
+    stats = network.stats()
+    return found, [{k: v for k, v in stats[name].items() if k != "evaluations"} for name in names], network.ledger()
+
+
+@pytest.mark.parametrize("nodes", [8, 9, 64, 65, 128, 129])
+@pytest.mark.parametrize("first", [False, True], ids=["behind", "before"])
+def test_nodes_without_work_change_nothing(nodes, first):
+    alone = ran(*path()[:2])
+    assert sum(event[3] == 0 for event in alone[0]) >= 5  # PDUs came
+    assert ran(*path(nodes - 6, first)[:2])[:2] == alone[:2]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_looked_at_changes_nothing(tmp_path, seed):
+    rng = random.Random(seed)
+    network, ways, lines = path()
+
+    def look(time):
+        what = rng.randrange(6)
+        if what == 0 and time > TIMES[0]:
+            network.loop.trace(rng.choice(network.nodes[:4]).index, rng.randrange(2), rng.randrange(2))
+        elif what == 1 and time > TIMES[0]:
+            network.loop.trace(rng.choice(lines).index, 0, rng.randrange(2))
+        elif what == 2 and time > TIMES[0]:
+            capture = network.loop.capture(str(tmp_path / f"cells{time}").encode(), 1, 0)
+            network.loop.capture_input(capture, rng.choice(network.nodes).index, 0, 0)
+
+    assert ran(network, ways, look) == ran(*path()[:2])
