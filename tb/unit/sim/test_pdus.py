@@ -105,7 +105,8 @@ def test_an_sdu_has_1_to_65535_octets(length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", [{"key": 1 << 32}, {"key": -1}, {"uu": 256}, {"uu": -1}, {"length": -1}, {"offset": -1}, {"offset": 1 << 63}]
+    "what",
+    [{"key": 1 << 32}, {"key": -1}, {"uu": 256}, {"uu": -1}, {"length": -1}, {"offset": -1}, {"offset": 1 << 63}],
 )
 def test_what_a_record_has_no_place_for_is_refused(what: dict[str, int]) -> None:
     made, library = network()
