@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 #include "pattern.hpp"
 
@@ -18,17 +19,25 @@ const uint8_t* o_cell(const bp_face& face) {
     return reinterpret_cast<const uint8_t*>(&face) + offsetof(bp_face, o_payload);
 }
 
+// What every evaluation of a node reads first.
+void fetch_ahead(const Turn& turn) {
+    const char* const face = reinterpret_cast<const char*>(turn.face);
+    __builtin_prefetch(&turn);
+    __builtin_prefetch(face);
+    __builtin_prefetch(face + 64);
+    __builtin_prefetch(face + 128);
+}
+
 }  // namespace
 
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
     nodes_.push_back(std::make_unique<Node>(path, index, inbox, ledger));
-    agenda_.add();
-    for (const auto& node : nodes_) node->ticket = agenda_.ticket(node->index);
-    turns_.assign(1, &end_);
+    agenda_.add(nodes_.back()->ticket);
+    turns_.assign(2, &end_);
     turns_.insert(turns_.begin(), nodes_.size(), nullptr);
     std::transform(nodes_.begin(), nodes_.end(), turns_.begin(), [](const auto& node) { return node.get(); });
-    if (agenda_.one_row()) std::copy(turns_.begin(), turns_.end(), few_);
+    if (agenda_.few()) std::copy(turns_.begin(), turns_.end() - 1, few_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
     ways_known_ = false;
     return index;
@@ -121,42 +130,12 @@ void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index
 void Loop::run(uint64_t until) {
     inbox.clear();
     if (!ways_known_) look_at_ways();
-    if (agenda_.one_row()) advance<true>(until);
-    else advance<false>(until);
+    now_ = agenda_.few() ? advance<Few::Run>(until) : advance<Many::Run>(until);
     agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
         if (node(int(number)).faces()) take_back(node(int(number)));
     });
     for (Node* link : links_)
         if (link->granted != link->room && comes_later(*link)) call_back(*link);
-}
-
-template <bool few>
-void Loop::advance(uint64_t until) {
-    Turn* const* const turns = turns_.data();
-    agenda_.stop<few>(until);
-    uint64_t first = agenda_.first;
-    for (;;) {
-        const uint64_t key = first, tick = Agenda::tick(key);
-        const size_t number = Agenda::node(key);
-        Turn& next = *(few ? few_[number] : turns[number]);
-        bp_face* const face = next.face;
-        const uint32_t how = Turn::how(*face);
-        if (how == Turn::plain(Turn::ANY)) {
-            first = agenda_.take<few>(key);
-            step<few, false>(static_cast<Node&>(next), *face, tick, first);
-        } else if (how == Turn::plain(Turn::NIC)) {
-            first = agenda_.take<few>(key);
-            step<few, true>(static_cast<Node&>(next), *face, tick, first);
-        } else if (&next == &end_) {
-            break;
-        } else {
-            agenda_.first = agenda_.take<few>(key);
-            if (how == Turn::plain(Turn::LINE)) step_line<few>(static_cast<Node&>(next), tick);
-            else step_apart<few>(static_cast<Node&>(next), tick);
-            first = agenda_.first;
-        }
-    }
-    now_ = agenda_.stops();
 }
 
 void Loop::archive(Archive& a) {
@@ -169,8 +148,8 @@ void Loop::archive(Archive& a) {
     ways_known_ = false;
 }
 
-template <bool few, bool nic>
-[[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, uint64_t& first) {
+template <bool nic, class Run>
+[[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
     if (node.arrive.tick <= tick) {
         take<true, nic>(node, tick);
@@ -183,29 +162,26 @@ template <bool few, bool nic>
     ++node.evaluations;
     const uint32_t says = face.says();
     if (says == bp_face::a_cell()) {
-        give<few>(node, node.out[nic ? 0 : face.o_port], face, tick, first);
+        give(node, node.out[nic ? 0 : face.o_port], face, tick, run);
     } else if (rarely(says)) {
         if (face.o_valid) {
-            agenda_.first = first;
-            give_apart<few>(node, tick);
-            first = agenda_.first;
+            Run apart = run;
+            give_apart(node, tick, apart);
+            run.follow(apart);
         }
         if (face.error | face.drop | face.tells) tell(node, false);
     }
     if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
-        if (!inbox.events().empty()) {
-            agenda_.stop<few>(tick);
-            first = agenda_.first;
-        }
-        agenda_.set_taken<few>(node.ticket, node.next(), first);
+        if (!inbox.events().empty()) run.stop(tick);
+        run.taken(node.ticket, node.next());
         return;
     }
-    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick), first);
+    run.taken(node.ticket, node.next_unless_posting(face, tick));
 }
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
-template <bool few>
-[[gnu::noinline]] void Loop::step_line(Node& node, uint64_t tick) {
+template <class Run>
+[[gnu::noinline]] void Loop::step_line(Node& node, uint64_t tick, Run& run) {
     bp_face& face = *node.face;
     face.time_now = tick;
     const bool comes = node.arrive.tick <= tick;
@@ -217,15 +193,15 @@ template <bool few>
     node.short_clock[comes](&face);
     ++node.evaluations;
     if (face.o_valid) {
-        give<few>(node, node.out[face.o_port], face, tick, agenda_.first);
+        give(node, node.out[face.o_port], face, tick, run);
         line_out(node);
     }
-    agenda_.set_taken<few>(node.ticket, node.next_unless_posting(face, tick), agenda_.first);
+    run.taken(node.ticket, node.next_unless_posting(face, tick));
 }
 
 // The same for a node of which more is to be done or looked at.
-template <bool few>
-[[gnu::noinline]] void Loop::step_apart(Node& node, uint64_t tick) {
+template <class Run>
+[[gnu::noinline]] void Loop::step_apart(Node& node, uint64_t tick, Run& run) {
     bp_face& face = *node.face;
     now_ = tick;  // a recording's, too
     if (node.link) node.catch_up();
@@ -236,14 +212,52 @@ template <bool few>
     if (comes && node.line) line_in(node, tick);
     node.clock(comes);
     ++node.evaluations;
-    if (face.o_valid) give_apart<few>(node, tick);
+    if (face.o_valid) give_apart(node, tick, run);
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
-    if (!inbox.events().empty()) agenda_.stop<few>(tick);
-    agenda_.set_taken<few>(node.ticket, node.next(), agenda_.first);
+    if (!inbox.events().empty()) run.stop(tick);
+    run.taken(node.ticket, node.next());
+}
+
+// The tick at whose end the run ends.
+template <class Run>
+uint64_t Loop::advance(uint64_t until) {
+    Run run = agenda_.run<Run>(until);
+    constexpr bool few = std::is_same_v<Run, Few::Run>;
+    Turn* const* const turns = turns_.data();
+    for (;;) {
+        const uint64_t tick = run.tick();
+        const size_t number = run.node();
+        Turn& turn = few ? *few_[number] : *turns[number];
+        Node& node = static_cast<Node&>(turn);
+        bp_face& face = *turn.face;
+        const uint32_t how = Turn::how(face);
+        if (how == Turn::plain(Turn::ANY)) {
+            run.take();
+            if (!few) fetch_ahead(*turns[run.node()]);
+            if (run.due(node.ticket, tick)) step<false>(node, face, tick, run);
+        } else if (how == Turn::plain(Turn::NIC)) {
+            run.take();
+            if (!few) fetch_ahead(*turns[run.node()]);
+            if (run.due(node.ticket, tick)) step<true>(node, face, tick, run);
+        } else if (&turn == &end_) {
+            if (run.ends(number)) {
+                run.leave();
+                return tick;
+            }
+            run.turn();
+        } else {
+            run.take();
+            if (!run.due(node.ticket, tick)) continue;
+            Run apart = run;  // what is known by its address is kept in no register
+            if (how == Turn::plain(Turn::LINE)) step_line(node, tick, apart);
+            else step_apart(node, tick, apart);
+            run.follow(apart);
+        }
+    }
 }
 
 // The node gets the cell that came first.
@@ -303,27 +317,27 @@ template <bool plain>
 }
 
 // What comes out of the node goes to the wire behind an output.
-template <bool few>
-[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, uint64_t& first) {
+template <class Run>
+[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run) {
     ++node.cells_out;
     if (output.way == Output::BESIDE) {
-        hand_over<few>(output, face, tick, first);
+        hand_over(output, face, tick, run);
     } else if (output.way == Output::BY_LINK) {
-        if (lets_by(*output.to, face)) go_by<few>(*output.to, face, tick + 1, first);
-        else put<few>(output, face, tick, first);
+        if (lets_by(*output.to, face)) go_by(*output.to, face, tick + 1, run);
+        else put(output, face, tick, run);
     } else if (output.way == Output::WIRE) {
-        put<few>(output, face, tick, first);
+        put(output, face, tick, run);
     } else {
         if (output.traced) trace(output, face, tick);
-        if (output.to && output.to->link && lets_by(*output.to, face)) go_by<few>(*output.to, face, tick + 1, first);
-        else if (output.to) put<few>(output, face, tick, first);
+        if (output.to && output.to->link && lets_by(*output.to, face)) go_by(*output.to, face, tick + 1, run);
+        else if (output.to) put(output, face, tick, run);
     }
 }
 
-template <bool few>
-[[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick) {
+template <class Run>
+[[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick, Run& run) {
     Output& output = node.out[node.face->o_port];
-    give<few>(node, output, *node.face, tick, agenda_.first);
+    give(node, output, *node.face, tick, run);
     if (node.watched) watch_out(node, output);
 }
 
@@ -359,25 +373,25 @@ void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
 }
 
 // A cell goes to the wire behind an output.
-template <bool few>
-[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first) {
+template <class Run>
+[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
     Wire& wire = *output.wire;
     Flying& cell = wire.push_back();
     std::memcpy(&cell, o_cell(face), Flying::OCTETS);
     cell.tick = tick + output.delay;
-    if (wire.size() == 1) announce<few>(*output.to, output.to_port, cell.tick, first);
+    if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->ticket, cell.tick);
 }
 
 // A cell goes to a node that it reaches in the next tick: into its face if nothing happens there until then, nor another
 // cell comes.
-template <bool few>
-[[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first) {
+template <class Run>
+[[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
     Node& to = *output.to;
     if (to.arrive.tick <= tick + 1) {
-        put<few>(output, face, tick, first);
+        put(output, face, tick, run);
         return;
     }
-    agenda_.set_sooner<few>(to.ticket, tick + 1, first);
+    run.sooner(to.ticket, tick + 1);
     to.later = to.arrive;
     to.arrive = {tick + 1, Node::FACE};
     to.face->i_port = uint8_t(output.to_port);
@@ -400,15 +414,15 @@ template <bool few>
 }
 
 // A cell goes by a link, to which it would come at a tick: nothing of it would change there but what passed() tells.
-template <bool few>
-[[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick, uint64_t& first) {
+template <class Run>
+[[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick, Run& run) {
     Output& output = link.out[0];
     link.room -= Node::CELL_BITS;
     if (rarely(output.traced)) {
         link.digest_before = output.digest;
         trace(output, face, tick);
     }
-    put<few>(output, face, tick, first);
+    put(output, face, tick, run);
 }
 
 // Whether the last cell that went by a link comes to it in a later tick.
@@ -432,21 +446,20 @@ void Loop::call_back(Node& link) {
     }
     if (output.traced) output.digest = link.digest_before;
     link.room += Node::CELL_BITS;
-    agenda_.one_row() ? announce<true>(link, 0, cell.tick, agenda_.first) : announce<false>(link, 0, cell.tick, agenda_.first);
+    if (announce(link, 0, cell.tick)) wake(int(link.index));
 }
 
-// The first cell of a wire comes to an input at a tick.
-template <bool few>
-[[gnu::always_inline]] inline void Loop::announce(Node& to, uint32_t port, uint64_t tick, uint64_t& first) {
+// The first cell of a wire comes to an input at a tick. Whether it is the first of the node's.
+[[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     const uint64_t key = to.first[port] = Node::key(tick, port);
     // A cell in the face comes behind those of ports that come with it
     if (key >= Node::key(to.arrive.tick, uint32_t(to.arrive.port))) {
         if (to.faces()) to.later = Node::Arrival::of(std::min(to.later.as_key(), key));
-        return;
+        return false;
     }
     if (rarely(to.faces())) take_back(to);
     to.arrive = Node::Arrival::of(std::min(to.arrive.as_key(), key));
-    agenda_.set_sooner<few>(to.ticket, tick, first);
+    return true;
 }
 
 // Of the inputs whose cells came at once and first.

@@ -43,37 +43,36 @@ class Loop final : CellCounts {
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
-    // What every evaluation needs is made for networks of few nodes and for others.
-    template <bool few>
-    void advance(uint64_t until);
-    template <bool few, bool nic>
-    void step(Node& node, bp_face& face, uint64_t tick, uint64_t& first);
-    template <bool few>
-    void step_line(Node& node, uint64_t tick);
-    template <bool few>
-    void step_apart(Node& node, uint64_t tick);
+    // What every evaluation needs is made for networks of few nodes and of many (Few::Run, Many::Run).
+    template <class Run>
+    uint64_t advance(uint64_t until);
+    template <bool nic, class Run>
+    void step(Node& node, bp_face& face, uint64_t tick, Run& run);
+    template <class Run>
+    void step_line(Node& node, uint64_t tick, Run& run);
+    template <class Run>
+    void step_apart(Node& node, uint64_t tick, Run& run);
     template <bool plain, bool nic = false>
     void take(Node& node, uint64_t tick);
     void take_in_turn(Node& node, uint64_t tick);
     template <bool plain>
     void take_from(Node& node, uint32_t port, Flying* second, Node::Arrival next, uint64_t tick);
-    template <bool few>
-    void give(Node& node, Output& output, const bp_face& face, uint64_t tick, uint64_t& first);
-    template <bool few>
-    void give_apart(Node& node, uint64_t tick);
+    template <class Run>
+    void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run);
+    template <class Run>
+    void give_apart(Node& node, uint64_t tick, Run& run);
     static void trace(Output& output, const bp_face& face, uint64_t tick);
-    template <bool few>
-    void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first);
-    template <bool few>
-    void hand_over(const Output& output, const bp_face& face, uint64_t tick, uint64_t& first);
+    template <class Run>
+    void put(const Output& output, const bp_face& face, uint64_t tick, Run& run);
+    template <class Run>
+    void hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run);
     static void take_back(Node& node);
     static bool lets_by(const Node& link, const bp_face& face);
-    template <bool few>
-    void go_by(Node& link, const bp_face& face, uint64_t tick, uint64_t& first);
+    template <class Run>
+    void go_by(Node& link, const bp_face& face, uint64_t tick, Run& run);
     bool comes_later(const Node& link) const;
     void call_back(Node& link);
-    template <bool few>
-    void announce(Node& to, uint32_t port, uint64_t tick, uint64_t& first);
+    static bool announce(Node& to, uint32_t port, uint64_t tick);
     static uint64_t key_of(const Flying* cell, uint32_t port);
     static uint32_t in_turn(const Node& node);
     static void wait(Node& node, uint64_t tick);
@@ -89,8 +88,8 @@ class Loop final : CellCounts {
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<Node*> links_;
-    std::vector<Turn*> turns_;  // these, and the end of a run
-    Turn* few_[Agenda::ROW + 1];  // the same, near at hand
+    std::vector<Turn*> turns_;  // these, and two more: the end of a run, and that a block of ticks begins
+    Turn* few_[Few::MOST + 1]{};  // the same, near at hand
     bp_face at_end_{};
     Turn end_{&at_end_};
     Agenda agenda_;

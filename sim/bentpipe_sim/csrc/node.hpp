@@ -120,7 +120,7 @@ struct alignas(64) Node : Turn {
 
     void (*short_clock[2])(void*);  // without a cell, with one
     Arrival arrive;  // of its inputs' first cells the first, or the one in its face
-    Agenda::Ticket ticket{};
+    Ticket ticket;
     uint64_t evaluations = 0;
     Nic* nic = nullptr;  // if it is one
     Arrival later;       // of its inputs' first cells the first, while one is in its face

@@ -1,0 +1,85 @@
+// The agenda of few nodes: a row of keys, of which the least is next. While a node is evaluated, the first of all others is
+// known: most often it is next, and the processor begins with it before it knows when the one is due again. The end of a run is
+// one more to be next, behind all nodes.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "key.hpp"
+
+namespace bp {
+
+class Few {
+  public:
+    static constexpr size_t MOST = 8;
+
+    Few() { std::fill_n(keys_, MOST, Key::number(Key::NONE)); }
+    void add(Ticket& its) {
+        its.key = &keys_[its.node()];
+        set(its, NEVER);
+    }
+    static void set(const Ticket& its, uint64_t tick) { *its.key = Key::number(its.key_in(tick)); }
+    static uint64_t due(const Ticket& its) { return Key::tick(Key::bits(*its.key)); }
+
+    // What a run keeps in registers: the first key.
+    class Run {
+      public:
+        uint64_t first;
+
+        // It ends at the end of this tick, with the key behind all nodes'.
+        Run(Few& few, size_t nodes, uint64_t tick) : few_(few) {
+            few.nodes_ = nodes;
+            stop(tick);
+        }
+        void stop(uint64_t tick) {
+            few_.stop_ = Key::number(Key::of(tick, few_.nodes_));
+            first = found();
+        }
+        void follow(const Run& apart) { first = apart.first; }
+        uint64_t tick() const { return Key::tick(first); }
+        size_t node() const { return Key::node(first); }
+        bool ends(size_t node) const { return node == few_.nodes_; }
+        static bool due(const Ticket&, uint64_t) { return true; }
+
+        // The first node is evaluated now, and has no work until that is set.
+        void take() {
+            std::memcpy(&few_.keys_[node()], &Key::NONE, sizeof Key::NONE);
+            first = found();
+        }
+        void taken(const Ticket& its, uint64_t due) {  // of the node that was taken: its work
+            const uint64_t key = its.key_in(due);
+            std::memcpy(its.key, &key, sizeof key);
+            sooner(key);
+        }
+        void sooner(const Ticket& its, uint64_t tick) {  // than it is, else not
+            *its.key = lesser(Key::number(its.key_in(tick)), *its.key);
+            sooner(its.key_in(tick));
+        }
+        void turn() {}
+        void leave() {}
+
+      private:
+        static double lesser(double a, double b) { return a < b ? a : b; }
+        static double of_four(const double* key) { return lesser(lesser(key[0], key[1]), lesser(key[2], key[3])); }
+        uint64_t found() const {
+            static_assert(MOST == 8, "these are all");
+            return Key::bits(lesser(of_four(few_.keys_), lesser(of_four(few_.keys_ + 4), few_.stop_)));
+        }
+        void sooner(uint64_t key) {
+            if (key >= first) return;
+            asm volatile("" : "+r"(key));  // a branch, which is guessed: what is first doesn't wait for the key
+            first = key;
+        }
+
+        Few& few_;
+    };
+
+  private:
+    alignas(64) double keys_[MOST];
+    double stop_ = Key::number(Key::NONE);
+    size_t nodes_ = 0;
+};
+
+}  // namespace bp

@@ -1,0 +1,47 @@
+// When a node is due, as one number: a tick, and below it the node's place in the network.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "wire.hpp"
+
+namespace bp {
+
+// A key is the bits of a positive, normal floating-point number: these are in the same order, and the lesser of two is one
+// instruction.
+struct Key {
+    static constexpr unsigned BITS = 14;
+    static constexpr uint64_t LEAST = 1ull << 52, NONE = 0x7FE0000000000000ull;
+    // In a network. Behind these come the end of a run, and one more (many.hpp).
+    static constexpr size_t MOST_NODES = (size_t(1) << BITS) - 2;
+
+    static uint64_t of(uint64_t tick, uint64_t node) { return (tick << BITS) + LEAST + node; }
+    static uint64_t tick(uint64_t key) { return (key - LEAST) >> BITS; }
+    static uint32_t node(uint64_t key) { return uint32_t(key & ((1u << BITS) - 1)); }
+
+    static double number(uint64_t key) {
+        double number;
+        std::memcpy(&number, &key, sizeof number);
+        return number;
+    }
+    static uint64_t bits(double number) {
+        uint64_t key;
+        std::memcpy(&key, &number, sizeof key);
+        return key;
+    }
+};
+static_assert(sizeof(double) == 8 && (NEVER << Key::BITS) + Key::LEAST < Key::NONE, "keys are normal numbers");
+
+// A node's place in the agenda.
+struct Ticket {
+    uint64_t number = Key::LEAST;  // its key in tick 0
+    union {
+        double* key = nullptr;  // among few, where it is
+        uint64_t due;           // among many, the tick
+    };
+
+    uint32_t node() const { return Key::node(number); }
+    uint64_t key_in(uint64_t tick) const { return (tick << Key::BITS) + number; }
+};
+
+}  // namespace bp
