@@ -91,8 +91,9 @@ class Ledger {
     // A SONET line takes a cell in at a port, and gives one at its other end.
     void line_in(int node, int port, uint64_t tick, uint32_t header, const Payload& payload, bool bad) {
         if (bad) return;
-        crossing(node, port).push(tick, header, payload);
-        lose_overdue(node, port, tick);
+        Crossing& line = crossing(node, port);
+        line.push(tick, header, payload);
+        if (__builtin_expect(line.overdue(tick), 0)) lose_overdue(node, port, tick);
     }
     void line_out(int node, int port, uint32_t header, const Payload& payload, bool bad) {
         Crossing& line = crossing(node, 1 - port);
