@@ -195,9 +195,9 @@ class Many {
     [[gnu::noinline]] void come_nearer() {
         base_ = std::exchange(nearer_, NEVER);
         Run run(*this);
-        for (uint64_t wheel = WHEELS - 1; wheel; --wheel) {
-            const uint64_t block = base_ >> 6 * wheel, slot = block % SLOTS;
-            if (block << 6 * wheel != base_ || !(later_[wheel] >> slot & 1)) continue;
+        for (uint64_t wheel = 1; wheel < WHEELS && base_ % (1ull << 6 * wheel) == 0; ++wheel) {
+            const uint64_t slot = (base_ >> 6 * wheel) % SLOTS;
+            if (!(later_[wheel] >> slot & 1)) continue;
             later_[wheel] &= ~(1ull << slot);
             for (size_t at = 0; at < words_; ++at)
                 for (uint64_t left = std::exchange(word(wheel, at, slot), 0); left; left &= left - 1) {
