@@ -32,7 +32,7 @@ class Agenda {
     }
     bool few() const { return tickets_.size() <= Few::MOST; }
 
-    // Between runs, not before the end of the last one.
+    // Between runs, at a tick that is not before the last one's end: earlier ones are over.
     void set(Ticket& its, uint64_t tick) { few() ? Few::set(its, tick) : many_.set(its, tick); }
     uint64_t due(const Ticket& its) const { return few() ? Few::due(its) : its.due; }
     // The numbers of all nodes that are due by this tick.
@@ -48,6 +48,7 @@ class Agenda {
     }
 
     void archive(Archive& a) {
+        if (a.gives()) many_.forget();
         for (Ticket* its : tickets_) {
             uint64_t tick = std::min(due(*its), NEVER);
             a(tick);
@@ -55,7 +56,6 @@ class Agenda {
             if (few()) Few::set(*its, tick);
             else its->due = tick;
         }
-        if (a.gives()) many_.forget();
     }
 
   private:

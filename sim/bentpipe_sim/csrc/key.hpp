@@ -12,7 +12,7 @@ namespace bp {
 struct Key {
     static constexpr unsigned BITS = 14;
     static constexpr uint64_t LEAST = 1ull << 52, NONE = 0x7FE0000000000000ull;
-    // In a network. Behind these come the end of a run, and one more (many.hpp).
+    // In a network. The two numbers behind all nodes' are the end of a run, and that a block of ticks begins (many.hpp).
     static constexpr size_t MOST_NODES = (size_t(1) << BITS) - 2;
 
     static uint64_t of(uint64_t tick, uint64_t node) { return (tick << BITS) + LEAST + node; }

@@ -32,8 +32,9 @@ void fetch_ahead(const Turn& turn) {
 
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
-    nodes_.push_back(std::make_unique<Node>(path, index, inbox, ledger));
-    agenda_.add(nodes_.back()->ticket);
+    auto made = std::make_unique<Node>(path, index, inbox, ledger);
+    agenda_.add(made->ticket);
+    nodes_.push_back(std::move(made));
     turns_.assign(2, &end_);
     turns_.insert(turns_.begin(), nodes_.size(), nullptr);
     std::transform(nodes_.begin(), nodes_.end(), turns_.begin(), [](const auto& node) { return node.get(); });
@@ -130,6 +131,7 @@ void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index
 void Loop::run(uint64_t until) {
     inbox.clear();
     if (!ways_known_) look_at_ways();
+    until = std::max(until, now_);  // time doesn't go back
     now_ = agenda_.few() ? advance<Few::Run>(until) : advance<Many::Run>(until);
     agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
         if (node(int(number)).faces()) take_back(node(int(number)));
@@ -151,6 +153,7 @@ void Loop::archive(Archive& a) {
 template <bool nic, class Run>
 [[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
+    if (nic) node.nic->finish(static_cast<bp_nic&>(face));
     if (node.arrive.tick <= tick) {
         take<true, nic>(node, tick);
         face.i_valid = 1;
@@ -205,6 +208,7 @@ template <class Run>
     bp_face& face = *node.face;
     now_ = tick;  // a recording's, too
     if (node.link) node.catch_up();
+    if (node.nic) node.nic->finish(static_cast<bp_nic&>(face));
     face.time_now = tick;
     const bool comes = node.arrive.tick <= tick;
     face.i_valid = comes;
@@ -232,16 +236,17 @@ uint64_t Loop::advance(uint64_t until) {
         const uint64_t tick = run.tick();
         const size_t number = run.node();
         Turn& turn = few ? *few_[number] : *turns[number];
-        Node& node = static_cast<Node&>(turn);
         bp_face& face = *turn.face;
         const uint32_t how = Turn::how(face);
         if (how == Turn::plain(Turn::ANY)) {
             run.take();
             if (!few) fetch_ahead(*turns[run.node()]);
+            Node& node = static_cast<Node&>(turn);
             if (run.due(node.ticket, tick)) step<false>(node, face, tick, run);
         } else if (how == Turn::plain(Turn::NIC)) {
             run.take();
             if (!few) fetch_ahead(*turns[run.node()]);
+            Node& node = static_cast<Node&>(turn);
             if (run.due(node.ticket, tick)) step<true>(node, face, tick, run);
         } else if (&turn == &end_) {
             if (run.ends(number)) {
@@ -251,6 +256,7 @@ uint64_t Loop::advance(uint64_t until) {
             run.turn();
         } else {
             run.take();
+            Node& node = static_cast<Node&>(turn);
             if (!run.due(node.ticket, tick)) continue;
             Run apart = run;  // what is known by its address is kept in no register
             if (how == Turn::plain(Turn::LINE)) step_line(node, tick, apart);

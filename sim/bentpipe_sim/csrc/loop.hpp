@@ -88,10 +88,11 @@ class Loop final : CellCounts {
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<Node*> links_;
-    std::vector<Turn*> turns_;  // these, and two more: the end of a run, and that a block of ticks begins
-    Turn* few_[Few::MOST + 1]{};  // the same, near at hand
     bp_face at_end_{};
     Turn end_{&at_end_};
+    // These, and behind them two more: the end of a run, and that a block of ticks begins (many.hpp)
+    std::vector<Turn*> turns_{&end_, &end_};
+    Turn* few_[Few::MOST + 1]{&end_};  // nodes and the end, near at hand
     Agenda agenda_;
     uint64_t now_ = 0;
     bool ways_known_ = false;

@@ -2,7 +2,7 @@
 // wheels of 64 blocks of ticks, each wheel's block as long as the whole wheel before it; when its block begins, it comes nearer.
 // As among few nodes the first key is known while the node before it is evaluated, and what comes sooner is guessed.
 //
-// A node that is to be due sooner leaves its bit where it was: what counts is its ticket.
+// A node that is to be due in another tick leaves its bit where it was: what counts is its ticket (due()).
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ class Many {
 
     // The tickets say something else.
     void forget() { laid_ = 0; }
-    // Between runs, not before the end of the last one.
+    // Between runs, not before the last one's end.
     void set(Ticket& its, uint64_t tick) {
         its.due = tick;
         if (laid_ != tickets_.size()) return;
@@ -180,13 +180,13 @@ class Many {
     }
     void look_at_limit() { limit_ = std::min(stop_ + 1, nearer_); }
 
-    uint64_t& word(uint64_t wheel, size_t at, uint64_t slot) { return bits_[(wheel * words_ + at) * SLOTS + slot]; }
+    uint64_t* block_of(uint64_t wheel, uint64_t slot) { return &bits_[(wheel * SLOTS + slot) * words_]; }  // not of the first
     // A node is due behind the 64 ticks from `base` on.
     [[gnu::noinline]] void later(const Ticket& its, uint64_t due, uint64_t base) {
         uint64_t wheel = 1;
         while ((due >> 6 * wheel) - (base >> 6 * wheel) >= SLOTS) ++wheel;
         const uint64_t block = due >> 6 * wheel;
-        word(wheel, its.node() / 64, block % SLOTS) |= 1ull << its.number % 64;
+        block_of(wheel, block % SLOTS)[its.node() / 64] |= 1ull << its.number % 64;
         later_[wheel] |= 1ull << block % SLOTS;
         nearer_ = std::min(nearer_, block << 6 * wheel);
         look_at_limit();
@@ -199,8 +199,9 @@ class Many {
             const uint64_t slot = (base_ >> 6 * wheel) % SLOTS;
             if (!(later_[wheel] >> slot & 1)) continue;
             later_[wheel] &= ~(1ull << slot);
+            uint64_t* const words = block_of(wheel, slot);
             for (size_t at = 0; at < words_; ++at)
-                for (uint64_t left = std::exchange(word(wheel, at, slot), 0); left; left &= left - 1) {
+                for (uint64_t left = std::exchange(words[at], 0); left; left &= left - 1) {
                     const Ticket& its = *tickets_[at * 64 + Run::lowest(left)];
                     run.put(its, its.due);
                 }
@@ -223,9 +224,10 @@ class Many {
     size_t laid_ = 0;               // for so many nodes all this is
     size_t words_ = 1;              // of 64 nodes each
     unsigned group_ = 0;            // so many words, as a power of two, are a bit in `with_`
-    uint64_t with_[SLOTS]{};        // which words of a tick have nodes, if there are several
+    uint64_t with_[SLOTS]{};        // which words of a tick, or groups of them, have nodes, if there are several
     uint64_t later_[WHEELS]{};      // which blocks of a wheel have
-    std::vector<uint64_t> bits_;    // by wheels, in these by words, in these by ticks or blocks
+    // By wheels: of the first by words, in these by ticks; of the others by blocks, in these by words
+    std::vector<uint64_t> bits_;
 };
 
 }  // namespace bp

@@ -99,6 +99,7 @@ void Nic::cells(bp_nic& face) {
 void Nic::seldom(uint64_t tick) {
     if (face_.post_taken | face_.done) begin_or_end(tick);
     cells(face_);
+    finish(face_);
     if (face_.rx_last | face_.oam_full) came(tick);
 }
 

@@ -61,7 +61,10 @@ void Node::quiet() {
     catch_up();
     face->time_tick = 0;
     face->i_valid = 0;
-    if (nic) nic->hold();
+    if (nic) {
+        nic->finish(static_cast<bp_nic&>(*face));
+        nic->hold();
+    }
     clock_(face);
     face->time_tick = 1;
     if (nic) nic->ask();
@@ -120,6 +123,7 @@ void Node::record(const uint64_t& now) {
 }
 
 void Node::archive(Archive& a) {
+    if (nic) nic->finish(static_cast<bp_nic&>(*face));
     uint64_t length = 0;
     void* octets = state(&length);
     a.same(length);

@@ -37,7 +37,7 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// What the agenda says is next: a node, or the end of a run. How its step goes stands in its face.
+// What the agenda says is next: a node, the end of a run, or that a block of ticks begins. How its step goes stands in its face.
 struct Turn {
     bp_face* face;
 

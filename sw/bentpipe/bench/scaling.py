@@ -15,7 +15,8 @@ __all__ = ["POINTS", "Point", "counted", "draw", "network_at", "seconds_a_cell"]
 _RATE: Final = 149_760_000
 _WARM_S: Final = 0.005
 _RUN_S: Final = 0.1
-"""Simulated seconds of one full line; of several together as much shorter."""
+"""Simulated seconds of one full line, at least; of several together as much shorter."""
+_PDU_S: Final = (SDU + 8 + 47) // 48 * 424 / _RATE
 
 
 class Point(NamedTuple):
@@ -49,6 +50,16 @@ POINTS: Final = (
 )
 
 
+def _warm_s(point: Point) -> float:
+    """Until each VC has sent a PDU, so that all memory is in use."""
+    return max(_WARM_S, 1.1 * point.vcs * _PDU_S)
+
+
+def _run_s(point: Point) -> float:
+    """In each tenth of it each VC sends a PDU."""
+    return max(_RUN_S / point.full, 10 * point.vcs * _PDU_S)
+
+
 def network_at(point: Point) -> Network:
     """The network, begun."""
     network = Network(seed=1)
@@ -76,28 +87,29 @@ def network_at(point: Point) -> Network:
     for key, (source, sink, vc) in enumerate(sending):
         network.loop.sink(sink, vc, key, 0, 0, 0)
         network.loop.source(source, vc, SDU, key)
-    network.run(int(_WARM_S * PS))
+    network.run(int(_warm_s(point) * PS))
     return network
 
 
 def counted(point: Point) -> tuple[float, float]:
     """Simulated seconds between which instructions are counted."""
-    return 2 * _WARM_S, 2 * _WARM_S + 0.2 * _RUN_S / point.full
+    begin = _warm_s(point) + _WARM_S
+    return begin, begin + _run_s(point) / 10
 
 
 def seconds_a_cell(point: Point) -> float:
     """CPU seconds of a cell from NIC to NIC, the best tenth of a run."""
     network = network_at(point)
-    found = min(_tenths(network, _RUN_S / point.full))
+    found = min(_tenths(network, _warm_s(point), _run_s(point)))
     network.check_conservation()
     return found
 
 
-def _tenths(network: Network, seconds: float) -> Iterator[float]:
+def _tenths(network: Network, begin: float, seconds: float) -> Iterator[float]:
     came = _came(network)
     for tenth in range(1, 11):
         start = time.process_time()
-        network.run(int((_WARM_S + seconds * tenth / 10) * PS))
+        network.run(int((begin + seconds * tenth / 10) * PS))
         spent = time.process_time() - start
         before, came = came, _came(network)
         yield spent / (came - before)

@@ -1,5 +1,6 @@
 """What stands beside a path changes nothing on it: nodes without work, in networks of one row of the agenda and of more
-(up to 8, 64, 128 nodes and one more each); traces and captures that begin and end while cells are on their way."""
+(up to 8, 64, 128 nodes and one more each); traces and captures that begin and end, registers that are read and states that
+are taken while cells are on their way; a run to a time that is over."""
 
 import random
 
@@ -70,5 +71,30 @@ def test_what_is_looked_at_changes_nothing(tmp_path, seed):
         elif what == 2 and time > TIMES[0]:
             capture = network.loop.capture(str(tmp_path / f"cells{time}").encode(), 1, 0)
             network.loop.capture_input(capture, rng.choice(network.nodes).index, 0, 0)
+        elif what == 3 and time > TIMES[0]:
+            network.counters()  # of registers, which are read without time passing
+        elif what == 4 and time > TIMES[0]:
+            network.give(network.take())
 
     assert ran(network, ways, look) == ran(*path()[:2])
+
+
+@pytest.mark.parametrize("idle", [0, 4])
+def test_time_does_not_go_back(idle):
+    network, ways, _ = path(idle)
+    found = []
+    for time, (nic, vc) in zip((10 * 10**9, 10 * 10**9 + 10**8), ways, strict=True):
+        assert network.run(time) == []
+        network.send(nic.index, vc, b"head", key=vc, length=9000)
+        assert network.run(5 * 10**9) == []
+        assert network.now_ps == time
+    while network.now_ps < 20 * 10**9:
+        found += [(event.vc, event.status) for event in network.run(20 * 10**9)]
+    network.check_conservation()
+    assert sorted(found) == [(0, 0), (1, 0)]
+
+
+def test_a_network_without_nodes():
+    network = Network(seed=1)
+    assert network.run(10**9) == []
+    assert network.now_ps == 10**9
