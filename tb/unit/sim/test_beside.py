@@ -1,6 +1,6 @@
-"""What stands beside a path changes nothing on it: nodes without work, in networks of one row of the agenda and of more
-(up to 8, 64, 128 nodes and one more each); traces and captures that begin and end, registers that are read and states that
-are taken while cells are on their way; a run to a time that is over."""
+"""What stands beside a path changes nothing on it: nodes without work, in networks of few nodes and of many (up to 8, 64,
+128 and one more each); traces and captures that begin and end, registers that are read and states that are taken while
+cells are on their way; a run to a time that is over."""
 
 import random
 
