@@ -67,6 +67,7 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
     TxVc& tx = tx_[vc];
     const uint64_t cells = cells_of(pdu.length);
     tx.cells += cells;
+    use(tx.used);
     if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.length, cells);
     tx.queue.push_back(std::move(pdu));
     if (tx.queue.size() == 1) look_at_first(vc);
@@ -165,6 +166,7 @@ void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_leng
 
 void Nic::grow(uint32_t vc, size_t least) {
     Octets& octets = rx_[vc].octets;
+    use(rx_[vc].used);
     octets.resize(std::max(least, 4 * 48 + octets.size() * 2));
     look_at_octets(vc);
 }

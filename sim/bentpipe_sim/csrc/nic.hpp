@@ -85,16 +85,9 @@ class Nic {
         }
     }
 
-    // Before a clock, and before anything looks at a PDU's octets: those of the last cells are copied.
+    // Before a clock, and before anything looks at a PDU's octets: those of the last cells are there.
     [[gnu::always_inline]] void finish(bp_nic& face) {
-        if (from_) {
-            std::memcpy(&face.block, from_, 48);
-            from_ = nullptr;
-        }
-        if (to_) {
-            std::memcpy(to_, &face.rx_payload, 48);
-            to_ = nullptr;
-        }
+        if (__builtin_expect(waits_, 0)) copy(face);
     }
     // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
     [[gnu::always_inline]] bool after(bp_nic& face, uint64_t tick) {
@@ -110,6 +103,7 @@ class Nic {
     }
 
   private:
+    static constexpr uint32_t FEW = 64;  // VCs whose PDUs, of 9 kB, stay in a cache of 1 MB
     static constexpr uint16_t OAM = 8, SENT = 15;  // an event's status; OAM + PTI
 
     struct Pdu {
@@ -135,7 +129,7 @@ class Nic {
     struct TxVc {
         std::deque<Pdu> queue;       // the first is in work, or waits for that in `to_post_`
         std::deque<Single> singles;  // so is theirs
-        bool listed = false;
+        bool listed = false, used = false;
         uint64_t cells = 0, whole = 0;  // of the PDUs that are sent
         uint32_t source_length = 0, source_key = 0;
         uint64_t source_offset = 0;
@@ -146,7 +140,7 @@ class Nic {
     };
     struct RxVc {
         Octets octets;
-        bool sink = false;
+        bool sink = false, used = false;
         uint32_t sink_key = 0, reply_vc = 0, reply_length = 0, every = 0;
         uint64_t sink_offset = 0, good = 0, bad = 0;
         int place = -1;
@@ -155,24 +149,45 @@ class Nic {
         }
     };
 
-    // The cell that is asked for, and the one that came: copied before the next clock, and on their way into the cache until then.
+    // The cell that is asked for, and the one that came. Of many VCs they are copied only before the next clock, and are on
+    // their way into the cache until then: the processor waits for no PDU that has left it.
     [[gnu::always_inline]] void fetch(bp_nic& face) {
         Sending& from = sending_[face.fetch_vc];
         const uint32_t at = from.fetched;
         from.fetched = at + 48;
-        if (__builtin_expect(at < from.size, 1)) {
+        if (__builtin_expect(at >= from.size, 0)) return;
+        if (__builtin_expect(many_, 0)) {
+            waits_ = true;
             from_ = from.octets + at;
             __builtin_prefetch(from_);
             __builtin_prefetch(from_ + 47);
+        } else {
+            std::memcpy(&face.block, from.octets + at, 48);
         }
     }
     [[gnu::always_inline]] void take(bp_nic& face) {
         Receiving& to = receiving_[face.rx_vc];
         const uint64_t at = uint64_t(face.rx_index) * 48;
         if (__builtin_expect(to.size < at + 48, 0)) grow(face.rx_vc, at + 48);
-        to_ = to.octets + at;
-        __builtin_prefetch(to_, 1);
-        __builtin_prefetch(to_ + 47, 1);
+        if (__builtin_expect(many_, 0)) {
+            waits_ = true;
+            to_ = to.octets + at;
+            __builtin_prefetch(to_, 1);
+            __builtin_prefetch(to_ + 47, 1);
+        } else {
+            std::memcpy(to.octets + at, &face.rx_payload, 48);
+        }
+    }
+    void copy(bp_nic& face) {
+        if (from_) std::memcpy(&face.block, from_, 48);
+        if (to_) std::memcpy(to_, &face.rx_payload, 48);
+        from_ = to_ = nullptr;
+        waits_ = false;
+    }
+    void use(bool& used) {  // a VC, for the first time
+        if (used) return;
+        used = true;
+        many_ |= ++used_ > FEW;
     }
     void cells(bp_nic& face);
     void look_at_first(uint32_t vc) {
@@ -196,10 +211,12 @@ class Nic {
     void received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested);
     void check(RxVc& rx, uint32_t status, uint32_t length);
 
-    const uint8_t* from_ = nullptr;  // of the cell that was asked for
-    uint8_t* to_ = nullptr;          // where the one goes that came
     bp_nic& face_;
     bool takes_singles_;
+    bool many_ = false, waits_ = false;  // VCs are; cells are to be copied
+    uint32_t used_ = 0;                  // VCs, either way
+    const uint8_t* from_ = nullptr;      // where the cell is that was asked for
+    uint8_t* to_ = nullptr;              // where the one goes that came
     int node_;
     Inbox& inbox_;
     Ledger& ledger_;

@@ -1,6 +1,6 @@
-"""What stands beside a path changes nothing on it: nodes without work, in networks of few nodes and of many (up to 8, 64,
-128 and one more each); traces and captures that begin and end, registers that are read and states that are taken while
-cells are on their way; a run to a time that is over."""
+"""What stands beside a path changes nothing on it: nodes without work, in networks of few nodes and of many (up to 8,
+64, 128 and one more each); traces and captures that begin and end, registers that are read and states that are taken
+while cells are on their way, also among many VCs; a run to a time that is over."""
 
 import random
 
@@ -98,3 +98,38 @@ def test_a_network_without_nodes():
     network = Network(seed=1)
     assert network.run(10**9) == []
     assert network.now_ps == 10**9
+
+
+@pytest.mark.parametrize("engine", ["native", "verilator"])
+def test_many_vcs(engine):
+    vcs, octets = 80, 3000  # whose cells are copied late (csrc/nic.hpp)
+    rng = random.Random(1)
+    network = Network(seed=1, engine=engine)
+    a, b = network.add_nic("a"), network.add_nic("b")
+    network.connect(a, b)
+    network.connect(b, a)
+    ways = [network.add_vc([a, b], 0, 40 + k) for k in range(vcs)]
+    network.start()
+    for vc in ways:
+        for part in range(2):
+            network.send(a.index, vc, b"head", key=vc, offset=part * octets, length=octets)
+    found = []
+
+    def run(longest):
+        events = network.run(network.now_ps + rng.randrange(1, longest))
+        for event in events:
+            part = sum(vc == event.vc for vc, _ in found)
+            found.append((event.vc, network.check(event.handle, 4, event.vc, part * octets, octets)))
+        return events
+
+    while len(found) < 2 * vcs and network.now_ps < 50 * 10**9:
+        run(40 * 10**6)
+        what = rng.randrange(5)
+        if what == 0:
+            network.counters()
+        elif what == 1 and network.saves:
+            taken = network.take()
+            if not run(4 * 10**6):
+                network.give(taken)  # once more from there
+    network.check_conservation()
+    assert sorted(found) == sorted((vc, True) for vc in ways for _ in range(2))
