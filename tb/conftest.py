@@ -33,6 +33,8 @@ def _find_tools() -> None:
 
 _find_tools()
 
-# A shell's background job ignores Ctrl-C, and so would what tests start; many of them send it.
+# A shell's background job ignores Ctrl-C, one under nohup a hang-up, and so would what tests start; many of them send these.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
