@@ -33,7 +33,7 @@ def _find_tools() -> None:
 
 _find_tools()
 
-# A shell's background job ignores Ctrl-C, one under nohup a hang-up, and so would what tests start; many of them send these.
+# A shell's background job ignores Ctrl-C, one under nohup a hang-up, and so would what tests start, which get these.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
