@@ -214,7 +214,7 @@ class Nic {
     bp_nic& face_;
     bool takes_singles_;
     bool many_ = false, waits_ = false;  // VCs are; cells are to be copied
-    uint32_t used_ = 0;                  // VCs, either way
+    uint32_t used_ = 0;                  // VCs that have sent, and that have received
     const uint8_t* from_ = nullptr;      // where the cell is that was asked for
     uint8_t* to_ = nullptr;              // where the one goes that came
     int node_;
