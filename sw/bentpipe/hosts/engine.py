@@ -218,7 +218,8 @@ class Engine:
         scheduler = self.scheduler
         by_nic = self._by_nic
         halted = False
-        while True:
+        now = scheduler.now
+        while now < until_ps and not (halted or flow.finished):
             due = scheduler.due
             target = due if due < until_ps else until_ps
             events = run(target)
@@ -234,5 +235,4 @@ class Engine:
                 scheduler.now = now = target
             if scheduler.due <= now:
                 scheduler.fire()
-            if now >= until_ps or flow.finished or halted:
-                return halted
+        return halted

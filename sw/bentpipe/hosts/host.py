@@ -30,6 +30,13 @@ __all__ = ["Host"]
 
 _FIXED: Final = (-1 << 48) | 0x3FFF
 """Of an IP header's first eight octets what is the same in all that come: version, length, service, and no fragment."""
+_FIRST: Final = 0x4500 << 48
+"""What that is; the rest are total length and identification."""
+_SUM: Final = 65535 - 0x4500
+"""So much is the sum of that rest and of the other octets, modulo 65535, where the whole header's is 0."""
+_PROTOCOL: Final = 0xFF << 48
+_TCP: Final = 6 << 48
+"""The protocol, in the next eight."""
 _OK: Final = 0
 _SENT: Final = 15
 _OAM_SEGMENT: Final = 12
@@ -61,40 +68,42 @@ class Host(Machine):
         if len(head) < HEADER_OCTETS:  # too short for TCP
             self._datagram(event)
             return
+        # Plain Python takes as long for each step of this as compiled code for all of it: so they are few.
         first = read_i64_be(head, 8)
         second = read_i64_be(head, 16)
         third = read_i64_be(head, 24)
         fourth = read_i64_be(head, 32)
         control = read_i64_be(head, 40) >> 32
         source: i64 = second & MASK32
-        destination: i64 = (third >> 32) & MASK32
-        total: i64 = (first >> 32) & 0xFFFF
-        length: i64 = event.length
-        header: i64 = ((control >> 28) & 15) << 2
+        destination: i64 = third >> 32  # signed
+        both: i64 = source + destination
+        own: i64 = first - _FIRST  # total length and identification, if the rest is as it should be
+        size: i64 = (own >> 32) - 20
+        spare: i64 = event.length - 28 - size
+        header: i64 = control >> 26 & 60
         if (
             read_i64_be(head, 0) != LLC_SNAP_IPV4
-            or first & _FIXED != 0x4500 << 48
-            or (second >> 48) & 0xFF != 6
+            or first & _FIXED != _FIRST
+            or second & _PROTOCOL != _TCP
             or destination != self.address
-            or total + 8 > length
+            or spare < 0
             or header < 20
-            or total < 20 + header
-            or ((first >> 32) + (first & MASK32) + (second >> 32 & MASK32) + source + destination) % 65535
+            or size < header
+            or (own + (second >> 32 & MASK32) + both) % 65535 != _SUM
         ):
             if (second >> 48) & 0xFF == PROTOCOL_UDP:
                 self._datagram(event)
             else:
                 self._bad_header(event)
             return
-        size: i64 = total - 20
         # The IP header's own sum is 0.
         octets: i64 = event.sum - LLC_SNAP_SUM
-        if event.sum < 0 or total + 8 < length:
+        if spare or event.sum < 0:
             octets = self.network.checksum(event.handle, CHECKSUM_START, size)
-        if (source + destination + 6 + size + octets) % 65535:
+        if (both + 6 + size + octets) % 65535:
             self._bad_checksum(event)
             return
-        flags: i64 = (control >> 16) & 0x3F
+        flags: i64 = control >> 16 & 0x3F
         options: Options | None = None
         if header > 20:
             options = decode_options(head[HEADER_OCTETS : CHECKSUM_START + header], flags)

@@ -33,6 +33,10 @@ class Processor(Timer):
         Time spent on segments and datagrams, clock interrupts not counted.
     """
 
+    _end: End  # whose segment it works on, and that: neither is in a queue any more
+    _came: Segment | None
+    _leaves: Segment
+
     def __init__(
         self, scheduler: Scheduler, clock: HostClock, costs: tuple[int, int], spread: float, draws: random.Random
     ) -> None:
@@ -51,23 +55,26 @@ class Processor(Timer):
 
     def receive(self, end: End, segment: Segment | None, now: int) -> None:
         """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
-        if self.receive_cost == 0 and not self._doing:
+        if self._doing:
+            self._inputs.append((end, segment))
+        elif self.receive_cost == 0:
             end.take(segment, now)
-            return
-        self._inputs.append((end, segment))
-        if not self._doing:
-            self._next()
+        else:
+            self._end = end
+            self._came = segment
+            self._start(_RECEIVE, self.receive_cost)
 
     def send(self, end: End, out: list[Segment]) -> None:
         """What an end wants to send: as each has been worked on, the end puts it to the interface."""
-        if self.send_cost == 0 and not self._doing:
-            for segment in out:
-                end.put(segment)
-        else:
-            for segment in out:
+        for segment in out:
+            if self._doing:
                 self._outputs.append((end, segment))
-            if not self._doing:
-                self._next()
+            elif self.send_cost == 0:
+                end.put(segment)
+            else:
+                self._end = end
+                self._leaves = segment
+                self._start(_SEND, self.send_cost)
         out.clear()
 
     def call(self, work: Timer) -> None:
@@ -75,22 +82,11 @@ class Processor(Timer):
         interrupts brought goes first."""
         self._calls.append(work)
         if not self._doing:
-            self._next()
+            self._start(_CALL, self.send_cost)
 
-    def _next(self) -> None:
-        """The processor is free: start on the next segment."""
-        if self._outputs:
-            self._doing = _SEND
-            cost = self.send_cost
-        elif self._inputs:
-            self._doing = _RECEIVE
-            cost = self.receive_cost
-        elif self._calls:
-            self._doing = _CALL
-            cost = self.send_cost
-        else:
-            self._doing = _NOTHING
-            return
+    def _start(self, doing: int, cost: int) -> None:
+        """The processor is free: it does this from now on."""
+        self._doing = doing
         if self.spread:
             cost += int(cost * self.spread * (2.0 * self._random.random() - 1.0))
         self.busy_ps += cost
@@ -99,14 +95,21 @@ class Processor(Timer):
         scheduler.at(self.clock.after(now, cost) if self.interrupted else now + cost, self)
 
     def fire(self, now: int) -> None:
-        """The processor is done with a segment."""
+        """The processor is done with a segment; it starts on the next one."""
         doing = self._doing
         if doing == _SEND:
-            end, leaves = self._outputs.popleft()
-            end.put(leaves)
-        elif doing == _CALL:
-            self._calls.popleft().fire(now)
+            self._end.put(self._leaves)
+        elif doing == _RECEIVE:
+            self._end.take(self._came, now)
         else:
-            end, came = self._inputs.popleft()
-            end.take(came, now)
-        self._next()
+            self._calls.popleft().fire(now)
+        if self._outputs:
+            self._end, self._leaves = self._outputs.popleft()
+            self._start(_SEND, self.send_cost)
+        elif self._inputs:
+            self._end, self._came = self._inputs.popleft()
+            self._start(_RECEIVE, self.receive_cost)
+        elif self._calls:
+            self._start(_CALL, self.send_cost)
+        else:
+            self._doing = _NOTHING

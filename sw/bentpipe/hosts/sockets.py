@@ -160,8 +160,10 @@ class Endpoint(End):
             ticks.use(self, now)
         connection = self.connection
         connection.receive(segment, now)
-        if connection.out or connection.timed or connection.state != self.seen_state or self.attentive:
+        if connection.timed or connection.state != self.seen_state or self.attentive:
             self.done(now)
+        elif connection.out:
+            self.host.processor.send(self, connection.out)
 
     # ---- timers ----
 

@@ -54,6 +54,10 @@ TTL: Final = 60
 
 _VERSION_IHL: Final = 0x45000000
 _TTL_PROTOCOL: Final = TTL << 24 | 6 << 16
+_LENGTH_OF_IP: Final = (_VERSION_IHL + 20) << 32
+"""An IP header's first eight octets, of a packet without TCP."""
+_NO_OPTIONS: Final = 20 << 26
+"""The data offset in TCP's word of flags and window."""
 _SIGN: Final = 1 << 31
 
 
@@ -68,33 +72,39 @@ class TcpPath:
     source_port, destination_port : int
     """
 
-    __slots__ = ("_from", "_ip_sum", "_pseudo_sum", "_to")
+    __slots__ = ("_from", "_ip_rest", "_pseudo_sum", "_to")
 
     def __init__(self, source: int, destination: int, source_port: int, destination_port: int) -> None:
         self._from: i64 = _TTL_PROTOCOL << 32 | source
         self._to: i64 = _eight(destination, source_port << 16 | destination_port)
         # 2**16 is 1 modulo 65535, so that sums of 16-bit words are sums of wider words modulo 65535.
-        self._ip_sum: i64 = _VERSION_IHL + _TTL_PROTOCOL + source + destination
-        self._pseudo_sum: i64 = source + destination + 6
+        self._ip_rest: i64 = -(_VERSION_IHL + 20 + _TTL_PROTOCOL + source + destination) % 65535
+        self._pseudo_sum: i64 = (source + destination + 6 - 1) % 65535
 
     def encode(self, segment: Segment, identification: int) -> bytes:
         """The SDU's octets up to the payload."""
+        # Plain Python takes as long for each step of this as compiled code for all of it: so they are few.
         options = segment.options
-        tail = b"" if options is None else encode_options(options)
-        header: i64 = 20 + len(tail)
-        tcp_length: i64 = header + segment.length
-        number: i64 = identification << 16
-        ip_sum = (self._ip_sum + 20 + tcp_length + number - 1) % 65535
-        control: i64 = header >> 2 << 28 | segment.flags << 16 | segment.window
+        tcp_length: i64 = segment.length + 20
+        control: i64 = segment.flags << 16 | segment.window
+        tail = b""
+        if options is None:
+            control += _NO_OPTIONS
+        else:
+            tail = encode_options(options)
+            tcp_length += len(tail)
+            control = _signed(control + ((20 + len(tail)) << 26))
+        packet: i64 = identification
+        seq: i64 = segment.seq
+        if seq >= _SIGN:
+            seq -= 2 * _SIGN
         writer = BytesWriter()
         write_i64_be(writer, LLC_SNAP_IPV4)
-        write_i64_be(writer, (_VERSION_IHL + 20 + tcp_length) << 32 | number)
-        write_i64_be(writer, self._from | (65534 - ip_sum) << 32)
+        write_i64_be(writer, _LENGTH_OF_IP + (tcp_length << 32) + (packet << 16))
+        write_i64_be(writer, self._from + ((self._ip_rest - tcp_length - packet) % 65535 << 32))
         write_i64_be(writer, self._to)
-        # Signed, as in _eight: a call of that takes plain Python as long as the rest of the line.
-        write_i64_be(writer, ((segment.seq ^ _SIGN) - _SIGN) << 32 | segment.ack)
-        pseudo: i64 = (self._pseudo_sum + tcp_length - 1) % 65535 + 1
-        write_i64_be(writer, ((control ^ _SIGN) - _SIGN) << 32 | pseudo << 16)
+        write_i64_be(writer, (seq << 32) + segment.ack)
+        write_i64_be(writer, (control << 32) + ((self._pseudo_sum + tcp_length) % 65535 + 1 << 16))
         if tail:
             writer.write(tail)
         return writer.getvalue()
@@ -102,7 +112,12 @@ class TcpPath:
 
 def _eight(high: i64, low: i64) -> i64:
     """Eight octets of two times 32 bits, as a signed number."""
-    return ((high ^ _SIGN) - _SIGN) << 32 | low
+    return _signed(high) << 32 | low
+
+
+def _signed(number: i64) -> i64:
+    """The signed number of the same 32 bits."""
+    return (number ^ _SIGN) - _SIGN
 
 
 def encode_options(options: Options) -> bytes:

@@ -356,10 +356,11 @@ class Connection:
             if length == 0:
                 if 0 < acked <= sender.snd_max - una and sender.dupacks == 0 and not sender.recovery.recovering:
                     sender.acknowledge(una + acked, segment.window)
-                    self._finish_stream()
+                    if self.closing:
+                        self._finish_stream()
                     sender.traced()
                     if sender.snd_end > sender.snd_nxt or receiver.ack_now or sender.fin_wanted:
-                        self._output(False)
+                        sender.output(self.last_receive, False)
                     return
             elif acked == 0:
                 seq = receiver.rcv_nxt
