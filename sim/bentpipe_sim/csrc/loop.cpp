@@ -150,6 +150,17 @@ void Loop::archive(Archive& a) {
     ways_known_ = false;
 }
 
+// The ledger sees the cell that a line of SONET has taken, and the one that it gives.
+[[gnu::always_inline]] inline void Loop::line_in(const Node& node, uint64_t tick) {
+    const bp_face& face = *node.face;
+    ledger.line_in(int(node.index), face.i_port, tick, face.i_header, face.i_payload, face.i_hec_error != 0);
+}
+
+[[gnu::always_inline]] inline void Loop::line_out(const Node& node) {
+    const bp_face& face = *node.face;
+    ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error != 0);
+}
+
 template <bool nic, class Run>
 [[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
@@ -184,7 +195,7 @@ template <bool nic, class Run>
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
 template <class Run>
-[[gnu::noinline]] void Loop::step_line(Node& node, uint64_t tick, Run& run) {
+[[gnu::noinline]] Run Loop::step_line(Node& node, uint64_t tick, Run run) {
     bp_face& face = *node.face;
     face.time_now = tick;
     const bool comes = node.arrive.tick <= tick;
@@ -200,6 +211,7 @@ template <class Run>
         line_out(node);
     }
     run.taken(node.ticket, node.next_unless_posting(face, tick));
+    return run;
 }
 
 // The same for a node of which more is to be done or looked at.
@@ -258,9 +270,12 @@ uint64_t Loop::advance(uint64_t until) {
             run.take();
             Node& node = static_cast<Node&>(turn);
             if (!run.due(node.ticket, tick)) continue;
+            if (how == Turn::plain(Turn::LINE)) {
+                run.follow(step_line(node, tick, run));
+                continue;
+            }
             Run apart = run;  // what is known by its address is kept in no register
-            if (how == Turn::plain(Turn::LINE)) step_line(node, tick, apart);
-            else step_apart(node, tick, apart);
+            step_apart(node, tick, apart);
             run.follow(apart);
         }
     }
@@ -352,17 +367,6 @@ void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = *node.face;
     if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
     if (node.gauge) node.gauge->leaves(face.o_port);
-}
-
-// The ledger sees the cell that a line of SONET has taken, and the one that it gives.
-void Loop::line_in(const Node& node, uint64_t tick) {
-    const bp_face& face = *node.face;
-    ledger.line_in(int(node.index), face.i_port, tick, face.i_header, face.i_payload, face.i_hec_error != 0);
-}
-
-void Loop::line_out(const Node& node) {
-    const bp_face& face = *node.face;
-    ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error != 0);
 }
 
 // What a link lets go by from now on; the cell that came may be gone.

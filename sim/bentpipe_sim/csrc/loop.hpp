@@ -49,7 +49,7 @@ class Loop final : CellCounts {
     template <bool nic, class Run>
     void step(Node& node, bp_face& face, uint64_t tick, Run& run);
     template <class Run>
-    void step_line(Node& node, uint64_t tick, Run& run);
+    Run step_line(Node& node, uint64_t tick, Run run);
     template <class Run>
     void step_apart(Node& node, uint64_t tick, Run& run);
     template <bool plain, bool nic = false>
