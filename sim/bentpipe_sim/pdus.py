@@ -121,6 +121,11 @@ class Pdus:
                 f"of an SDU's pattern the key is 0 to {_MASK32}, offset ({offset}) and length ({length}) are not "
                 f"negative, and UU is 0 to 255: not key {key}, UU {uu}"
             )
+        if checksum_at >= 0 and not 0 <= checksum_start <= checksum_at <= octets - 2:
+            raise SimulationError(
+                f"an SDU's checksum is of what begins in its head of {octets} octets, and written there, at that place or "
+                f"behind it: not from octet {checksum_start} on, into octets {checksum_at} and {checksum_at + 1}"
+            )
         told = 1 if nic in self._reporting else 0
         writer = BytesWriter()
         write_i64_le(writer, vc << 32 | nic)

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "network.h"
-#include "pattern.hpp"
+#include "pdu.hpp"
 
 namespace bp {
-
-using Octets = std::vector<uint8_t>;
 
 class Inbox {
   public:

@@ -7,12 +7,6 @@
 
 namespace bp {
 
-namespace {
-
-uint64_t cells_of(uint32_t length) { return (uint64_t(length) + 8 + 47) / 48; }
-
-}  // namespace
-
 Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger)
     : face_(face),
       takes_singles_(singles),
@@ -30,7 +24,8 @@ Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, L
 
 void Nic::send(uint64_t tick, uint32_t vc, const Sdu& sdu) {
     Pdu made = pdu(sdu);
-    for (Capture* capture : captures) capture->sdu(tick, made.octets.data(), made.length);
+    if (!captures.empty()) made.make(whole_, made.head.data(), made.own());
+    for (Capture* capture : captures) capture->sdu(tick, whole_.data(), made.length);
     queue(vc, std::move(made));
 }
 
@@ -46,15 +41,20 @@ void Nic::send_next(uint32_t vc) {
     tx.source_offset += tx.source_length;
 }
 
-Nic::Pdu Nic::pdu(const Sdu& sdu) {
-    Pdu made{inbox_.spare(), sdu.head_length + sdu.length, sdu.uu, sdu.notify};
-    made.octets.resize((size_t(made.length) + 47) / 48 * 48);
-    uint8_t* octets = made.octets.data();
-    if (sdu.head_length) std::memcpy(octets, sdu.head, sdu.head_length);
-    pattern_fill(octets + sdu.head_length, sdu.key, sdu.offset, sdu.length);
+Pdu Nic::pdu(const Sdu& sdu) {
+    Pdu made{{}, sdu.head_length + sdu.length, sdu.key, sdu.offset, sdu.uu, sdu.notify};
+    if (many_) {
+        made.head.assign(sdu.head, sdu.head + sdu.head_length);
+    } else {
+        made.head = inbox_.spare();
+        made.make(made.head, sdu.head, sdu.head_length);
+    }
     if (sdu.checksum_at >= 0) {
-        const uint32_t length = made.length - uint32_t(sdu.checksum_start);
-        uint32_t sum = ~internet_sum(octets + sdu.checksum_start, length) & 0xFFFF;
+        uint8_t* const octets = made.head.data();
+        const uint32_t own = made.own() - uint32_t(sdu.checksum_start);
+        const uint32_t rest = pattern_sum(sdu.key, sdu.offset, made.length - made.own());
+        const uint64_t both = uint64_t(sum_of(octets + sdu.checksum_start, own)) + (own % 2 ? swapped(rest) : rest);
+        uint32_t sum = ~swapped(folded(both)) & 0xFFFF;
         // Octets 6 and 7 of a transport header are UDP's checksum, where zero says that there is none (RFC 768).
         if (sum == 0 && sdu.checksum_at - sdu.checksum_start == 6) sum = 0xFFFF;
         octets[sdu.checksum_at] = uint8_t(sum >> 8);
@@ -145,7 +145,7 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
     tx.whole += cells_of(pdu.length);
     sending_[vc].fetched = 0;
     if (pdu.notify) inbox_.tell(tick, node_, vc, SENT, pdu.length);
-    inbox_.give_back(std::move(pdu.octets));
+    if (!many_) inbox_.give_back(std::move(pdu.head));
     tx.queue.pop_front();
     look_at_first(vc);
     tx.listed = false;
@@ -157,11 +157,13 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
 
 void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_length, uint32_t every) {
     RxVc& rx = rx_[vc];
-    rx.sink = true;
-    rx.sink_key = key;
-    rx.reply_vc = reply_vc;
-    rx.reply_length = reply_length;
-    rx.every = every;
+    rx.sink = std::make_unique<Sink>();
+    rx.sink->key = key;
+    rx.sink->base = pattern_base(key);
+    rx.sink->reply_vc = reply_vc;
+    rx.sink->reply_length = reply_length;
+    rx.sink->every = every;
+    look_at_octets(vc);
 }
 
 void Nic::grow(uint32_t vc, size_t least) {
@@ -175,7 +177,10 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
     RxVc& rx = rx_[vc];
     if (rx.place >= 0) ledger_.ended(rx.place, status, length);
     if (rx.sink) {
-        check(rx, status, length);
+        if (receiving_[vc].sink) rx.sink->end(status, length);
+        else rx.sink->end(status, length, rx.octets);
+        look_at_octets(vc);
+        answer(*rx.sink);
         return;
     }
     inbox_.tell(tick, node_, vc, status, status ? 0 : length, congested);
@@ -185,15 +190,11 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
     look_at_octets(vc);
 }
 
-void Nic::check(RxVc& rx, uint32_t status, uint32_t length) {
-    if (status == 0 && pattern_equal(rx.octets.data(), rx.sink_key, rx.sink_offset, length)) ++rx.good;
-    else ++rx.bad;
-    rx.sink_offset += length;
-    if (rx.every && (rx.good + rx.bad) % rx.every == 0) {
-        Pdu reply{inbox_.spare(), rx.reply_length, 0, false};
-        reply.octets.assign((size_t(reply.length) + 47) / 48 * 48, 0);
-        queue(rx.reply_vc, std::move(reply));
-    }
+void Nic::answer(const Sink& sink) {
+    if (!sink.every || (sink.good + sink.bad) % sink.every) return;
+    Pdu reply{inbox_.spare(), sink.reply_length, 0, 0, 0, false};
+    reply.head.assign((size_t(reply.length) + CELL_OCTETS - 1) / CELL_OCTETS * CELL_OCTETS, 0);
+    queue(sink.reply_vc, std::move(reply));
 }
 
 }  // namespace bp

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "capture.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
 #include "model.h"
+#include "pdu.hpp"
 
 namespace bp {
 
@@ -57,8 +59,8 @@ class Nic {
         return tx.whole + (tx.queue.empty() ? 0 : sending_[vc].fetched / 48);
     }
     uint64_t cells_due(uint32_t vc) const { return tx_[vc].cells; }         // of all PDUs and single ones that it was given
-    uint64_t good(uint32_t vc) const { return rx_[vc].good; }             // PDUs of a sink
-    uint64_t bad(uint32_t vc) const { return rx_[vc].bad; }
+    uint64_t good(uint32_t vc) const { return rx_[vc].sink ? rx_[vc].sink->good : 0; }  // PDUs of a sink
+    uint64_t bad(uint32_t vc) const { return rx_[vc].sink ? rx_[vc].sink->bad : 0; }
 
     // The first VC with a PDU asks for its turn, at each clock; not in those of accesses to registers.
     void ask() {
@@ -77,7 +79,7 @@ class Nic {
     void archive(Archive& a) {  // nothing waits to be copied
         a.same(tx_.size());
         a.same(rx_.size());
-        a(tx_, rx_, to_post_);
+        a(tx_, rx_, to_post_, many_, used_);
         for (uint32_t vc = 0; vc < tx_.size(); ++vc) {
             a(sending_[vc].fetched);
             look_at_first(vc);
@@ -85,9 +87,9 @@ class Nic {
         }
     }
 
-    // Before a clock, and before anything looks at a PDU's octets: those of the last cells are there.
+    // Before a clock, and before anything looks at a PDU's octets: those of the last cell are there.
     [[gnu::always_inline]] void finish(bp_nic& face) {
-        if (__builtin_expect(waits_, 0)) copy(face);
+        if (__builtin_expect(to_ != nullptr, 0)) copy(face);
     }
     // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
     [[gnu::always_inline]] bool after(bp_nic& face, uint64_t tick) {
@@ -106,25 +108,15 @@ class Nic {
     static constexpr uint32_t FEW = 64;  // VCs whose PDUs, of 9 kB, stay in a cache of 1 MB
     static constexpr uint16_t OAM = 8, SENT = 15;  // an event's status; OAM + PTI
 
-    struct Pdu {
-        Octets octets;  // whole cells; the NIC pads
-        uint32_t length;
-        uint8_t uu;
-        bool notify;
-        void archive(Archive& a) { a(octets, length, uu, notify); }
-    };
     struct Post {
         uint32_t vc;
         bool single;
     };
-    // What each cell of a VC needs: octets and size of the first PDU that is sent, or of the memory for one that comes.
-    struct Sending {
-        const uint8_t* octets = nullptr;
-        uint32_t size = 0, fetched = 0;
-    };
+    // What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
     struct Receiving {
         uint8_t* octets = nullptr;
         uint64_t size = 0;
+        Sink* sink = nullptr;
     };
     struct TxVc {
         std::deque<Pdu> queue;       // the first is in work, or waits for that in `to_post_`
@@ -135,54 +127,45 @@ class Nic {
         uint64_t source_offset = 0;
         int place = -1;
         void archive(Archive& a) {
-            a(queue, singles, listed, cells, whole, source_length, source_key, source_offset, place);
+            a(queue, singles, listed, used, cells, whole, source_length, source_key, source_offset, place);
         }
     };
     struct RxVc {
         Octets octets;
-        bool sink = false, used = false;
-        uint32_t sink_key = 0, reply_vc = 0, reply_length = 0, every = 0;
-        uint64_t sink_offset = 0, good = 0, bad = 0;
+        std::unique_ptr<Sink> sink;
+        bool used = false;
         int place = -1;
         void archive(Archive& a) {
-            a(octets, sink, sink_key, reply_vc, reply_length, every, sink_offset, good, bad, place);
+            bool sinks = sink != nullptr;
+            a(octets, used, place, sinks);
+            if (a.gives()) sink.reset(sinks ? new Sink() : nullptr);
+            if (sinks) a(*sink);
         }
     };
 
-    // The cell that is asked for, and the one that came. Of many VCs they are copied only before the next clock, and are on
-    // their way into the cache until then: the processor waits for no PDU that has left it.
-    [[gnu::always_inline]] void fetch(bp_nic& face) {
-        Sending& from = sending_[face.fetch_vc];
-        const uint32_t at = from.fetched;
-        from.fetched = at + 48;
-        if (__builtin_expect(at >= from.size, 0)) return;
-        if (__builtin_expect(many_, 0)) {
-            waits_ = true;
-            from_ = from.octets + at;
-            __builtin_prefetch(from_);
-            __builtin_prefetch(from_ + 47);
-        } else {
-            std::memcpy(&face.block, from.octets + at, 48);
-        }
-    }
+    static uint8_t* octets_of(W<6>& cell) { return reinterpret_cast<uint8_t*>(&cell); }
+    [[gnu::always_inline]] void fetch(bp_nic& face) { sending_[face.fetch_vc].fetch(octets_of(face.block)); }
+    // The cell that came. Of many VCs it is copied only before the next clock, and its place on its way into the cache until
+    // then: the processor waits for no PDU that has left it.
     [[gnu::always_inline]] void take(bp_nic& face) {
         Receiving& to = receiving_[face.rx_vc];
-        const uint64_t at = uint64_t(face.rx_index) * 48;
-        if (__builtin_expect(to.size < at + 48, 0)) grow(face.rx_vc, at + 48);
+        const uint64_t at = uint64_t(face.rx_index) * CELL_OCTETS;
+        if (to.sink) {
+            to.sink->take(face.rx_index, octets_of(face.rx_payload));
+            return;
+        }
+        if (__builtin_expect(to.size < at + CELL_OCTETS, 0)) grow(face.rx_vc, at + CELL_OCTETS);
         if (__builtin_expect(many_, 0)) {
-            waits_ = true;
             to_ = to.octets + at;
             __builtin_prefetch(to_, 1);
-            __builtin_prefetch(to_ + 47, 1);
+            __builtin_prefetch(to_ + CELL_OCTETS - 1, 1);
         } else {
-            std::memcpy(to.octets + at, &face.rx_payload, 48);
+            std::memcpy(to.octets + at, &face.rx_payload, CELL_OCTETS);
         }
     }
     void copy(bp_nic& face) {
-        if (from_) std::memcpy(&face.block, from_, 48);
-        if (to_) std::memcpy(to_, &face.rx_payload, 48);
-        from_ = to_ = nullptr;
-        waits_ = false;
+        std::memcpy(to_, &face.rx_payload, CELL_OCTETS);
+        to_ = nullptr;
     }
     void use(bool& used) {  // a VC, for the first time
         if (used) return;
@@ -191,11 +174,13 @@ class Nic {
     }
     void cells(bp_nic& face);
     void look_at_first(uint32_t vc) {
-        const auto& queue = tx_[vc].queue;
-        sending_[vc].octets = queue.empty() ? nullptr : queue.front().octets.data();
-        sending_[vc].size = queue.empty() ? 0 : uint32_t(queue.front().octets.size());
+        if (tx_[vc].queue.empty()) sending_[vc].look_at_none();
+        else sending_[vc].look_at(tx_[vc].queue.front());
     }
-    void look_at_octets(uint32_t vc) { receiving_[vc] = {rx_[vc].octets.data(), rx_[vc].octets.size()}; }
+    void look_at_octets(uint32_t vc) {
+        RxVc& rx = rx_[vc];
+        receiving_[vc] = {rx.octets.data(), rx.octets.size(), many_ ? rx.sink.get() : nullptr};
+    }
 
     Pdu pdu(const Sdu& sdu);
     void post(Post what);
@@ -209,14 +194,14 @@ class Nic {
     void sent(uint64_t tick, uint32_t vc);
     void grow(uint32_t vc, size_t least);
     void received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested);
-    void check(RxVc& rx, uint32_t status, uint32_t length);
+    void answer(const Sink& sink);
 
     bp_nic& face_;
     bool takes_singles_;
-    bool many_ = false, waits_ = false;  // VCs are; cells are to be copied
-    uint32_t used_ = 0;                  // VCs that have sent, and that have received
-    const uint8_t* from_ = nullptr;      // where the cell is that was asked for
-    uint8_t* to_ = nullptr;              // where the one goes that came
+    bool many_ = false;
+    uint32_t used_ = 0;      // VCs that have sent, and that have received
+    uint8_t* to_ = nullptr;  // where the cell goes that came, if it is still to be copied
+    Octets whole_;           // a PDU's
     int node_;
     Inbox& inbox_;
     Ledger& ledger_;

@@ -14,11 +14,14 @@ inline uint64_t mix64(uint64_t z) {
     return z ^ (z >> 31);
 }
 
+// Word k of a key's pattern is this and k * GOLDEN.
+inline uint64_t pattern_base(uint32_t key) { return mix64(key) * GOLDEN; }
+
 // The pattern in whole words between a first and a last part: both functions below walk it alike. Each word is the one
 // before and GOLDEN: compilers make several at once.
 template <class Word, class Part>
 inline void pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word whole, Part part) {
-    uint64_t word = (mix64(key) + (offset >> 3)) * GOLDEN, done = 0;
+    uint64_t word = pattern_base(key) + (offset >> 3) * GOLDEN, done = 0;
     const unsigned skip = offset & 7;
     if (skip) {
         done = length < 8 - skip ? length : 8 - skip;
@@ -50,8 +53,39 @@ inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, ui
     return differ == 0;
 }
 
-// Ones'-complement sum of RFC 1071 over octets in network order, folded to 16 bits, not complemented.
-inline uint32_t internet_sum(const uint8_t* data, size_t length, uint32_t start = 0) {
+// Cells of the pattern, 48 octets from an offset on, which may begin before the pattern's; `base` is the key's. Seven whole words have them, wherever they begin: up
+// to 7 octets before a cell, and up to 8 behind it, are written, or read, too.
+constexpr unsigned AROUND = 8;
+
+inline void pattern_fill_cell(uint8_t* to, uint64_t base, int64_t offset) {
+    uint64_t word = base + uint64_t(offset >> 3) * GOLDEN;
+    to -= offset & 7;
+#pragma GCC unroll 7
+    for (unsigned k = 0; k < 7; ++k, word += GOLDEN) std::memcpy(to + 8 * k, &word, 8);
+}
+
+inline bool pattern_equal_cell(const uint8_t* data, uint64_t base, uint64_t offset) {
+    uint64_t word = base + (offset >> 3) * GOLDEN, differ = 0;
+    const uint64_t its = ~uint64_t(0) << 8 * (offset & 7);  // of the first word; the last one has the others
+    data -= offset & 7;
+#pragma GCC unroll 7
+    for (unsigned k = 0; k < 7; ++k, word += GOLDEN) {
+        uint64_t there;
+        std::memcpy(&there, data + 8 * k, 8);
+        differ |= (there ^ word) & (k == 0 ? its : k == 6 ? ~its : ~uint64_t(0));
+    }
+    return differ == 0;
+}
+
+// Ones'-complement sums of RFC 1071, of 16-bit words that have their first octet lowest, and folded to 16 bits. Octets that
+// begin at an odd place count swapped.
+inline uint32_t folded(uint64_t sum) {
+    while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
+    return uint32_t(sum);
+}
+inline uint32_t swapped(uint32_t sum) { return (sum & 0xFF) << 8 | sum >> 8; }
+
+inline uint32_t sum_of(const uint8_t* data, size_t length) {
     uint64_t sum = 0;
     size_t i = 0;
     for (; i + 8 <= length; i += 8) {
@@ -65,9 +99,23 @@ inline uint32_t internet_sum(const uint8_t* data, size_t length, uint32_t start 
         sum += word;
     }
     if (i < length) sum += data[i];
-    while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-    const uint32_t swapped = uint32_t(((sum & 0xFF) << 8) | (sum >> 8)) + start;
-    return (swapped & 0xFFFF) + (swapped >> 16);
+    return folded(sum);
 }
+
+inline uint32_t pattern_sum(uint32_t key, uint64_t offset, uint64_t length) {
+    uint64_t first = 0, rest = 0, begins = 0;  // of the first part, and of what begins behind it
+    const auto both = [](uint64_t word) { return (word & 0xFFFFFFFFu) + (word >> 32); };
+    const auto part = [&](uint64_t at, uint64_t word, unsigned n) {
+        const uint64_t there = both(n < 8 ? word & ((uint64_t(1) << 8 * n) - 1) : word);
+        (at ? rest : first) += there;
+        if (!at) begins = n;
+    };
+    const auto whole = [&](uint64_t, uint64_t word) { rest += both(word); };
+    pattern_walk(key, offset, length, whole, part);
+    return folded(uint64_t(folded(first)) + (begins & 1 ? swapped(folded(rest)) : folded(rest)));
+}
+
+// Of octets in network order, not complemented.
+inline uint32_t internet_sum(const uint8_t* data, size_t length) { return swapped(sum_of(data, length)); }
 
 }  // namespace bp

@@ -94,6 +94,10 @@ def test_a_pdu_to_send(
     made, library = network()
     if told:
         made.report_sent(nic)
+    if at >= 0 and not 0 <= start <= at <= len(head) - 2:
+        with pytest.raises(SimulationError, match="checksum"):
+            made.send(nic, vc, head, key, offset, length, start, at, uu)
+        at = -1
     made.send(nic, vc, head, key, offset, length, start, at, uu)
     assert library.sent == [struct.pack(POST, nic, vc, key, length, offset, start, at, len(head), uu, told) + head]
 
