@@ -106,6 +106,7 @@ class PduNetwork(Protocol):
         With ``checksum_at >= 0`` the 16-bit Internet checksum (RFC 1071) of the SDU's octets from
         ``checksum_start`` to its end is written at octet ``checksum_at``; the field's content in ``head``
         (the sum of the pseudo header, not complemented) enters the sum, as with any NIC's checksum offload.
+        Both places are in ``head``, and ``checksum_at`` is not before ``checksum_start``.
         """
         ...
 

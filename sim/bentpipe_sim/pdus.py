@@ -123,8 +123,8 @@ class Pdus:
             )
         if checksum_at >= 0 and not 0 <= checksum_start <= checksum_at <= octets - 2:
             raise SimulationError(
-                f"an SDU's checksum begins in its head of {octets} octets and is written there, at that place or behind "
-                f"it: not from octet {checksum_start} on, into octets {checksum_at} and {checksum_at + 1}"
+                f"an SDU's checksum begins in its head of {octets} octets and is written there, at that place or "
+                f"behind it: not from octet {checksum_start} on, into octets {checksum_at} and {checksum_at + 1}"
             )
         told = 1 if nic in self._reporting else 0
         writer = BytesWriter()
