@@ -46,11 +46,9 @@ class Few {
         // The first node is evaluated now, and has no work until that is set.
         void take() {
             double* keys = few_.keys_;
-#ifdef __x86_64__
-            // By one of the first four registers. By %rbp, which compilers choose now and then, a cell took 13 % longer on Zen
-            // processors: it seems that they expect to find there what they found last time, and keys are set by other addresses.
-            asm("" : "+Q"(keys));
-#endif
+            // Where they are the compiler is not to know. It took %rbp for it, else, now and then, and a cell 13 % longer on Zen
+            // processors: it seems that these expect to load so what they loaded last time, and keys are set by other addresses.
+            asm("" : "+r"(keys));
             std::memcpy(&keys[node()], &Key::NONE, sizeof Key::NONE);
             first = found(keys);
         }

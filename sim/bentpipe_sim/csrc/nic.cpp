@@ -193,7 +193,7 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
 void Nic::answer(const Sink& sink) {
     if (!sink.every || (sink.good + sink.bad) % sink.every) return;
     Pdu reply{inbox_.spare(), sink.reply_length, 0, 0, 0, false};
-    reply.head.assign((size_t(reply.length) + CELL_OCTETS - 1) / CELL_OCTETS * CELL_OCTETS, 0);
+    reply.head.assign(padded(reply.length), 0);
     queue(sink.reply_vc, std::move(reply));
 }
 

@@ -53,12 +53,12 @@ inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, ui
     return differ == 0;
 }
 
-// Cells of the pattern, 48 octets from an offset on, which may begin before the pattern's; `base` is the key's. Seven whole words have them, wherever they begin: up
+// Cells of the pattern, 48 octets from an offset on; `base` is the key's. Seven whole words have them, wherever they begin: up
 // to 7 octets before a cell, and up to 8 behind it, are written, or read, too.
 constexpr unsigned AROUND = 8;
 
-inline void pattern_fill_cell(uint8_t* to, uint64_t base, int64_t offset) {
-    uint64_t word = base + uint64_t(offset >> 3) * GOLDEN;
+inline void pattern_fill_cell(uint8_t* to, uint64_t base, uint64_t offset) {
+    uint64_t word = base + (offset >> 3) * GOLDEN;
     to -= offset & 7;
 #pragma GCC unroll 7
     for (unsigned k = 0; k < 7; ++k, word += GOLDEN) std::memcpy(to + 8 * k, &word, 8);

@@ -15,6 +15,7 @@ using Octets = std::vector<uint8_t>;
 
 constexpr uint32_t CELL_OCTETS = 48;
 
+inline size_t padded(uint32_t length) { return (size_t(length) + CELL_OCTETS - 1) / CELL_OCTETS * CELL_OCTETS; }
 inline uint64_t cells_of(uint32_t length) { return (uint64_t(length) + 8 + CELL_OCTETS - 1) / CELL_OCTETS; }
 
 // A PDU that is to be sent: octets, those of a pattern behind them, and zeros up to a whole cell.
@@ -29,7 +30,7 @@ struct Pdu {
     uint32_t own() const { return std::min(length, uint32_t(head.size())); }
     // All of it, with zeros; `octets` are those that the head has.
     void make(Octets& to, const uint8_t* octets, uint32_t count) const {
-        to.resize((length + CELL_OCTETS - 1) / CELL_OCTETS * CELL_OCTETS);
+        to.resize(padded(length));
         if (count) std::memcpy(to.data(), octets, count);
         pattern_fill(to.data() + count, key, offset, length - count);
         std::memset(to.data() + length, 0, to.size() - length);
@@ -40,15 +41,17 @@ struct Pdu {
 // What each cell of a VC that sends needs: of its first PDU, and how much of that has been fetched.
 struct alignas(64) Sending {
     const uint8_t* octets = nullptr;
-    uint64_t base = 0;
-    int64_t shift = 0;  // octet k, not one of the head's, is octet k + shift of the pattern
+    // Octet k, not one of the head's, is octet k + shift of the pattern with this base, which begins HEAD octets early: no sum is
+    // negative.
+    static constexpr uint64_t HEAD = 1 << 16;
+    uint64_t base = 0, shift = 0;
     uint32_t head = 0, length = 0, fetched = 0;
 
     void look_at(const Pdu& pdu) {
         octets = pdu.head.data();
-        base = pattern_base(pdu.key);
+        base = pattern_base(pdu.key) - HEAD / 8 * GOLDEN;
         head = uint32_t(pdu.head.size());
-        shift = int64_t(pdu.offset) - head;
+        shift = pdu.offset + HEAD - head;
         length = pdu.length;
     }
     void look_at_none() { head = length = 0; }
@@ -92,7 +95,7 @@ struct alignas(64) Sink {
         bool equal = status == 0 && alike + 2 >= cells;
         for (uint32_t k = alike; equal && k < cells && k * CELL_OCTETS < length; ++k) {
             uint8_t made[AROUND + CELL_OCTETS + AROUND];
-            pattern_fill_cell(made + AROUND, base, int64_t(offset) + k * CELL_OCTETS);
+            pattern_fill_cell(made + AROUND, base, offset + uint64_t(k) * CELL_OCTETS);
             const uint32_t own = std::min(CELL_OCTETS, length - k * CELL_OCTETS);
             equal = std::memcmp(made + AROUND, last[k % 2], own) == 0;
         }

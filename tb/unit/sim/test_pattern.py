@@ -39,6 +39,16 @@ def test_octets_on_the_wire_are_the_pattern(wire, key, offset, length, head):
         assert not wire.check(event.handle, len(head), key, offset + 1, length)
 
 
+@pytest.mark.parametrize("offset", [0, 1, 7, 2**63 - 401, 2**63 - 8, 2**63 - 1])
+@pytest.mark.parametrize("octets", [0, 1, 40, 48, 60])
+def test_the_first_and_the_last_octets_of_a_pattern(wire, offset, octets):
+    """A pattern's last octet is 2**63 - 1 at least; a head may be larger than what is before it."""
+    head, length = bytes(range(octets)), 400
+    wire.send(0, 0, head, key=9, offset=offset, length=length)
+    (event,) = wire.run(wire.now_ps + 10**9)
+    assert wire.sdu(event.handle) == head + pattern(9, offset, length)
+
+
 @given(st.integers(0, 40), st.integers(1, 200), st.data())
 def test_one_wrong_octet_is_found(wire, offset, length, data):
     octets = bytearray(pattern(7, offset, length))
