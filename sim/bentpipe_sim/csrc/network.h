@@ -81,7 +81,7 @@ uint32_t bp_checksum(bp_net*, uint32_t handle, uint32_t start, uint32_t length);
 const uint8_t* bp_sdu(bp_net*, uint32_t handle);
 
 void bp_source(bp_net*, int nic, uint32_t vc, uint32_t length, uint32_t key);   /* PDUs without end, made here */
-/* Checks PDUs here, from the first on that begins after this. */
+/* Checks PDUs here; to be called while none is under way on the VC, which would be found wrong. */
 void bp_sink(bp_net*, int nic, uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_length, uint32_t every);
 void bp_sink_counts(bp_net*, int nic, uint32_t vc, uint64_t* good, uint64_t* bad);
 
