@@ -74,18 +74,18 @@ void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(
 #include <type_traits>
 namespace {{
 static_assert({fits}, "a port is wider than in its face");
-struct Instance : {model} {{ bp_port list[64]; }};
+struct Instance : {model} {{ bp_port list[64]; char* memory; }};
 {model}& of(void* p) {{ return *static_cast<{model}*>(p); }}
 Instance* instance(void* p) {{ return static_cast<Instance*>(&of(p)); }}
 // What is large is put at the beginning of a page, and what is at the same place in pages shares a few lines of a
 // cache. So each instance begins some lines further on than the one before.
 constexpr size_t LINE = 64, LINES = 64;
 std::atomic<size_t> instances;
-void* create() {{
-    const size_t skipped = LINE * (1 + instances++ * {_STEP} % LINES);
+void* create(size_t in_front) {{
+    const size_t skipped = LINE * (instances++ * {_STEP} % LINES) + (in_front + LINE - 1) / LINE * LINE;
     char* memory = static_cast<char*>(operator new(skipped + sizeof(Instance), std::align_val_t(LINE)));
     Instance* made = new (memory + skipped) Instance;
-    reinterpret_cast<char**>(made)[-1] = memory;
+    made->memory = memory;
     {model}& m = *made;
     {begin}
     return &m;
@@ -93,7 +93,7 @@ void* create() {{
 void destroy(void* p) {{
     {model}& m = of(p);
     {end}
-    char* const memory = reinterpret_cast<char**>(instance(p))[-1];
+    char* const memory = instance(p)->memory;
     instance(p)->~Instance();
     operator delete(memory, std::align_val_t(LINE));
 }}
@@ -108,6 +108,6 @@ const bp_port* ports(void* p, uint32_t* count) {{
 }}{state if copied else ""}
 }}
 extern "C" __attribute__((visibility("default"))) const bp_model bentpipe_model = {{
-    create, destroy, one_clock, {cell or "one_clock"}, {turn or "one_clock"}, reset, ports,
+    create, destroy, {{one_clock, {{{turn or "one_clock"}, {cell or "one_clock"}}}}}, reset, ports,
     {"state" if copied else "nullptr"}}};
 """

@@ -9,11 +9,11 @@ class _Port(ctypes.Structure):
 
 class _Model(ctypes.Structure):
     _fields_ = [
-        ("create", ctypes.CFUNCTYPE(ctypes.c_void_p)),
+        ("create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)),
         ("destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("clock", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
-        ("cell", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("turn", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("cell", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("reset", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)),
         ("ports", ctypes.CFUNCTYPE(ctypes.POINTER(_Port), ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32))),
         ("state", ctypes.c_void_p),
@@ -26,7 +26,7 @@ class CompiledModel:
     def __init__(self, path):
         self._library = ctypes.CDLL(str(path))
         self._model = _Model.in_dll(self._library, "bentpipe_model")
-        self._instance = self._model.create()
+        self._instance = self._model.create(0)
         count = ctypes.c_uint32()
         ports = self._model.ports(self._instance, ctypes.byref(count))
         self.ports = {ports[k].name.decode(): (ports[k].data, ports[k].width) for k in range(count.value)}

@@ -52,17 +52,17 @@ class Few {
             std::memcpy(&keys[node()], &Key::NONE, sizeof Key::NONE);
             first = found(keys);
         }
-        void taken(const Ticket& its, uint64_t due) {  // of the node that was taken: its work
+        void taken(const Ticket& its, uint64_t due, uint64_t) {  // of the node that was taken: its work
             const uint64_t key = its.key_in(due);
             std::memcpy(its.key, &key, sizeof key);
             sooner(key);
         }
-        void sooner(const Ticket& its, uint64_t tick) {  // than it is, else not
+        void sooner(const Ticket& its, uint64_t tick, uint64_t) {  // than it is, else not
             *its.key = lesser(Key::number(its.key_in(tick)), *its.key);
             sooner(its.key_in(tick));
         }
         void turn() {}
-        void leave() {}
+        void leave(uint64_t) {}
 
       private:
         static double lesser(double a, double b) { return a < b ? a : b; }

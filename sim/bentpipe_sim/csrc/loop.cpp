@@ -22,7 +22,7 @@ const uint8_t* o_cell(const bp_face& face) {
 // What every evaluation of a node reads first.
 void fetch_ahead(const Turn& turn) {
     const char* const face = reinterpret_cast<const char*>(turn.face);
-    __builtin_prefetch(&turn);
+    __builtin_prefetch(turn.node);
     __builtin_prefetch(face);
     __builtin_prefetch(face + 64);
     __builtin_prefetch(face + 128);
@@ -32,12 +32,10 @@ void fetch_ahead(const Turn& turn) {
 
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
-    auto made = std::make_unique<Node>(path, index, inbox, ledger);
+    Node::Owner made = Node::make(path, index, inbox, ledger);
     agenda_.add(made->ticket);
     nodes_.push_back(std::move(made));
-    turns_.assign(2, &end_);
-    turns_.insert(turns_.begin(), nodes_.size(), nullptr);
-    std::transform(nodes_.begin(), nodes_.end(), turns_.begin(), [](const auto& node) { return node.get(); });
+    turns_.insert(turns_.end() - 2, {nodes_.back().get(), nodes_.back()->face});
     if (agenda_.few()) std::copy(turns_.begin(), turns_.end() - 1, few_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
     ways_known_ = false;
@@ -45,15 +43,16 @@ int Loop::add(const char* path) {
 }
 
 void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay) {
-    Output& output = node(from).out[from_port];
+    Output& output = node(from).out(from_port);
     Node& target = node(to);
-    Wire& wire = target.in[to_port];
+    Wire& wire = target.in(to_port);
     if (output.to || wire.connected) throw std::runtime_error("the face is connected already");
     if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums fit the agenda
     wire.connected = true;
     wire.had_one();  // one that never waits on it, too
-    target.inputs = std::max(target.inputs, uint32_t(to_port) + 1);
+    target.inputs = std::max(target.inputs, uint8_t(to_port + 1));
     output.to = &target;
+    output.to_face = target.face;
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
     output.delay = 1 + delay;
@@ -91,7 +90,7 @@ void Loop::record(int index) {
 }
 
 void Loop::trace(int from, int from_port, bool on) {
-    node(from).out[from_port].traced = on;
+    node(from).out(from_port).traced = on;
     ways_known_ = false;
 }
 
@@ -110,14 +109,14 @@ void Loop::look_at_ways() {
         node->face->kind = more ? Turn::APART : node->line ? Turn::LINE : node->nic ? Turn::NIC : Turn::ANY;
     }
     for (const auto& node : nodes_)
-        for (Output& output : node->out) output.way = way(*node, output);
+        for (uint32_t p = 0; p < Node::PORTS; ++p) node->out(p).way = way(*node, node->out(p));
     ways_known_ = true;
 }
 
 Output::Way Loop::way(const Node& node, const Output& output) {
     const Node* to = output.to;
     if (!to || output.traced) return Output::MORE;
-    if (to->link) return to->out[0].traced ? Output::MORE : Output::BY_LINK;
+    if (to->link) return to->out(0).traced ? Output::MORE : Output::BY_LINK;
     return output.delay == 1 && to != &node && to->face->kind != Turn::APART ? Output::BESIDE : Output::WIRE;
 }
 
@@ -137,7 +136,7 @@ void Loop::run(uint64_t until) {
         if (node(int(number)).faces()) take_back(node(int(number)));
     });
     for (Node* link : links_)
-        if (link->granted != link->room && comes_later(*link)) call_back(*link);
+        if (link->passed() && comes_later(*link)) call_back(*link);
 }
 
 void Loop::archive(Archive& a) {
@@ -165,18 +164,18 @@ template <bool nic, class Run>
 [[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
     if (nic) node.nic->finish(static_cast<bp_nic&>(face));
-    if (node.arrive.tick <= tick) {
+    if (node.arrive_tick <= tick) {
         take<true, nic>(node, tick);
         face.i_valid = 1;
-        node.short_clock[1](&face);
+        node.clocks->shorter[1](&face);
     } else {
         face.i_valid = 0;
-        node.short_clock[0](&face);
+        node.clocks->shorter[0](&face);
     }
     ++node.evaluations;
     const uint32_t says = face.says();
     if (says == bp_face::a_cell()) {
-        give(node, node.out[nic ? 0 : face.o_port], face, tick, run);
+        give(node, node.out(nic ? 0 : face.o_port), face, tick, run);
     } else if (rarely(says)) {
         if (face.o_valid) {
             Run apart = run;
@@ -187,10 +186,10 @@ template <bool nic, class Run>
     }
     if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) run.stop(tick);
-        run.taken(node.ticket, node.next());
+        run.taken(node.ticket, node.next(), tick);
         return;
     }
-    run.taken(node.ticket, node.next_unless_posting(face, tick));
+    run.taken(node.ticket, node.next_unless_posting(face, tick), tick);
 }
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
@@ -198,19 +197,19 @@ template <class Run>
 [[gnu::noinline]] Run Loop::step_line(Node& node, uint64_t tick, Run run) {
     bp_face& face = *node.face;
     face.time_now = tick;
-    const bool comes = node.arrive.tick <= tick;
+    const bool comes = node.arrive_tick <= tick;
     face.i_valid = comes;
     if (comes) {
         take<true>(node, tick);
         line_in(node, tick);
     }
-    node.short_clock[comes](&face);
+    node.clocks->shorter[comes](&face);
     ++node.evaluations;
     if (face.o_valid) {
-        give(node, node.out[face.o_port], face, tick, run);
+        give(node, node.out(face.o_port), face, tick, run);
         line_out(node);
     }
-    run.taken(node.ticket, node.next_unless_posting(face, tick));
+    run.taken(node.ticket, node.next_unless_posting(face, tick), tick);
     return run;
 }
 
@@ -222,7 +221,7 @@ template <class Run>
     if (node.link) node.catch_up();
     if (node.nic) node.nic->finish(static_cast<bp_nic&>(face));
     face.time_now = tick;
-    const bool comes = node.arrive.tick <= tick;
+    const bool comes = node.arrive_tick <= tick;
     face.i_valid = comes;
     if (comes) take<false>(node, tick);
     if (comes && node.line) line_in(node, tick);
@@ -235,7 +234,7 @@ template <class Run>
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
     if (!inbox.events().empty()) run.stop(tick);
-    run.taken(node.ticket, node.next());
+    run.taken(node.ticket, node.next(), tick);
 }
 
 // The tick at whose end the run ends.
@@ -243,32 +242,32 @@ template <class Run>
 uint64_t Loop::advance(uint64_t until) {
     Run run = agenda_.run<Run>(until);
     constexpr bool few = std::is_same_v<Run, Few::Run>;
-    Turn* const* const turns = turns_.data();
+    const Turn* const turns = turns_.data();
     for (;;) {
         const uint64_t tick = run.tick();
         const size_t number = run.node();
-        Turn& turn = few ? *few_[number] : *turns[number];
+        const Turn& turn = few ? few_[number] : turns[number];
         bp_face& face = *turn.face;
         const uint32_t how = Turn::how(face);
         if (how == Turn::plain(Turn::ANY)) {
             run.take();
-            if (!few) fetch_ahead(*turns[run.node()]);
-            Node& node = static_cast<Node&>(turn);
+            if (!few) fetch_ahead(turns[run.node()]);
+            Node& node = *turn.node;
             if (run.due(node.ticket, tick)) step<false>(node, face, tick, run);
         } else if (how == Turn::plain(Turn::NIC)) {
             run.take();
-            if (!few) fetch_ahead(*turns[run.node()]);
-            Node& node = static_cast<Node&>(turn);
+            if (!few) fetch_ahead(turns[run.node()]);
+            Node& node = *turn.node;
             if (run.due(node.ticket, tick)) step<true>(node, face, tick, run);
-        } else if (&turn == &end_) {
+        } else if (!turn.node) {
             if (run.ends(number)) {
-                run.leave();
+                run.leave(tick);
                 return tick;
             }
             run.turn();
         } else {
             run.take();
-            Node& node = static_cast<Node&>(turn);
+            Node& node = *turn.node;
             if (!run.due(node.ticket, tick)) continue;
             if (how == Turn::plain(Turn::LINE)) {
                 run.follow(step_line(node, tick, run));
@@ -284,13 +283,13 @@ uint64_t Loop::advance(uint64_t until) {
 // The node gets the cell that came first.
 template <bool plain, bool nic>
 [[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
-    const uint32_t port = uint32_t(node.arrive.port);
+    const uint32_t port = node.arrive_port;
     if (port == Node::FACE) {  // all others come later
-        node.arrive = node.later;
+        node.arrive(node.later());
         ++node.cells_in;
         return;
     }
-    Flying* const second = node.in[nic ? 0 : port].second();
+    Flying* const second = node.in(nic ? 0 : port).second();
     if (nic) {
         node.first[0] = key_of(second, 0);
         take_from<plain>(node, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
@@ -300,7 +299,7 @@ template <bool plain, bool nic>
     if (node.inputs > 1) least = node.least();
     const Node::Arrival next = Node::Arrival::of(least);
     if (rarely(next.tick <= tick)) {
-        node.first[port] = Node::key(node.arrive.tick, port);
+        node.first[port] = Node::key(node.arrive_tick, port);
         take_in_turn(node, tick);
     } else {
         take_from<plain>(node, port, second, next, tick);
@@ -310,10 +309,10 @@ template <bool plain, bool nic>
 // Of several cells that came at once one in turn; the others wait.
 [[gnu::noinline]] void Loop::take_in_turn(Node& node, uint64_t tick) {
     const uint32_t port = in_turn(node);
-    Flying* const second = node.in[port].second();
+    Flying* const second = node.in(port).second();
     node.first[port] = key_of(second, port);
     take_from<false>(node, port, second, Node::Arrival::of(node.least()), tick);
-    node.turn = port + 1;
+    node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
 
@@ -321,9 +320,9 @@ template <bool plain, bool nic>
 template <bool plain>
 [[gnu::always_inline]] inline void Loop::take_from(Node& node, uint32_t port, Flying* second, Node::Arrival next,
                                                    uint64_t tick) {
-    Wire& from = node.in[port];
+    Wire& from = node.in(port);
     const Flying& cell = from.front();
-    node.arrive = next;
+    node.arrive(next);
     node.face->i_port = uint8_t(port);
     std::memcpy(i_cell(*node.face), &cell, Flying::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
@@ -340,24 +339,24 @@ template <bool plain>
 // What comes out of the node goes to the wire behind an output.
 template <class Run>
 [[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run) {
-    ++node.cells_out;
+    ++output.cells;
     if (output.way == Output::BESIDE) {
         hand_over(output, face, tick, run);
     } else if (output.way == Output::BY_LINK) {
-        if (lets_by(*output.to, face)) go_by(*output.to, face, tick + 1, run);
-        else put(output, face, tick, run);
+        if (lets_by(*output.to, face)) go_by(*output.to, face, tick, run);
+        else put(output, face, tick, output.delay, run);
     } else if (output.way == Output::WIRE) {
-        put(output, face, tick, run);
+        put(output, face, tick, output.delay, run);
     } else {
-        if (output.traced) trace(output, face, tick);
-        if (output.to && output.to->link && lets_by(*output.to, face)) go_by(*output.to, face, tick + 1, run);
-        else if (output.to) put(output, face, tick, run);
+        if (output.traced) trace(node.digests[face.o_port], face, tick);
+        if (output.to && output.to->link && lets_by(*output.to, face)) go_by(*output.to, face, tick, run);
+        else if (output.to) put(output, face, tick, output.delay, run);
     }
 }
 
 template <class Run>
 [[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick, Run& run) {
-    Output& output = node.out[node.face->o_port];
+    Output& output = node.out(node.face->o_port);
     give(node, output, *node.face, tick, run);
     if (node.watched) watch_out(node, output);
 }
@@ -375,21 +374,21 @@ void Loop::after_link(Node& link, bool came) {
     if (came && !link.face->o_valid) tell(link, true);
 }
 
-void Loop::trace(Output& output, const bp_face& face, uint64_t tick) {
-    uint64_t digest = mix64(output.digest ^ tick);
+void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) {
+    digest = mix64(digest ^ tick);
     digest = mix64(digest ^ face.o_header ^ uint64_t(face.o_hec_error) << 32);
     for (uint64_t pair : face.o_payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
-    output.digest = digest;
 }
 
-// A cell goes to the wire behind an output.
+// A cell goes to the wire behind an output, and will have been on it for so long when it arrives.
 template <class Run>
-[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
+[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, uint64_t delay,
+                                             Run& run) {
     Wire& wire = *output.wire;
     Flying& cell = wire.push_back();
     std::memcpy(&cell, o_cell(face), Flying::OCTETS);
-    cell.tick = tick + output.delay;
-    if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->ticket, cell.tick);
+    cell.tick = tick + delay;
+    if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->ticket, cell.tick, tick);
 }
 
 // A cell goes to a node that it reaches in the next tick: into its face if nothing happens there until then, nor another
@@ -397,65 +396,66 @@ template <class Run>
 template <class Run>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
     Node& to = *output.to;
-    if (to.arrive.tick <= tick + 1) {
-        put(output, face, tick, run);
+    if (to.arrive_tick <= tick + 1) {
+        put(output, face, tick, output.delay, run);
         return;
     }
-    run.sooner(to.ticket, tick + 1);
-    to.later = to.arrive;
-    to.arrive = {tick + 1, Node::FACE};
-    to.face->i_port = uint8_t(output.to_port);
-    std::memcpy(i_cell(*to.face), o_cell(face), Flying::OCTETS);
+    run.sooner(to.ticket, tick + 1, tick);
+    to.later(to.arrive());
+    to.arrive({tick + 1, Node::FACE});
+    bp_face& its = *output.to_face;
+    its.i_port = uint8_t(output.to_port);
+    std::memcpy(i_cell(its), o_cell(face), Flying::OCTETS);
 }
 
 // The cell in a node's face goes to the wire that it would have come by.
 [[gnu::noinline]] void Loop::take_back(Node& node) {
     const uint32_t port = node.face->i_port;
-    Flying& cell = node.in[port].push_front();
+    Flying& cell = node.in(port).push_front();
     std::memcpy(&cell, i_cell(*node.face), Flying::OCTETS);
-    cell.tick = node.arrive.tick;
+    cell.tick = node.arrive_tick;
     node.first[port] = Node::key(cell.tick, port);
-    node.arrive = Node::Arrival::of(std::min(node.first[port], node.later.as_key()));
+    node.arrive(Node::Arrival::of(std::min(node.first[port], node.later().as_key())));
 }
 
 // Whether a cell may go by a link: none is before it, and no error reaches it.
 [[gnu::always_inline]] inline bool Loop::lets_by(const Node& link, const bp_face& face) {
-    return link.room >= Node::CELL_BITS && link.arrive.tick == Node::NO_CELL && !face.o_hec_error;
+    return link.out(0).room >= Node::CELL_BITS && link.arrive_tick == Node::NO_CELL && !face.o_hec_error;
 }
 
-// A cell goes by a link, to which it would come at a tick: nothing of it would change there but what passed() tells.
+// A cell goes by a link, to which it would come in the next tick: nothing of it would change there but what passed() tells.
 template <class Run>
 [[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick, Run& run) {
-    Output& output = link.out[0];
-    link.room -= Node::CELL_BITS;
+    Output& output = link.out(0);
+    output.room -= Node::CELL_BITS;
     if (rarely(output.traced)) {
-        link.digest_before = output.digest;
-        trace(output, face, tick);
+        link.digest_before = link.digests[0];
+        trace(link.digests[0], face, tick + 1);
     }
-    put(output, face, tick, run);
+    put(output, face, tick, 1 + output.delay, run);
 }
 
 // Whether the last cell that went by a link comes to it in a later tick.
 bool Loop::comes_later(const Node& link) const {
-    const Output& output = link.out[0];
+    const Output& output = link.out(0);
     return !output.wire->empty() && output.wire->back().tick - output.delay > now_;
 }
 
 // The last cell that went by a link comes to it only now, when settings may change.
 void Loop::call_back(Node& link) {
-    Output& output = link.out[0];
+    Output& output = link.out(0);
     Node& to = *output.to;
-    Flying& cell = link.in[0].push_back();
+    Flying& cell = link.in(0).push_back();
     cell = output.wire->back();
     cell.tick -= output.delay;
     output.wire->pop_back();
     if (output.wire->empty()) {
         to.first[output.to_port] = Node::NO_CELL;
-        to.arrive = Node::Arrival::of(to.least());
+        to.arrive(Node::Arrival::of(to.least()));
         wake(int(to.index));
     }
-    if (output.traced) output.digest = link.digest_before;
-    link.room += Node::CELL_BITS;
+    if (output.traced) link.digests[0] = link.digest_before;
+    output.room += Node::CELL_BITS;
     if (announce(link, 0, cell.tick)) wake(int(link.index));
 }
 
@@ -463,12 +463,12 @@ void Loop::call_back(Node& link) {
 [[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     const uint64_t key = to.first[port] = Node::key(tick, port);
     // A cell in the face comes behind those of ports that come with it
-    if (key >= Node::key(to.arrive.tick, uint32_t(to.arrive.port))) {
-        if (to.faces()) to.later = Node::Arrival::of(std::min(to.later.as_key(), key));
+    if (key >= Node::key(to.arrive_tick, to.arrive_port)) {
+        if (to.faces()) to.later(Node::Arrival::of(std::min(to.later().as_key(), key)));
         return false;
     }
     if (rarely(to.faces())) take_back(to);
-    to.arrive = Node::Arrival::of(std::min(to.arrive.as_key(), key));
+    to.arrive(Node::Arrival::of(std::min(to.arrive().as_key(), key)));
     return true;
 }
 
@@ -477,7 +477,7 @@ uint32_t Loop::in_turn(const Node& node) {
     uint32_t port = node.turn;
     for (;; ++port) {
         if (port >= node.inputs) port = 0;
-        if (node.first[port] >> Node::PORT_BITS == node.arrive.tick) return port;
+        if (node.first[port] >> Node::PORT_BITS == node.arrive_tick) return port;
     }
 }
 
@@ -497,9 +497,9 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
 void Loop::wait(Node& node, uint64_t tick) {
     for (uint32_t p = 0; p < node.inputs; ++p) {
         if (node.first[p] >> Node::PORT_BITS > tick) continue;
-        uint64_t count = node.in[p].waiting(tick);
+        uint64_t count = node.in(p).waiting(tick);
         if (count > Wire::PLACES) {
-            node.in[p].erase(Wire::PLACES);
+            node.in(p).erase(Wire::PLACES);
             ++node.ingress_lost;
             --count;
         }
@@ -533,7 +533,7 @@ void Loop::tell(Node& node, bool gone) {
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
     Node& to = node(index);
     if (to.faces() && to.face->i_port == port) take_back(to);
-    return to.in[port].count(key, mask);
+    return to.in(port).count(key, mask);
 }
 
 }  // namespace bp

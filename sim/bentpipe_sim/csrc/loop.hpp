@@ -61,9 +61,9 @@ class Loop final : CellCounts {
     void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run);
     template <class Run>
     void give_apart(Node& node, uint64_t tick, Run& run);
-    static void trace(Output& output, const bp_face& face, uint64_t tick);
+    static void trace(uint64_t& digest, const bp_face& face, uint64_t tick);
     template <class Run>
-    void put(const Output& output, const bp_face& face, uint64_t tick, Run& run);
+    void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t delay, Run& run);
     template <class Run>
     void hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run);
     static void take_back(Node& node);
@@ -86,13 +86,13 @@ class Loop final : CellCounts {
     void look_at_ways();
     static Output::Way way(const Node& node, const Output& output);
 
-    std::vector<std::unique_ptr<Node>> nodes_;
+    std::vector<Node::Owner> nodes_;
     std::vector<Node*> links_;
     bp_face at_end_{};
-    Turn end_{&at_end_};
-    // These, and behind them two more: the end of a run, and that a block of ticks begins (many.hpp)
-    std::vector<Turn*> turns_{&end_, &end_};
-    Turn* few_[Few::MOST + 1]{&end_};  // nodes and the end, near at hand
+    const Turn end_{nullptr, &at_end_};
+    // Those of nodes, and behind them two more: the end of a run, and that a block of ticks begins (many.hpp)
+    std::vector<Turn> turns_{end_, end_};
+    Turn few_[Few::MOST + 1]{end_};  // nodes and the end, near at hand
     Agenda agenda_;
     uint64_t now_ = 0;
     bool ways_known_ = false;

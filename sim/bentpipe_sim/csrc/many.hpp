@@ -15,6 +15,10 @@
 namespace bp {
 
 class Many {
+    struct First {  // the node, or what comes behind all nodes
+        uint64_t tick, node;
+    };
+
   public:
     explicit Many(const std::vector<Ticket*>& tickets) : tickets_(tickets) {}
 
@@ -25,137 +29,141 @@ class Many {
         its.due = tick;
         if (laid_ != tickets_.size()) return;
         Run run(*this);
-        run.put(its, tick);
+        run.put(its, tick, base_);
         near_ = run.near_;
     }
 
-    // What a run keeps in registers: the first key; which ticks have nodes; which of this tick's are left.
+    // What a run keeps in registers: what is first; which ticks have nodes; which of a word of this tick's are left.
     class Run {
       public:
-        uint64_t first = Key::NONE;
-
-        // It ends at the end of this tick, with the key behind all nodes'.
+        // It ends at the end of this tick, behind all nodes.
         Run(Many& many, uint64_t tick) : Run(many.laid()) {
             stop(tick);
-            first = of_tick_from(base_);
+            find_from(many_.base_);
         }
         void stop(uint64_t tick) {
             many_.stop_ = tick;
             many_.look_at_limit();
-            first = std::min(first, many_.special());
+            come_before(many_.special());
         }
         void follow(const Run& apart) {
-            first = apart.first;
+            first_ = apart.first_;
             near_ = apart.near_;
-            base_ = apart.base_;
             word_ = apart.word_;
             groups_ = apart.groups_;
             at_ = apart.at_;
         }
-        uint64_t tick() const { return Key::tick(first); }
-        size_t node() const { return Key::node(first); }
+        uint64_t tick() const { return first_.tick; }
+        size_t node() const { return first_.node; }
         bool ends(size_t node) const { return node == many_.tickets_.size(); }  // else turn() is due
         // Whether its turn in this tick is more than a bit that was left.
         static bool due(const Ticket& its, uint64_t tick) { return its.due == tick; }
 
-        // The first node is evaluated now.
+        // The first node is evaluated now, and nothing before it.
         void take() {
-            if (tick() != base_ || !word_) begin(tick(), node());
+            if (!word_) begin();
             word_ &= word_ - 1;
-            first = word_ ? Key::of(base_, at_ * 64 + lowest(word_)) : behind_word();
+            if (word_) first_.node = at_ + lowest(word_);
+            else find_behind_word();
         }
-        void taken(Ticket& its, uint64_t due) {  // of the node that was taken: its work
+        // The node that was taken, in this tick: its work.
+        void taken(Ticket& its, uint64_t due, uint64_t now) {
             its.due = due;
-            put(its, due);
+            put(its, due, now);
         }
-        void sooner(Ticket& its, uint64_t tick) {  // than it is, else not
-            if (tick < its.due) taken(its, tick);
+        void sooner(Ticket& its, uint64_t tick, uint64_t now) {  // than it is, else not
+            if (tick < its.due) taken(its, tick, now);
         }
         // A block of ticks begins.
         void turn() {
             many_.near_ = near_;
             many_.come_nearer();
             near_ = many_.near_;
-            base_ = many_.base_;
-            first = of_tick_from(base_);
+            find_from(many_.base_);
         }
-        void leave() {
+        void leave(uint64_t tick) {
             many_.near_ = near_;
-            many_.base_ = base_;
+            many_.base_ = tick;
         }
 
       private:
         friend class Many;
-        explicit Run(Many& many) : many_(many), near_(many.near_), base_(many.base_) {}
+        explicit Run(Many& many) : many_(many), near_(many.near_) {}
 
         static uint64_t lowest(uint64_t word) { return uint64_t(__builtin_ctzll(word)); }
-        void put(const Ticket& its, uint64_t tick) {
-            if (__builtin_expect(tick - base_ < SLOTS, 1)) {
-                const uint64_t slot = tick % SLOTS;
-                many_.bits_[its.node() / 64 * SLOTS + slot] |= 1ull << its.number % 64;
-                if (many_.words_ > 1) many_.with_[slot] |= 1ull << (its.node() / 64 >> many_.group_);
-                near_ |= 1ull << slot;
-                uint64_t key = its.key_in(tick);
-                if (key >= first) return;
-                asm volatile("" : "+r"(key));  // a branch, as among few
-                first = key;
+        // It is due in this tick, none before the one that it is now.
+        void put(const Ticket& its, uint64_t tick, uint64_t now) {
+            if (__builtin_expect(tick - now < SLOTS, 1)) {
+                const uint64_t node = its.node();
+                many_.bits_[place(node, tick)] |= 1ull << node % 64;
+                if (__builtin_expect(many_.grouped_, 0)) many_.with_[tick % SLOTS] |= 1ull << (node / 64 >> many_.group_);
+                near_ |= 1ull << tick % SLOTS;
+                come_before({tick, node});
             } else if (tick < NEVER) {
-                many_.later(its, tick, base_);
-                first = std::min(first, many_.special());
+                many_.later(its, tick, now);
+                come_before(many_.special());
             }
         }
-        // The first node's tick, or its next word.
-        void begin(uint64_t tick, uint64_t node) {
-            const uint64_t slot = tick % SLOTS;
-            base_ = tick;
+        // What comes sooner is guessed: a branch, as among few.
+        void come_before(First other) {
+            if (__builtin_expect(other.tick > first_.tick, 1)) return;
+            if (other.tick == first_.tick && other.node >= first_.node) return;
+            asm volatile("" : "+r"(other.tick));
+            first_ = other;
+        }
+        // The first node's tick.
+        void begin() {
+            const uint64_t slot = first_.tick % SLOTS;
             near_ &= ~(1ull << slot);
-            at_ = 0;
-            if (many_.words_ > 1) {
-                groups_ = std::exchange(many_.with_[slot], 0);
-                at_ = node / 64;
-            }
-            word_ = std::exchange(many_.bits_[at_ * SLOTS + slot], 0);
+            if (many_.grouped_) groups_ = std::exchange(many_.with_[slot], 0);
+            at_ = first_.node / 64 * 64;
+            word_ = std::exchange(many_.bits_[at_ + slot], 0);
         }
-        // The first key behind those of the word.
-        uint64_t behind_word() {
-            if (many_.words_ > 1) {
-                const size_t each = size_t(1) << many_.group_;
-                for (;;) {
-                    if (++at_ % each == 0) {
-                        groups_ &= groups_ - 1;
-                        if (!groups_) break;
-                        at_ = lowest(groups_) * each;
-                    }
-                    if (at_ >= many_.words_) break;
-                    word_ = std::exchange(many_.bits_[at_ * SLOTS + base_ % SLOTS], 0);
-                    if (word_) return Key::of(base_, at_ * 64 + lowest(word_));
+        // What is first behind the word's nodes, which are all taken: in this tick's next words, or in those behind it.
+        void find_behind_word() {
+            const uint64_t slot = first_.tick % SLOTS;
+            for (;;) {
+                at_ += 64;
+                if (many_.grouped_ && at_ / 64 % (1ull << many_.group_) == 0) {
+                    groups_ &= groups_ - 1;
+                    if (!groups_) break;
+                    at_ = lowest(groups_) << many_.group_ << 6;
                 }
+                if (at_ >= many_.bits_of_all_) break;
+                word_ = std::exchange(many_.bits_[at_ + slot], 0);
+                if (!word_) continue;
+                first_.node = at_ + lowest(word_);
+                return;
             }
-            return of_tick_from(base_ + 1);
+            find_from(first_.tick + 1);
         }
-        // The first key of this tick and those behind it.
-        uint64_t of_tick_from(uint64_t tick) const {
+        // What is first in this tick and those behind it.
+        void find_from(uint64_t tick) {
             const uint64_t from = near_ >> tick % SLOTS | near_ << -tick % SLOTS;
-            const uint64_t found = from ? tick + lowest(from) : NEVER;
-            const uint64_t special = __builtin_expect(found >= many_.limit_, 0) ? many_.special() : Key::NONE;
-            if (!from) return special;
-            const uint64_t* const of_tick = &many_.bits_[found % SLOTS];
-            size_t at = 0;
-            if (many_.words_ > 1) {
-                at = lowest(many_.with_[found % SLOTS]) << many_.group_;
-                while (!of_tick[at * SLOTS]) ++at;
+            first_.tick = from ? tick + lowest(from) : NEVER;
+            if (from) {
+                const uint64_t slot = first_.tick % SLOTS;
+                uint64_t at = 0;
+                if (many_.grouped_) at = lowest(many_.with_[slot]) << many_.group_ << 6;
+                while (!many_.bits_[at + slot]) at += 64;
+                first_.node = at + lowest(many_.bits_[at + slot]);
             }
-            return std::min(special, Key::of(found, at * 64 + lowest(of_tick[at * SLOTS])));
+            if (__builtin_expect(first_.tick >= many_.limit_, 0)) {
+                if (!from) first_ = {~0ull, 0};
+                come_before(many_.special());
+            }
         }
 
         Many& many_;
-        uint64_t near_, base_;
+        First first_{~0ull, 0};
+        uint64_t near_;
         uint64_t word_ = 0, groups_ = 0;  // the bits that are left, and such words or groups of them
-        size_t at_ = 0;                   // the word
+        uint64_t at_ = 0;                 // the number of the word's first node
     };
 
   private:
     static constexpr uint64_t SLOTS = 64, WHEELS = 8;  // six bits of a tick each
+    static constexpr uint64_t MOST_SEARCHED = 8;       // words of a tick; of more a bit says which have nodes
     static_assert(NEVER >> 6 * WHEELS == 0, "the last wheel has all ticks");
 
     Many& laid() {
@@ -164,6 +172,8 @@ class Many {
     }
     void lay() {
         words_ = (tickets_.size() + 63) / 64;
+        bits_of_all_ = words_ * 64;
+        grouped_ = words_ > MOST_SEARCHED;
         for (group_ = 0; (words_ - 1) >> group_ >= 64;) ++group_;
         bits_.assign(WHEELS * words_ * SLOTS, 0);
         std::fill_n(with_, SLOTS, 0);
@@ -174,10 +184,12 @@ class Many {
         for (Ticket* its : tickets_) set(*its, its->due);
     }
     // The end of the run, or that a block begins: behind all nodes of the tick before.
-    uint64_t special() const {
-        const uint64_t end = Key::of(stop_, tickets_.size());
-        return nearer_ < NEVER ? std::min(end, Key::of(nearer_ - 1, tickets_.size() + 1)) : end;
+    First special() const {
+        if (nearer_ <= stop_) return {nearer_ - 1, tickets_.size() + 1};
+        return {stop_, tickets_.size()};
     }
+    // In the first wheel.
+    static uint64_t place(uint64_t node, uint64_t tick) { return (node & ~63ull) + tick % SLOTS; }
     void look_at_limit() { limit_ = std::min(stop_ + 1, nearer_); }
 
     uint64_t* block_of(uint64_t wheel, uint64_t slot) { return &bits_[(wheel * SLOTS + slot) * words_]; }  // not of the first
@@ -203,7 +215,7 @@ class Many {
             for (size_t at = 0; at < words_; ++at)
                 for (uint64_t left = std::exchange(words[at], 0); left; left &= left - 1) {
                     const Ticket& its = *tickets_[at * 64 + Run::lowest(left)];
-                    run.put(its, its.due);
+                    run.put(its, its.due, base_);
                 }
         }
         near_ = run.near_;
@@ -223,8 +235,10 @@ class Many {
     uint64_t nearer_ = NEVER;       // where the first block begins that has nodes
     size_t laid_ = 0;               // for so many nodes all this is
     size_t words_ = 1;              // of 64 nodes each
+    uint64_t bits_of_all_ = 64;     // in these
+    bool grouped_ = false;
     unsigned group_ = 0;            // so many words, as a power of two, are a bit in `with_`
-    uint64_t with_[SLOTS]{};        // which words of a tick, or groups of them, have nodes, if there are several
+    uint64_t with_[SLOTS]{};        // which words of a tick, or groups of them, have nodes, if there are many
     uint64_t later_[WHEELS]{};      // which blocks of a wheel have
     // By wheels: of the first by words, in these by ticks; of the others by blocks, in these by words
     std::vector<uint64_t> bits_;

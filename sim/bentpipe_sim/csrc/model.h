@@ -1,7 +1,9 @@
 // What the event loop knows of a node's model: its faces at fixed places, all ports by name, functions that are one clock.
 #ifndef BENTPIPE_MODEL_H
 #define BENTPIPE_MODEL_H
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "wide.hpp"
 
@@ -10,7 +12,7 @@
 // type.
 struct alignas(64) bp_face {
     uint64_t time_now, status_due;
-    uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `cell` and `turn` may be called; see Turn
+    uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `clocks.shorter` may be called; see Turn
     uint8_t o_valid, error, drop, tells;
     uint8_t i_valid, i_port, o_port, status_idle;
     uint8_t own, took, drop_pti, gone_why;
@@ -78,13 +80,18 @@ struct bp_port {
     uint32_t width;  // bits
 };
 
+struct bp_clocks {
+    void (*whole)(void* model);
+    // The same, shorter: of a settled model, in a tick, without an access to registers, a post or `passed`; without a cell, with one.
+    void (*shorter[2])(void* model);
+};
+
 struct bp_model {
-    void* (*create)();  // a bp_face, of a network interface a bp_nic
+    // A bp_face, of a network interface a bp_nic. In front of it are so many octets for the caller, which go with it; where they
+    // begin, a cache line does.
+    void* (*create)(size_t in_front);
     void (*destroy)(void* model);
-    void (*clock)(void* model);
-    // The same, shorter: of a settled model, in a tick, without an access to registers, a post or `passed`; with a cell, without one.
-    void (*cell)(void* model);
-    void (*turn)(void* model);
+    bp_clocks clocks;
     void (*reset)(void* model, int on);
     const bp_port* (*ports)(void* model, uint32_t* count);  // valid until the next call
     void* (*state)(void* model, uint64_t* length);  // all that clocks read and write, to be copied out or in; or none

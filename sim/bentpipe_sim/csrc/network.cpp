@@ -59,7 +59,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     *account = {counts.sent, counts.delivered, ledger.ends(place), 0, 0, ledger.astray(place)};
     ledger.each_hop(place, [&](const bp::Ledger::Hop& hop) {
         bp::Node& node = loop.node(hop.node);
-        if (hop.port >= 0) account->ends_there += node.in[hop.port].count(hop.key, hop.mask, true);
+        if (hop.port >= 0) account->ends_there += node.in(hop.port).count(hop.key, hop.mask, true);
         else if (hop.kind == bp::Ledger::NIC) account->ends_there += node.nic->backlog(hop.number);
         if (hop.kind == bp::Ledger::ROOT) account->queued += node.read(hop.taken);
         if (hop.kind == bp::Ledger::SWITCH) account->queued += node.read(hop.taken) - node.read(hop.sent);
@@ -114,14 +114,13 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    const uint64_t in = node.cells_in + node.passed(), out = node.cells_out + node.passed();
-    *stats = {node.evaluations, in, out, 0, node.ingress_most, node.ingress_lost};
-    for (const bp::Wire& wire : node.in) stats->in_flight += wire.size();
+    *stats = {node.evaluations, node.cells_in + node.passed(), node.cells_out() + node.passed(), 0, node.ingress_most, node.ingress_lost};
+    for (uint32_t p = 0; p < bp::Node::PORTS; ++p) stats->in_flight += node.in(p).size();
 }
 
 uint64_t bp_wire_most(bp_net* net, int index, int port) {
     net->loop.node(index).catch_up();
-    return net->loop.node(index).in[port].most();
+    return net->loop.node(index).in(port).most();
 }
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
     return net->loop.nic(index).backlog(vc) + net->loop.nic(index).singles(vc);
@@ -176,7 +175,7 @@ void bp_trace(bp_net* net, int from, int from_port, int on) {
     net->loop.trace(from, from_port, on != 0);
 }
 
-uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).out[from_port].digest; }
+uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).digests[from_port]; }
 
 int bp_record(bp_net* net, int index) {
     return net->attempt([&] {

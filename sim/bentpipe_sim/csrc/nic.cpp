@@ -8,13 +8,13 @@
 namespace bp {
 
 Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger)
-    : face_(face),
+    : sending_(size_t(1) << vc_bits),
+      receiving_(size_t(1) << vc_bits),
       takes_singles_(singles),
+      face_(face),
       node_(node),
       inbox_(inbox),
       ledger_(ledger),
-      sending_(size_t(1) << vc_bits),
-      receiving_(size_t(1) << vc_bits),
       tx_(size_t(1) << vc_bits),
       rx_(size_t(1) << vc_bits) {
     face.oam_take = 1;  // each is taken in the step in which it comes

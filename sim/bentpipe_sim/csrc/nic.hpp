@@ -32,10 +32,21 @@ struct Single {
     uint8_t pti;
 };
 
-class Nic {
-  public:
-    std::vector<Capture*> captures;  // of its host's packets
+class alignas(64) Nic {
+    // What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
+    struct Receiving {
+        uint8_t* octets = nullptr;
+        uint64_t size = 0;
+        Sink* sink = nullptr;
+    };
+    // What cells need stands first, in a cache line.
+    uint8_t* to_ = nullptr;  // where the cell goes that came, if it is still to be copied
+    std::vector<Sending> sending_;
+    std::vector<Receiving> receiving_;
+    bool many_ = false, takes_singles_;
+    uint32_t used_ = 0;  // VCs that have sent, and that have received
 
+  public:
     // `node` is its place in the network; `vc_bits` are those of a VC's number; `singles`: it is built with single cells.
     Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger);
 
@@ -104,6 +115,8 @@ class Nic {
         return false;
     }
 
+    std::vector<Capture*> captures;  // of its host's packets
+
   private:
     static constexpr uint32_t FEW = 64;  // VCs whose PDUs, of 9 kB, stay in a cache of 1 MB
     static constexpr uint16_t OAM = 8, SENT = 15;  // an event's status; OAM + PTI
@@ -111,12 +124,6 @@ class Nic {
     struct Post {
         uint32_t vc;
         bool single;
-    };
-    // What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
-    struct Receiving {
-        uint8_t* octets = nullptr;
-        uint64_t size = 0;
-        Sink* sink = nullptr;
     };
     struct TxVc {
         std::deque<Pdu> queue;       // the first is in work, or waits for that in `to_post_`
@@ -197,16 +204,10 @@ class Nic {
     void answer(const Sink& sink);
 
     bp_nic& face_;
-    bool takes_singles_;
-    bool many_ = false;
-    uint32_t used_ = 0;      // VCs that have sent, and that have received
-    uint8_t* to_ = nullptr;  // where the cell goes that came, if it is still to be copied
     Octets whole_;           // a PDU's
     int node_;
     Inbox& inbox_;
     Ledger& ledger_;
-    std::vector<Sending> sending_;
-    std::vector<Receiving> receiving_;
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
     std::deque<Post> to_post_;  // what the NIC has not begun

@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace bp {
 
@@ -15,8 +17,8 @@ void* load(const char* path) {
     throw std::runtime_error(dlerror());
 }
 
-const bp_model* find_model(void* library) {
-    if (void* model = dlsym(library, "bentpipe_model")) return static_cast<const bp_model*>(model);
+const bp_model& find_model(void* library) {
+    if (void* model = dlsym(library, "bentpipe_model")) return *static_cast<const bp_model*>(model);
     throw std::runtime_error("not a node model");
 }
 
@@ -31,30 +33,48 @@ uint32_t port_width(const bp_model& model, void* instance, const char* name) {
 
 }  // namespace
 
-Node::Node(const char* path, int index, Inbox& inbox, Ledger& ledger)
-    : Turn{nullptr},
-      index(uint32_t(index)),
-      library_(load(path), dlclose),
-      model_(find_model(library_.get())),
-      instance_(model_->create(), model_->destroy) {
-    face = static_cast<bp_face*>(instance_.get());
-    clock_ = model_->clock;
-    short_clock[0] = model_->turn;
-    short_clock[1] = model_->cell;
-    const auto width = [&](const char* name) { return port_width(*model_, instance_.get(), name); };
+Node::Owner Node::make(const char* path, int index, Inbox& inbox, Ledger& ledger) {
+    constexpr size_t IN_FRONT = PORTS * sizeof(Port) + sizeof(Node);
+    static_assert(sizeof(Port) % alignof(Node) == 0 && sizeof(Node) % alignof(bp_face) == 0, "they lie beside each other");
+    Library library(load(path), dlclose);
+    const bp_model& model = find_model(library.get());
+    std::unique_ptr<void, void (*)(void*)> made(model.create(IN_FRONT), model.destroy);
+    bp_face* const face = static_cast<bp_face*>(made.get());
+    Owner node(new (reinterpret_cast<Node*>(face) - 1) Node(model, face, index, inbox, ledger));
+    made.release();
+    node->library_ = std::move(library);  // which has to stay until then
+    return node;
+}
+
+Node::Node(const bp_model& model, bp_face* face, int index, Inbox& inbox, Ledger& ledger)
+    : face(face), index(uint32_t(index)), model_(model) {
+    clocks = &model.clocks;
+    const auto width = [&](const char* name) { return port_width(model, face, name); };
     for (const char* name : {"time_now", "i_valid", "i_payload", "o_valid", "o_payload", "status_due", "csr_addr"})
         if (!width(name)) throw std::runtime_error(std::string("the node model has no port ") + name);
     link = width("error");
     makes_cells = width("drop_pti");
     if (width("post_valid")) {
         bp_nic& its = static_cast<bp_nic&>(*face);
-        nic_ = std::make_unique<Nic>(its, width("post_vc"), width("post_single"), index, inbox, ledger);
-        nic = nic_.get();
+        nic.emplace(its, width("post_vc"), width("post_single"), index, inbox, ledger);
     }
     std::fill(first, first + PORTS, NO_CELL);
-    model_->reset(face, 1);
+    for (uint32_t p = 0; p < PORTS; ++p) new (&before(p)) Port;
+    model.reset(face, 1);
     quiet();
-    model_->reset(face, 0);
+    model.reset(face, 0);
+}
+
+Node::~Node() {
+    for (uint32_t p = 0; p < PORTS; ++p) before(p).~Port();
+}
+
+void Node::End::operator()(Node* node) const {
+    const Library library = std::move(node->library_);  // the model's code
+    const bp_model& model = node->model_;
+    bp_face* const face = node->face;
+    node->~Node();
+    model.destroy(face);
 }
 
 void Node::quiet() {
@@ -65,7 +85,7 @@ void Node::quiet() {
         nic->finish(static_cast<bp_nic&>(*face));
         nic->hold();
     }
-    clock_(face);
+    clocks->whole(face);
     face->time_tick = 1;
     if (nic) nic->ask();
     look_at_room();
@@ -74,14 +94,14 @@ void Node::quiet() {
 void Node::catch_up() {
     const uint32_t count = passed();
     if (!count) return;
-    in[0].had_one();
+    in(0).had_one();
     cells_in += count;
-    cells_out += count;
+    out(0).cells += count;
     face->passed = count;
-    granted = room;
+    out(0).granted = out(0).room;
     face->time_tick = 0;
     face->i_valid = 0;
-    clock_(face);
+    clocks->whole(face);
     face->time_tick = 1;
     face->passed = 0;
 }
@@ -109,8 +129,8 @@ uint32_t Node::read(uint32_t addr) {
 
 void* Node::state(uint64_t* length) {
     catch_up();
-    if (!model_->state) throw std::runtime_error("the models of this engine give no state");
-    return model_->state(instance_.get(), length);
+    if (!model_.state) throw std::runtime_error("the models of this engine give no state");
+    return model_.state(face, length);
 }
 
 void Node::record(const uint64_t& now) {
@@ -118,8 +138,8 @@ void Node::record(const uint64_t& now) {
     state(&length);
     tapped = true;
     look_at_room();
-    recording = std::make_unique<Recording>(*model_, instance_.get(), now);
-    clock_ = short_clock[0] = short_clock[1] = Recording::clock;
+    recording = std::make_unique<Recording>(model_, face, now);
+    clocks = &Recording::CLOCKS;
 }
 
 void Node::archive(Archive& a) {
@@ -128,13 +148,13 @@ void Node::archive(Archive& a) {
     void* octets = state(&length);
     a.same(length);
     a.octets(octets, length);
-    uint64_t came = arrive.as_key();
-    a(came, first, turn, evaluations, cells_in, cells_out, ingress_most, ingress_lost);
-    arrive = Arrival::of(came);
-    for (Output& output : out) a(output.traced, output.digest);
-    for (Wire& wire : in) {
-        a.same(wire.connected);
-        if (wire.connected) a(wire);
+    uint64_t came = arrive().as_key();
+    a(came, first, turn, evaluations, cells_in, digests, ingress_most, ingress_lost);
+    arrive(Arrival::of(came));
+    for (uint32_t p = 0; p < PORTS; ++p) {
+        a(out(p).traced, out(p).cells);
+        a.same(in(p).connected);
+        if (in(p).connected) a(in(p));
     }
     if (nic) a(*nic);
     look_at_room();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "agenda.hpp"
@@ -19,17 +20,21 @@ namespace bp {
 class Gauge;
 struct Node;
 
-struct alignas(64) Output {  // what is behind an output port
+struct alignas(64) Output {  // what is behind an output port, and what went there: a cache line
     Wire* wire = nullptr;
     Node* to = nullptr;
+    bp_face* to_face = nullptr;
     uint64_t delay = 0;  // ticks from an evaluation to the arrival
     uint32_t to_port = 0;
     // Where a cell goes: to the wire; where the node behind is idle and another one, into its face; by a link, if that lets
     // it; or more is to be asked.
     enum Way : uint8_t { WIRE, BESIDE, BY_LINK, MORE } way = MORE;
     bool traced = false;
-    uint64_t digest = 0;
+    uint64_t cells = 0;
+    // Of a link, from which cells that go by it go on: bits of such that may, and that might before the first of them.
+    uint64_t room = 0, granted = 0;
 };
+static_assert(sizeof(Output) == 64, "an output is a cache line");
 
 struct Tap {  // a capture at an input port
     int port;
@@ -37,8 +42,10 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// What the agenda says is next: a node, the end of a run, or that a block of ticks begins. How its step goes stands in its face.
+// What the agenda says is next: a node, or none: the end of a run, or that a block of ticks begins. How its step goes stands in
+// its face.
 struct Turn {
+    Node* node;
     bp_face* face;
 
     // Of a network interface, and of any other node, only the cell that comes and the one that goes are looked at; of a line
@@ -54,8 +61,14 @@ struct Turn {
     static constexpr uint32_t plain(Kind kind) { return 0x00010001u | uint32_t(kind) << 24; }
 };
 
-// What is needed in most evaluations stands first.
-struct alignas(64) Node : Turn {
+struct Port {
+    Wire in;
+    Output out;
+};
+
+// What is needed in most evaluations stands first, in a cache line. A node lies in front of its model, and in front of it its
+// ports, the first nearest to it: so that all it needs is in few pages.
+struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
     // The first cell of an input as a key: when it arrives, above the port's number. One that is in the node's face already
@@ -66,27 +79,55 @@ struct alignas(64) Node : Turn {
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
     struct Arrival {  // the same in two numbers
-        uint64_t tick = NO_CELL, port = 0;
+        uint64_t tick;
+        uint32_t port;
 
         static Arrival of(uint64_t key) { return {uint64_t(int64_t(key) >> PORT_BITS), port_of(key)}; }
-        uint64_t as_key() const { return tick == NO_CELL ? NO_CELL : key(tick, uint32_t(port)); }
+        uint64_t as_key() const { return tick == NO_CELL ? NO_CELL : key(tick, port); }
     };
-    bool faces() const { return arrive.port == FACE; }
+    // Of the inputs' first cells the first, or the one in the face; while one is there, the first of the inputs'.
+    Arrival arrive() const { return {arrive_tick, arrive_port}; }
+    Arrival later() const { return {later_tick, later_port}; }
+    void arrive(Arrival first) {
+        arrive_tick = first.tick;
+        arrive_port = uint8_t(first.port);
+    }
+    void later(Arrival first) {
+        later_tick = first.tick;
+        later_port = uint8_t(first.port);
+    }
+    bool faces() const { return arrive_port == FACE; }
 
+    struct End {
+        void operator()(Node* node) const;
+    };
+    using Owner = std::unique_ptr<Node, End>;
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
-    Node(const char* path, int index, Inbox& inbox, Ledger& ledger);
+    static Owner make(const char* path, int index, Inbox& inbox, Ledger& ledger);
+    Node(const Node&) = delete;
+
+    Wire& in(uint32_t port) { return before(port).in; }
+    Output& out(uint32_t port) { return before(port).out; }
+    const Wire& in(uint32_t port) const { return before(port).in; }
+    const Output& out(uint32_t port) const { return before(port).out; }
 
     // The clock of a tick, once its inputs are there.
-    void clock(bool with_cell) { (face->settled && !face->post_valid ? short_clock[with_cell] : clock_)(face); }
+    void clock(bool with_cell) { (face->settled && !face->post_valid ? clocks->shorter[with_cell] : clocks->whole)(face); }
     void quiet();   // a clock without time passing
     void catch_up();  // the model is told of cells that went by
     // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
     void look_at_room() {
         catch_up();  // what went by is counted against the room that there was
-        lets_pass = link && adjacent && out[0].to && !tapped;
-        room = granted = lets_pass ? face->room : 0;
+        lets_pass = link && adjacent && out(0).to && !tapped;
+        out(0).room = out(0).granted = lets_pass ? face->room : 0;
     }
-    uint32_t passed() const { return uint32_t((granted - room) / CELL_BITS); }  // cells that the model hasn't been told of
+    // Cells that the model hasn't been told of.
+    uint32_t passed() const { return uint32_t((out(0).granted - out(0).room) / CELL_BITS); }
+    uint64_t cells_out() const {  // the same cells left out
+        uint64_t sum = 0;
+        for (uint32_t p = 0; p < PORTS; ++p) sum += out(p).cells;
+        return sum;
+    }
     void settle();  // as many of them as it needs to be idle
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
@@ -97,10 +138,10 @@ struct alignas(64) Node : Turn {
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
         const uint64_t after = evaluations ? face->time_now + 1 : 0;
-        return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive.tick), after);
+        return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive_tick), after);
     }
     uint64_t next_unless_posting(const bp_face& its, uint64_t tick) const {  // after its evaluation at this tick
-        uint64_t found = std::min<uint64_t>(its.status_due, arrive.tick);
+        uint64_t found = std::min<uint64_t>(its.status_due, arrive_tick);
         if (__builtin_expect(found <= tick, 0)) {
             found = tick + 1;
             asm volatile("" : "+r"(found));  // a branch
@@ -118,42 +159,46 @@ struct alignas(64) Node : Turn {
         return found;
     }
 
-    void (*short_clock[2])(void*);  // without a cell, with one
-    Arrival arrive;  // of its inputs' first cells the first, or the one in its face
+    const bp_clocks* clocks;
+    uint64_t arrive_tick = NO_CELL, later_tick = NO_CELL;  // see arrive(), later()
     Ticket ticket;
-    uint64_t evaluations = 0;
-    Nic* nic = nullptr;  // if it is one
-    Arrival later;       // of its inputs' first cells the first, while one is in its face
-    uint64_t cells_in = 0, cells_out = 0;  // but for those passed()
-    uint32_t index;
-    uint32_t inputs = 0;  // ports with a wire are below this
-    uint64_t first[PORTS];
-    Wire in[PORTS];
+    uint64_t evaluations = 0, cells_in = 0;  // cells: but for those passed()
+    uint8_t arrive_port = 0, later_port = 0;
+    uint8_t inputs = 0;  // ports with a wire are below this
+    uint8_t turn = 0;    // the first of the inputs to be asked, if cells came at once
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
-    bool makes_cells;                               // a switch: what it drops may be one of these
+    bool watched = false;                           // any of tapped and path, or there is a gauge
+    std::optional<Nic> nic;  // if it is one
+    bp_face* face;
+    uint32_t index;
+    bool makes_cells;  // a switch: what it drops may be one of these
     bool tapped = false;
-    bool watched = false;  // any of tapped and path, or there is a gauge
-    Gauge* gauge = nullptr;
-    uint32_t turn = 0;  // the first of the inputs to be asked, if cells came at once
-
-    // A link's cells that go by: bits of such that may, and that might before the first of them.
-    static constexpr uint64_t CELL_BITS = 424;  // with its HEC
-    uint64_t room = 0, granted = 0;
-
-    Output out[PORTS];
-    std::vector<Tap> taps;
     bool adjacent = false, lets_pass = false;
-    uint64_t digest_before = 0;  // the last of them
+    alignas(64) uint64_t first[PORTS];
+
+    static constexpr uint64_t CELL_BITS = 424;  // with its HEC
+
+    Gauge* gauge = nullptr;
+    std::vector<Tap> taps;
+    uint64_t digests[PORTS]{};   // of what went to outputs that are traced
+    uint64_t digest_before = 0;  // without the last cell that went by a link
     std::unique_ptr<Recording> recording;
     uint64_t ingress_most = 0, ingress_lost = 0;
 
   private:
-    void (*clock_)(void*);
-    std::unique_ptr<void, int (*)(void*)> library_;
-    const bp_model* model_;
-    std::unique_ptr<void, void (*)(void*)> instance_;
-    std::unique_ptr<Nic> nic_;
+    using Library = std::unique_ptr<void, int (*)(void*)>;
+
+    Node(const bp_model& model, bp_face* face, int index, Inbox& inbox, Ledger& ledger);
+    ~Node();
+
+    // As they lie in memory.
+    Port& before(uint32_t port) { return reinterpret_cast<Port*>(this)[-1 - int64_t(port)]; }
+    const Port& before(uint32_t port) const { return reinterpret_cast<const Port*>(this)[-1 - int64_t(port)]; }
+
+    Library library_{nullptr, nullptr};
+    const bp_model& model_;
 };
+static_assert(offsetof(Node, nic) == 64, "what most evaluations need is a cache line");
 
 static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == offsetof(Flying, hec_error) &&
                   offsetof(bp_face, o_hec_error) - offsetof(bp_face, o_payload) == offsetof(Flying, hec_error) &&

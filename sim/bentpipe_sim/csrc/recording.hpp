@@ -26,6 +26,7 @@ class Recording {
     ~Recording() { all().erase(instance_); }
 
     static void clock(void* instance) { all().at(instance)->one(); }
+    static constexpr bp_clocks CLOCKS{clock, {clock, clock}};
 
     const std::string& ports() const { return ports_; }
     const std::vector<uint8_t>& octets() const { return octets_; }
@@ -37,7 +38,7 @@ class Recording {
     }
 
     void one() {
-        model_.clock(instance_);
+        model_.clocks.whole(instance_);
         put(&now_, sizeof now_);
         for (const bp_port& port : list_) put(port.data, (port.width + 7) / 8);
     }

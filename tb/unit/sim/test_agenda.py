@@ -54,7 +54,7 @@ const char* check(size_t size, uint64_t span) {
                     continue;
                 }
                 if (tick != stop || ticks[first] <= stop) return "end";
-                run.leave();
+                run.leave(tick);
                 break;
             }
             run.take();
@@ -64,12 +64,12 @@ const char* check(size_t size, uint64_t span) {
                 const size_t other = rng() % size;
                 const uint64_t sooner = rng() % 4 ? tick + 1 : std::max(behind(tick), tick + 1);
                 if (other == node) continue;
-                run.sooner(tickets[other], sooner);
+                run.sooner(tickets[other], sooner, tick);
                 ticks[other] = std::min(ticks[other], sooner);
             }
             if (rng() % 50 == 0 || turns > 60) run.stop(stop = tick);
             ticks[node] = std::min(std::max(behind(tick), tick + 1), NEVER);
-            run.taken(tickets[node], ticks[node]);
+            run.taken(tickets[node], ticks[node], tick);
         }
         now = stop;
         if (runs % 50 == 49) {  // out, and into another
@@ -81,7 +81,7 @@ const char* check(size_t size, uint64_t span) {
             std::vector<Ticket> others(size);
             for (Ticket& its : others) other->add(its);
             other->set(others[rng() % size], rng() % 100);
-            other->run<Run>(0).leave();
+            other->run<Run>(0).leave(0);
             other->archive(in);
             own.swap(other);
             tickets.swap(others);
@@ -91,7 +91,7 @@ const char* check(size_t size, uint64_t span) {
 }
 
 int main() {
-    for (size_t size : {1, 2, 7, 8, 9, 63, 64, 65, 128, 129, 300, 4097, 8200})
+    for (size_t size : {1, 2, 7, 8, 9, 63, 64, 65, 128, 129, 300, 512, 513, 4097, 8200})
         for (uint64_t span : {uint64_t(3), uint64_t(100), uint64_t(5000), uint64_t(1000000), NEVER})
             for (int times = 0; times < (size < 1000 ? 6 : 1); ++times) {
                 const char* wrong = size > Few::MOST ? check<Many::Run>(size, span) : check<Few::Run>(size, span);
