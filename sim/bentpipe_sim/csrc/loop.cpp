@@ -165,7 +165,7 @@ template <bool nic, class Run>
     face.time_now = tick;
     if (nic) node.nic->finish(static_cast<bp_nic&>(face));
     if (node.arrive_tick <= tick) {
-        take<true, nic>(node, tick);
+        take<true, nic>(node, face, tick);
         face.i_valid = 1;
         node.clocks->shorter[1](&face);
     } else {
@@ -200,7 +200,7 @@ template <class Run>
     const bool comes = node.arrive_tick <= tick;
     face.i_valid = comes;
     if (comes) {
-        take<true>(node, tick);
+        take<true>(node, face, tick);
         line_in(node, tick);
     }
     node.clocks->shorter[comes](&face);
@@ -223,7 +223,7 @@ template <class Run>
     face.time_now = tick;
     const bool comes = node.arrive_tick <= tick;
     face.i_valid = comes;
-    if (comes) take<false>(node, tick);
+    if (comes) take<false>(node, face, tick);
     if (comes && node.line) line_in(node, tick);
     node.clock(comes);
     ++node.evaluations;
@@ -282,7 +282,7 @@ uint64_t Loop::advance(uint64_t until) {
 
 // The node gets the cell that came first.
 template <bool plain, bool nic>
-[[gnu::always_inline]] inline void Loop::take(Node& node, uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::take(Node& node, bp_face& face, uint64_t tick) {
     const uint32_t port = node.arrive_port;
     if (port == Node::FACE) {  // all others come later
         node.arrive(node.later());
@@ -292,7 +292,7 @@ template <bool plain, bool nic>
     Flying* const second = node.in(nic ? 0 : port).second();
     if (nic) {
         node.first[0] = key_of(second, 0);
-        take_from<plain>(node, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
+        take_from<plain>(node, face, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
         return;
     }
     uint64_t least = node.first[port] = key_of(second, port);
@@ -302,7 +302,7 @@ template <bool plain, bool nic>
         node.first[port] = Node::key(node.arrive_tick, port);
         take_in_turn(node, tick);
     } else {
-        take_from<plain>(node, port, second, next, tick);
+        take_from<plain>(node, face, port, second, next, tick);
     }
 }
 
@@ -311,20 +311,20 @@ template <bool plain, bool nic>
     const uint32_t port = in_turn(node);
     Flying* const second = node.in(port).second();
     node.first[port] = key_of(second, port);
-    take_from<false>(node, port, second, Node::Arrival::of(node.least()), tick);
+    take_from<false>(node, *node.face, port, second, Node::Arrival::of(node.least()), tick);
     node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
 
 // A wire's first cell, of which the second is looked up; then this comes next.
 template <bool plain>
-[[gnu::always_inline]] inline void Loop::take_from(Node& node, uint32_t port, Flying* second, Node::Arrival next,
-                                                   uint64_t tick) {
+[[gnu::always_inline]] inline void Loop::take_from(Node& node, bp_face& face, uint32_t port, Flying* second,
+                                                   Node::Arrival next, uint64_t tick) {
     Wire& from = node.in(port);
     const Flying& cell = from.front();
     node.arrive(next);
-    node.face->i_port = uint8_t(port);
-    std::memcpy(i_cell(*node.face), &cell, Flying::OCTETS);
+    face.i_port = uint8_t(port);
+    std::memcpy(i_cell(face), &cell, Flying::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
     from.pop_front(second);
     from.fetch_ahead();

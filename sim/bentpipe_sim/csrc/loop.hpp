@@ -53,10 +53,10 @@ class Loop final : CellCounts {
     template <class Run>
     void step_apart(Node& node, uint64_t tick, Run& run);
     template <bool plain, bool nic = false>
-    void take(Node& node, uint64_t tick);
+    void take(Node& node, bp_face& face, uint64_t tick);
     void take_in_turn(Node& node, uint64_t tick);
     template <bool plain>
-    void take_from(Node& node, uint32_t port, Flying* second, Node::Arrival next, uint64_t tick);
+    void take_from(Node& node, bp_face& face, uint32_t port, Flying* second, Node::Arrival next, uint64_t tick);
     template <class Run>
     void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run);
     template <class Run>

@@ -47,17 +47,18 @@ struct bp_nic : bp_face {
     uint8_t post_taken, done, rx_last, oam_full;  // seldom
     uint8_t fetch, rx_valid, fetch_single, zero;  // the last is no port
     uint32_t fetch_vc, rx_vc;
-    uint64_t around_block[1];  // these are no ports: what writes or reads whole words may do so here (pattern.hpp)
+    uint16_t rx_index, rx_length;
+    uint8_t rx_status, rx_efci, cell_pti, post_uu, post_cpi;
+    uint8_t post_single, done_single, oam_pti, oam_take;
+    uint16_t post_length;
+    uint32_t post_vc, done_vc, oam_vc;
+    uint64_t oam_tick;
+    // Those `around` and `between` are no ports: what writes or reads whole words may do so there (pattern.hpp).
+    alignas(64) uint64_t around_block[1];
     W<6> block;
     uint64_t between_cells[1];
     W<6> rx_payload;
     uint64_t around_payload[1];
-    uint16_t rx_index, rx_length;
-    uint8_t rx_status, rx_efci, cell_pti, post_uu, post_cpi;
-    uint16_t post_length;
-    uint8_t post_single, done_single, oam_pti, oam_take;
-    uint32_t post_vc, done_vc, oam_vc;
-    uint64_t oam_tick;
     W<6> oam_payload;
 
     bool says_what_is_seldom() const {

@@ -34,7 +34,7 @@ struct Single {
 
 class alignas(64) Nic {
     // What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
-    struct Receiving {
+    struct alignas(32) Receiving {
         uint8_t* octets = nullptr;
         uint64_t size = 0;
         Sink* sink = nullptr;

@@ -17,9 +17,6 @@ __all__ = ["Rows", "declared", "ordered", "register_bits", "rows", "stored_type"
 LINE = 64
 """Octets of a line."""
 
-OFTEN = 1
-"""What is wanted so many times a clock, and more, is wanted often."""
-
 
 def stored_bits(width: int) -> int:
     """Of a port or a field of a memory."""
@@ -89,13 +86,18 @@ def register_bits(register: Register) -> int:
 
 
 def ordered(registers: Iterable[Register], heat: Mapping[Register, float]) -> list[Register]:
-    """Those that are wanted often first, then others that are; of either the large ones first."""
-
-    def key(register: Register) -> tuple[bool, bool, int]:
-        often = heat.get(register, 0)
-        return often < OFTEN, not often, -register_bits(register)
-
-    return sorted(registers, key=key)
+    """By lines of a cache: those that are wanted most often in the first; in each the large ones first."""
+    found: list[Register] = []
+    line: list[Register] = []
+    left = LINE
+    for register in sorted(registers, key=lambda register: -heat.get(register, 0)):
+        octets = register_bits(register) // 8
+        if octets > left:
+            found += sorted(line, key=lambda register: -register_bits(register))
+            line, left = [], LINE
+        line.append(register)
+        left -= octets
+    return found + sorted(line, key=lambda register: -register_bits(register))
 
 
 def _aligned(octets: int) -> int:

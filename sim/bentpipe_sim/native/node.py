@@ -211,9 +211,10 @@ class _Node:
         base, inherited = face([port.name for port in self.ports])
         found = [f"{stored_type(port.width)} {port.name}{{}};" for port in self.ports if port.name not in inherited]
         of_ports = {port.name for port in self.ports}
-        for register in ordered(self.names, self.heat):
-            if self.names[register] not in of_ports:
-                found.append(f"{stored_type(register_bits(register))} {self.names[register]}{{}};")
+        own = ordered((each for each in self.names if self.names[each] not in of_ports), self.heat)
+        for place, register in enumerate(own):
+            begin = "alignas(64) " if place == 0 else ""
+            found.append(f"{begin}{stored_type(register_bits(register))} {self.names[register]}{{}};")
         found += [f"bool {level} = false;" for level in LEVELS if level not in inherited]
         found += map(declared, sorted(self.groups, key=lambda group: group[0].depth))
         begin = [

@@ -105,12 +105,13 @@ def test_registers_that_clocks_want_are_before_those_that_an_access_wants():
     assert found.text.index(f" {hot}{{}}") < found.text.index(f" {cold}{{}}")
 
 
-def test_of_registers_wanted_alike_the_large_ones_are_first():
-    heat = {
-        Register(f"q{k}", width, 0, None): often
-        for k, (width, often) in enumerate([(8, 0), (1, 2), (64, 0.5), (40, 2)])
-    }
-    assert [register.name for register in ordered(heat, heat)] == ["q3", "q1", "q2", "q0"]
+def test_registers_are_in_lines_by_how_often_they_are_wanted_and_the_large_ones_of_a_line_first():
+    line = [(8, 3), (40, 2), (1, 5)]  # of 4, 8 and 1 octets
+    fill = [(64, 4)] * 5
+    next_line = [(64, 0.5), (300, 1), (8, 0)]  # 40 octets don't fit behind these
+    heat = {Register(f"q{k}", width, 0, None): often for k, (width, often) in enumerate([*next_line, *fill, *line])}
+    found = [(register.width, often) for register, often in ((each, heat[each]) for each in ordered(heat, heat))]
+    assert found == [*fill, (40, 2), (8, 3), (1, 5), (300, 1), (64, 0.5), (8, 0)]
 
 
 @pytest.mark.parametrize("seed", range(2))
