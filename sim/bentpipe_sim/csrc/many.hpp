@@ -90,7 +90,7 @@ class Many {
         friend class Many;
         explicit Run(Many& many) : many_(many), near_(many.near_) {}
 
-        static uint64_t lowest(uint64_t word) { return uint64_t(__builtin_ctzll(word)); }
+        static uint64_t lowest(uint64_t word) { return uint32_t(__builtin_ctzll(word)); }
         // It is due in this tick, none before the one that it is now.
         void put(const Ticket& its, uint64_t tick, uint64_t now) {
             if (__builtin_expect(tick - now < SLOTS, 1)) {
