@@ -20,12 +20,12 @@ const uint8_t* o_cell(const bp_face& face) {
 }
 
 // What every evaluation of a node reads first.
-void fetch_ahead(const Turn& turn) {
-    const char* const face = reinterpret_cast<const char*>(turn.face);
-    __builtin_prefetch(turn.node);
-    __builtin_prefetch(face);
-    __builtin_prefetch(face + 64);
-    __builtin_prefetch(face + 128);
+void fetch_ahead(bp_face& face) {
+    const char* const first = reinterpret_cast<const char*>(&face);
+    __builtin_prefetch(&Node::of(face));
+    __builtin_prefetch(first);
+    __builtin_prefetch(first + 64);
+    __builtin_prefetch(first + 128);
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ int Loop::add(const char* path) {
     Node::Owner made = Node::make(path, index, inbox, ledger);
     agenda_.add(made->ticket);
     nodes_.push_back(std::move(made));
-    turns_.insert(turns_.end() - 2, {nodes_.back().get(), nodes_.back()->face});
-    if (agenda_.few()) std::copy(turns_.begin(), turns_.end() - 1, few_);
+    faces_.insert(faces_.end() - 2, nodes_.back()->face);
+    if (agenda_.few()) std::copy(faces_.begin(), faces_.end() - 1, few_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
     ways_known_ = false;
     return index;
@@ -52,7 +52,6 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
     wire.had_one();  // one that never waits on it, too
     target.inputs = std::max(target.inputs, uint8_t(to_port + 1));
     output.to = &target;
-    output.to_face = target.face;
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
     output.delay = 1 + delay;
@@ -242,24 +241,23 @@ template <class Run>
 uint64_t Loop::advance(uint64_t until) {
     Run run = agenda_.run<Run>(until);
     constexpr bool few = std::is_same_v<Run, Few::Run>;
-    const Turn* const turns = turns_.data();
+    bp_face* const* const faces = faces_.data();
     for (;;) {
         const uint64_t tick = run.tick();
         const size_t number = run.node();
-        const Turn& turn = few ? few_[number] : turns[number];
-        bp_face& face = *turn.face;
+        bp_face& face = *(few ? few_ : faces)[number];
         const uint32_t how = Turn::how(face);
         if (how == Turn::plain(Turn::ANY)) {
             run.take();
-            if (!few) fetch_ahead(turns[run.node()]);
-            Node& node = *turn.node;
+            if (!few) fetch_ahead(*faces[run.node()]);
+            Node& node = Node::of(face);
             if (run.due(node.ticket, tick)) step<false>(node, face, tick, run);
         } else if (how == Turn::plain(Turn::NIC)) {
             run.take();
-            if (!few) fetch_ahead(turns[run.node()]);
-            Node& node = *turn.node;
+            if (!few) fetch_ahead(*faces[run.node()]);
+            Node& node = Node::of(face);
             if (run.due(node.ticket, tick)) step<true>(node, face, tick, run);
-        } else if (!turn.node) {
+        } else if (&face == &at_end_) {
             if (run.ends(number)) {
                 run.leave(tick);
                 return tick;
@@ -267,7 +265,7 @@ uint64_t Loop::advance(uint64_t until) {
             run.turn();
         } else {
             run.take();
-            Node& node = *turn.node;
+            Node& node = Node::of(face);
             if (!run.due(node.ticket, tick)) continue;
             if (how == Turn::plain(Turn::LINE)) {
                 run.follow(step_line(node, tick, run));
@@ -403,7 +401,7 @@ template <class Run>
     run.sooner(to.ticket, tick + 1, tick);
     to.later(to.arrive());
     to.arrive({tick + 1, Node::FACE});
-    bp_face& its = *output.to_face;
+    bp_face& its = to.its_face();
     its.i_port = uint8_t(output.to_port);
     std::memcpy(i_cell(its), o_cell(face), Flying::OCTETS);
 }

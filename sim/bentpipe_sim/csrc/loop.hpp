@@ -89,10 +89,9 @@ class Loop final : CellCounts {
     std::vector<Node::Owner> nodes_;
     std::vector<Node*> links_;
     bp_face at_end_{};
-    const Turn end_{nullptr, &at_end_};
-    // Those of nodes, and behind them two more: the end of a run, and that a block of ticks begins (many.hpp)
-    std::vector<Turn> turns_{end_, end_};
-    Turn few_[Few::MOST + 1]{end_};  // nodes and the end, near at hand
+    // The nodes', and behind them two more: the end of a run, and that a block of ticks begins (many.hpp)
+    std::vector<bp_face*> faces_{&at_end_, &at_end_};
+    bp_face* few_[Few::MOST + 1]{&at_end_};  // the same, near at hand
     Agenda agenda_;
     uint64_t now_ = 0;
     bool ways_known_ = false;

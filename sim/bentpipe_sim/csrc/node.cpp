@@ -40,7 +40,7 @@ Node::Owner Node::make(const char* path, int index, Inbox& inbox, Ledger& ledger
     const bp_model& model = find_model(library.get());
     std::unique_ptr<void, void (*)(void*)> made(model.create(IN_FRONT), model.destroy);
     bp_face* const face = static_cast<bp_face*>(made.get());
-    Owner node(new (reinterpret_cast<Node*>(face) - 1) Node(model, face, index, inbox, ledger));
+    Owner node(new (&Node::of(*face)) Node(model, face, index, inbox, ledger));
     made.release();
     node->library_ = std::move(library);  // which has to stay until then
     return node;

@@ -23,7 +23,6 @@ struct Node;
 struct alignas(64) Output {  // what is behind an output port, and what went there: a cache line
     Wire* wire = nullptr;
     Node* to = nullptr;
-    bp_face* to_face = nullptr;
     uint64_t delay = 0;  // ticks from an evaluation to the arrival
     uint32_t to_port = 0;
     // Where a cell goes: to the wire; where the node behind is idle and another one, into its face; by a link, if that lets
@@ -42,12 +41,8 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// What the agenda says is next: a node, or none: the end of a run, or that a block of ticks begins. How its step goes stands in
-// its face.
+// How a node's step goes: it stands in its face.
 struct Turn {
-    Node* node;
-    bp_face* face;
-
     // Of a network interface, and of any other node, only the cell that comes and the one that goes are looked at; of a line
     // of SONET the ledger sees both; of the rest more is to be asked (Loop::look_at_ways).
     enum Kind : uint8_t { ANY, NIC, LINE, APART };
@@ -105,6 +100,9 @@ struct alignas(64) Node {
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
     static Owner make(const char* path, int index, Inbox& inbox, Ledger& ledger);
     Node(const Node&) = delete;
+
+    static Node& of(bp_face& face) { return reinterpret_cast<Node*>(&face)[-1]; }
+    bp_face& its_face() { return *reinterpret_cast<bp_face*>(this + 1); }  // without a look at memory
 
     Wire& in(uint32_t port) { return before(port).in; }
     Output& out(uint32_t port) { return before(port).out; }
