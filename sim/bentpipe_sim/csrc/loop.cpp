@@ -107,6 +107,7 @@ void Loop::look_at_ways() {
         const bool more = node->link || node->tapped || node->path || node->gauge || node->recording;
         node->face->kind = more ? Turn::APART : node->line ? Turn::LINE : node->nic ? Turn::NIC : Turn::ANY;
     }
+    lines_ = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->line; });
     for (const auto& node : nodes_)
         for (uint32_t p = 0; p < Node::PORTS; ++p) node->out(p).way = way(*node, node->out(p));
     ways_known_ = true;
@@ -130,7 +131,8 @@ void Loop::run(uint64_t until) {
     inbox.clear();
     if (!ways_known_) look_at_ways();
     until = std::max(until, now_);  // time doesn't go back
-    now_ = agenda_.few() ? advance<Few::Run>(until) : advance<Many::Run>(until);
+    if (!agenda_.few()) now_ = advance<Many::Run, true>(until);
+    else now_ = lines_ ? advance<Few::Run, true>(until) : advance<Few::Run, false>(until);
     agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
         if (node(int(number)).faces()) take_back(node(int(number)));
     });
@@ -193,8 +195,7 @@ template <bool nic, class Run>
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
 template <class Run>
-[[gnu::noinline]] Run Loop::step_line(Node& node, uint64_t tick, Run run) {
-    bp_face& face = *node.face;
+[[gnu::always_inline]] inline void Loop::step_line(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
     const bool comes = node.arrive_tick <= tick;
     face.i_valid = comes;
@@ -209,7 +210,6 @@ template <class Run>
         line_out(node);
     }
     run.taken(node.ticket, node.next_unless_posting(face, tick), tick);
-    return run;
 }
 
 // The same for a node of which more is to be done or looked at.
@@ -236,8 +236,8 @@ template <class Run>
     run.taken(node.ticket, node.next(), tick);
 }
 
-// The tick at whose end the run ends.
-template <class Run>
+// The tick at whose end the run ends. `lines`: there may be lines of SONET.
+template <class Run, bool lines>
 uint64_t Loop::advance(uint64_t until) {
     Run run = agenda_.run<Run>(until);
     constexpr bool few = std::is_same_v<Run, Few::Run>;
@@ -267,8 +267,8 @@ uint64_t Loop::advance(uint64_t until) {
             run.take();
             Node& node = Node::of(face);
             if (!run.due(node.ticket, tick)) continue;
-            if (how == Turn::plain(Turn::LINE)) {
-                run.follow(step_line(node, tick, run));
+            if (lines && how == Turn::plain(Turn::LINE)) {
+                step_line(node, face, tick, run);
                 continue;
             }
             Run apart = run;  // what is known by its address is kept in no register

@@ -44,12 +44,12 @@ class Loop final : CellCounts {
 
   private:
     // What every evaluation needs is made for networks of few nodes and of many (Few::Run, Many::Run).
-    template <class Run>
+    template <class Run, bool lines>
     uint64_t advance(uint64_t until);
     template <bool nic, class Run>
     void step(Node& node, bp_face& face, uint64_t tick, Run& run);
     template <class Run>
-    Run step_line(Node& node, uint64_t tick, Run run);
+    void step_line(Node& node, bp_face& face, uint64_t tick, Run& run);
     template <class Run>
     void step_apart(Node& node, uint64_t tick, Run& run);
     template <bool plain, bool nic = false>
@@ -94,7 +94,7 @@ class Loop final : CellCounts {
     bp_face* few_[Few::MOST + 1]{&at_end_};  // the same, near at hand
     Agenda agenda_;
     uint64_t now_ = 0;
-    bool ways_known_ = false;
+    bool ways_known_ = false, lines_ = false;
     std::unique_ptr<Gauge> gauge_;
 };
 
