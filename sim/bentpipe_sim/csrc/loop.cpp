@@ -245,7 +245,7 @@ uint64_t Loop::advance(uint64_t until) {
     for (;;) {
         const uint64_t tick = run.tick();
         const size_t number = run.node();
-        bp_face& face = *(few ? few_ : faces)[number];
+        bp_face& face = few ? *few_[number] : *faces[number];
         const uint32_t how = Turn::how(face);
         if (how == Turn::plain(Turn::ANY)) {
             run.take();
