@@ -168,9 +168,9 @@ API void* line_open(const char* path, int bytes) {
     l->bytes = bytes;
     for (int k = 0; k < 2; ++k) {
         End& e = l->end[k];
-        e.model = l->kind->create();
+        e.model = l->kind->create(0);
         l->kind->reset(e.model, 1);
-        l->kind->clock(e.model);
+        l->kind->clocks.whole(e.model);
         l->kind->reset(e.model, 0);
 #define P(field, name) e.field = (decltype(e.field))port(l->kind, e.model, name)
         P(enable, "enable"), P(signal, "signal"), P(in, "line_in"), P(out, "line_out"), P(tx_cell, "tx_cell");
@@ -217,8 +217,8 @@ API void line_run(void* h, uint64_t words) {
         channel(l, b, a.out);
         offer(a);
         offer(b);
-        l->kind->clock(a.model);
-        l->kind->clock(b.model);
+        l->kind->clocks.whole(a.model);
+        l->kind->clocks.whole(b.model);
         take(l, a, b.sent);
         take(l, b, a.sent);
         ++l->now;
@@ -246,7 +246,7 @@ API void line_write(void* h, int end, uint32_t address, uint32_t value) {
     *e.enable = 0;
     *e.tx_valid = 0;
     *e.addr = address, *e.w_data = value, *e.w_en = 1;
-    l->kind->clock(e.model);
+    l->kind->clocks.whole(e.model);
     *e.w_en = 0;
     *e.enable = 1;
     *e.tx_valid = valid;
@@ -257,9 +257,9 @@ API uint32_t line_read(void* h, int end, uint32_t address) {
     End& e = l->end[end];
     *e.enable = 0;
     *e.addr = address, *e.r_en = 1;
-    l->kind->clock(e.model);
+    l->kind->clocks.whole(e.model);
     *e.r_en = 0;
-    for (int k = 0; k < 4; ++k) l->kind->clock(e.model);
+    for (int k = 0; k < 4; ++k) l->kind->clocks.whole(e.model);
     *e.enable = 1;
     return *e.r_data;
 }
