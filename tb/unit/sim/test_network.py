@@ -51,6 +51,24 @@ def run(network, nics, vcs):
     return events, network.digests(), network.counters()
 
 
+def test_each_output_has_a_digest_of_its_own():
+    network, (a, b, _), vcs = satellite(ber=0)
+    network.trace()
+    of = {
+        "there": {("a", 0), ("west", 3), ("out", 0), ("east", 0)},
+        "back": {("b", 0), ("east", 3), ("back", 0), ("west", 0)},
+    }
+    network.send(a.index, vcs[0], b"there", key=1, offset=0, length=4000)
+    network.run(10 * MS)
+    there = network.digests()
+    assert {output for output, digest in there.items() if digest} == of["there"]
+    network.send(b.index, vcs[2], b"back", key=1, offset=0, length=4000)
+    network.run(20 * MS)
+    both = network.digests()
+    assert {output for output, digest in both.items() if digest} == of["there"] | of["back"]
+    assert {output: both[output] for output in of["there"]} == {output: there[output] for output in of["there"]}
+
+
 def test_the_same_seed_gives_the_same_cells_at_the_same_ticks():
     first, second, other = (run(*satellite(seed=seed)) for seed in (1, 1, 2))
     assert first == second
