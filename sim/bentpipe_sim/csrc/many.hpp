@@ -140,18 +140,17 @@ class Many {
         // What is first in this tick and those behind it.
         void find_from(uint64_t tick) {
             const uint64_t from = near_ >> tick % SLOTS | near_ << -tick % SLOTS;
-            first_.tick = from ? tick + lowest(from) : NEVER;
-            if (from) {
-                const uint64_t slot = first_.tick % SLOTS;
-                uint64_t at = 0;
-                if (many_.grouped_) at = lowest(many_.with_[slot]) << many_.group_ << 6;
-                while (!many_.bits_[at + slot]) at += 64;
-                first_.node = at + lowest(many_.bits_[at + slot]);
+            if (!from) {
+                first_ = many_.special();
+                return;
             }
-            if (__builtin_expect(first_.tick >= many_.limit_, 0)) {
-                if (!from) first_ = {~0ull, 0};
-                come_before(many_.special());
-            }
+            first_.tick = tick + lowest(from);
+            const uint64_t slot = first_.tick % SLOTS;
+            uint64_t at = 0;
+            if (many_.grouped_) at = lowest(many_.with_[slot]) << many_.group_ << 6;
+            while (!many_.bits_[at + slot]) at += 64;
+            first_.node = at + lowest(many_.bits_[at + slot]);
+            if (__builtin_expect(first_.tick >= many_.limit_, 0)) come_before(many_.special());
         }
 
         Many& many_;
@@ -185,7 +184,7 @@ class Many {
     }
     // The end of the run, or that a block begins: behind all nodes of the tick before.
     First special() const {
-        if (nearer_ <= stop_) return {nearer_ - 1, tickets_.size() + 1};
+        if (nearer_ <= stop_ && nearer_ < NEVER) return {nearer_ - 1, tickets_.size() + 1};
         return {stop_, tickets_.size()};
     }
     // In the first wheel.

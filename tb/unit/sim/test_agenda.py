@@ -97,6 +97,11 @@ int main() {
                 const char* wrong = size > Few::MOST ? check<Many::Run>(size, span) : check<Few::Run>(size, span);
                 if (wrong) return std::printf("%s: %zu nodes, %llu ticks\\n", wrong, size, (unsigned long long)span), 1;
             }
+    Agenda idle;  // nothing is due until time ends
+    std::vector<Ticket> tickets(Few::MOST + 1);
+    for (Ticket& its : tickets) idle.add(its);
+    Many::Run run = idle.run<Many::Run>(NEVER);
+    if (run.tick() != NEVER || !run.ends(run.node())) return std::puts("end of time"), 1;
     return 0;
 }
 """
