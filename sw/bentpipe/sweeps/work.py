@@ -9,9 +9,9 @@ import os
 import pickle
 import signal
 import socket
-import tarfile
 import tempfile
 import time
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -181,9 +181,12 @@ def is_done(path: Path, held: bool = False) -> bool:
 
 
 def _pack(above: Path, name: str) -> bytes:
+    """A run folder's files and folders."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(above / name, name)
+    with zipfile.ZipFile(buffer, "w", strict_timestamps=False) as archive:
+        for path in (above / name, *sorted((above / name).rglob("*"))):
+            if path.is_dir() or path.is_file():
+                archive.write(path, path.relative_to(above))
     return buffer.getvalue()
 
 
@@ -192,8 +195,8 @@ def unpack(packed: bytes, above: Path, name: str) -> None:
     import shutil
 
     with tempfile.TemporaryDirectory(prefix=".coming-", dir=above) as aside:
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(aside, filter="data")
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            archive.extractall(aside)  # nothing beside it, whatever the names are
         if (above / name).exists():
             (above / name).rename(Path(aside) / "before")
         (Path(aside) / name).rename(above / name)
