@@ -24,8 +24,8 @@ class Agenda {
     void add(Ticket& its) {
         if (tickets_.size() == Key::MOST_NODES) throw std::runtime_error("a network has 16382 nodes at most");
         if (tickets_.size() == Few::MOST)
-            for (Ticket* each : tickets_) each->due = Few::due(*each);
-        its.number = Key::of(0, tickets_.size());
+            for (Ticket* each : tickets_) each->due = few_.due(*each);
+        its.node = uint16_t(tickets_.size());
         tickets_.push_back(&its);
         if (few()) few_.add(its);
         else its.due = NEVER;
@@ -33,13 +33,13 @@ class Agenda {
     bool few() const { return tickets_.size() <= Few::MOST; }
 
     // Between runs, at a tick that is not before the last one's end: earlier ones are over.
-    void set(Ticket& its, uint64_t tick) { few() ? Few::set(its, tick) : many_.set(its, tick); }
-    uint64_t due(const Ticket& its) const { return few() ? Few::due(its) : its.due; }
+    void set(Ticket& its, uint64_t tick) { few() ? few_.set(its, tick) : many_.set(its, tick); }
+    uint64_t due(const Ticket& its) const { return few() ? few_.due(its) : its.due; }
     // The numbers of all nodes that are due by this tick.
     template <class Each>
     void each_until(uint64_t tick, Each each) const {
         for (const Ticket* its : tickets_)
-            if (due(*its) <= tick) each(its->node());
+            if (due(*its) <= tick) each(its->node);
     }
     template <class Run>
     Run run(uint64_t until) {
@@ -53,7 +53,7 @@ class Agenda {
             uint64_t tick = std::min(due(*its), NEVER);
             a(tick);
             if (!a.gives()) continue;
-            if (few()) Few::set(*its, tick);
+            if (few()) few_.set(*its, tick);
             else its->due = tick;
         }
     }

@@ -17,11 +17,11 @@ class Few {
 
     Few() { std::fill_n(keys_, MOST, Key::number(Key::NONE)); }
     void add(Ticket& its) {
-        its.key = &keys_[its.node()];
+        its.number = Key::of(0, its.node);
         set(its, NEVER);
     }
-    static void set(const Ticket& its, uint64_t tick) { *its.key = Key::number(its.key_in(tick)); }
-    static uint64_t due(const Ticket& its) { return Key::tick(Key::bits(*its.key)); }
+    void set(const Ticket& its, uint64_t tick) { keys_[its.node] = Key::number(key_in(its, tick)); }
+    uint64_t due(const Ticket& its) const { return Key::tick(Key::bits(keys_[its.node])); }
 
     // What a run keeps in registers: the first key.
     class Run {
@@ -53,13 +53,14 @@ class Few {
             first = found(keys);
         }
         void taken(const Ticket& its, uint64_t due, uint64_t) {  // of the node that was taken: its work
-            const uint64_t key = its.key_in(due);
-            std::memcpy(its.key, &key, sizeof key);
+            const uint64_t key = key_in(its, due);
+            std::memcpy(&few_.keys_[its.node], &key, sizeof key);
             sooner(key);
         }
         void sooner(const Ticket& its, uint64_t tick, uint64_t) {  // than it is, else not
-            *its.key = lesser(Key::number(its.key_in(tick)), *its.key);
-            sooner(its.key_in(tick));
+            double& kept = few_.keys_[its.node];
+            kept = lesser(Key::number(key_in(its, tick)), kept);
+            sooner(key_in(its, tick));
         }
         void turn() {}
         void leave(uint64_t) {}
@@ -81,6 +82,8 @@ class Few {
     };
 
   private:
+    static uint64_t key_in(const Ticket& its, uint64_t tick) { return (tick << Key::BITS) + its.number; }
+
     alignas(64) double keys_[MOST];
     double stop_ = Key::number(Key::NONE);
     size_t nodes_ = 0;

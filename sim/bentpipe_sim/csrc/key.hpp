@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "model.h"
 #include "wire.hpp"
 
 namespace bp {
@@ -32,16 +33,7 @@ struct Key {
 };
 static_assert(sizeof(double) == 8 && (NEVER << Key::BITS) + Key::LEAST < Key::NONE, "keys are normal numbers");
 
-// A node's place in the agenda.
-struct Ticket {
-    uint64_t number = Key::LEAST;  // its key in tick 0
-    union {
-        double* key = nullptr;  // among few, where it is
-        uint64_t due;           // among many, the tick
-    };
-
-    uint32_t node() const { return Key::node(number); }
-    uint64_t key_in(uint64_t tick) const { return (tick << Key::BITS) + number; }
-};
+// A node's place in the agenda: it stands in the node's face.
+using Ticket = bp_ticket;
 
 }  // namespace bp

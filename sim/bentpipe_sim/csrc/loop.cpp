@@ -19,13 +19,11 @@ const uint8_t* o_cell(const bp_face& face) {
     return reinterpret_cast<const uint8_t*>(&face) + offsetof(bp_face, o_payload);
 }
 
-// What every evaluation of a node reads first.
-void fetch_ahead(bp_face& face) {
+// What every evaluation of a node reads first. In place: the compiler leaves out calls of what only fetches.
+[[gnu::always_inline]] inline void fetch_ahead(bp_face& face) {
     const char* const first = reinterpret_cast<const char*>(&face);
-    __builtin_prefetch(&Node::of(face));
-    __builtin_prefetch(first);
     __builtin_prefetch(first + 64);
-    __builtin_prefetch(first + 128);
+    __builtin_prefetch(first + 256);
 }
 
 }  // namespace
@@ -33,9 +31,9 @@ void fetch_ahead(bp_face& face) {
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
     Node::Owner made = Node::make(path, index, inbox, ledger);
-    agenda_.add(made->ticket);
+    agenda_.add(made->face().ticket);
     nodes_.push_back(std::move(made));
-    faces_.insert(faces_.end() - 2, nodes_.back()->face);
+    faces_.insert(faces_.end() - 2, &nodes_.back()->face());
     if (agenda_.few()) std::copy(faces_.begin(), faces_.end() - 1, few_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
     ways_known_ = false;
@@ -50,7 +48,7 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
     if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums fit the agenda
     wire.connected = true;
     wire.had_one();  // one that never waits on it, too
-    target.inputs = std::max(target.inputs, uint8_t(to_port + 1));
+    target.face().inputs = std::max(target.face().inputs, uint8_t(to_port + 1));
     output.to = &target;
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
@@ -105,7 +103,7 @@ void Loop::capture_input(int index, const Tap& tap) {
 void Loop::look_at_ways() {
     for (const auto& node : nodes_) {
         const bool more = node->link || node->tapped || node->path || node->gauge || node->recording;
-        node->face->kind = more ? Turn::APART : node->line ? Turn::LINE : node->nic ? Turn::NIC : Turn::ANY;
+        node->face().kind = more ? Turn::APART : node->line ? Turn::LINE : node->nic ? Turn::NIC : Turn::ANY;
     }
     lines_ = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->line; });
     for (const auto& node : nodes_)
@@ -117,7 +115,7 @@ Output::Way Loop::way(const Node& node, const Output& output) {
     const Node* to = output.to;
     if (!to || output.traced) return Output::MORE;
     if (to->link) return to->out(0).traced ? Output::MORE : Output::BY_LINK;
-    return output.delay == 1 && to != &node && to->face->kind != Turn::APART ? Output::BESIDE : Output::WIRE;
+    return output.delay == 1 && to != &node && to->face().kind != Turn::APART ? Output::BESIDE : Output::WIRE;
 }
 
 void Loop::write(int index, uint32_t addr, uint32_t value) {
@@ -125,7 +123,7 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
     wake(index);
 }
 
-void Loop::wake(int index) { agenda_.set(node(index).ticket, std::max(node(index).next(), now_)); }
+void Loop::wake(int index) { agenda_.set(node(index).face().ticket, std::max(node(index).next(), now_)); }
 
 void Loop::run(uint64_t until) {
     inbox.clear();
@@ -134,7 +132,7 @@ void Loop::run(uint64_t until) {
     if (!agenda_.few()) now_ = advance<Many::Run, true>(until);
     else now_ = lines_ ? advance<Few::Run, true>(until) : advance<Few::Run, false>(until);
     agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
-        if (node(int(number)).faces()) take_back(node(int(number)));
+        if (Node::faces(*faces_[number])) take_back(node(int(number)));
     });
     for (Node* link : links_)
         if (link->passed() && comes_later(*link)) call_back(*link);
@@ -152,28 +150,33 @@ void Loop::archive(Archive& a) {
 
 // The ledger sees the cell that a line of SONET has taken, and the one that it gives.
 [[gnu::always_inline]] inline void Loop::line_in(const Node& node, uint64_t tick) {
-    const bp_face& face = *node.face;
+    const bp_face& face = node.face();
     ledger.line_in(int(node.index), face.i_port, tick, face.i_header, face.i_payload, face.i_hec_error != 0);
 }
 
 [[gnu::always_inline]] inline void Loop::line_out(const Node& node) {
-    const bp_face& face = *node.face;
+    const bp_face& face = node.face();
     ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error != 0);
+}
+
+[[gnu::always_inline]] inline void Loop::count(bp_face& face, bool with_cell) {
+    ++(with_cell ? face.with_cell : face.without_cell);
 }
 
 template <bool nic, class Run>
 [[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
-    if (nic) node.nic->finish(static_cast<bp_nic&>(face));
-    if (node.arrive_tick <= tick) {
+    if (nic) Nic::finish(static_cast<bp_nic&>(face));
+    if (face.arrive_tick <= tick) {
         take<true, nic>(node, face, tick);
         face.i_valid = 1;
-        node.clocks->shorter[1](&face);
+        ++face.with_cell;
+        face.clocks->shorter[1](&face);
     } else {
         face.i_valid = 0;
-        node.clocks->shorter[0](&face);
+        ++face.without_cell;
+        face.clocks->shorter[0](&face);
     }
-    ++node.evaluations;
     const uint32_t says = face.says();
     if (says == bp_face::a_cell()) {
         give(node, node.out(nic ? 0 : face.o_port), face, tick, run);
@@ -187,45 +190,45 @@ template <bool nic, class Run>
     }
     if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) run.stop(tick);
-        run.taken(node.ticket, node.next(), tick);
+        run.taken(face.ticket, node.next(), tick);
         return;
     }
-    run.taken(node.ticket, node.next_unless_posting(face, tick), tick);
+    run.taken(face.ticket, Node::next_unless_posting(face, tick), tick);
 }
 
 // The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
 template <class Run>
 [[gnu::always_inline]] inline void Loop::step_line(Node& node, bp_face& face, uint64_t tick, Run& run) {
     face.time_now = tick;
-    const bool comes = node.arrive_tick <= tick;
+    const bool comes = face.arrive_tick <= tick;
     face.i_valid = comes;
     if (comes) {
         take<true>(node, face, tick);
         line_in(node, tick);
     }
-    node.clocks->shorter[comes](&face);
-    ++node.evaluations;
+    count(face, comes);
+    face.clocks->shorter[comes](&face);
     if (face.o_valid) {
         give(node, node.out(face.o_port), face, tick, run);
         line_out(node);
     }
-    run.taken(node.ticket, node.next_unless_posting(face, tick), tick);
+    run.taken(face.ticket, Node::next_unless_posting(face, tick), tick);
 }
 
 // The same for a node of which more is to be done or looked at.
 template <class Run>
 [[gnu::noinline]] void Loop::step_apart(Node& node, uint64_t tick, Run& run) {
-    bp_face& face = *node.face;
+    bp_face& face = node.face();
     now_ = tick;  // a recording's, too
     if (node.link) node.catch_up();
-    if (node.nic) node.nic->finish(static_cast<bp_nic&>(face));
+    if (node.nic) Nic::finish(static_cast<bp_nic&>(face));
     face.time_now = tick;
-    const bool comes = node.arrive_tick <= tick;
+    const bool comes = face.arrive_tick <= tick;
     face.i_valid = comes;
     if (comes) take<false>(node, face, tick);
     if (comes && node.line) line_in(node, tick);
+    count(face, comes);
     node.clock(comes);
-    ++node.evaluations;
     if (face.o_valid) give_apart(node, tick, run);
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
@@ -233,7 +236,7 @@ template <class Run>
     else if (node.link) after_link(node, comes);
     else if (node.gauge) node.gauge->look(tick);
     if (!inbox.events().empty()) run.stop(tick);
-    run.taken(node.ticket, node.next(), tick);
+    run.taken(face.ticket, node.next(), tick);
 }
 
 // The tick at whose end the run ends. `lines`: there may be lines of SONET.
@@ -251,12 +254,12 @@ uint64_t Loop::advance(uint64_t until) {
             run.take();
             if (!few) fetch_ahead(*faces[run.node()]);
             Node& node = Node::of(face);
-            if (run.due(node.ticket, tick)) step<false>(node, face, tick, run);
+            if (run.due(face.ticket, tick)) step<false>(node, face, tick, run);
         } else if (how == Turn::plain(Turn::NIC)) {
             run.take();
             if (!few) fetch_ahead(*faces[run.node()]);
             Node& node = Node::of(face);
-            if (run.due(node.ticket, tick)) step<true>(node, face, tick, run);
+            if (run.due(face.ticket, tick)) step<true>(node, face, tick, run);
         } else if (&face == &at_end_) {
             if (run.ends(number)) {
                 run.leave(tick);
@@ -266,7 +269,7 @@ uint64_t Loop::advance(uint64_t until) {
         } else {
             run.take();
             Node& node = Node::of(face);
-            if (!run.due(node.ticket, tick)) continue;
+            if (!run.due(face.ticket, tick)) continue;
             if (lines && how == Turn::plain(Turn::LINE)) {
                 step_line(node, face, tick, run);
                 continue;
@@ -281,10 +284,9 @@ uint64_t Loop::advance(uint64_t until) {
 // The node gets the cell that came first.
 template <bool plain, bool nic>
 [[gnu::always_inline]] inline void Loop::take(Node& node, bp_face& face, uint64_t tick) {
-    const uint32_t port = node.arrive_port;
+    const uint32_t port = face.arrive_port;
     if (port == Node::FACE) {  // all others come later
-        node.arrive(node.later());
-        ++node.cells_in;
+        Node::arrive(face, Node::later(face));
         return;
     }
     Flying* const second = node.in(nic ? 0 : port).second();
@@ -294,10 +296,10 @@ template <bool plain, bool nic>
         return;
     }
     uint64_t least = node.first[port] = key_of(second, port);
-    if (node.inputs > 1) least = node.least();
+    if (face.inputs > 1) least = node.least();
     const Node::Arrival next = Node::Arrival::of(least);
     if (rarely(next.tick <= tick)) {
-        node.first[port] = Node::key(node.arrive_tick, port);
+        node.first[port] = Node::key(face.arrive_tick, port);
         take_in_turn(node, tick);
     } else {
         take_from<plain>(node, face, port, second, next, tick);
@@ -309,7 +311,7 @@ template <bool plain, bool nic>
     const uint32_t port = in_turn(node);
     Flying* const second = node.in(port).second();
     node.first[port] = key_of(second, port);
-    take_from<false>(node, *node.face, port, second, Node::Arrival::of(node.least()), tick);
+    take_from<false>(node, node.face(), port, second, Node::Arrival::of(node.least()), tick);
     node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
@@ -320,13 +322,12 @@ template <bool plain>
                                                    Node::Arrival next, uint64_t tick) {
     Wire& from = node.in(port);
     const Flying& cell = from.front();
-    node.arrive(next);
+    Node::arrive(face, next);
     face.i_port = uint8_t(port);
     std::memcpy(i_cell(face), &cell, Flying::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
     from.pop_front(second);
     from.fetch_ahead();
-    ++node.cells_in;
 }
 
 // Of a cell that comes to an input, or of none.
@@ -354,14 +355,15 @@ template <class Run>
 
 template <class Run>
 [[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick, Run& run) {
-    Output& output = node.out(node.face->o_port);
-    give(node, output, *node.face, tick, run);
+    const bp_face& face = node.face();
+    Output& output = node.out(face.o_port);
+    give(node, output, face, tick, run);
     if (node.watched) watch_out(node, output);
 }
 
 // The ledger sees the cell that goes.
 void Loop::watch_out(const Node& node, const Output& output) {
-    const bp_face& face = *node.face;
+    const bp_face& face = node.face();
     if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
     if (node.gauge) node.gauge->leaves(face.o_port);
 }
@@ -369,7 +371,7 @@ void Loop::watch_out(const Node& node, const Output& output) {
 // What a link lets go by from now on; the cell that came may be gone.
 void Loop::after_link(Node& link, bool came) {
     link.look_at_room();
-    if (came && !link.face->o_valid) tell(link, true);
+    if (came && !link.face().o_valid) tell(link, true);
 }
 
 void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) {
@@ -386,39 +388,39 @@ template <class Run>
     Flying& cell = wire.push_back();
     std::memcpy(&cell, o_cell(face), Flying::OCTETS);
     cell.tick = tick + delay;
-    if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->ticket, cell.tick, tick);
+    if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->face().ticket, cell.tick, tick);
 }
 
 // A cell goes to a node that it reaches in the next tick: into its face if nothing happens there until then, nor another
 // cell comes.
 template <class Run>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
-    Node& to = *output.to;
-    if (to.arrive_tick <= tick + 1) {
+    bp_face& its = output.to->face();
+    if (its.arrive_tick <= tick + 1) {
         put(output, face, tick, output.delay, run);
         return;
     }
-    run.sooner(to.ticket, tick + 1, tick);
-    to.later(to.arrive());
-    to.arrive({tick + 1, Node::FACE});
-    bp_face& its = to.its_face();
+    run.sooner(its.ticket, tick + 1, tick);
+    Node::later(its, Node::arrive(its));
+    Node::arrive(its, {tick + 1, Node::FACE});
     its.i_port = uint8_t(output.to_port);
     std::memcpy(i_cell(its), o_cell(face), Flying::OCTETS);
 }
 
 // The cell in a node's face goes to the wire that it would have come by.
 [[gnu::noinline]] void Loop::take_back(Node& node) {
-    const uint32_t port = node.face->i_port;
+    bp_face& face = node.face();
+    const uint32_t port = face.i_port;
     Flying& cell = node.in(port).push_front();
-    std::memcpy(&cell, i_cell(*node.face), Flying::OCTETS);
-    cell.tick = node.arrive_tick;
+    std::memcpy(&cell, i_cell(face), Flying::OCTETS);
+    cell.tick = face.arrive_tick;
     node.first[port] = Node::key(cell.tick, port);
-    node.arrive(Node::Arrival::of(std::min(node.first[port], node.later().as_key())));
+    Node::arrive(face, Node::Arrival::of(std::min(node.first[port], Node::later(face).as_key())));
 }
 
 // Whether a cell may go by a link: none is before it, and no error reaches it.
 [[gnu::always_inline]] inline bool Loop::lets_by(const Node& link, const bp_face& face) {
-    return link.out(0).room >= Node::CELL_BITS && link.arrive_tick == Node::NO_CELL && !face.o_hec_error;
+    return link.out(0).room >= Node::CELL_BITS && link.face().arrive_tick == Node::NO_CELL && !face.o_hec_error;
 }
 
 // A cell goes by a link, to which it would come in the next tick: nothing of it would change there but what passed() tells.
@@ -449,7 +451,7 @@ void Loop::call_back(Node& link) {
     output.wire->pop_back();
     if (output.wire->empty()) {
         to.first[output.to_port] = Node::NO_CELL;
-        to.arrive(Node::Arrival::of(to.least()));
+        Node::arrive(to.face(), Node::Arrival::of(to.least()));
         wake(int(to.index));
     }
     if (output.traced) link.digests[0] = link.digest_before;
@@ -460,13 +462,14 @@ void Loop::call_back(Node& link) {
 // The first cell of a wire comes to an input at a tick. Whether it is the first of the node's.
 [[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     const uint64_t key = to.first[port] = Node::key(tick, port);
+    bp_face& its = to.face();
     // A cell in the face comes behind those of ports that come with it
-    if (key >= Node::key(to.arrive_tick, to.arrive_port)) {
-        if (to.faces()) to.later(Node::Arrival::of(std::min(to.later().as_key(), key)));
+    if (key >= Node::key(its.arrive_tick, its.arrive_port)) {
+        if (Node::faces(its)) Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
         return false;
     }
-    if (rarely(to.faces())) take_back(to);
-    to.arrive(Node::Arrival::of(std::min(to.arrive().as_key(), key)));
+    if (rarely(Node::faces(its))) take_back(to);
+    Node::arrive(its, Node::Arrival::of(std::min(Node::arrive(its).as_key(), key)));
     return true;
 }
 
@@ -474,8 +477,8 @@ void Loop::call_back(Node& link) {
 uint32_t Loop::in_turn(const Node& node) {
     uint32_t port = node.turn;
     for (;; ++port) {
-        if (port >= node.inputs) port = 0;
-        if (node.first[port] >> Node::PORT_BITS == node.arrive_tick) return port;
+        if (port >= node.face().inputs) port = 0;
+        if (node.first[port] >> Node::PORT_BITS == node.face().arrive_tick) return port;
     }
 }
 
@@ -493,7 +496,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
 
 // Cells that have arrived and have to wait: one that finds no place at its input is lost.
 void Loop::wait(Node& node, uint64_t tick) {
-    for (uint32_t p = 0; p < node.inputs; ++p) {
+    for (uint32_t p = 0; p < node.face().inputs; ++p) {
         if (node.first[p] >> Node::PORT_BITS > tick) continue;
         uint64_t count = node.in(p).waiting(tick);
         if (count > Wire::PLACES) {
@@ -507,7 +510,7 @@ void Loop::wait(Node& node, uint64_t tick) {
 
 // The ledger gets what the node says of the cell that it took in this step.
 void Loop::tell(Node& node, bool gone) {
-    const bp_face& face = *node.face;
+    const bp_face& face = node.face();
     if (node.gauge && face.drop) node.gauge->drops(face.drop_vc);
     if (ledger.empty()) return;
     const int index = int(node.index);
@@ -530,7 +533,7 @@ void Loop::tell(Node& node, bool gone) {
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
     Node& to = node(index);
-    if (to.faces() && to.face->i_port == port) take_back(to);
+    if (Node::faces(to.face()) && to.face().i_port == port) take_back(to);
     return to.in(port).count(key, mask);
 }
 

@@ -48,6 +48,7 @@ class Loop final : CellCounts {
     uint64_t advance(uint64_t until);
     template <bool nic, class Run>
     void step(Node& node, bp_face& face, uint64_t tick, Run& run);
+    static void count(bp_face& face, bool with_cell);
     template <class Run>
     void step_line(Node& node, bp_face& face, uint64_t tick, Run& run);
     template <class Run>

@@ -33,7 +33,8 @@ class Many {
         near_ = run.near_;
     }
 
-    // What a run keeps in registers: what is first; which ticks have nodes; which of a word of this tick's are left.
+    // What a run keeps in registers: what is first; which ticks have nodes; which of a word of this tick's are left. What every
+    // evaluation calls is in place: calls would save what is in these.
     class Run {
       public:
         // It ends at the end of this tick, behind all nodes.
@@ -67,7 +68,7 @@ class Many {
             else find_behind_word();
         }
         // The node that was taken, in this tick: its work.
-        void taken(Ticket& its, uint64_t due, uint64_t now) {
+        [[gnu::always_inline]] void taken(Ticket& its, uint64_t due, uint64_t now) {
             its.due = due;
             put(its, due, now);
         }
@@ -92,9 +93,9 @@ class Many {
 
         static uint64_t lowest(uint64_t word) { return uint32_t(__builtin_ctzll(word)); }
         // It is due in this tick, none before the one that it is now.
-        void put(const Ticket& its, uint64_t tick, uint64_t now) {
+        [[gnu::always_inline]] void put(const Ticket& its, uint64_t tick, uint64_t now) {
             if (__builtin_expect(tick - now < SLOTS, 1)) {
-                const uint64_t node = its.node();
+                const uint64_t node = its.node;
                 many_.bits_[place(node, tick)] |= 1ull << node % 64;
                 if (__builtin_expect(many_.grouped_, 0)) many_.with_[tick % SLOTS] |= 1ull << (node / 64 >> many_.group_);
                 near_ |= 1ull << tick % SLOTS;
@@ -105,7 +106,7 @@ class Many {
             }
         }
         // What comes sooner is guessed: a branch, as among few.
-        void come_before(First other) {
+        [[gnu::always_inline]] void come_before(First other) {
             if (__builtin_expect(other.tick > first_.tick, 1)) return;
             if (other.tick == first_.tick && other.node >= first_.node) return;
             asm volatile("" : "+r"(other.tick));
@@ -197,7 +198,7 @@ class Many {
         uint64_t wheel = 1;
         while ((due >> 6 * wheel) - (base >> 6 * wheel) >= SLOTS) ++wheel;
         const uint64_t block = due >> 6 * wheel;
-        block_of(wheel, block % SLOTS)[its.node() / 64] |= 1ull << its.number % 64;
+        block_of(wheel, block % SLOTS)[its.node / 64] |= 1ull << its.node % 64;
         later_[wheel] |= 1ull << block % SLOTS;
         nearer_ = std::min(nearer_, block << 6 * wheel);
         look_at_limit();

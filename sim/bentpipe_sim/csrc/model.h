@@ -7,26 +7,52 @@
 
 #include "wide.hpp"
 
-// The ports that the event loop works with, at the beginning of each model; those that a node lacks stay 0. What a clock of
-// every node needs comes first; a cell that comes or goes is a cache line. border.py reads their names here, a line for each
-// type.
+namespace bp {
+struct Receiving;
+struct Sending;
+}  // namespace bp
+
+struct bp_clocks {
+    void (*whole)(void* model);
+    // The same, shorter: of a settled model, in a tick, without an access to registers, a post or `passed`; without a cell, with one.
+    void (*shorter[2])(void* model);
+};
+
+// A node's place in the event loop's agenda.
+struct __attribute__((packed, aligned(2))) bp_ticket {
+    union {
+        uint64_t number;  // among few nodes, its key in tick 0
+        uint64_t due;     // among many, the tick
+    };
+    uint16_t node;  // its number
+};
+
+// The ports that the event loop works with, at the beginning of each model; those that a node lacks stay 0. Beside them stands
+// what the event loop itself needs of a node: all that every step needs is a cache line, a cell that comes and one that goes is
+// one each. border.py reads the names of ports here, a line for each type.
 struct alignas(64) bp_face {
+    // What is seldom needed.
+    uint8_t status_idle, own, took, drop_pti, gone_why;
+    uint32_t drop_vc, drop_reason, drop_accepted;
+    uint8_t rst, csr_w_en, csr_r_en;
+    uint32_t passed;
+    uint64_t room;  // of a link
+    uint32_t csr_addr, csr_w_data, csr_r_data;
+    alignas(64) bp_ticket ticket;  // no ports, as others here that have no comment of their own: see Node
+    uint8_t arrive_port, later_port, inputs;
+    uint8_t i_valid, i_port, o_port;
+    uint64_t arrive_tick, later_tick;
+    const bp_clocks* clocks;
     uint64_t time_now, status_due;
     uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `clocks.shorter` may be called; see Turn
     uint8_t o_valid, error, drop, tells;
-    uint8_t i_valid, i_port, o_port, status_idle;
-    uint8_t own, took, drop_pti, gone_why;
-    uint32_t drop_vc, drop_reason, drop_accepted;
-    uint8_t rst, csr_w_en, csr_r_en;
-    uint64_t room;  // of a link
-    uint32_t passed;
-    // As in cell.hpp: payload, header, whether the HEC is wrong.
-    alignas(64) W<6> i_payload;
+    // As in cell.hpp: payload, header, whether the HEC is wrong. And in how many clocks a cell came, and none.
+    W<6> i_payload;
     uint32_t i_header, i_hec_error;
-    uint32_t csr_addr, csr_w_data;
+    uint64_t with_cell;
     W<6> o_payload;
     uint32_t o_header, o_hec_error;
-    uint32_t csr_r_data;
+    uint64_t without_cell;
 
     // o_valid, error, drop and tells; what they are if a cell goes and nothing else is to be said.
     uint32_t says() const {
@@ -42,12 +68,16 @@ struct alignas(64) bp_face {
     }
 };
 
-// And those of a network interface.
+// And those of a network interface. What its cells need is a line, too.
 struct bp_nic : bp_face {
     uint8_t post_taken, done, rx_last, oam_full;  // seldom
     uint8_t fetch, rx_valid, fetch_single, zero;  // the last is no port
     uint32_t fetch_vc, rx_vc;
     uint16_t rx_index, rx_length;
+    bool many;  // and these three are none: see Nic
+    bp::Sending* sending;
+    bp::Receiving* receiving;
+    uint8_t* to;
     uint8_t rx_status, rx_efci, cell_pti, post_uu, post_cpi;
     uint8_t post_single, done_single, oam_pti, oam_take;
     uint16_t post_length;
@@ -74,17 +104,13 @@ struct bp_nic : bp_face {
     }
     static constexpr uint32_t FETCH = 1, TAKE = 1 << 8;
 };
+static_assert(offsetof(bp_face, ticket) == 64 && offsetof(bp_face, i_payload) == 128 && offsetof(bp_face, o_payload) == 192 && sizeof(bp_face) == 256,
+              "each is a line of a cache");
 
 struct bp_port {
     const char* name;
     void* data;      // the lowest octet first
     uint32_t width;  // bits
-};
-
-struct bp_clocks {
-    void (*whole)(void* model);
-    // The same, shorter: of a settled model, in a tick, without an access to registers, a post or `passed`; without a cell, with one.
-    void (*shorter[2])(void* model);
 };
 
 struct bp_model {

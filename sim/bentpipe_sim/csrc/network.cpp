@@ -114,7 +114,7 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    *stats = {node.evaluations, node.cells_in + node.passed(), node.cells_out() + node.passed(), 0, node.ingress_most, node.ingress_lost};
+    *stats = {node.evaluations(), node.cells_in() + node.passed(), node.cells_out() + node.passed(), 0, node.ingress_most, node.ingress_lost};
     for (uint32_t p = 0; p < bp::Node::PORTS; ++p) stats->in_flight += node.in(p).size();
 }
 

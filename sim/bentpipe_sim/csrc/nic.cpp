@@ -8,15 +8,17 @@
 namespace bp {
 
 Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger)
-    : sending_(size_t(1) << vc_bits),
+    : face_(face),
+      sending_(size_t(1) << vc_bits),
       receiving_(size_t(1) << vc_bits),
       takes_singles_(singles),
-      face_(face),
       node_(node),
       inbox_(inbox),
       ledger_(ledger),
       tx_(size_t(1) << vc_bits),
       rx_(size_t(1) << vc_bits) {
+    face.sending = sending_.data();
+    face.receiving = receiving_.data();
     face.oam_take = 1;  // each is taken in the step in which it comes
 }
 
@@ -43,7 +45,7 @@ void Nic::send_next(uint32_t vc) {
 
 Pdu Nic::pdu(const Sdu& sdu) {
     Pdu made{{}, sdu.head_length + sdu.length, sdu.key, sdu.offset, sdu.uu, sdu.notify};
-    if (many_) {
+    if (face_.many) {
         made.head.assign(sdu.head, sdu.head + sdu.head_length);
     } else {
         made.head = inbox_.spare();
@@ -145,7 +147,7 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
     tx.whole += cells_of(pdu.length);
     sending_[vc].fetched = 0;
     if (pdu.notify) inbox_.tell(tick, node_, vc, SENT, pdu.length);
-    if (!many_) inbox_.give_back(std::move(pdu.head));
+    if (!face_.many) inbox_.give_back(std::move(pdu.head));
     tx.queue.pop_front();
     look_at_first(vc);
     tx.listed = false;

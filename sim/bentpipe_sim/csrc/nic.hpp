@@ -32,20 +32,16 @@ struct Single {
     uint8_t pti;
 };
 
-class alignas(64) Nic {
-    // What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
-    struct alignas(32) Receiving {
-        uint8_t* octets = nullptr;
-        uint64_t size = 0;
-        Sink* sink = nullptr;
-    };
-    // What cells need stands first, in a cache line.
-    uint8_t* to_ = nullptr;  // where the cell goes that came, if it is still to be copied
-    std::vector<Sending> sending_;
-    std::vector<Receiving> receiving_;
-    bool many_ = false, takes_singles_;
-    uint32_t used_ = 0;  // VCs that have sent, and that have received
+// What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
+struct alignas(32) Receiving {
+    uint8_t* octets = nullptr;
+    uint64_t size = 0;
+    Sink* sink = nullptr;
+};
 
+// What its cells need stands in the model's face, a VC each of `sending` and `receiving`; `many`: more than FEW VCs have sent, or have
+// received; `to`: where the cell goes that came, if it is still to be copied.
+class Nic {
   public:
     // `node` is its place in the network; `vc_bits` are those of a VC's number; `singles`: it is built with single cells.
     Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger);
@@ -90,7 +86,7 @@ class alignas(64) Nic {
     void archive(Archive& a) {  // nothing waits to be copied
         a.same(tx_.size());
         a.same(rx_.size());
-        a(tx_, rx_, to_post_, many_, used_);
+        a(tx_, rx_, to_post_, used_);
         for (uint32_t vc = 0; vc < tx_.size(); ++vc) {
             a(sending_[vc].fetched);
             look_at_first(vc);
@@ -99,8 +95,8 @@ class alignas(64) Nic {
     }
 
     // Before a clock, and before anything looks at a PDU's octets: those of the last cell are there.
-    [[gnu::always_inline]] void finish(bp_nic& face) {
-        if (__builtin_expect(to_ != nullptr, 0)) copy(face);
+    [[gnu::always_inline]] static void finish(bp_nic& face) {
+        if (__builtin_expect(face.to != nullptr, 0)) copy(face);
     }
     // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
     [[gnu::always_inline]] bool after(bp_nic& face, uint64_t tick) {
@@ -151,33 +147,33 @@ class alignas(64) Nic {
     };
 
     static uint8_t* octets_of(W<6>& cell) { return reinterpret_cast<uint8_t*>(&cell); }
-    [[gnu::always_inline]] void fetch(bp_nic& face) { sending_[face.fetch_vc].fetch(octets_of(face.block)); }
+    [[gnu::always_inline]] static void fetch(bp_nic& face) { face.sending[face.fetch_vc].fetch(octets_of(face.block)); }
     // The cell that came. Of many VCs it is copied only before the next clock, and its place on its way into the cache until
     // then: the processor waits for no PDU that has left it.
     [[gnu::always_inline]] void take(bp_nic& face) {
-        Receiving& to = receiving_[face.rx_vc];
+        Receiving& to = face.receiving[face.rx_vc];
         const uint64_t at = uint64_t(face.rx_index) * CELL_OCTETS;
         if (to.sink) {
             to.sink->take(face.rx_index, octets_of(face.rx_payload));
             return;
         }
         if (__builtin_expect(to.size < at + CELL_OCTETS, 0)) grow(face.rx_vc, at + CELL_OCTETS);
-        if (__builtin_expect(many_, 0)) {
-            to_ = to.octets + at;
-            __builtin_prefetch(to_, 1);
-            __builtin_prefetch(to_ + CELL_OCTETS - 1, 1);
+        if (__builtin_expect(face.many, 0)) {
+            face.to = to.octets + at;
+            __builtin_prefetch(face.to, 1);
+            __builtin_prefetch(face.to + CELL_OCTETS - 1, 1);
         } else {
             std::memcpy(to.octets + at, &face.rx_payload, CELL_OCTETS);
         }
     }
-    void copy(bp_nic& face) {
-        std::memcpy(to_, &face.rx_payload, CELL_OCTETS);
-        to_ = nullptr;
+    static void copy(bp_nic& face) {
+        std::memcpy(face.to, &face.rx_payload, CELL_OCTETS);
+        face.to = nullptr;
     }
     void use(bool& used) {  // a VC, for the first time
         if (used) return;
         used = true;
-        many_ |= ++used_ > FEW;
+        face_.many |= ++used_ > FEW;
     }
     void cells(bp_nic& face);
     void look_at_first(uint32_t vc) {
@@ -186,7 +182,7 @@ class alignas(64) Nic {
     }
     void look_at_octets(uint32_t vc) {
         RxVc& rx = rx_[vc];
-        receiving_[vc] = {rx.octets.data(), rx.octets.size(), many_ ? rx.sink.get() : nullptr};
+        receiving_[vc] = {rx.octets.data(), rx.octets.size(), face_.many ? rx.sink.get() : nullptr};
     }
 
     Pdu pdu(const Sdu& sdu);
@@ -204,6 +200,10 @@ class alignas(64) Nic {
     void answer(const Sink& sink);
 
     bp_nic& face_;
+    std::vector<Sending> sending_;
+    std::vector<Receiving> receiving_;
+    bool takes_singles_;
+    uint32_t used_ = 0;      // VCs that have sent, and that have received
     Octets whole_;           // a PDU's
     int node_;
     Inbox& inbox_;

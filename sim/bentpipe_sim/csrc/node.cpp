@@ -31,6 +31,36 @@ uint32_t port_width(const bp_model& model, void* instance, const char* name) {
     return 0;
 }
 
+// What a face has of this network, and by address: it is no state, and is put aside.
+class Laid {
+  public:
+    Laid(bp_face& its, bool nic)
+        : its_(its),
+          nic_(nic ? &static_cast<bp_nic&>(its) : nullptr),
+          ticket_(std::exchange(its.ticket, {})),
+          clocks_(std::exchange(its.clocks, nullptr)),
+          kind_(std::exchange(its.kind, 0)),
+          sending_(nic ? std::exchange(nic_->sending, nullptr) : nullptr),
+          receiving_(nic ? std::exchange(nic_->receiving, nullptr) : nullptr) {}
+    Laid(const Laid&) = delete;
+    ~Laid() {
+        its_.ticket = ticket_;
+        its_.clocks = clocks_;
+        its_.kind = kind_;
+        if (nic_) nic_->sending = sending_;
+        if (nic_) nic_->receiving = receiving_;
+    }
+
+  private:
+    bp_face& its_;
+    bp_nic* nic_;
+    bp_ticket ticket_;
+    const bp_clocks* clocks_;
+    uint8_t kind_;
+    Sending* sending_;
+    Receiving* receiving_;
+};
+
 }  // namespace
 
 Node::Owner Node::make(const char* path, int index, Inbox& inbox, Ledger& ledger) {
@@ -40,29 +70,29 @@ Node::Owner Node::make(const char* path, int index, Inbox& inbox, Ledger& ledger
     const bp_model& model = find_model(library.get());
     std::unique_ptr<void, void (*)(void*)> made(model.create(IN_FRONT), model.destroy);
     bp_face* const face = static_cast<bp_face*>(made.get());
-    Owner node(new (&Node::of(*face)) Node(model, face, index, inbox, ledger));
+    Owner node(new (&Node::of(*face)) Node(model, index, inbox, ledger));
     made.release();
     node->library_ = std::move(library);  // which has to stay until then
     return node;
 }
 
-Node::Node(const bp_model& model, bp_face* face, int index, Inbox& inbox, Ledger& ledger)
-    : face(face), index(uint32_t(index)), model_(model) {
-    clocks = &model.clocks;
-    const auto width = [&](const char* name) { return port_width(model, face, name); };
+Node::Node(const bp_model& model, int index, Inbox& inbox, Ledger& ledger) : index(uint32_t(index)), model_(model) {
+    bp_face& its = face();
+    its.clocks = &model.clocks;
+    its.arrive_tick = its.later_tick = NO_CELL;
+    const auto width = [&](const char* name) { return port_width(model, &its, name); };
     for (const char* name : {"time_now", "i_valid", "i_payload", "o_valid", "o_payload", "status_due", "csr_addr"})
         if (!width(name)) throw std::runtime_error(std::string("the node model has no port ") + name);
     link = width("error");
     makes_cells = width("drop_pti");
     if (width("post_valid")) {
-        bp_nic& its = static_cast<bp_nic&>(*face);
-        nic.emplace(its, width("post_vc"), width("post_single"), index, inbox, ledger);
+        nic.emplace(static_cast<bp_nic&>(its), width("post_vc"), width("post_single"), index, inbox, ledger);
     }
     std::fill(first, first + PORTS, NO_CELL);
     for (uint32_t p = 0; p < PORTS; ++p) new (&before(p)) Port;
-    model.reset(face, 1);
+    model.reset(&its, 1);
     quiet();
-    model.reset(face, 0);
+    model.reset(&its, 0);
 }
 
 Node::~Node() {
@@ -72,21 +102,22 @@ Node::~Node() {
 void Node::End::operator()(Node* node) const {
     const Library library = std::move(node->library_);  // the model's code
     const bp_model& model = node->model_;
-    bp_face* const face = node->face;
+    bp_face& its = node->face();
     node->~Node();
-    model.destroy(face);
+    model.destroy(&its);
 }
 
 void Node::quiet() {
     catch_up();
-    face->time_tick = 0;
-    face->i_valid = 0;
+    bp_face& its = face();
+    its.time_tick = 0;
+    its.i_valid = 0;
     if (nic) {
-        nic->finish(static_cast<bp_nic&>(*face));
+        Nic::finish(static_cast<bp_nic&>(its));
         nic->hold();
     }
-    clocks->whole(face);
-    face->time_tick = 1;
+    its.clocks->whole(&its);
+    its.time_tick = 1;
     if (nic) nic->ask();
     look_at_room();
 }
@@ -95,42 +126,45 @@ void Node::catch_up() {
     const uint32_t count = passed();
     if (!count) return;
     in(0).had_one();
-    cells_in += count;
+    went_by += count;
     out(0).cells += count;
-    face->passed = count;
     out(0).granted = out(0).room;
-    face->time_tick = 0;
-    face->i_valid = 0;
-    clocks->whole(face);
-    face->time_tick = 1;
-    face->passed = 0;
+    bp_face& its = face();
+    its.passed = count;
+    its.time_tick = 0;
+    its.i_valid = 0;
+    its.clocks->whole(&its);
+    its.time_tick = 1;
+    its.passed = 0;
 }
 
 void Node::settle() {
-    while (!face->status_idle) quiet();
+    while (!face().status_idle) quiet();
 }
 
 void Node::write(uint32_t addr, uint32_t value) {
-    face->csr_addr = addr;
-    face->csr_w_data = value;
-    face->csr_w_en = 1;
+    bp_face& its = face();
+    its.csr_addr = addr;
+    its.csr_w_data = value;
+    its.csr_w_en = 1;
     quiet();
-    face->csr_w_en = 0;
+    its.csr_w_en = 0;
 }
 
 uint32_t Node::read(uint32_t addr) {
-    face->csr_addr = addr;
-    face->csr_r_en = 1;
+    bp_face& its = face();
+    its.csr_addr = addr;
+    its.csr_r_en = 1;
     quiet();
-    face->csr_r_en = 0;
+    its.csr_r_en = 0;
     for (int k = 0; k < 3; ++k) quiet();
-    return face->csr_r_data;
+    return its.csr_r_data;
 }
 
 void* Node::state(uint64_t* length) {
     catch_up();
     if (!model_.state) throw std::runtime_error("the models of this engine give no state");
-    return model_.state(face, length);
+    return model_.state(&face(), length);
 }
 
 void Node::record(const uint64_t& now) {
@@ -138,19 +172,20 @@ void Node::record(const uint64_t& now) {
     state(&length);
     tapped = true;
     look_at_room();
-    recording = std::make_unique<Recording>(model_, face, now);
-    clocks = &Recording::CLOCKS;
+    recording = std::make_unique<Recording>(model_, &face(), now);
+    face().clocks = &Recording::CLOCKS;
 }
 
 void Node::archive(Archive& a) {
-    if (nic) nic->finish(static_cast<bp_nic&>(*face));
+    if (nic) Nic::finish(static_cast<bp_nic&>(face()));
     uint64_t length = 0;
     void* octets = state(&length);
     a.same(length);
-    a.octets(octets, length);
-    uint64_t came = arrive().as_key();
-    a(came, first, turn, evaluations, cells_in, digests, ingress_most, ingress_lost);
-    arrive(Arrival::of(came));
+    {
+        const Laid laid(face(), nic.has_value());
+        a.octets(octets, length);
+    }
+    a(first, turn, went_by, digests, ingress_most, ingress_lost);
     for (uint32_t p = 0; p < PORTS; ++p) {
         a(out(p).traced, out(p).cells);
         a.same(in(p).connected);

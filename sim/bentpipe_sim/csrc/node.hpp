@@ -61,8 +61,9 @@ struct Port {
     Output out;
 };
 
-// What is needed in most evaluations stands first, in a cache line. A node lies in front of its model, and in front of it its
-// ports, the first nearest to it: so that all it needs is in few pages.
+// A node lies in front of its model, and in front of it its ports, the first nearest to it: so that all it needs is in few pages.
+// What is needed in most evaluations is in its model's face (model.h): its ticket, what comes next (arrive(), later()), its
+// clocks and how many of them there were.
 struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
@@ -81,17 +82,17 @@ struct alignas(64) Node {
         uint64_t as_key() const { return tick == NO_CELL ? NO_CELL : key(tick, port); }
     };
     // Of the inputs' first cells the first, or the one in the face; while one is there, the first of the inputs'.
-    Arrival arrive() const { return {arrive_tick, arrive_port}; }
-    Arrival later() const { return {later_tick, later_port}; }
-    void arrive(Arrival first) {
-        arrive_tick = first.tick;
-        arrive_port = uint8_t(first.port);
+    static Arrival arrive(const bp_face& its) { return {its.arrive_tick, its.arrive_port}; }
+    static Arrival later(const bp_face& its) { return {its.later_tick, its.later_port}; }
+    static void arrive(bp_face& its, Arrival first) {
+        its.arrive_tick = first.tick;
+        its.arrive_port = uint8_t(first.port);
     }
-    void later(Arrival first) {
-        later_tick = first.tick;
-        later_port = uint8_t(first.port);
+    static void later(bp_face& its, Arrival first) {
+        its.later_tick = first.tick;
+        its.later_port = uint8_t(first.port);
     }
-    bool faces() const { return arrive_port == FACE; }
+    static bool faces(const bp_face& its) { return its.arrive_port == FACE; }
 
     struct End {
         void operator()(Node* node) const;
@@ -102,7 +103,8 @@ struct alignas(64) Node {
     Node(const Node&) = delete;
 
     static Node& of(bp_face& face) { return reinterpret_cast<Node*>(&face)[-1]; }
-    bp_face& its_face() { return *reinterpret_cast<bp_face*>(this + 1); }  // without a look at memory
+    bp_face& face() { return *reinterpret_cast<bp_face*>(this + 1); }
+    const bp_face& face() const { return *reinterpret_cast<const bp_face*>(this + 1); }
 
     Wire& in(uint32_t port) { return before(port).in; }
     Output& out(uint32_t port) { return before(port).out; }
@@ -110,17 +112,22 @@ struct alignas(64) Node {
     const Output& out(uint32_t port) const { return before(port).out; }
 
     // The clock of a tick, once its inputs are there.
-    void clock(bool with_cell) { (face->settled && !face->post_valid ? clocks->shorter[with_cell] : clocks->whole)(face); }
+    void clock(bool with_cell) {
+        bp_face& its = face();
+        (its.settled && !its.post_valid ? its.clocks->shorter[with_cell] : its.clocks->whole)(&its);
+    }
     void quiet();   // a clock without time passing
     void catch_up();  // the model is told of cells that went by
     // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
     void look_at_room() {
         catch_up();  // what went by is counted against the room that there was
         lets_pass = link && adjacent && out(0).to && !tapped;
-        out(0).room = out(0).granted = lets_pass ? face->room : 0;
+        out(0).room = out(0).granted = lets_pass ? face().room : 0;
     }
     // Cells that the model hasn't been told of.
     uint32_t passed() const { return uint32_t((out(0).granted - out(0).room) / CELL_BITS); }
+    uint64_t evaluations() const { return face().with_cell + face().without_cell; }
+    uint64_t cells_in() const { return face().with_cell + went_by; }
     uint64_t cells_out() const {  // the same cells left out
         uint64_t sum = 0;
         for (uint32_t p = 0; p < PORTS; ++p) sum += out(p).cells;
@@ -135,11 +142,12 @@ struct alignas(64) Node {
 
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
-        const uint64_t after = evaluations ? face->time_now + 1 : 0;
-        return face->post_valid ? after : std::max(std::min<uint64_t>(face->status_due, arrive_tick), after);
+        const bp_face& its = face();
+        const uint64_t after = evaluations() ? its.time_now + 1 : 0;
+        return its.post_valid ? after : std::max(std::min(its.status_due, its.arrive_tick), after);
     }
-    uint64_t next_unless_posting(const bp_face& its, uint64_t tick) const {  // after its evaluation at this tick
-        uint64_t found = std::min<uint64_t>(its.status_due, arrive_tick);
+    static uint64_t next_unless_posting(const bp_face& its, uint64_t tick) {  // after its evaluation at this tick
+        uint64_t found = std::min(its.status_due, its.arrive_tick);
         if (__builtin_expect(found <= tick, 0)) {
             found = tick + 1;
             asm volatile("" : "+r"(found));  // a branch
@@ -152,30 +160,24 @@ struct alignas(64) Node {
         };
         static_assert(PORTS == 16, "these are all");
         uint64_t found = of_four(0);
-        if (inputs > 4) found = std::min(found, of_four(4));
-        if (inputs > 8) found = std::min(found, std::min(of_four(8), of_four(12)));
+        if (face().inputs > 4) found = std::min(found, of_four(4));
+        if (face().inputs > 8) found = std::min(found, std::min(of_four(8), of_four(12)));
         return found;
     }
 
-    const bp_clocks* clocks;
-    uint64_t arrive_tick = NO_CELL, later_tick = NO_CELL;  // see arrive(), later()
-    Ticket ticket;
-    uint64_t evaluations = 0, cells_in = 0;  // cells: but for those passed()
-    uint8_t arrive_port = 0, later_port = 0;
-    uint8_t inputs = 0;  // ports with a wire are below this
-    uint8_t turn = 0;    // the first of the inputs to be asked, if cells came at once
-    bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
-    bool watched = false;                           // any of tapped and path, or there is a gauge
-    std::optional<Nic> nic;  // if it is one
-    bp_face* face;
-    uint32_t index;
-    bool makes_cells;  // a switch: what it drops may be one of these
-    bool tapped = false;
-    bool adjacent = false, lets_pass = false;
-    alignas(64) uint64_t first[PORTS];
+    uint64_t first[PORTS];  // of the inputs: see key(); those with a wire are below face().inputs
+    uint8_t turn = 0;       // the first of them to be asked, if cells came at once
 
     static constexpr uint64_t CELL_BITS = 424;  // with its HEC
 
+    uint32_t index;
+    bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
+    bool watched = false;                           // any of tapped and path, or there is a gauge
+    bool makes_cells;                               // a switch: what it drops may be one of these
+    bool tapped = false;
+    bool adjacent = false, lets_pass = false;
+    uint64_t went_by = 0;    // cells that the model has been told of
+    std::optional<Nic> nic;  // if it is one
     Gauge* gauge = nullptr;
     std::vector<Tap> taps;
     uint64_t digests[PORTS]{};   // of what went to outputs that are traced
@@ -186,7 +188,7 @@ struct alignas(64) Node {
   private:
     using Library = std::unique_ptr<void, int (*)(void*)>;
 
-    Node(const bp_model& model, bp_face* face, int index, Inbox& inbox, Ledger& ledger);
+    Node(const bp_model& model, int index, Inbox& inbox, Ledger& ledger);
     ~Node();
 
     // As they lie in memory.
@@ -196,8 +198,6 @@ struct alignas(64) Node {
     Library library_{nullptr, nullptr};
     const bp_model& model_;
 };
-static_assert(offsetof(Node, nic) == 64, "what most evaluations need is a cache line");
-
 static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == offsetof(Flying, hec_error) &&
                   offsetof(bp_face, o_hec_error) - offsetof(bp_face, o_payload) == offsetof(Flying, hec_error) &&
                   offsetof(bp_face, i_header) - offsetof(bp_face, i_payload) == offsetof(Flying, header) &&
