@@ -70,6 +70,7 @@ void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(
     return f"""
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <new>
 #include <type_traits>
 namespace {{
@@ -84,6 +85,7 @@ std::atomic<size_t> instances;
 void* create(size_t in_front) {{
     const size_t skipped = LINE * (instances++ * {_STEP} % LINES) + (in_front + LINE - 1) / LINE * LINE;
     char* memory = static_cast<char*>(operator new(skipped + sizeof(Instance), std::align_val_t(LINE)));
+    std::memset(memory + skipped, 0, sizeof(Instance));  // its state is its octets, those between members among them
     Instance* made = new (memory + skipped) Instance;
     made->memory = memory;
     {model}& m = *made;

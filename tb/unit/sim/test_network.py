@@ -69,6 +69,18 @@ def test_each_output_has_a_digest_of_its_own():
     assert {output: both[output] for output in of["there"]} == {output: there[output] for output in of["there"]}
 
 
+def test_a_node_is_evaluated_when_a_cell_comes_and_when_one_goes():
+    network, nics, vcs = satellite()
+    network.send(nics[0].index, vcs[0], b"head", length=40_000)
+    network.run(60 * MS)
+    stats = network.stats()
+    sends, passes, receives = (stats[name] for name in ("a", "west", "b"))
+    assert sends["cells_in"] == 0
+    assert receives["evaluations"] == receives["cells_in"] == 834
+    assert 0 <= sends["evaluations"] - sends["cells_out"] < 5
+    assert passes["evaluations"] == passes["cells_in"] + passes["cells_out"]
+
+
 def test_the_same_seed_gives_the_same_cells_at_the_same_ticks():
     first, second, other = (run(*satellite(seed=seed)) for seed in (1, 1, 2))
     assert first == second

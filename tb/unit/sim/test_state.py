@@ -1,7 +1,11 @@
 """The state of a network: a copy goes on as the network itself does, and a state that doesn't fit is refused."""
 
 import dataclasses
+import hashlib
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -96,6 +100,21 @@ def test_saving_is_nothing_to_the_network():
         network.check_conservation()
         ends.append((network.digests(), network.counters(), network.ledger()))
     assert ends[0] == ends[1]
+
+
+def digest():
+    network, nics, vcs = satellite(ber=1e-5)
+    feed(network, nics, vcs, 0)
+    go(network, 3517 * 10**6)
+    return hashlib.sha256(network.save().octets).hexdigest()
+
+
+def test_networks_that_are_alike_have_one_state():
+    """It tells nothing of where in memory a network is, nor of what was there before."""
+    command = [sys.executable, "-c", "from unit.sim.test_state import digest; print(digest())"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    another = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert digest() == digest() == another.stdout.strip()
 
 
 def test_a_state_that_does_not_fit_is_refused(tmp_path):
