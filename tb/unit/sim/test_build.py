@@ -228,17 +228,19 @@ def test_an_error_ends_the_tools_that_run_beside(tmp_path):
     assert tools.call(["true"])[0] == 0
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("objdump"), reason="reads x86's instructions")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not shutil.which("objdump") or "clang" in tools.compiler_version(),
+    reason="reads what GCC makes for x86",
+)
 def test_the_loop_of_many_nodes_fetches_the_next_one_ahead():
     """A compiler may leave out what only fetches, which no result shows: then 120 nodes took a tenth longer."""
     command = ["objdump", "-d", "--no-show-raw-insn", build_loop()]
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    fetching = {}
+    fetches = {}
     for name, text in re.findall(r"<(\S+)>:\n(.*?)\n\n", listed.stdout + "\n\n", re.DOTALL):
         if "Loop7advance" in name:
-            fetching[name] = len(re.findall(r"prefetcht0\s+0x40\(", text))  # of a face, what every step needs
-    assert [count > 0 for name, count in sorted(fetching.items()) if "Many" in name] == [True]
-    assert [count > 0 for name, count in sorted(fetching.items()) if "Few" in name] == [False, False]
+            fetches["Many" if "Many" in name else "Few"] = text.count("prefetch")
+    assert fetches["Many"] > fetches["Few"]  # which has those of cells alone
 
 
 def test_what_two_want_at_once_is_made_once(cache, monkeypatch):
