@@ -164,6 +164,23 @@ inline uint64_t octet_bits(const W<N>& a) {
         return r & ones(Bits);
     }
 }
+// Each octet's bits the other way round, as a line sends them; of a number so turned, up to 64 bits from a known place on.
+inline uint64_t turned(uint64_t a) {
+    a = (a >> 1 & 0x5555555555555555u) | (a & 0x5555555555555555u) << 1;
+    a = (a >> 2 & 0x3333333333333333u) | (a & 0x3333333333333333u) << 2;
+    return (a >> 4 & 0x0F0F0F0F0F0F0F0Fu) | (a & 0x0F0F0F0F0F0F0F0Fu) << 4;
+}
+template <int Low, int Bits>
+inline uint64_t turned_bits(uint64_t a) {
+    return turned(a) >> Low & ones(Bits);
+}
+template <int Low, int Bits, int N>
+inline uint64_t turned_bits(const W<N>& a) {
+    constexpr int word = Low / 64, shift = Low % 64;
+    uint64_t r = turned(a.w[word]) >> shift;
+    if constexpr (shift + Bits > 64) r |= turned(a.w[word + 1]) << (64 - shift);
+    return r & ones(Bits);
+}
 // From an octet on that isn't known, the last that it may be being `Most`; what is behind the number's end is 0.
 template <int Bits, int Most, int N>
 inline W<(Bits + 63) / 64> octets(const W<N>& a, uint64_t octet) {

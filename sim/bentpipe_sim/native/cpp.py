@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .design import Memory, Register
-from .graph import Bits, Literal, Node, constant_of, cut, whole_node, width_of
+from .graph import Bits, Literal, Node, Piece, constant_of, cut, whole_node, width_of
 from .layout import Rows
 from .netlist import NetlistError
 from .schedule import Branch, Plan, Statement
@@ -367,6 +367,14 @@ class Text:
                 if low:
                     terms.append(number(low << here, width))
                 continue
+            turned = _turned((node, low, size), pieces)
+            if turned >= _TURNED:
+                del pieces[: turned - 1]
+                at += turned - 1
+                text = f"turned_bits<{low ^ 7}, {turned}>({self.atom(node)})"
+                text = text if big else f"(uint32_t){text}"
+                terms.append(f"{text} << {here}" if here else text)
+                continue
             again = 0  # its highest bit repeated: a signed number in more bits
             while pieces and pieces[0] == (node, low + size - 1, 1):
                 pieces.pop(0)
@@ -423,6 +431,9 @@ STORED = ("register", "input")
 
 _CHEAP = 31
 """Bits of a mask that an instruction has in itself."""
+
+_TURNED = 16
+"""So many bits are taken from a number that is turned, octet by octet, rather than one by one."""
 
 
 class _Loose:
@@ -494,6 +505,19 @@ class _Loose:
 def _cut(node: Node, low: int, size: int) -> bool:
     """Whether the text of some bits has what is above left out."""
     return low + size < node.width or (low > 0 and size == 1 and node.width > 32)
+
+
+def _turned(first: Piece, others: Iterable[Piece]) -> int:
+    """How many single bits follow each other as in a number with each octet's bits the other way round."""
+    node, low, size = first
+    if size > 1:
+        return 0
+    count = 1
+    for piece in others:
+        if piece != (node, (low ^ 7) + count ^ 7, 1):
+            break
+        count += 1
+    return count
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:

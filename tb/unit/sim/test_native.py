@@ -186,6 +186,51 @@ def test_words_that_begin_at_an_octet():
     side_by_side(OctetsShape(), len(inputs), lambda clock, before: inputs[clock], build_model(OctetsShape()))
 
 
+class Turned(wiring.Component):
+    """Octets whose bits go the other way round, as a line sends them: of whole words, and from any bit to any other, of
+    a register, of what is made of it and of a number of less than 64 bits."""
+
+    word: In(200)
+    small: In(40)
+    all: Out(200)
+    parts: Out(20 * 73)
+    made: Out(100)
+    few: Out(33)
+
+    def elaborate(self, platform):
+        m = Module()
+        held, made = Signal(200), Signal(200)
+        m.d.comb += made.eq(held ^ self.word)
+        order, order_made, order_small = (
+            Cat(value[8 * (k // 8) + 7 - k % 8] for k in range(len(value))) for value in (held, made, self.small)
+        )
+        m.d.sync += [
+            held.eq(self.word),
+            self.all.eq(order),
+            self.parts.eq(Cat(order[k : k + 73] for k in range(40, 120, 4))),
+            self.made.eq(order_made[19:119]),
+            self.few.eq(order_small[5:38]),
+        ]
+        return m
+
+
+@dataclass(frozen=True)
+class TurnedShape:
+    kind: str = "turned"
+
+    def component(self):
+        return Turned()
+
+
+def test_octets_are_turned_as_a_whole_and_not_bit_by_bit():
+    text = generate(Turned(), "turned").text
+    assert "turned_bits<19, 64>(" in text and "turned_bits<5, 33>(s.small)" in text
+    assert text.count(", 1>(") < 100  # of 1793 bits, those at words' ends
+    rng = random.Random(1)
+    inputs = [{"word": rng.getrandbits(200), "small": rng.getrandbits(40)} for _ in range(300)]
+    side_by_side(TurnedShape(), len(inputs), lambda clock, before: inputs[clock], build_model(TurnedShape()))
+
+
 class Carries(wiring.Component):
     """Sums and differences whose bits above their own somebody sees, or nobody."""
 
