@@ -24,7 +24,7 @@ from .bindings import build_bindings, build_loop
 from .cache import Cache
 from .errors import ToolError
 from .native import library
-from .tools import CSRC, digest, digest_of, side_by_side
+from .tools import CSRC, digest, digest_of, side_by_side, uncollected
 
 __all__ = [
     "DEFAULT_SHAPES",
@@ -125,7 +125,8 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
         known = cache.find(index, maker.tools)
         if known:
             return known
-        source = maker.source(shape.component(), shape.kind)
+        with uncollected():
+            source = maker.source(shape.component(), shape.kind)
         headers = [(CSRC / name).read_bytes() for name in maker.HEADERS]
         name = f"{shape.kind}-{engine}-{digest(source, versions, *maker.FLAGS, *headers)}.so"
         model = cache.make(name, lambda folder: maker.compiled(source, folder, str(shape)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import os
 import shutil
@@ -18,7 +19,7 @@ from .errors import ToolError
 
 __all__ = [
     "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "more_flags", "run",
-    "side_by_side",
+    "side_by_side", "uncollected",
 ]  # fmt: skip
 
 CSRC = Path(__file__).parent / "csrc"
@@ -90,6 +91,28 @@ def side_by_side() -> Iterator[ThreadPoolExecutor]:
                 raise
     finally:
         _ending.clear()
+
+
+_uncollected = 0
+_counting = threading.Lock()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """While it lasts, in any thread, no garbage is searched for: a million objects that stay are made of a netlist, and
+    a third of the time would go into looking at them again and again."""
+    global _uncollected
+    with _counting:
+        collects = gc.isenabled() or _uncollected > 0
+        _uncollected += collects
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _counting:
+            _uncollected -= collects
+            if collects and not _uncollected:
+                gc.enable()
 
 
 @contextmanager

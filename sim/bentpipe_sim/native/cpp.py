@@ -73,10 +73,14 @@ class Text:
         self.rows_of: set[Node] = set()  # what numbers of rows are made of
         self.loose: set[Node] = set()  # what may have more than its own bits
         self.pointed: set[Node] = set()  # wide choices, one of which is an input: where that is
+        self.places: dict[tuple[int, ...], list[Node]] = {}  # these, by the blocks that have them
 
     def lines(self) -> list[str]:
         self.find(self.plan.tree, ())
         self.loose = _Loose(self.plan.tree).run()
+        for node, path in self.path.items():
+            if node in self.pointed:
+                self.places.setdefault(path, []).append(node)
         shared: dict[tuple[int, ...], list[Node]] = {}
         for node, path in self.path.items():
             if self.first[node] != path and node not in self.pointed:  # blocks beside each other have it
@@ -121,8 +125,7 @@ class Text:
         pad = "    " * (1 + len(path) // 2)
         self.often = 0.5 ** (len(path) // 2)
         out = [f"{pad}{self.type_of(node)}{_local(node)};" for node in shared.get(path, ())]
-        places = [node for node, home in self.path.items() if node in self.pointed and home == path]
-        for node in places:
+        for node in self.places.get(path, ()):
             out.append(f"{pad}{local_type(node.width)} {_local(node)}_made; {self.type_of(node)}{_local(node)};")
         for k, item in enumerate(tree):
             if isinstance(item, Statement):

@@ -86,6 +86,10 @@ def cat(parts: Iterable[Bits]) -> Bits:
 
 def cut(bits: Bits, low: int, width: int) -> Bits:
     """So many bits from ``low`` on; those beyond the end are 0."""
+    if len(bits) == 1:
+        node, first, size = bits[0]
+        if node is not None and width and low + width <= size:
+            return bits if width == size else ((node, first + low, width),)
     found: list[Piece] = []
     at, high = 0, low + width
     for node, first, size in bits:
@@ -420,7 +424,7 @@ class Graph:
             return cut(done[node], low, width)
 
         def moved(bits: Bits) -> Bits:
-            return cat(piece(*each) for each in bits)
+            return piece(*bits[0]) if len(bits) == 1 else cat(piece(*each) for each in bits)
 
         def copied(bits: Bits) -> Bits:
             waiting = [node for node, _, _ in bits if node is not None and node not in done]

@@ -249,8 +249,9 @@ class _Node:
     def outputs(self, kept: Mapping[Register, int], same: Collection[Register] | None = None) -> list[str]:
         """What makes the outputs which are no registers: all, or behind a clock that began with registers so and leaves
         them (``kept``), or leaves them as they are (``same``), those that hang on anything else."""
-        made = self.whole.known(kept, {})
-        outputs = {name: made.outputs[name] for name in self.computed}
+        outputs = {name: self.whole.outputs[name] for name in self.computed}
+        made = Design(self.whole.graph, self.whole.inputs, outputs=outputs).known(kept, {})
+        outputs = made.outputs
         made.outputs = {name: bits for name, bits in outputs.items() if same is None or not _hangs_on(bits, same)}
         return self.text(schedule(made, kept, outputs=True))
 

@@ -8,7 +8,7 @@ written after what reads it. Where that would part blocks, a register is read fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -310,6 +310,7 @@ class _Ordering:
         self.hard: list[set[int]] = [set() for _ in count]  # what has to be done before
         self.soft: list[set[int]] = [set() for _ in count]  # what should be, else a register is to be copied
         self.wide: set[int] = set()  # writers of registers that are not copied if that can be helped
+        self.all: list[set[int]] = []  # both
         self.users: list[list[int]] = [[] for _ in count]
         self.done: set[int] = set()
 
@@ -354,19 +355,20 @@ class _Ordering:
                         self.wide.add(at)
         for at in range(len(statements)):
             self.soft[at] -= self.hard[at]
-            for need in self.hard[at] | self.soft[at]:
+            self.all.append(self.hard[at] | self.soft[at])
+            for need in self.all[at]:
                 self.users[need].append(at)
 
-    def needs(self, at: int, ease: int) -> Iterable[int]:
+    def needs(self, at: int, ease: int) -> set[int]:
         """``ease`` 0: all; 1: copies of registers are possible; 2: of wide ones, too."""
         if ease == 0 or (ease == 1 and at in self.wide):
-            return self.hard[at] | self.soft[at]
+            return self.all[at]
         return self.hard[at]
 
     def possible(self, group: set[int], ease: int) -> set[int]:
         """What of a group needs nothing more from outside of it."""
         done = self.done
-        blocked = [k for k in group if any(n not in done and n not in group for n in self.needs(k, ease))]
+        blocked = [k for k in group if not (self.needs(k, ease) - group).issubset(done)]
         found = group.difference(blocked)
         while blocked:
             need = blocked.pop()

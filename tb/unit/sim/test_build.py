@@ -1,5 +1,6 @@
 """Builds: nothing twice, nothing half-written, one clear line when a tool or the cache is broken."""
 
+import gc
 import importlib.util
 import os
 import platform
@@ -226,6 +227,23 @@ def test_an_error_ends_the_tools_that_run_beside(tmp_path):
     assert jobs[0].result()[0] == -signal.SIGKILL
     assert all(job.cancelled() or job.result()[0] == -signal.SIGKILL for job in jobs)
     assert tools.call(["true"])[0] == 0
+
+
+def test_garbage_is_searched_for_again_when_the_last_of_several_is_done():
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), tools.uncollected():
+        with tools.uncollected():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with tools.uncollected():
+            pass
+        assert not gc.isenabled()  # nobody had it done before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.skipif(
