@@ -21,7 +21,7 @@ class Crossing {
 
     bool empty() const { return cells_.empty(); }
     uint64_t size() const { return cells_.size(); }
-    const Inside& first() const { return cells_[0]; }
+    const Inside& first() const { return cells_.front(); }
     void pop() { cells_.pop_front(); }
 
     void push(uint64_t tick, uint32_t header, const Payload& payload) {

@@ -289,6 +289,10 @@ template <bool plain, bool nic>
         Node::arrive(face, Node::later(face));
         return;
     }
+    if (!nic && rarely(port == Node::CROWD)) {
+        take_from_crowd(node, tick);
+        return;
+    }
     Flying* const second = node.in(nic ? 0 : port).second();
     if (nic) {
         node.first[0] = key_of(second, 0);
@@ -312,6 +316,23 @@ template <bool plain, bool nic>
     Flying* const second = node.in(port).second();
     node.first[port] = key_of(second, port);
     take_from<false>(node, node.face(), port, second, Node::Arrival::of(node.least()), tick);
+    node.turn = uint8_t(port + 1);
+    wait(node, tick);
+}
+
+// The same where one of them is in the face: it stays there if it is the one in turn.
+[[gnu::noinline]] void Loop::take_from_crowd(Node& node, uint64_t tick) {
+    bp_face& face = node.face();
+    const uint32_t port = face.i_port;
+    const uint64_t behind = node.first[port];
+    node.first[port] = Node::key(face.arrive_tick, port);
+    if (in_turn(node) != port) {
+        take_back(node);
+        take_in_turn(node, tick);
+        return;
+    }
+    node.first[port] = behind;
+    Node::arrive(face, Node::later(face));
     node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
@@ -468,7 +489,11 @@ void Loop::call_back(Node& link) {
         if (Node::faces(its)) Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
         return false;
     }
-    if (rarely(Node::faces(its))) take_back(to);
+    if (rarely(Node::faces(its))) {
+        its.arrive_port = Node::CROWD;
+        Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
+        return false;  // it is due by then as it is
+    }
     Node::arrive(its, Node::Arrival::of(std::min(Node::arrive(its).as_key(), key)));
     return true;
 }

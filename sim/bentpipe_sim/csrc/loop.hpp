@@ -56,6 +56,7 @@ class Loop final : CellCounts {
     template <bool plain, bool nic = false>
     void take(Node& node, bp_face& face, uint64_t tick);
     void take_in_turn(Node& node, uint64_t tick);
+    void take_from_crowd(Node& node, uint64_t tick);
     template <bool plain>
     void take_from(Node& node, bp_face& face, uint32_t port, Flying* second, Node::Arrival next, uint64_t tick);
     template <class Run>

@@ -68,9 +68,9 @@ struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
     // The first cell of an input as a key: when it arrives, above the port's number. One that is in the node's face already
-    // comes behind those of all ports, so that a lesser key tells of a cell that comes with it or before it.
+    // comes behind those of all ports, so that a lesser key tells of a cell that comes with it: then it is in a crowd.
     static constexpr unsigned PORT_BITS = 5;
-    static constexpr uint32_t FACE = PORTS;
+    static constexpr uint32_t FACE = PORTS, CROWD = PORTS + 1;
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
@@ -92,7 +92,10 @@ struct alignas(64) Node {
         its.later_tick = first.tick;
         its.later_port = uint8_t(first.port);
     }
-    static bool faces(const bp_face& its) { return its.arrive_port == FACE; }
+    static bool faces(const bp_face& its) {
+        static_assert(FACE % 2 == 0 && CROWD == FACE + 1, "they differ in one bit");
+        return (its.arrive_port | 1) == CROWD;
+    }
 
     struct End {
         void operator()(Node* node) const;

@@ -97,6 +97,13 @@ def test_cells_that_come_at_once_are_taken_in_turn():
     assert [sum(each[0] == k for each in rounds) for k in range(3)] == [20, 20, 20]
 
 
+def test_one_of_two_cells_that_come_at_once_waits():
+    network, _, sources, _, vcs = pairs(2, OC3)
+    ends = send(network, sources, vcs, 1, length=30)
+    assert network.stats()["hub"]["ingress_most"] == 1
+    assert [event.vc for event in ends] == vcs
+
+
 def ticks_of_three(delays, step):
     """When cells end that three lines of one exact clock and of these delays, in ticks, bring to a switch; the run is
     stopped so often."""
