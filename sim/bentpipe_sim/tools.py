@@ -102,11 +102,12 @@ def uncollected() -> Iterator[None]:
     """While it lasts, in any thread, no garbage is searched for: a million objects that stay are made of a netlist, and
     a third of the time would go into looking at them again and again."""
     global _uncollected
-    with _counting:
-        collects = gc.isenabled() or _uncollected > 0
-        _uncollected += collects
-        gc.disable()
+    collects = False
     try:
+        with _counting:
+            collects = gc.isenabled() or _uncollected > 0
+            _uncollected += collects
+            gc.disable()
         yield
     finally:
         with _counting:

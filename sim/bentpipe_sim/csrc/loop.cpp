@@ -412,8 +412,8 @@ template <class Run>
     if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->face().ticket, cell.tick, tick);
 }
 
-// A cell goes to a node that it reaches in the next tick: into its face if nothing happens there until then, nor another
-// cell comes.
+// A cell goes to a node that it reaches in the next tick: into its face if no cell is there or comes
+// before, as far as is known; those that come with it are a crowd.
 template <class Run>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
     bp_face& its = output.to->face();
@@ -480,7 +480,7 @@ void Loop::call_back(Node& link) {
     if (announce(link, 0, cell.tick)) wake(int(link.index));
 }
 
-// The first cell of a wire comes to an input at a tick. Whether it is the first of the node's.
+// The first cell of a wire comes to an input at a tick. Whether the node is to be due sooner than it is.
 [[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     const uint64_t key = to.first[port] = Node::key(tick, port);
     bp_face& its = to.face();

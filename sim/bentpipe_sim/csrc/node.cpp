@@ -168,6 +168,7 @@ void* Node::state(uint64_t* length) {
 }
 
 void Node::record(const uint64_t& now) {
+    if (recording) throw std::runtime_error("the node is recorded already");
     uint64_t length = 0;
     state(&length);
     tapped = true;

@@ -68,7 +68,8 @@ struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
     // The first cell of an input as a key: when it arrives, above the port's number. One that is in the node's face already
-    // comes behind those of all ports, so that a lesser key tells of a cell that comes with it: then it is in a crowd.
+    // comes behind those of all ports, so that a lesser key tells of a cell that comes with it: it stays there, arrive() has CROWD
+    // in place of FACE, and later() the tick of those that came with it.
     static constexpr unsigned PORT_BITS = 5;
     static constexpr uint32_t FACE = PORTS, CROWD = PORTS + 1;
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
@@ -141,7 +142,7 @@ struct alignas(64) Node {
     uint32_t read(uint32_t addr);
     void archive(Archive& a);  // std::runtime_error: its model gives no state
     void* state(uint64_t* length);  // of its model, all cells that came to it among it; errors as of archive
-    void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive
+    void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive, or it is already
 
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {

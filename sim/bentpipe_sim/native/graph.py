@@ -88,7 +88,7 @@ def cut(bits: Bits, low: int, width: int) -> Bits:
     """So many bits from ``low`` on; those beyond the end are 0."""
     if len(bits) == 1:
         node, first, size = bits[0]
-        if node is not None and width and low + width <= size:
+        if node is not None and width > 0 and low + width <= size:
             return bits if width == size else ((node, first + low, width),)
     found: list[Piece] = []
     at, high = 0, low + width

@@ -59,7 +59,7 @@ class Recorder:
     Raises
     ------
     SimulationError
-        The models give no state: the engine is another one.
+        The models give no state: the engine is another one. The node is recorded already.
     """
 
     def __init__(self, loop: Loop, node: int, shape: Shape, begin: int):

@@ -196,3 +196,17 @@ def test_a_memory_has_the_rows_that_change(tmp_path):
     for row in rows:
         values = [edge.after[row] for edge in found]
         assert values[0] != values[-1] or len(set(values)) > 1
+
+
+def test_a_node_is_recorded_once():
+    network = Network(seed=1, engine="native")
+    node = network.add_link("line", delay_ps=MS)
+    nics = [network.add_nic(name) for name in "ab"]
+    network.connect(nics[0], node)
+    network.connect(node, nics[1])
+    network.start()
+    recorder = Recorder(network.loop, node.index, node.shape(), 0)
+    with pytest.raises(SimulationError, match=r"^the node is recorded already$"):
+        Recorder(network.loop, node.index, node.shape(), 0)
+    network.run(MS)
+    assert recorder.taken()
