@@ -12,6 +12,7 @@ import importlib.util
 import re
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,8 +69,15 @@ def build_loop() -> Path:
         # But for the loop itself as one source: most of the time goes to what all of them include
         rest.write_text("".join(f'#include "{file.name}"\n' for file in sources if file.name != _LOOP))
         flags = [*_LOOP_FLAGS, *more_flags(), f"-I{CSRC}"]
-        command = [compiler(), *flags, str(CSRC / _LOOP), str(rest), "-o", str(made), "-ldl", "-pthread"]
-        run(command, "compiling the event loop")
+
+        def compiled(source: Path) -> str:
+            part = str(folder / f"{source.stem}.o")
+            run([compiler(), *flags, "-c", str(source), "-o", part], "compiling the event loop")
+            return part
+
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            parts = list(pool.map(compiled, (rest, CSRC / _LOOP)))
+        run([compiler(), *flags, *parts, "-o", str(made), "-ldl", "-pthread"], "linking the event loop")
         return made
 
     loop = cache.make(name, build)
