@@ -12,7 +12,6 @@ import importlib.util
 import re
 import sys
 import sysconfig
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from cffi import FFI
 
 from .cache import Cache
 from .errors import ToolError
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, side_by_side
 
 __all__ = ["bind", "build_bindings", "build_loop", "functions"]
 
@@ -75,7 +74,7 @@ def build_loop() -> Path:
             run([compiler(), *flags, "-c", str(source), "-o", part], "compiling the event loop")
             return part
 
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        with side_by_side() as pool:
             parts = list(pool.map(compiled, (rest, CSRC / _LOOP)))
         run([compiler(), *flags, *parts, "-o", str(made), "-ldl", "-pthread"], "linking the event loop")
         return made

@@ -7,11 +7,12 @@ import gc
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,28 +58,40 @@ def digest_of(files: Iterable[Path]) -> str:
 
 _running: set[subprocess.Popen[str]] = set()
 _ending = threading.Event()
+_blocks = 0  # of side_by_side()
+_lock = threading.Lock()
 
 
 def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
-    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest, and what it has begun."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0, **options) as process:
         _running.add(process)
         try:
             if _ending.is_set():
-                process.kill()
+                _end(process)
             out, err = process.communicate()
         except BaseException:
-            process.kill()
+            _end(process)
             raise
         finally:
             _running.discard(process)
         return process.returncode, out, err
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    """A compiler's driver and the compiler that it has begun, which holds the same pipes."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 @contextmanager
 def side_by_side() -> Iterator[ThreadPoolExecutor]:
     """Two threads that call tools. When an exception leaves the block (Ctrl-C, or one has failed), no other begins and
-    those that run are ended: a compiler can take a minute."""
+    those that run are ended: a compiler can take a minute. One block may be within another."""
+    global _blocks
+    with _lock:
+        _blocks += 1
     try:
         with ThreadPoolExecutor(max_workers=2) as pool:
             try:
@@ -87,14 +100,16 @@ def side_by_side() -> Iterator[ThreadPoolExecutor]:
                 _ending.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 for process in list(_running):
-                    process.kill()
+                    _end(process)
                 raise
     finally:
-        _ending.clear()
+        with _lock:
+            _blocks -= 1
+            if not _blocks:
+                _ending.clear()
 
 
 _uncollected = 0
-_counting = threading.Lock()
 
 
 @contextmanager
@@ -104,13 +119,13 @@ def uncollected() -> Iterator[None]:
     global _uncollected
     collects = False
     try:
-        with _counting:
+        with _lock:
             collects = gc.isenabled() or _uncollected > 0
             _uncollected += collects
             gc.disable()
         yield
     finally:
-        with _counting:
+        with _lock:
             _uncollected -= collects
             if collects and not _uncollected:
                 gc.enable()

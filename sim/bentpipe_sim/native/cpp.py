@@ -78,12 +78,11 @@ class Text:
     def lines(self) -> list[str]:
         self.find(self.plan.tree, ())
         self.loose = _Loose(self.plan.tree).run()
+        shared: dict[tuple[int, ...], list[Node]] = {}
         for node, path in self.path.items():
             if node in self.pointed:
                 self.places.setdefault(path, []).append(node)
-        shared: dict[tuple[int, ...], list[Node]] = {}
-        for node, path in self.path.items():
-            if self.first[node] != path and node not in self.pointed:  # blocks beside each other have it
+            elif self.first[node] != path:  # blocks beside each other have it
                 shared.setdefault(path, []).append(node)
         copies = [
             f"    const {local_type(register.width)} c_{self.names[register]} = s.{self.names[register]};"

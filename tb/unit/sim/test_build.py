@@ -216,16 +216,25 @@ def test_more_flags_for_the_compiler_make_another(cache, tmp_path, monkeypatch):
 
 
 def test_an_error_ends_the_tools_that_run_beside(tmp_path):
-    """It comes when one of two has begun that never ends by itself, and others wait their turn."""
+    """It comes when one of two has begun another that never ends by itself, and others wait their turn."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with pytest.raises(ZeroDivisionError), tools.side_by_side() as pool:
-        jobs = [pool.submit(tools.call, ["sh", "-c", f"echo begun > {fifo}; exec sleep 1000000"])]
+        jobs = [pool.submit(tools.call, ["sh", "-c", f"echo begun > {fifo}; sleep 1000000; :"])]
         jobs += [pool.submit(tools.call, ["sleep", "1000000"]) for _ in range(3)]
         assert fifo.read_text() == "begun\n"
         raise ZeroDivisionError
     assert jobs[0].result()[0] == -signal.SIGKILL
     assert all(job.cancelled() or job.result()[0] == -signal.SIGKILL for job in jobs)
+    assert tools.call(["true"])[0] == 0
+
+
+def test_an_error_in_a_block_within_another_ends_all_until_the_outer_one_is_left():
+    with pytest.raises(ZeroDivisionError), tools.side_by_side():
+        with pytest.raises(ZeroDivisionError), tools.side_by_side():
+            raise ZeroDivisionError
+        assert tools.call(["sleep", "1000000"])[0] == -signal.SIGKILL
+        raise ZeroDivisionError
     assert tools.call(["true"])[0] == 0
 
 
