@@ -79,7 +79,7 @@ class RunSet:
         self.file.write_text(json.dumps(joined, indent=1) + "\n")
 
 
-QUICK = RunSet("quick", "32a0417", also={"lan-1flow": ("line=sonet",)})
+QUICK = RunSet("quick", "c2dca7b", also={"lan-1flow": ("line=sonet",)})
 SHORT = RunSet(
     "short",
     "32a0417",

@@ -2,9 +2,22 @@
 
 import pytest
 
-from digests import PARTS, SHORT, differences, digests
+from bentpipe.experiment.catalogue import catalogue
+from digests import PARTS, QUICK, SHORT, RunSet, __main__, differences, digests
 
 KEPT = SHORT.kept()
+
+
+def test_every_entry_of_the_catalogue_has_kept_digests():
+    assert {run.partition(",")[0] for run in QUICK.kept()} == set(catalogue())
+
+
+def test_an_entry_without_kept_digests_fails(monkeypatch, capsys):
+    only = RunSet("short", "of-no-commit", SHORT.durations, SHORT.settings)
+    monkeypatch.setattr(__main__, "SETS", {"quick": only})
+    monkeypatch.setattr("sys.argv", ["digests", "phase-lock"])
+    assert __main__.main() == 1
+    assert "no digests are kept of this run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("entry", sorted({run.partition(",")[0] for run in KEPT}))
