@@ -29,6 +29,8 @@ class End:
     connection : Connection
     edge : int
         The right edge of the window that the peer offered, in octets after the first; -1 before.
+    promised : int
+        The right edge of the window that it offered itself, the same way.
     sent : list of (int, Segment)
         What it sent, with the time.
     """
@@ -38,6 +40,7 @@ class End:
         self.mss = mss
         self.edge = -1
         self.shift = 0
+        self.promised = -1
         self.sent: list[tuple[int, Segment]] = []
 
     def takes(self, segment: Segment) -> None:
@@ -63,6 +66,13 @@ class End:
         timestamp = segment.options is not None and segment.options.has_timestamp
         assert all(0 < (right - left) & MASK32 < 1 << 31 for left, right in blocks)
         assert all(0 < (left - segment.ack) & MASK32 < 1 << 31 for left, _ in blocks)
+        receiver = self.connection.receiver
+        assert 0 <= receiver.unread <= receiver.rcv_hiwat, (receiver.unread, receiver.rcv_hiwat)
+        if segment.flags & ACK and receiver.rcv_base and not segment.flags & RST:
+            shift = 0 if segment.flags & SYN else receiver.rcv_shift
+            edge = ((segment.ack - receiver.rcv_base) & MASK32) + (segment.window << shift)
+            assert edge > self.promised - (1 << receiver.rcv_shift), (segment, self.promised)
+            self.promised = max(self.promised, edge)
         if sender.sacked:
             assert 0 <= sender.scoreboard.sacked <= sender.snd_max - sender.snd_una
             assert sender.scoreboard.pipe(sender.snd_max) >= 0

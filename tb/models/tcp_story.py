@@ -40,12 +40,14 @@ def _config(rng: random.Random) -> TcpConfig:
 
     variant = some("tahoe", "reno", "newreno", "sack")
     timers = some("bsd", "ideal", "rfc6298")
+    prr = some("off", "crb", "ssrb") if variant == "sack" else "off"
     return TcpConfig(
         variant=variant,
         growth=some("reno", "cubic", "hybla"),
         timers=timers,
         sack_permitted=some(None, True, False),
-        sack_prr=some("off", "crb", "ssrb") if variant == "sack" else "off",
+        sack_prr=prr,
+        sack_pipe=some("rfc3517", "fall-floyd") if prr == "off" else "rfc3517",
         timestamps=some(True, False),
         window_scale=some(True, False),
         nagle=some(True, False),
@@ -62,7 +64,11 @@ def _config(rng: random.Random) -> TcpConfig:
         habit_timeout_reduces_again=some(None, True, False),
         habit_setup_75_s=some(True, False),
         habit_reset_below_window=some(True, False),
+        habit_avoid_multiple=some(True, False),
+        habit_deflation_bug=some(True, False),
+        habit_tahoe_keeps_snd_nxt=some(True, False),
         newreno_impatient=some(True, False),
+        newreno_careful=some(True, False),
         newreno_exit_flight=some(True, False),
         habit_window_update_resets_dupacks=some(True, False),
     )
@@ -191,6 +197,9 @@ class _Teller:
                 return
             length = rng.choice((0, 0, 1, 100)) if not flags & (SYN | RST) else 0
             if seq + length <= connection.receiver.rcv_nxt and connection.state >= ESTABLISHED:
+                # or of now, with a window of its own
+                if rng.random() < 0.3:
+                    seq, ack, flags, length = connection.receiver.rcv_nxt, connection.sender.snd_una, ACK, 0
                 stray = Segment(seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, flags, rng.choice((0, 1, 500)), length, 0, None)
                 self.line.deliver(end, stray)
 
