@@ -110,7 +110,7 @@ class _Teller:
         for end in (0, 1):
             if rng.random() < 0.5:
                 self.connection(end).receiver.auto_read = False
-                line.at(self.soon(2), self._reader(end))
+                line.at(_S + self.soon(2), self._reader(end))  # both ends are open by then
         first = self._opener(0)
         first()
         if opens == "passive":
