@@ -90,7 +90,7 @@ _GENERAL: Final = (
         0,
         10**14,
     ),
-    Setting("rto_max_ps", "time", 64 * _S, "Largest RTO with exact timers; BSD's is 128 ticks", 0, 10**17),
+    Setting("rto_max_ps", "time", 64 * _S, "Largest RTO with exact timers; BSD's is 128 ticks", _MS, 10**17),
     Setting("rto_min_ticks", "count", 2, "Least RTO of BSD's timers, in 500 ms (TCPTV_MIN)", 1, 128, unit="ticks"),
     Setting("msl_ps", "time", 30 * _S, "Maximum segment lifetime; TIME_WAIT lasts two (BSD: 30 s)", 0, 240 * _S),
     Setting("initial_cwnd", "count", 1, "Congestion window at the start", 1, 2**20, unit="segments"),
@@ -128,6 +128,20 @@ _GENERAL: Final = (
         "An MSS of 512 as for a peer off the local network (4.4BSD ``tcp_mss``, ``in_localaddr``)",
     ),
     Setting("habit_idle_restart", "flag", True, "Slow start after an idle RTO (4.3BSD-Reno on, ``tcp_output``)"),
+    Setting(
+        "habit_timeout_reduces_again",
+        "flag",
+        None,
+        "Each time-out in a row lowers ssthresh, the second one to two segments (4.4BSD ``tcp_timers``); otherwise "
+        "only the first does (RFC 5681 section 3.1). If not given, on unless ``timers`` is ``rfc6298``",
+    ),
+    Setting(
+        "habit_setup_75_s",
+        "flag",
+        True,
+        "A connection that isn't established after 75 s is given up (4.4BSD, TCPTV_KEEP_INIT); otherwise after three "
+        "minutes (RFC 1122 4.2.3.5)",
+    ),
     Setting(
         "habit_quench",
         "flag",
@@ -190,6 +204,11 @@ class _Checked:
         if self.habit_mss_cluster and size > 2048:
             size -= size % 2048
         return size
+
+    @property
+    def reduces_again(self) -> bool:
+        habit = self.habit_timeout_reduces_again
+        return self.timers != "rfc6298" if habit is None else habit
 
     @property
     def offers_sack(self) -> bool:

@@ -44,7 +44,8 @@ __all__ = ["ENDLESS", "Connection", "reset_for"]
 ENDLESS = 1 << 60
 """As the number of octets to write: never ends."""
 
-_SETUP_S: Final = 75
+_SETUP_S: Final = 180
+_SETUP_BSD_S: Final = 75
 _IDLE_S: Final = 7200
 _KEEP_INTERVAL_S: Final = 75
 _MAX_IDLE_S: Final = 8 * _KEEP_INTERVAL_S
@@ -127,7 +128,7 @@ class Connection:
         timers.at(now)
         self.opened_ps = now
         self.state = SYN_SENT
-        timers.keep = timers.clock + _SETUP_S * timers.per_second
+        self._limit_setup()
         self.sender.recovery.start(self.sender)
         self._output(False)
 
@@ -271,7 +272,9 @@ class Connection:
     def _persist_timeout(self) -> None:
         rto = self.sender.rto
         idle = self.timers.clock - self.last_receive
-        if rto.shift == MAX_RETRANSMIT_SHIFT and (idle >= _IDLE_S * self.timers.per_second or idle >= rto.base() * 511):
+        if rto.shift == MAX_RETRANSMIT_SHIFT and (
+            idle >= _IDLE_S * self.timers.per_second or idle >= rto.probe_limit()
+        ):
             self._closed("timed out")
             return
         self.window_probes += 1
@@ -408,19 +411,30 @@ class Connection:
         if stamped and options is not None:
             receiver.note_timestamp(options)
         flags = receiver.seg_flags
+        listens = self.state == SYN_RECEIVED and self.passive and not self.closing
         if flags & RST:
-            if self.state == SYN_RECEIVED and self.passive:
+            if listens:
                 self._relisten()
             else:
                 finished = self.state in (CLOSING, LAST_ACK, TIME_WAIT)
                 self._closed("" if finished else "reset by the peer")
             return False
         if flags & SYN:
-            # A SYN in the window (RFC 793): reset. A repeated SYN of the handshake was trimmed above.
-            sender.emit(sender.snd_nxt, 0, RST | ACK)
-            self._closed("reset: SYN in the window")
+            # A SYN in the window: an error (RFC 793). A repeated SYN of the handshake was trimmed above.
+            if listens:
+                self._relisten()
+            elif self.state == TIME_WAIT:
+                self._ack_and_drop(flags)
+            else:
+                sender.emit(sender.snd_nxt, 0, RST | ACK)
+                self._closed("reset: SYN in the window")
             return False
-        return flags & ACK != 0
+        if flags & ACK:
+            return True
+        if receiver.ack_now:
+            # Nothing of it was acceptable: an ACK tells the peer what is (RFC 9293 section 3.10.7.4).
+            self._output(False)
+        return False
 
     def _receive_acceptable(self, segment: Segment) -> None:
         """ACK, window, data and FIN of a segment, in this order (RFC 793 section 3.9)."""
@@ -429,17 +443,19 @@ class Connection:
         seq = receiver.seg_seq
         ack = unwrap(segment.ack, sender.snd_una)
         if self.state == SYN_RECEIVED:
-            if ack < sender.snd_una or ack > sender.snd_max:
+            if ack <= sender.snd_una or ack > sender.snd_max:
                 self._reset_reply(segment)
                 return
-            if ack > sender.snd_una:
-                self._established()
-                sender.snd_wl1 = seq - 1
+            self._established()
+            sender.snd_wl1 = seq - 1
         if ack > sender.snd_max:
             self._ack_and_drop(receiver.seg_flags)
             return
         una = sender.snd_una
-        output = sender.take_ack(ack, segment.window, receiver.seg_length, segment.options)
+        # The window of a SYN is never scaled (RFC 7323 section 2.2).
+        wire = -1 if segment.flags & SYN else segment.window
+        window = segment.window if wire < 0 else wire << sender.snd_shift
+        output = sender.take_ack(ack, window, receiver.seg_length, segment.options)
         self._finish_stream()
         if ack > una and sender.fin_sent and ack > sender.snd_end:
             self._fin_acknowledged()
@@ -450,7 +466,7 @@ class Connection:
             self._start_time_wait()
             if receiver.seg_length or segment.flags & FIN:
                 receiver.ack_now = True
-        if sender.offered(seq, ack, segment.window):
+        if sender.offered(seq, ack, window, wire):
             output = True
         if ack > una and sender.recovery.recovering:
             sender.recovery.advanced(sender, ack - una)
@@ -477,7 +493,7 @@ class Connection:
         self.handshake.take(segment)
         self.state = SYN_RECEIVED
         self.sender.recovery.start(self.sender)
-        self.timers.keep = self.timers.clock + _SETUP_S * self.timers.per_second
+        self._limit_setup()
         self._output(False)
 
     def _receive_syn_sent(self, segment: Segment) -> None:
@@ -513,6 +529,11 @@ class Connection:
             self.sender.put(reset_for(segment))
 
     # ---- states ----
+
+    def _limit_setup(self) -> None:
+        """The handshake begins, and may take so long."""
+        seconds = _SETUP_BSD_S if self.config.habit_setup_75_s else _SETUP_S
+        self.timers.keep = self.timers.clock + seconds * self.timers.per_second
 
     def _established(self) -> None:
         """Our SYN is acknowledged, and we have the peer's."""
@@ -568,15 +589,9 @@ class Connection:
 
     def _relisten(self) -> None:
         """A reset of a half-open connection that a listener took: listen again."""
-        sender = self.sender
         self.state = LISTEN
-        sender.snd_una = sender.iss
-        sender.snd_nxt = sender.iss
-        sender.snd_max = sender.iss
-        sender.rtt_seq = -1
-        self.timers.rexmt = 0
-        self.timers.keep = 0
-        self.receiver.rcv_base = 0
+        self.timers.stop()
+        self.handshake.forget()
 
     def _closed(self, error: str) -> None:
         self.state = CLOSED

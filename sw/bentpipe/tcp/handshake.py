@@ -16,6 +16,8 @@ __all__ = ["Handshake"]
 
 _DEFAULT_MSS: Final = 536
 """Of a peer that gives none (RFC 1122 4.2.2.6)."""
+_LEAST_MSS: Final = 32
+"""A smaller one counts as this (4.4BSD ``tcp_mss``): so a segment with options has room for data."""
 
 
 @final
@@ -66,7 +68,7 @@ class Handshake:
         peer_mss = _DEFAULT_MSS
         if options is not None:
             if options.mss:
-                peer_mss = options.mss
+                peer_mss = options.mss if options.mss > _LEAST_MSS else _LEAST_MSS
             if options.window_shift >= 0 and config.window_scale:
                 shift = options.window_shift
                 sender.snd_shift = shift if shift < MAX_WINDOW_SHIFT else MAX_WINDOW_SHIFT
@@ -87,3 +89,11 @@ class Handshake:
         sender.snd_wnd = segment.window
         sender.max_sndwnd = segment.window
         sender.snd_wl1 = segment.seq
+
+    def forget(self) -> None:
+        """The peer went away before the handshake was over: nothing of it is kept."""
+        self.scales = False
+        self.sender.forget_peer(self.config)
+        self.receiver.forget_peer()
+        self.sender.set_mss(self.mss)
+        self.receiver.set_mss(self.mss)

@@ -23,7 +23,7 @@ class Reassembly:
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self._recent: list[int] = []  # one sequence number of each block, most recently received first
+        self._recent: dict[int, int] = {}  # the ranges, end by start, in the order of their last arrival
 
     def add(self, start: int, end: int) -> None:
         """Keep start..end-1."""
@@ -33,6 +33,9 @@ class Reassembly:
         last = bisect_right(starts, end)
         low = start
         high = end
+        recent = self._recent
+        for i in range(first, last):
+            del recent[starts[i]]
         if first < last:
             if starts[first] < low:
                 low = starts[first]
@@ -40,11 +43,7 @@ class Reassembly:
                 high = ends[last - 1]
         starts[first:last] = [low]
         ends[first:last] = [high]
-        recent = [start]
-        for seq in self._recent:
-            if not low <= seq < high:
-                recent.append(seq)
-        self._recent = recent[:8]
+        recent[low] = high
 
     def advance(self, expected: int) -> int:
         """In-order data reached ``expected``: drop what that covers; the new next expected number."""
@@ -58,17 +57,17 @@ class Reassembly:
                 expected = ends[i]
             count += 1
         if count:
+            for start in starts[:count]:
+                del self._recent[start]
             del starts[:count]
             del ends[:count]
-            self._recent = [seq for seq in self._recent if seq >= expected]
         return expected
 
     def blocks(self, limit: int) -> list[tuple[int, int]]:
         """At most ``limit`` ranges, that of the most recent arrival first (RFC 2018 section 4)."""
         found: list[tuple[int, int]] = []
-        for seq in self._recent:
-            i = bisect_right(self.starts, seq) - 1
-            found.append((self.starts[i], self.ends[i]))
+        for block in reversed(self._recent.items()):
+            found.append(block)
             if len(found) == limit:
                 break
         return found

@@ -82,6 +82,19 @@ class Receiver:
         self.rcv_adv = irs + 1
         self.last_ack_sent = irs + 1
 
+    def forget_peer(self) -> None:
+        """The peer whose SYN came is gone; another one may send its own."""
+        self.rcv_nxt = 0
+        self.rcv_base = 0
+        self.rcv_adv = 0
+        self.rcv_shift = 0
+        self.rcv_max_window = MAX_WINDOW
+        self.last_ack_sent = 0
+        self.sacks = False
+        self.ts_recent = 0
+        self.ack_now = False
+        self.delack = False
+
     def set_mss(self, size: int) -> None:
         self.mss = size
         half = (self.rcv_hiwat + 1) // 2

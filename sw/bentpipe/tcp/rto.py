@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from bentpipe.tcp.constants import MAX_RETRANSMIT_SHIFT, PS_PER_S
+from bentpipe.tcp.constants import MAX_RETRANSMIT_SHIFT, PS_PER_S, SLOW_TICK_PS
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -17,8 +17,13 @@ BACKOFF: Final = (1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64, 64)
 _TICKS_MAX: Final = 128
 _TICKS_PERSIST_MIN: Final = 10
 _TICKS_PERSIST_MAX: Final = 120
-_PS_PER_TICK: Final = 500_000_000_000
 _PS_GRANULARITY: Final = 1_000_000_000
+_PATIENCE_PS: Final = 100 * PS_PER_S
+"""Data that nothing acknowledges is sent again for so long at least (R2 of RFC 1122 4.2.3.5)."""
+_PATIENCE_SYN_PS: Final = 180 * PS_PER_S
+"""The same of a SYN."""
+_TOTAL_BACKOFF: Final = 511
+"""``tcp_totbackoff``, of all of :data:`BACKOFF`."""
 
 
 @final
@@ -40,9 +45,25 @@ class RetransmissionTimeout:
     failures : int
         Time-outs in a row. BSD counts by ``shift``; as an ideal RTO may be shorter than a round trip of a filling
         queue, which then is never measured, there an ACK of anything new ends the row.
+    waited : int
+        How long these time-outs took, all together.
+    patience : int
+        In a row that took less the connection isn't given up, where time-outs may be short (``ideal``).
     """
 
-    __slots__ = ("current", "failures", "ideal", "maximum", "minimum", "rttvar", "shift", "srtt", "standard")
+    __slots__ = (
+        "current",
+        "failures",
+        "ideal",
+        "maximum",
+        "minimum",
+        "patience",
+        "rttvar",
+        "shift",
+        "srtt",
+        "standard",
+        "waited",
+    )
 
     def __init__(self, ideal: bool, minimum: int, maximum: int, standard: bool = False, initial: int = 0) -> None:
         self.ideal = ideal
@@ -52,6 +73,8 @@ class RetransmissionTimeout:
         self.srtt: int = 0
         self.shift: int = 0
         self.failures: int = 0
+        self.waited: int = 0
+        self.patience: int = _PATIENCE_SYN_PS if ideal else 0
         if ideal:
             usual = PS_PER_S if standard else 3 * PS_PER_S
             self.rttvar: int = (initial if initial else usual) // 4
@@ -70,6 +93,8 @@ class RetransmissionTimeout:
 
     def established(self) -> None:
         """The handshake is over: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""
+        if self.ideal:
+            self.patience = _PATIENCE_PS
         if self.standard and self.shift and self.srtt == 0:
             self.rttvar = 3 * PS_PER_S // 4
             self.shift = 0
@@ -116,11 +141,12 @@ class RetransmissionTimeout:
         """A time-out: back off. False if there were too many in a row: the connection is to be dropped."""
         self.shift += 1
         self.failures += 1
+        self.waited = self.current if self.failures == 1 else self.waited + self.current
         if self.shift > MAX_RETRANSMIT_SHIFT:
             self.shift = MAX_RETRANSMIT_SHIFT
             if not self.ideal:
                 return False
-        if self.failures > MAX_RETRANSMIT_SHIFT:
+        if self.failures > MAX_RETRANSMIT_SHIFT and self.waited >= self.patience:
             return False
         if self.standard:
             self.current = self._clamp(2 * self.current)
@@ -135,11 +161,16 @@ class RetransmissionTimeout:
         return True
 
     def persist_interval(self) -> int:
-        """How long until the next window probe (``tcp_setpersist``); counts as a back-off."""
+        """How long until the next window probe (``tcp_setpersist``, 5 s to 60 s); counts as a back-off.
+
+        ``tcp_setpersist`` doubles what a round trip suggests, a tick at least, and then applies its limits. Of an exact
+        round trip nothing would reach them, so there the limited value is doubled.
+        """
         if self.ideal:
-            interval = (self.srtt + 4 * self.rttvar) // 2 * BACKOFF[self.shift]
-            low = _TICKS_PERSIST_MIN * _PS_PER_TICK
-            high = _TICKS_PERSIST_MAX * _PS_PER_TICK
+            low = _TICKS_PERSIST_MIN * SLOW_TICK_PS
+            high = _TICKS_PERSIST_MAX * SLOW_TICK_PS
+            interval = self._clamp(self.base())
+            interval = (interval if interval > low else low) << self.shift
         else:
             interval = (((self.srtt >> 2) + self.rttvar) >> 1) * BACKOFF[self.shift]
             low = _TICKS_PERSIST_MIN
@@ -147,6 +178,17 @@ class RetransmissionTimeout:
         if self.shift < MAX_RETRANSMIT_SHIFT:
             self.shift += 1
         return low if interval < low else high if interval > high else interval
+
+    def probe_limit(self) -> int:
+        """How long a peer may leave window probes unanswered (``tcp_timers``, TCPT_PERSIST).
+
+        The time-out is a tick at least, as BSD's is: so the limit is above the longest time between two probes, and
+        whoever answers them stays connected (RFC 1122 4.2.2.17).
+        """
+        base = self.base()
+        if self.ideal and base < SLOW_TICK_PS:
+            base = SLOW_TICK_PS
+        return base * _TOTAL_BACKOFF
 
     def _clamp(self, value: int) -> int:
         return self.minimum if value < self.minimum else self.maximum if value > self.maximum else value

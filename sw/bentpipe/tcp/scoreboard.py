@@ -64,6 +64,11 @@ class Scoreboard:
         """Octets SACKed."""
         return self._total
 
+    @property
+    def retransmitted_unsacked(self) -> int:
+        """Octets retransmitted in this recovery that aren't SACKed."""
+        return self.high_rxt - self.una - self._below_rxt
+
     def advance(self, una: int) -> None:
         """The cumulative ACK reached ``una``."""
         self.una = una
@@ -158,7 +163,7 @@ class Scoreboard:
         not_lost = high_data - lost - above
         if lost == self.una:
             not_lost = high_data - self.una - self._total
-        return not_lost + (self.high_rxt - self.una) - self._below_rxt
+        return not_lost + self.retransmitted_unsacked
 
     def skip(self, seq: int) -> int:
         """The first unSACKed number at or above ``seq``."""

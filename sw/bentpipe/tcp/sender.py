@@ -66,6 +66,7 @@ class Sender:
     # Plain Python finds members beyond thirty more slowly, unless they are named.
     __slots__ = (
         "acks_sent",
+        "block_limit",
         "data_segments_sent",
         "dup_acks",
         "dupacks",
@@ -130,13 +131,14 @@ class Sender:
         self.trace: Trace | None = trace
         self.out: list[Segment] = []
         self.rto: RetransmissionTimeout = RetransmissionTimeout.of(config)
-        self.growth: Growth = GROWTHS[config.growth].make(config)
+        self.growth: Growth = _initial_growth(config)
         self.recovery: Recovery = VARIANTS["reno" if config.variant == "sack" else config.variant].make(config)
         self.scoreboard: Scoreboard = Scoreboard(mss)
         self.sacked: bool = False
 
         self.maxseg: int = mss
         self.payload: int = mss
+        self.block_limit: int = 0
         self.timestamps: bool = False
         self.snd_hiwat: int = round_up(config.send_buffer, mss) if config.round_buffers else config.send_buffer
         self.iss: int = iss
@@ -183,14 +185,16 @@ class Sender:
         self.rtt_sum_ps: int = 0
         self.rtt_min_ps: int = 0
         self.rtt_max_ps: int = 0
-        self.growth.ssthresh = config.initial_ssthresh or MAX_WINDOW << MAX_WINDOW_SHIFT
-        self.growth.limit = MAX_WINDOW
         self.set_mss(mss)
 
     def set_mss(self, size: int) -> None:
         """The segment size is known (again): the first window follows from it."""
         self.maxseg = size
         self.payload = size - 12 if self.timestamps else size
+        # SACK blocks have room in the 40 octets of options, and leave some for data.
+        fitting = (self.payload - 12) // 8
+        most = 3 if self.timestamps else 4
+        self.block_limit = fitting if fitting < most else most
         self.growth.mss = size
         self.growth.cwnd = self._first_window()
         self.scoreboard.mss = size
@@ -198,12 +202,28 @@ class Sender:
     def _first_window(self) -> int:
         if not self.rfc6928:
             return self.maxseg * self.initial_cwnd
-        if self.snd_una == self.iss and self.timeouts:
+        if self.snd_una == self.iss and self.rto.shift:
             return self.maxseg  # RFC 5681 section 3.1: the SYN was lost
         low = 2 * self.maxseg
         high = 10 * self.maxseg
         middle = low if low > 14600 else 14600
         return high if high < middle else middle
+
+    def forget_peer(self, config: TcpConfig) -> None:
+        """The peer whose SYN came is gone: sequence numbers and options are as before that."""
+        self.snd_una = self.iss
+        self.snd_nxt = self.iss
+        self.snd_max = self.iss
+        self.snd_shift = 0
+        self.snd_wire = -1
+        self.snd_wnd = 0
+        self.max_sndwnd = 0
+        self.rtt_seq = -1
+        self.timestamps = False
+        self.sacked = False
+        self.rto = RetransmissionTimeout.of(config)
+        self.recovery = VARIANTS["reno" if config.variant == "sack" else config.variant].make(config)
+        self.growth = _initial_growth(config)
 
     def use_sack(self, config: TcpConfig) -> None:
         """The peer permits SACK, and this end recovers by it."""
@@ -251,10 +271,10 @@ class Sender:
         """A pure ACK of new data, the common case."""
         self._grow(ack)
         self.advance(ack)
-        self.offered(self.receiver.rcv_nxt, ack, wire)
+        self.offered(self.receiver.rcv_nxt, ack, wire << self.snd_shift, wire)
 
     def take_ack(self, ack: int, window: int, length: int, options: Options | None) -> bool:
-        """The acknowledgement of a segment with ``length`` octets of data and this window field.
+        """The acknowledgement of a segment with ``length`` octets of data and this window.
 
         True if something may be sent in answer.
         """
@@ -268,7 +288,7 @@ class Sender:
             self.dupacks = 0
             return False
         # As the window is compared with the one in force, a window update is no duplicate.
-        same = window << self.snd_shift == self.snd_wnd
+        same = window == self.snd_wnd
         if self.timers.rexmt == 0 or ack != self.snd_una or (not same and self.updates_are_no_duplicates):
             self.dupacks = 0
             return False
@@ -346,14 +366,16 @@ class Sender:
         if self.write_pending:
             self.fill()
 
-    def offered(self, seq: int, ack: int, wire: int) -> bool:
+    def offered(self, seq: int, ack: int, window: int, wire: int) -> bool:
         """Take a segment's window unless a later segment gave one (RFC 793 page 72); True if it was taken.
 
-        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``).
+        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``), one that others overtook
+        does nothing (RFC 9293 section 3.10.7.4). ``wire``: the header's field, -1 if that isn't scaled as usual.
         """
-        window = wire << self.snd_shift
-        if seq < self.snd_wl1 or (
-            seq == self.snd_wl1 and (ack < self.snd_wl2 or (ack == self.snd_wl2 and window <= self.snd_wnd))
+        if (
+            ack < self.snd_una
+            or seq < self.snd_wl1
+            or (seq == self.snd_wl1 and (ack < self.snd_wl2 or (ack == self.snd_wl2 and window <= self.snd_wnd)))
         ):
             if window != self.snd_wnd:
                 self.snd_wire = -1
@@ -398,6 +420,7 @@ class Sender:
     def forget_round_trips(self, config: TcpConfig) -> None:
         """What the handshake took is no round trip."""
         self.rto = RetransmissionTimeout.of(config)
+        self.rto.established()
         self.srtt_ps = self.rtt_count = self.rtt_sum_ps = self.rtt_min_ps = self.rtt_max_ps = 0
         self.segments_sent = self.acks_sent = 0
 
@@ -446,6 +469,8 @@ class Sender:
         if idle and self.idle_restart and timers.clock - idle_since >= self.rto.current:
             first = self._first_window() if self.rfc6928 else maxseg
             growth.on_idle(first if not self.rfc6928 or first < growth.cwnd else growth.cwnd)
+        if not growth.always and not self._window_is_used():
+            growth.on_unused(timers.now)
         if not force:
             # The common case: whole segments of new data, without options.
             nxt = self.snd_nxt
@@ -555,7 +580,7 @@ class Sender:
         room = self.payload
         receiver = self.receiver
         if receiver.sacks and receiver.reassembly.starts:
-            limit = 3 if self.timestamps else 4
+            limit = self.block_limit
             count = len(receiver.reassembly.starts)
             room -= 4 + 8 * (count if count < limit else limit)
         return room
@@ -613,6 +638,7 @@ class Sender:
             self._time(self.iss)
         else:
             self.retransmits += 1
+            self.rtt_seq = -1  # which of them is answered cannot be known
         self.snd_nxt = self.iss + 1
         self.snd_max = self.iss + 1
         timers = self.timers
@@ -669,7 +695,7 @@ class Sender:
         if self.timestamps:
             self.stamp(options)
         if blocks:
-            for start, end in receiver.reassembly.blocks(3 if self.timestamps else 4):
+            for start, end in receiver.reassembly.blocks(self.block_limit):
                 options.blocks.append((start & MASK32, end & MASK32))
         return options
 
@@ -743,3 +769,11 @@ class Sender:
             beyond = self.snd_max - self.snd_una + self.maxseg
             if beyond <= self.growth.cwnd + 2 * self.maxseg:
                 self.limited += self.send_new()
+
+
+def _initial_growth(config: TcpConfig) -> Growth:
+    """The growth of a sender whose peer isn't known yet."""
+    growth: Growth = GROWTHS[config.growth].make(config)
+    growth.ssthresh = config.initial_ssthresh or MAX_WINDOW << MAX_WINDOW_SHIFT
+    growth.limit = MAX_WINDOW
+    return growth

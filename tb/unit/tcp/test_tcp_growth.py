@@ -19,6 +19,7 @@ from bentpipe.tcp.growth.base import Growth
 from bentpipe.tcp.segment import Options, Segment
 from models.cubic import BETA, cubic_k, reduced, w_cubic, w_max_after
 from models.pair import Pair
+from models.tcp_line import TcpLine
 
 MS = 10**9
 S = 10**12
@@ -139,6 +140,46 @@ def test_cubic_does_not_count_times_of_an_unused_window() -> None:
     round_trips(cubic, 60 * S, 100 * MS, 1)
     assert cubic.cwnd / MSS == pytest.approx(w_cubic(2.1, 1000, 1000 * BETA), abs=3)
     assert cubic.cwnd > before
+
+
+def _window_after_pauses(of: str, pause_ps: int) -> int:
+    """The window in segments at the end of five times of sending, each but the last followed by a pause.
+
+    The pauses are of the ``writer``, or of the ``reader`` while its buffer is full.
+    """
+    config = TcpConfig(
+        variant="sack", growth="cubic", timers="ideal", ack_policy="immediate", habit_idle_restart=False,
+        send_buffer=10**7, receive_buffer=400 * MSS,
+    )  # fmt: skip
+    line = TcpLine((config, config), (MSS, MSS), delay_ps=20 * MS, spacing_ps=MS // 100)
+    source, sink = (end.connection for end in line.ends)
+    sink.receiver.auto_read = of == "writer"
+    sink.listen()
+    source.open(0)
+    line.run(S)
+    line.drop = lambda end, segment: segment.offset == 100 * MSS and source.sender.retransmits == 0
+    if of == "reader":
+        source.write(ENDLESS, line.now)
+    for k in range(1, 6):
+        if of == "writer":
+            source.write(400 * MSS, line.now)
+            while source.sender.acknowledged < k * 400 * MSS:
+                line.run(line.now + MS)
+        else:
+            for _ in range(400):
+                sink.read(10**9, line.now)
+                line.run(line.now + MS)
+        if k < 5:
+            line.run(line.now + pause_ps)
+    assert (source.sender.fast_retransmits, source.sender.timeouts) == (1, 0)
+    return source.sender.growth.cwnd // MSS
+
+
+@pytest.mark.parametrize("of", ["writer", "reader"])
+def test_cubic_does_not_count_pauses(of: str) -> None:
+    """Sections 4.2 and 5.8: no ACK comes in a pause of either application, nor does the curve's time go on."""
+    short, long = (_window_after_pauses(of, pause_ps) for pause_ps in (2 * S, 20 * S))
+    assert abs(long - short) <= 1 and 60 < short < 300
 
 
 @pytest.mark.parametrize("variant", ["newreno", "sack"])

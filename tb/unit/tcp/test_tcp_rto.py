@@ -77,3 +77,32 @@ def test_the_first_rto_can_be_set(timers, usual):
     s = 10**12
     assert RetransmissionTimeout.of(TcpConfig(timers=timers)).current == usual * s
     assert RetransmissionTimeout.of(TcpConfig(timers=timers, rto_initial_ps=6 * s)).current == 6 * s
+
+
+@pytest.mark.parametrize("timers", ["ideal", "rfc6298"])
+@pytest.mark.parametrize("least_ms", [0, 20, 1000])
+@pytest.mark.parametrize(("of", "least_s"), [("data", 100), ("SYN", 180)])
+def test_a_short_rto_is_no_reason_to_give_up(timers: str, least_ms: int, of: str, least_s: int) -> None:
+    """RFC 1122 4.2.3.5: data is sent again for 100 s at least, a SYN for 3 minutes; here twelve times at least."""
+    rto = RetransmissionTimeout.of(TcpConfig(timers=timers, rto_min_ps=least_ms * 10**9, rto_initial_ps=10**10))
+    if of == "data":
+        rto.established()
+        rto.sample(2 * 10**9)
+    waits = [rto.current]
+    while rto.back_off():
+        waits.append(rto.current)
+    assert len(waits) >= 13 and sum(waits) >= least_s * 10**12
+
+
+@pytest.mark.parametrize("timers", ["ideal", "rfc6298"])
+def test_exact_probes_back_off_whatever_the_round_trip(timers: str) -> None:
+    rto = RetransmissionTimeout.of(TcpConfig(timers=timers, rto_min_ps=0))
+    rto.sample(2 * 10**9)
+    intervals = [rto.persist_interval() // 10**12 for _ in range(14)]
+    assert intervals == [5, 10, 20, 40] + 10 * [60]
+    assert rto.probe_limit() > 4 * 60 * 10**12  # several probes unanswered, one after the other
+
+
+def test_an_rto_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="rto_max_ps must be 1000000000"):
+        TcpConfig(timers="ideal", rto_min_ps=0, rto_max_ps=0)

@@ -21,7 +21,7 @@ class Growth:
         What ``cwnd`` never exceeds: the largest window that can be advertised.
     always : bool
         :meth:`on_ack` comes with every ACK of new data, as in BSD; otherwise only while the window is what limits the
-        sender, and :meth:`on_unused` comes in its place.
+        sender, and :meth:`on_unused` comes while it does not.
     paces : bool
         :meth:`pacing_rate` is asked for.
     """
@@ -44,7 +44,11 @@ class Growth:
         raise NotImplementedError
 
     def on_unused(self, now: int) -> None:
-        """An ACK of new data came while the sender left a part of its window unused."""
+        """Until now the sender left a part of its window unused: an ACK of new data came, or something may be sent.
+
+        Between two ACKs that open the window it is called as often as the sender looks for something to send, so that
+        a pause of either application ends with a call.
+        """
 
     def on_idle(self, window: int) -> None:
         """The sender was idle for a time-out, and starts again with ``window`` octets (RFC 5681 section 4.1)."""

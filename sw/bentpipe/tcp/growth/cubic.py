@@ -34,7 +34,7 @@ class Cubic(Growth):
         self.w_est: float = 0.0
         self.cwnd_prior: float = 0.0
         self.epoch: int = -1  # when the present congestion avoidance stage began, ps; -1: in none
-        self.last: int = 0  # the last ACK of new data, ps
+        self.last: int = 0  # until when the epoch is corrected for times of an unused window, ps
         self.plateau: bool = True  # the next stage starts at its W_max: after slow start or a time-out
 
     def on_ack(self, acked: int, rtt: int, now: int) -> None:

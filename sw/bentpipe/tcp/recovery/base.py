@@ -33,6 +33,7 @@ class Recovery:
         self.hold_timer: bool = False
         self.recover: int = 0
         self.avoid: bool = config.habit_avoid_multiple
+        self.reduces_again: bool = config.reduces_again
 
     def start(self, s: Sender) -> None:
         """The connection sent its SYN: its sequence numbers are known."""
@@ -55,8 +56,9 @@ class Recovery:
     def timeout(self, s: Sender) -> None:
         """The retransmission timer ran out: ssthresh in whole segments (``tcp_timers``), and slow start."""
         growth = s.growth
-        growth.on_timeout(s.window_in_use(), s.timers.now)
-        growth.ssthresh -= growth.ssthresh % growth.mss
+        if self.reduces_again or s.rto.failures == 1:
+            growth.on_timeout(s.window_in_use(), s.timers.now)
+            growth.ssthresh -= growth.ssthresh % growth.mss
         growth.cwnd = growth.mss
         self.recovering = False
         self.sends = False

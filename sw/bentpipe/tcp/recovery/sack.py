@@ -101,7 +101,8 @@ class Sack(Recovery):
             lost = board.lost_below()
             pipe = board.pipe(s.snd_max)
         if self.prr:
-            self._proportional(s, pipe - self.first)
+            # By the window as it was before the fast retransmission, of which only what isn't SACKed is in the pipe.
+            self._proportional(s, pipe - board.retransmitted_unsacked if self.first else pipe)
             self.prr_out += self.first
             self.first = 0
         while s.growth.cwnd - pipe >= mss and s.may_send():
