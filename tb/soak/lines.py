@@ -23,9 +23,10 @@ SHAPES = ((3, 9), (3, 1), (12, 36), (12, 4))
 QUIET, DISTURBED, AFTER = 10, 40, 40
 """Frames before the disturbances, with them, and after them."""
 
-EDGE_CELLS = 12
+EDGE_CELLS, SLIP_FRAMES = 12, 5
 """So many cells at a loss or a find of the SPE may come from one receiver only: where delineation begins to search
-depends on how far a word has come."""
+depends on how far a word has come. Where octets are lost or added, one may find the frame a frame later, and the pointer
+three after it."""
 
 END = 1
 
@@ -109,6 +110,7 @@ def compare(n: int, width: int, given: Schedule) -> list[str]:
     raised = {alarm.name for k, alarm in enumerate(ALARMS) if changed >> k & 1}
     wrong = []
     known = set(given.sent)
+    most = 15 * n * SLIP_FRAMES if any("slip" in what for what in given.done) else EDGE_CELLS
     ours = [cell for _, discarded, cell in got if not discarded]
     first = next((k for k, cell in enumerate(model.cells.cells) if ours and cell == ours[0]), 0)
     theirs = model.cells.cells[first:]
@@ -118,7 +120,7 @@ def compare(n: int, width: int, given: Schedule) -> list[str]:
             continue
         edges -= 1
         only = theirs[a:b] + ours[c:d]
-        if edges < 0 or len(only) > EDGE_CELLS or any(cell not in known for cell in ours[c:d]):
+        if edges < 0 or len(only) > most or any(cell not in known for cell in ours[c:d]):
             place = [int.from_bytes(cell[4:8], "big") for cell in only[:4]]
             wrong.append(f"{b - a} cells of the model's are others, {d - c} here, from {place} of {len(given.sent)}")
     if ("plm_p" in raised or "uneq_p" in raised) and not false_labels(model.labels):

@@ -246,7 +246,7 @@ class ModelReceiver:
                 self._lose()
             if self._alignment == "lost":
                 self._b1 = None
-                self._raw = self._raw[self.n + 3 :]
+                self._raw = self._raw[self.n - 2 :]  # a pattern may have begun already
                 continue
             if self._alignment == "check":
                 self._alignment = "check again"
