@@ -25,8 +25,8 @@ QUIET, DISTURBED, AFTER = 10, 40, 40
 
 EDGE_CELLS, SLIP_FRAMES = 12, 5
 """So many cells at a loss or a find of the SPE may come from one receiver only: where delineation begins to search
-depends on how far a word has come. Where octets are lost or added, one may find the frame a frame later, and the pointer
-three after it."""
+depends on how far a word has come. Where octets are lost or added, one may find the frame a frame later, and the
+pointer three after it."""
 
 END = 1
 
@@ -45,10 +45,13 @@ def schedule(n: int, seed: int) -> Schedule:
     framer = ModelFramer(n, pointer=rng.choice([0, 1, 2, 260, 520, 521, 522, 523, 780, 781, 782, rng.randrange(783)]))
     sent, done, frames = [], [], []
     kinds = rng.sample(["move", "ndf", "pointer", "ais", "octets", "pattern", "slip"], k=rng.choice([1, 2, 3, 7]))
-    since, patterns, bad_patterns, ais = 9, 0, 0, 0
+    since, ais, slip = 9, 0, -1
+    patterns, bad_patterns = 0, 0  # out of frame for fewer frames than LOF needs
     for k in range(QUIET + DISTURBED + AFTER):
         while len(framer.source.queue) < 15 * n:
-            sent.append((rng.randrange(32, 65536) << 4).to_bytes(4, "big") + len(sent).to_bytes(4, "big") + rng.randbytes(44))
+            sent.append(
+                (rng.randrange(32, 65536) << 4).to_bytes(4, "big") + len(sent).to_bytes(4, "big") + rng.randbytes(44)
+            )
             framer.source.queue.append(sent[-1])
         disturbed = QUIET <= k < QUIET + DISTURBED
         action, target, words, path_ais = "", 0, None, False
@@ -57,7 +60,12 @@ def schedule(n: int, seed: int) -> Schedule:
             action = rng.choice(["inc", "dec"])
         if kind == "ndf":
             near = framer.pointer + rng.choice([-88, -87, -86, -2, -1, 0, 1, 2, 3, 86, 87, 88])
-            action, target = "ndf", rng.choice([near % (LAST + 1), rng.choice([0, 1, 2, 521, 522, 780, 781, 782]), rng.randrange(LAST + 1)])
+            action, target = (
+                "ndf",
+                rng.choice(
+                    [near % (LAST + 1), rng.choice([0, 1, 2, 521, 522, 780, 781, 782]), rng.randrange(LAST + 1)]
+                ),
+            )
         since = 1 if action else since + 1
         if kind == "pointer":
             words = {rng.randrange(n): rng.choice([rng.getrandbits(16), 0xFFFF, 0x93FF, 0x6000 | rng.randrange(783)])}
@@ -69,13 +77,14 @@ def schedule(n: int, seed: int) -> Schedule:
             at, length = rng.randrange(len(frame)), rng.choice([1, 2, 9, 60, 300, 3000])
             for i in range(at, min(len(frame), at + length)):
                 frame[i] ^= rng.randrange(1, 256) if rng.random() < 0.5 else 0
-        if kind == "pattern" and not bad_patterns and patterns < 2:  # fewer frames than LOF needs
+        if kind == "pattern" and not bad_patterns and patterns < 2 and k > slip + 10:
             bad_patterns = rng.choice([1, 3, 4, 5, 6, 8])
             patterns += 1
         if bad_patterns:
             bad_patterns -= 1
-            frame[: n] = bytes(octet ^ 0xFF for octet in frame[:n])
+            frame[:n] = bytes(octet ^ 0xFF for octet in frame[:n])
         if kind == "slip":
+            slip, bad_patterns = k, 0
             at, octets = rng.randrange(len(frame)), rng.choice([1, 2, 3, 5, 8, 9, 27, 100])
             if rng.random() < 0.5:
                 del frame[at : at + octets]
@@ -114,7 +123,7 @@ def compare(n: int, width: int, given: Schedule) -> list[str]:
     ours = [cell for _, discarded, cell in got if not discarded]
     first = next((k for k, cell in enumerate(model.cells.cells) if ours and cell == ours[0]), 0)
     theirs = model.cells.cells[first:]
-    edges = 1 + sum(a != b for a, b in zip(model.states, model.states[1:], strict=False)) + 2 * model.losses
+    edges = 2 + sum(a != b for a, b in zip(model.states, model.states[1:], strict=False)) + 2 * model.losses
     for tag, a, b, c, d in difflib.SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes():
         if tag == "equal":
             continue

@@ -305,8 +305,8 @@ class Deframer(wiring.Component):
         with m.If(interpreter.strobe):
             m.d.sync += unit.eq(0)
 
-        # Words of the SPE, as they come. A row of it begins with the first unit of a narrow word, and with any unit of a
-        # wide one, always the same; where a new SPE cuts off the old one, rows of both may begin in one word.
+        # Words of the SPE, as they come. A row of it begins with a narrow word, and with any unit of a wide one, always
+        # the same; where a new SPE cuts off the old one, rows of both may begin in one word.
         spe = Signal(bits)
         valid = Signal()
         edge, spe_row = Signal(), Signal(4)  # of `spe`: a row begins in it, the first of them

@@ -233,8 +233,8 @@ class Framer(wiring.Component):
                 m.d.sync += toh.eq(toh[8 * g.width :])
 
     def _wide_spe(self, m, g, fetch, restart, unit, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``. With ``restart`` a new SPE begins with a unit of
-        that word, and what the old one had in front of it is kept: J1 may be in any unit of a word."""
+        """Words of the SPE: one more in the clock after each ``fetch``. With ``restart`` a new SPE begins with a unit
+        of that word, and what the old one had in front of it is kept: J1 may be in any unit of a word."""
         o = self.overhead
         n, width, stuff = g.n, g.width, g.stuff_bytes
         column = Signal(range(g.spe_words), init=1)
@@ -297,8 +297,8 @@ class Framer(wiring.Component):
         return spe
 
     def _narrow_spe(self, m, g, fetch, restart, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``, after ``restart`` the one with J1. Where the next
-        word is in the SPE is kept in flags."""
+        """Words of the SPE: one more in the clock after each ``fetch``, after ``restart`` the one with J1. Where the
+        next word is in the SPE is kept in flags."""
         o = self.overhead
         bits = 8 * g.width
         column = Signal(range(g.spe_words), init=1)

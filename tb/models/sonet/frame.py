@@ -229,9 +229,8 @@ class ModelReceiver:
         size = 810 * self.n
         self._raw += octets
         while True:
-            if self._alignment in ("", "lost"):
-                if not self._search():
-                    return
+            if self._alignment in ("", "lost") and not self._search():
+                return
             needed = size + (self._shift > 0)
             if len(self._raw) < needed:
                 return

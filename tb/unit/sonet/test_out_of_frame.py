@@ -142,7 +142,7 @@ def test_a_new_pointer_loses_no_cell(sent, n, width):
     line.run(words=2)
     latched = line.latched(B)
     assert (latched["ndf"], latched["b3"], latched["discarded"]) == (len(jumps(522)), 0, 0)
-    if n == 3:  # the model takes its time
+    if width == 9:  # the model takes its time, and the other width's octets are the same
         model = ModelReceiver(n)
         model.put(octets)
         cells = [int.from_bytes(cell[4:8], "little") for cell in model.cells.cells]
@@ -164,13 +164,13 @@ def test_a_new_pointer_is_sent_alike_at_both_widths(sent, widths):
     assert abs(counts[0] - counts[1]) <= 9  # until delineation
 
 
-@pytest.mark.parametrize(("n", "width"), SHAPES)
+@pytest.mark.parametrize(("n", "width"), SHAPES[::2])
 def test_new_pointers_in_every_frame_from_the_model(n, width):
     """Eight in a row would be LOP-P; SPEs of a unit or two, and rows of two or three of them in one word."""
     rng = random.Random(5)
     framer = ModelFramer(n, pointer=LAST - 87)
     line = NativeLine(n, width)
-    framer.source.queue = [line.cell(number) for number in range(3000 if n == 3 else 9000)]
+    framer.source.queue = [line.cell(number) for number in range(2000)]
     octets = b"".join(framer.frame() for _ in range(SETTLE))
     for targets in ([LAST, 0], [1, 2, 3, 3, 4], [260, 261, 262, 174], [rng.randrange(LAST + 1) for _ in range(6)]):
         octets += b"".join(framer.frame("ndf", target) for target in targets)
