@@ -68,16 +68,11 @@ bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a nod
 digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (a minute)
 	cd tb && $(abspath $(BIN))/python -m digests $(ARGS)
 
-soak: $(VENV)/.test ## a minute of a SONET line with bit errors, ten of load-reactive ports, credits with errors, errors in bursts, whole runs beside queueing theory, intervals of rare losses, runs stopped and resumed, both engines, lives of TCP connections (an hour)
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.sonet $(ARGS)
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.reactive
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.credits
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.bursts
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.theory
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.rare
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.resume
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.native
-	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.tcp
+SOAKS := sonet lines reactive credits bursts networks theory rare resume native tcp
+
+soak: $(VENV)/.test ## long random checks (hours); SOAKS='sonet networks' selects some, ARGS go to each
+	cd tb && for part in $(SOAKS); do \
+	PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.$$part $(ARGS) || exit 1; done
 
 docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs

@@ -19,12 +19,15 @@ class Persistence(wiring.Component):
     Members
     -------
     strobe : In(1), condition : In(1)
+    restart : In(1)
+        Frames were missed: the count of frames in a row starts over.
     clear : In(1)
     defect : Out(1)
     """
 
     strobe: In(1)
     condition: In(1)
+    restart: In(1)
     clear: In(1)
     defect: Out(1)
 
@@ -42,6 +45,8 @@ class Persistence(wiring.Component):
                 m.d.sync += [self.defect.eq(self.condition), count.eq(0)]
             with m.Else():
                 m.d.sync += count.eq(count + 1)
+        with m.If(self.restart):
+            m.d.sync += count.eq(0)
         with m.If(self.clear):
             m.d.sync += [self.defect.eq(0), count.eq(0)]
         return m
@@ -54,6 +59,8 @@ class LineAlarms(wiring.Component):
     -------
     strobe : In(1), k2 : In(8)
         Once a frame.
+    restart : In(1)
+        SEF: frames are missed.
     clear : In(1)
         LOS or LOF: the defects of the line cannot be told.
     ais_l, rdi_l : Out(1)
@@ -61,6 +68,7 @@ class LineAlarms(wiring.Component):
 
     strobe: In(1)
     k2: In(8)
+    restart: In(1)
     clear: In(1)
     ais_l: Out(1)
     rdi_l: Out(1)
@@ -72,6 +80,7 @@ class LineAlarms(wiring.Component):
             m.d.comb += [
                 item.strobe.eq(self.strobe),
                 item.condition.eq(self.k2[:3] == code),
+                item.restart.eq(self.restart),
                 item.clear.eq(self.clear),
                 getattr(self, name).eq(item.defect),
             ]
@@ -85,6 +94,8 @@ class PathAlarms(wiring.Component):
     -------
     c2_strobe : In(1), c2 : In(8), expected : In(8)
     g1_strobe : In(1), g1 : In(8)
+    restart : In(1)
+        SEF: frames are missed.
     clear : In(1)
         AIS-P or LOP-P.
     uneq_p, plm_p, rdi_p : Out(1)
@@ -97,6 +108,7 @@ class PathAlarms(wiring.Component):
     expected: In(8)
     g1_strobe: In(1)
     g1: In(8)
+    restart: In(1)
     clear: In(1)
     uneq_p: Out(1)
     plm_p: Out(1)
@@ -113,6 +125,7 @@ class PathAlarms(wiring.Component):
             m.d.comb += [
                 item.strobe.eq(self.c2_strobe),
                 item.condition.eq(condition),
+                item.restart.eq(self.restart),
                 item.clear.eq(self.clear),
             ]
         m.d.comb += [self.uneq_p.eq(uneq.defect), self.plm_p.eq(plm.defect)]
@@ -128,6 +141,8 @@ class PathAlarms(wiring.Component):
                 m.d.sync += self.rdi_p_code.eq(code)
             with m.Else():
                 m.d.sync += count.eq(count + 1)
+        with m.If(self.restart):
+            m.d.sync += count.eq(0)
         with m.If(self.clear):
             m.d.sync += [count.eq(0), self.rdi_p_code.eq(0)]
         # 000, 001 and 011 say that there is no defect

@@ -229,17 +229,25 @@ class Deframer(wiring.Component):
             m.submodules[f"indicator{k}"] = indicator
             m.d.comb += [indicator.strobe.eq(path.strobe), path.states[k].eq(indicator.following)]
         at = 0 if g.wide else n // g.width  # word that has H2
-        strobe = steady(Signal())
+        strobe, missed = steady(Signal()), steady(Signal())
         have = strobe if g.wide else Signal()
+        no_line = self.los | self.lof
         with m.If(self.early):
-            m.d.sync += have.eq((row == 3) & (column == at) & (self.in_frame | self.los | self.lof))
-        m.d.comb += interpreter.strobe.eq(strobe)
+            there = (row == 3) & (column == at)
+            m.d.sync += [have.eq(there & (self.in_frame | no_line)), missed.eq(there & (~self.in_frame | no_line))]
+        late_missed = missed
+        if not g.wide:
+            late_missed = steady(Signal())
+            with m.If(self.early):
+                m.d.sync += late_missed.eq(missed)
+        m.d.comb += [interpreter.strobe.eq(strobe), interpreter.missed.eq(late_missed)]
+        m.d.comb += [indicator.missed.eq(late_missed) for indicator in indicators]
         if g.wide:
             m.d.comb += [path.strobe.eq(strobe), path.states[0].eq(interpreter.following)]
             with m.If(strobe):
                 words = Signal(16 * n)  # all H1, then all H2
                 m.d.comb += words.eq(toh[: 16 * n])
-                with m.If(self.los | self.lof):
+                with m.If(no_line):
                     m.d.comb += words.eq(~Const(0, 16 * n))
                 pairs = [(words[8 * k : 8 * k + 8], words[8 * (n + k) : 8 * (n + k + 1)]) for k in range(n)]
                 m.d.comb += interpreter.word.eq(Cat(*reversed(pairs[0])))
@@ -253,7 +261,7 @@ class Deframer(wiring.Component):
             with m.If(self.early):
                 m.d.sync += strobe.eq(have)
                 with m.If(have):
-                    m.d.sync += kept.eq(Mux(self.los | self.lof, 0xFFFF, Cat(h2, h1)))
+                    m.d.sync += kept.eq(Mux(no_line, 0xFFFF, Cat(h2, h1)))
             # When all H2 are there, those of the others: a clock for what they are and one for their states. That is a
             # clock or more before the SPE goes on.
             all_there = Signal()
@@ -261,13 +269,12 @@ class Deframer(wiring.Component):
             m.d.comb += path.states[0].eq(interpreter.state)
             with m.If(self.early):
                 m.d.sync += [
-                    all_there.eq((row == 3) & (column == 2 * n // g.width - 1) & (self.in_frame | self.los | self.lof)),
+                    all_there.eq((row == 3) & (column == 2 * n // g.width - 1) & (self.in_frame | no_line)),
                     path.strobe.eq(all_there),
                 ]
                 with m.If(all_there):
                     for indicator, pair in zip(indicators, pairs, strict=True):
                         conc, ais = indicator.classify(*pair)
-                        no_line = self.los | self.lof
                         m.d.sync += [indicator.conc.eq(conc & ~no_line), indicator.ais.eq(ais | no_line)]
         with m.If(strobe):
             m.d.sync += [
@@ -298,46 +305,45 @@ class Deframer(wiring.Component):
         with m.If(interpreter.strobe):
             m.d.sync += unit.eq(0)
 
-        # Words of the SPE, beginning with J1, path overhead on the left edge of each row.
+        # Words of the SPE, as they come. A row of it begins with a narrow word, and with any unit of a wide one, always
+        # the same; where a new SPE cuts off the old one, rows of both may begin in one word.
         spe = Signal(bits)
         valid = Signal()
-        spe_row = Signal(4)
-        spe_column = Signal(range(g.spe_words))
+        edge, spe_row = Signal(), Signal(4)  # of `spe`: a row begins in it, the first of them
+        cut = Signal()  # the SPE that begins here cut off the one before
         next_row = Signal(4)
         next_column = Signal(range(g.spe_words))
         emit = Signal()
-        begin = Signal()  # the emitted word has J1
-        then_begin = Signal()  # the next one will have it
+        begin, as_expected = Signal(), Signal()  # an SPE begins in the emitted word; where the one before ends
+        coming = steady(Signal())  # an SPE begins in the next word to be emitted (wide words)
         m.d.sync += valid.eq(emit)
         with m.If(emit):
-            m.d.sync += [spe_column.eq(next_column), next_column.eq(next_column + 1)]
+            m.d.sync += [next_column.eq(next_column + 1), edge.eq((next_column == 0) | begin)]
             with m.If(next_column == 0):
-                m.d.sync += spe_row.eq(next_row)
+                m.d.sync += [spe_row.eq(next_row), cut.eq(0)]
             with m.If(next_column == g.spe_words - 1):
                 m.d.sync += [next_column.eq(0), next_row.eq(Mux(next_row == 8, 0, next_row + 1))]
 
-        # After a new alignment the SPE's place is known from the next J1 after the next H1 and H2.
+        # The SPE's place is known from the next J1 after H1 and H2 that confirm the pointer: after a new alignment, and
+        # after frames that were out of frame or without a line.
         located, placed = settled(Signal(), 1), settled(Signal(), 1)
         whole = Signal()  # the sum of the SPE's words began with a J1
-        regular = Signal()  # the last J1 came where an SPE's length after the one before led to expect it
-        with m.If(begin | then_begin):
-            m.d.sync += [placed.eq(1), next_row.eq(0), next_column.eq(0)]
-            first = (next_row == 0) & (next_column == 0)
-            final = (next_row == 8) & (next_column == g.spe_words - 1)
-            m.d.sync += regular.eq(Mux(then_begin & emit, final, first))
-            with m.If(begin):
-                m.d.sync += [spe_row.eq(0), spe_column.eq(0), next_column.eq(1)]
-        with m.If(self.early), m.If(~norm):  # as of the frame before in the clock of the strobe
-            m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0)]
-        with m.If(path.strobe):
+        with m.If(begin):
+            m.d.sync += [placed.eq(1), next_row.eq(0), next_column.eq(1), cut.eq(~as_expected)]
+        with m.If(self.early), m.If(~norm | ~interpreter.sure | ~self.in_frame):  # as of the frame before at the strobe
+            m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0), coming.eq(0)]
+        with m.If(path.strobe & (interpreter.confirmed if g.wide else interpreter.sure)):
             m.d.sync += located.eq(1)
         with m.If(aligner.found):
-            m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0)]
+            m.d.sync += [located.eq(0), placed.eq(0), whole.eq(0), coming.eq(0)]
 
         active = interpreter.active
         if g.wide:
             hold = Signal(16 * n)
             held = Signal(2)
+            at, coming_at = Signal(2), Signal(2)  # the unit with which rows begin; with which that SPE begins
+            now = Signal()  # J1 is in the word that is emitted with the one that came
+            spe_rows = Signal(3)  # of `spe`: units with which a row begins
             skip = settled(Signal())  # the first unit of the word is stuff
             with m.If(interpreter.strobe):
                 m.d.sync += skip.eq(interpreter.positive)
@@ -382,31 +388,39 @@ class Deframer(wiring.Component):
                             ]
                         with m.Default():
                             m.d.sync += [spe.eq(Cat(hold, late[: 8 * n])), hold.eq(late[8 * n :])]
-                # J1 in this word: see that the words begin with it
-                ahead = Signal(10)  # units from the word's first one to J1
-                m.d.comb += ahead.eq(active - unit)
-                with m.If(ahead < 3), m.If(located):
+                # J1 is so many units behind the word's first one, and so many behind those that are to be emitted.
+                ahead, behind = Signal(10), Signal(3)
+                m.d.comb += [ahead.eq(active - unit), behind.eq(held + ahead[:2] - skip)]
+                with m.If((ahead < 3) & located & ~(skip & (ahead == 0))):
+                    with m.If((behind < 3) & ~(skip & (held == 0))):
+                        m.d.comb += now.eq(1)
+                    with m.Else():
+                        m.d.sync += [coming.eq(1), coming_at.eq(Mux(behind < 3, behind, behind - 3))]
+            # Units of the emitted word in which an SPE, and in which any row of one, begins.
+            starts, rows = Signal(3), Signal(3)
+            with m.If(coming & emit):
+                m.d.sync += coming.eq(0)
+                m.d.comb += starts.bit_select(coming_at, 1).eq(1)
+            with m.If(now):
+                m.d.comb += starts.bit_select(behind[:2], 1).eq(1)
+            m.d.comb += [begin.eq(starts != 0), rows.eq(starts)]
+            with m.If(next_column == 0):  # of the old SPE, in front of a new one
+                with m.Switch(at):
                     for k in range(3):
-                        with m.If((ahead == k) & (~skip if k == 0 else 1)):
-                            before = Signal(3, name=f"before{k}")  # units in front of it since the last word
-                            m.d.comb += before.eq(held + k - skip)
-                            with m.If(before == 0):
-                                if k == 0:
-                                    m.d.comb += begin.eq(1)
-                                else:  # the first unit is stuff
-                                    m.d.comb += then_begin.eq(1)
-                            with m.Elif(before == 3):
-                                m.d.comb += then_begin.eq(1)
-                            with m.Else():
-                                if k == 0:
-                                    m.d.comb += begin.eq(1)
-                                    m.d.sync += [spe.eq(late), held.eq(0)]
-                                else:
-                                    m.d.comb += [emit.eq(0), then_begin.eq(1)]
-                                    m.d.sync += [hold.eq(late[8 * n * k :]), held.eq(3 - k)]
+                        with m.Case(k):
+                            m.d.comb += as_expected.eq((next_row == 0) & (starts == 1 << k))
+                            with m.If(starts[: k + 1] == 0):
+                                m.d.comb += rows[k].eq(1)
+            with m.If(emit):
+                m.d.sync += spe_rows.eq(rows)
+            with m.If(begin):
+                with m.If((next_column != 0) | ((starts | rows) == starts)):
+                    m.d.sync += spe_row.eq(0)
+                m.d.sync += at.eq(Mux(starts[2], 2, starts[1]))
         else:
             stuffed = Signal()  # the unit after H3 in this row is stuff
             from_h3 = Signal()
+            payload = Signal()  # `spe` is neither path overhead nor stuff
             with m.If(interpreter.strobe):
                 m.d.sync += [stuffed.eq(interpreter.positive), from_h3.eq(interpreter.negative)]
             words = g.words_per_unit
@@ -424,11 +438,16 @@ class Deframer(wiring.Component):
                 m.d.sync += sub.eq(sub + 1)
                 with m.If(sub == words - 1):
                     m.d.sync += [sub.eq(0), unit.eq(unit + 1)]
-                m.d.comb += begin.eq(located & (unit == active) & (sub == 0) & ~none)
+                m.d.comb += [
+                    begin.eq(located & (unit == active) & (sub == 0) & ~none),
+                    as_expected.eq((next_row == 0) & (next_column == 0)),
+                ]
             with m.If(interpreter.strobe):
                 m.d.sync += sub.eq(0)
             with m.If(emit):
-                m.d.sync += spe.eq(late)
+                m.d.sync += [spe.eq(late), payload.eq((next_column >= g.poh_words) & ~begin)]
+            with m.If(begin):
+                m.d.sync += spe_row.eq(0)
 
         # B3 and the path overhead.
         received = self.received
@@ -437,34 +456,66 @@ class Deframer(wiring.Component):
         b3_bad = Signal(8)
         known = Signal()
         counting = steady(Signal())
-        edge, after = Signal(), steady(Signal(2))  # the row's first word, and the clocks after it
+        after = steady(Signal(2))  # the clocks after a row's first word
         with m.If(after != 0):
             m.d.sync += [self.path_strobe.eq(0), self.b3_strobe.eq(0), counting.eq(0), after.eq(after - 1)]
             with m.If(counting):
                 m.d.sync += [self.b3_errors.eq(ones(b3_bad)), self.b3_strobe.eq(1)]
-        m.d.comb += edge.eq(spe_column == 0)
+        byte, front, back = Signal(8), Signal(bits), Signal(bits)  # the row's first byte; in front of it, from it on
+        m.d.comb += [byte.eq(spe[:8]), back.eq(spe), demapper.word.eq(spe)]
         with m.If(valid):
             m.d.sync += sum_.eq(sum_ ^ spe)
             with m.If(edge):
                 m.d.sync += [self.path_row.eq(spe_row), self.path_strobe.eq(placed), after.eq(Mux(spe_row == 1, 2, 1))]
-                byte = spe[:8]
                 with m.Switch(spe_row):
                     with m.Case(0):
                         m.d.sync += [
                             received.j1.eq(byte),
-                            sum_.eq(spe),
-                            b3.eq(fold(sum_)),
-                            known.eq(whole & regular),
+                            sum_.eq(back),
+                            b3.eq(fold(sum_ ^ front)),
+                            known.eq(whole & ~cut),
                             whole.eq(placed),
                         ]
                     with m.Case(1):
-                        m.d.sync += [b3_bad.eq(byte ^ b3), counting.eq(known)]
+                        m.d.sync += [b3_bad.eq(byte ^ b3), counting.eq(known & placed)]
                     for k, name in {2: "c2", 3: "g1", 4: "f2", 5: "h4", 6: "z3", 7: "z4", 8: "n1"}.items():
                         with m.Case(k):
                             m.d.sync += received[name].eq(byte)
 
-        m.d.comb += [demapper.word.eq(spe), demapper.lost.eq(~placed | self.stop | aligner.dark)]
+        m.d.comb += demapper.lost.eq(~placed | self.stop | aligner.dark)
         if g.wide:
-            m.d.comb += [demapper.push.eq(valid & placed), demapper.short.eq(edge)]
+            m.d.comb += demapper.push.eq(valid & placed)
+            self._rows_of_a_word(m, g, spe, spe_rows, valid & edge, demapper, byte, front, back)
+            # The second row that begins in a word is that of a new SPE: its J1 follows a clock later.
+            two = Signal()
+            later, later_byte = steady(Signal()), Signal(8)
+            m.d.comb += two.eq(spe_rows & (spe_rows - 1) != 0)
+            with m.If(valid & edge & two):
+                m.d.sync += [later.eq(1), sum_.eq(back), known.eq(0), whole.eq(placed)]
+                m.d.sync += later_byte.eq(Mux(spe_rows[2], spe[16 * n :][:8], spe[8 * n :][:8]))
+            with m.If(later):
+                m.d.sync += [later.eq(0), self.path_row.eq(0), self.path_strobe.eq(placed), received.j1.eq(later_byte)]
+                m.d.sync += after.eq(Mux(after == 2, 2, 1))
         else:
-            m.d.comb += demapper.push.eq(valid & placed & (spe_column >= g.poh_words))
+            m.d.comb += demapper.push.eq(valid & placed & payload)
+
+    def _rows_of_a_word(self, m, g, spe, rows, edge, demapper, byte, front, back):
+        """Take the path overhead out of a wide word."""
+        n, width, stuff = g.n, g.width, g.stuff_bytes
+        with m.If(edge), m.Switch(rows):
+            for which in range(1, 8):
+                places = [k for k in range(3) if which >> k & 1]
+                first, last = places[0], places[-1]
+                with m.Case(which):
+                    parts, used = [], 0
+                    for k in places:
+                        parts.append(spe[8 * used : 8 * n * k])
+                        used = n * k + stuff
+                    none = Const(0, 8 * stuff * len(places))
+                    m.d.comb += [
+                        byte.eq(spe[8 * n * first :][:8]),
+                        front.eq(spe[: 8 * n * first]),
+                        back.eq(Cat(Const(0, 8 * n * last), spe[8 * n * last :])),
+                        demapper.word.eq(Cat(none, *parts, spe[8 * used :])[: 8 * width]),
+                        demapper.short.eq(len(places)),
+                    ]

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.bip import FrameParity, fold
+from bentpipe_hdl.sonet.geometry import LAST_POINTER
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tables import FORCE, FRAMER_SETTINGS
@@ -137,11 +138,8 @@ class Framer(wiring.Component):
 
         # The transport overhead of the next row, prepared in the last word of the row before.
         self._transport(m, g, row, last, toh_word, pointer, parity)
-        # The SPE.
-        fetch, restart = Signal(), Signal()
-        spe = (self._spe if g.wide else self._narrow_spe)(m, g, fetch, restart, mapper)
-        # SPE words against the frame's columns: the pointer.
-        word = self._place(m, g, row, column, toh_word, pointer, spe, fetch, restart)
+        # The SPE, and its words against the frame's columns: the pointer.
+        word = (self._wide if g.wide else self._narrow)(m, g, row, column, toh_word, pointer, mapper)
 
         start = Signal()
         section = Signal()
@@ -234,52 +232,73 @@ class Framer(wiring.Component):
             with m.Elif(toh_word):
                 m.d.sync += toh.eq(toh[8 * g.width :])
 
-    def _spe(self, m, g, fetch, restart, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``; after ``restart`` the one with J1."""
+    def _wide_spe(self, m, g, fetch, restart, unit, mapper):
+        """Words of the SPE: one more in the clock after each ``fetch``. With ``restart`` a new SPE begins with a unit
+        of that word, and what the old one had in front of it is kept: J1 may be in any unit of a word."""
         o = self.overhead
-        width = g.width
+        n, width, stuff = g.n, g.width, g.stuff_bytes
         column = Signal(range(g.spe_words), init=1)
         row = Signal(4)
-        here = Signal(range(g.spe_words))
-        here_row = Signal(4)
-        byte = Signal(8)
+        at = Signal(2)  # the unit of a row's first word that begins with path overhead
         parity = Signal(8 * width)
         b3 = Signal(8)
         fresh = Signal(8 * width)
         spe = Signal(8 * width)
         # The path overhead of the next row is chosen while the row before it is on its way.
         prepared = Signal(8)
-        m.d.comb += [here.eq(column), here_row.eq(row)]
-        with m.If(restart):
-            m.d.comb += [here.eq(0), here_row.eq(0)]
+        old = Signal()  # a row of the old SPE begins in this word
+        m.d.comb += old.eq((column == 0) & (~restart | (at < unit)))
         m.d.sync += [self.j1_sent.eq(0), self.rei_p_sent.eq(0)]
-        with m.If(fetch | restart):
-            m.d.sync += [spe.eq(fresh), column.eq(here + 1)]
-            with m.If(restart):
-                m.d.sync += row.eq(0)
-            with m.If(here == g.spe_words - 1):
-                m.d.sync += [column.eq(0), row.eq(Mux(here_row == 8, 0, here_row + 1))]
-            m.d.sync += parity.eq(parity ^ fresh)
+
+        def insert(*places):
+            """Path overhead and stuff in front of units of the payload: pairs of a unit and a byte."""
+            parts, used = [], 0
+            for count, (k, byte) in enumerate(places):
+                parts += [mapper.word[8 * used : 8 * (n * k - stuff * count)], byte, Const(0, 8 * (stuff - 1))]
+                used = n * k - stuff * count
+            return fresh.eq(Cat(*parts, mapper.word[8 * used :])[: 8 * width])
+
+        with m.If(fetch):
+            m.d.sync += [spe.eq(fresh), parity.eq(parity ^ fresh), column.eq(column + 1)]
             m.d.comb += [fresh.eq(mapper.word), mapper.pull.eq(1)]
-            with m.If(here == 1):
+            with m.If(column == g.spe_words - 1):
+                m.d.sync += [column.eq(0), row.eq(Mux(row == 8, 0, row + 1))]
+            with m.If(column == 1):
                 g1 = Cat(Const(0, 1), self.rdi_p, self.rei_p)
                 path = (b3 ^ self.force.b3.replicate(8), o.c2, g1, o.f2, o.h4, o.z3, o.z4, o.n1, self.j1)
-                with m.Switch(here_row):
+                with m.Switch(row):
                     for k, value in enumerate(path):
                         with m.Case(k):
                             m.d.sync += prepared.eq(value)
-            with m.If(here == 0):
-                m.d.comb += byte.eq(Mux(restart, self.j1, prepared))
-                with m.If(here_row == 0):
-                    m.d.sync += [parity.eq(fresh), b3.eq(fold(parity)), self.j1_sent.eq(1)]
-                with m.If(here_row == 3):
+            with m.If(old):
+                m.d.comb += mapper.short.eq(1)
+                with m.If(row == 3):
                     m.d.sync += self.rei_p_sent.eq(1)
-                stuff = Const(0, 8 * (g.stuff_bytes - 1))
-                m.d.comb += [fresh.eq(Cat(byte, stuff, mapper.word)[: 8 * width]), mapper.short.eq(1)]
+                with m.Switch(at):
+                    for k in range(3):
+                        with m.Case(k):
+                            m.d.comb += insert((k, prepared))
+                            with m.If(row == 0):
+                                m.d.sync += [parity.eq(fresh[8 * n * k :]), b3.eq(fold(parity ^ fresh[: 8 * n * k]))]
+                                m.d.sync += self.j1_sent.eq(1)
+            with m.If(restart):
+                m.d.sync += [column.eq(1), row.eq(0), at.eq(unit), self.j1_sent.eq(1)]
+                m.d.comb += mapper.short.eq(1)
+                with m.Switch(unit):
+                    for k in range(3):
+                        with m.Case(k):
+                            m.d.comb += insert((k, self.j1))
+                            m.d.sync += [parity.eq(fresh[8 * n * k :]), b3.eq(fold(parity ^ fresh[: 8 * n * k]))]
+                            for first in range(k):
+                                with m.If(old & (at == first)):
+                                    m.d.comb += [insert((first, prepared), (k, self.j1)), mapper.short.eq(2)]
+                                    with m.If(row == 0):  # the old SPE is all within this word
+                                        m.d.sync += b3.eq(fold(fresh[8 * n * first : 8 * n * k]))
         return spe
 
     def _narrow_spe(self, m, g, fetch, restart, mapper):
-        """As ``_spe``. Where the next word is in the SPE is kept in flags."""
+        """Words of the SPE: one more in the clock after each ``fetch``, after ``restart`` the one with J1. Where the
+        next word is in the SPE is kept in flags."""
         o = self.overhead
         bits = 8 * g.width
         column = Signal(range(g.spe_words), init=1)
@@ -329,94 +348,107 @@ class Framer(wiring.Component):
                             m.d.sync += prepared.eq(value)
         return spe
 
-    def _place(self, m, g, row, column, toh_word, pointer, spe, fetch, restart):
+    def _wide(self, m, g, row, column, toh_word, pointer, mapper):
+        """A frame's words of 3N bytes."""
         n, width = g.n, g.width
         toh = self._toh
         word = Signal(8 * width)
-        unit = Signal(10, init=522)  # of the next word outside the overhead, counted from H3
-        step = 3 if g.wide else 1
-        sub = Signal(range(max(2, g.words_per_unit)))  # word within a unit, if units are longer
-        ends = Signal()  # with this word a unit ends
-        into_h3 = Signal()
         first_row = row == 3
-        # The new offset's place is met one word ahead: the SPE restarts there.
+        into_h3 = Signal()
+        hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
+        held = Signal(2)
+        stuff = settled(Signal())  # the word begins with a unit of stuff
+        # A new SPE begins after so many more units of the old one, from the word that is fetched next on.
+        fetch, restart, unit = Signal(), Signal(), Signal(2)
         waiting = settled(Signal(init=1))  # for the first SPE, too
-        next_is_spe = Signal()
-        place = Signal(10, init=self._pointer)
-        next_unit = Signal(10)
-        m.d.comb += next_is_spe.eq((column >= g.toh_words - 1) & (column != g.row_words - 1))
-        m.d.comb += next_unit.eq(unit)
-        if g.wide:
-            hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
-            held = Signal(2)
-            stuff = settled(Signal())  # the word begins with a unit of stuff
-            with m.If(toh_word):
-                m.d.comb += word.eq(toh)
-                m.d.comb += into_h3.eq(pointer.negative & first_row)
-                m.d.sync += stuff.eq(pointer.positive & first_row)
-                with m.If(into_h3):
-                    with m.If(held == 0):
-                        m.d.comb += [word.eq(Cat(toh[: 16 * n], spe[: 8 * n])), fetch.eq(1)]
-                        m.d.sync += [hold.eq(spe[8 * n :]), held.eq(2)]
-                    with m.Else():
-                        m.d.comb += word.eq(Cat(toh[: 16 * n], hold[: 8 * n]))
-                        m.d.sync += [hold.eq(hold[8 * n :]), held.eq(held - 1)]
-            with m.Elif(stuff):
-                none = Const(0, 8 * n)
-                m.d.sync += stuff.eq(0)
-                with m.Switch(held):
-                    with m.Case(0):
-                        m.d.comb += [word.eq(Cat(none, spe[: 16 * n])), fetch.eq(1)]
-                        m.d.sync += [hold.eq(spe[16 * n :]), held.eq(1)]
-                    with m.Case(1):
-                        m.d.comb += [word.eq(Cat(none, hold[: 8 * n], spe[: 8 * n])), fetch.eq(1)]
-                        m.d.sync += [hold.eq(spe[8 * n :]), held.eq(2)]
-                    with m.Default():
-                        m.d.comb += word.eq(Cat(none, hold))
-                        m.d.sync += held.eq(0)
+        left = Signal(10, init=(self._pointer - 522) % (LAST_POINTER + 1))
+        spe = self._wide_spe(m, g, fetch, restart, unit, mapper)
+        empty = settled(Signal(init=1))  # there is no SPE's word yet
+        with m.If(empty):
+            m.d.comb += fetch.eq(1)
+            m.d.sync += empty.eq(0)
+        with m.If(waiting & fetch):
+            with m.If(left < 3):
+                m.d.comb += [restart.eq(1), unit.eq(left)]
+                m.d.sync += waiting.eq(0)
             with m.Else():
-                m.d.comb += fetch.eq(1)
-                with m.Switch(held):
-                    with m.Case(0):
-                        m.d.comb += word.eq(spe)
-                    with m.Case(1):
-                        m.d.comb += word.eq(Cat(hold[: 8 * n], spe[: 16 * n]))
-                        m.d.sync += hold.eq(spe[16 * n :])
-                    with m.Default():
-                        m.d.comb += word.eq(Cat(hold, spe[: 8 * n]))
-                        m.d.sync += hold.eq(spe[8 * n :])
-            with m.If(~toh_word):
-                m.d.comb += next_unit.eq(unit + step)
-                m.d.sync += unit.eq(next_unit)
-            with m.If(waiting), m.If(next_is_spe):
-                for k in range(3):
-                    with m.If(next_unit + k == place):
-                        m.d.comb += restart.eq(1)
-                        m.d.sync += [held.eq(k), waiting.eq(0)]
-        else:
-            # `fetch` and `restart` are decided on a clock ahead.
-            words = g.words_per_unit
-            m.d.comb += ends.eq(sub == words - 1)
-            with m.If(fetch):
-                m.d.comb += word.eq(spe)
-            with m.Elif(toh_word):
-                m.d.comb += word.eq(toh[: 8 * width])
-            with m.If(~toh_word):
-                m.d.sync += [sub.eq(Mux(ends, 0, sub + 1)), unit.eq(unit + ends)]
-            m.d.sync += fetch.eq(1)
-            with m.If((column < g.toh_words - 1) | (column == g.row_words - 1)):  # overhead follows
-                h3_follows = (column >= 2 * words - 1) & (column < 3 * words - 1)
-                m.d.sync += fetch.eq(pointer.negative & first_row & h3_follows)
-            with m.Elif(pointer.positive & first_row & (column < 4 * words - 1)):
-                m.d.sync += fetch.eq(0)
-            # A unit is three words or more: both comparisons are a clock old and still true.
-            here, after = Signal(), Signal()
-            m.d.sync += [here.eq(unit == place), after.eq(unit + 1 == place), restart.eq(0)]
-            within = (sub == words - 2) & (column != g.row_words - 2)
-            with m.If(waiting & Mux(column == g.toh_words - 2, here, within & after)):
-                m.d.sync += [restart.eq(1), waiting.eq(0)]
-        with m.If(column == g.row_words - 1), m.If(row == 2):
-            m.d.sync += [unit.eq(0), place.eq(pointer.active)]
-            with m.If(pointer.jumping):
-                m.d.sync += waiting.eq(1)
+                m.d.sync += left.eq(left - 3)
+        with m.If(pointer.jumping), m.If((row == 2) & (column == g.row_words - 3)):  # the next word fetched is the last
+            m.d.sync += [waiting.eq(1), left.eq(pointer.active + 3 - held)]
+        with m.If(toh_word):
+            m.d.comb += word.eq(toh)
+            m.d.comb += into_h3.eq(pointer.negative & first_row)
+            m.d.sync += stuff.eq(pointer.positive & first_row)
+            with m.If(into_h3):
+                with m.If(held == 0):
+                    m.d.comb += [word.eq(Cat(toh[: 16 * n], spe[: 8 * n])), fetch.eq(1)]
+                    m.d.sync += [hold.eq(spe[8 * n :]), held.eq(2)]
+                with m.Else():
+                    m.d.comb += word.eq(Cat(toh[: 16 * n], hold[: 8 * n]))
+                    m.d.sync += [hold.eq(hold[8 * n :]), held.eq(held - 1)]
+        with m.Elif(stuff):
+            none = Const(0, 8 * n)
+            m.d.sync += stuff.eq(0)
+            with m.Switch(held):
+                with m.Case(0):
+                    m.d.comb += [word.eq(Cat(none, spe[: 16 * n])), fetch.eq(1)]
+                    m.d.sync += [hold.eq(spe[16 * n :]), held.eq(1)]
+                with m.Case(1):
+                    m.d.comb += [word.eq(Cat(none, hold[: 8 * n], spe[: 8 * n])), fetch.eq(1)]
+                    m.d.sync += [hold.eq(spe[8 * n :]), held.eq(2)]
+                with m.Default():
+                    m.d.comb += word.eq(Cat(none, hold))
+                    m.d.sync += held.eq(0)
+        with m.Else():
+            m.d.comb += fetch.eq(1)
+            with m.Switch(held):
+                with m.Case(0):
+                    m.d.comb += word.eq(spe)
+                with m.Case(1):
+                    m.d.comb += word.eq(Cat(hold[: 8 * n], spe[: 16 * n]))
+                    m.d.sync += hold.eq(spe[16 * n :])
+                with m.Default():
+                    m.d.comb += word.eq(Cat(hold, spe[: 8 * n]))
+                    m.d.sync += hold.eq(spe[8 * n :])
+        return word
+
+    def _narrow(self, m, g, row, column, toh_word, pointer, mapper):
+        """A frame's words of N/3 bytes or less. ``fetch`` and ``restart`` are decided on a clock ahead."""
+        width, words = g.width, g.words_per_unit
+        toh = self._toh
+        word = Signal(8 * width)
+        unit = Signal(10, init=522)  # of the next word outside the overhead, counted from H3
+        sub = Signal(range(words))  # word within a unit
+        ends = Signal()  # with this word a unit ends
+        first_row = row == 3
+        # A new SPE's first word is fetched while the last word of the unit before its place is sent.
+        at_once = self._pointer == 522  # the place is the frame's first one outside the overhead
+        fetch, restart = Signal(), Signal(init=at_once)
+        waiting = settled(Signal(init=not at_once))  # for the first SPE, too
+        before = Signal(10, init=(self._pointer - 1) % (LAST_POINTER + 1))
+        here = Signal()
+        spe = self._narrow_spe(m, g, fetch, restart, mapper)
+        m.d.comb += ends.eq(sub == words - 1)
+        with m.If(fetch):
+            m.d.comb += word.eq(spe)
+        with m.Elif(toh_word):
+            m.d.comb += word.eq(toh[: 8 * width])
+        with m.If(~toh_word):
+            m.d.sync += [sub.eq(Mux(ends, 0, sub + 1)), unit.eq(unit + ends)]
+        m.d.sync += fetch.eq(1)
+        with m.If((column < g.toh_words - 1) | (column == g.row_words - 1)):  # overhead follows
+            h3_follows = (column >= 2 * words - 1) & (column < 3 * words - 1)
+            m.d.sync += fetch.eq(pointer.negative & first_row & h3_follows)
+        with m.Elif(pointer.positive & first_row & (column < 4 * words - 1)):
+            m.d.sync += fetch.eq(0)
+        # A unit is three words or more: the comparison is a clock old and still true.
+        m.d.sync += [here.eq(unit == before), restart.eq(0)]
+        with m.If(waiting & here & (sub == words - 2)):
+            m.d.sync += [restart.eq(1), waiting.eq(0)]
+        with m.If(row == 2):
+            with m.If(column == g.row_words - words - 1):  # unit 782 follows
+                with m.If(pointer.jumping):
+                    m.d.sync += [before.eq(Mux(pointer.active == 0, LAST_POINTER, pointer.active - 1)), waiting.eq(1)]
+            with m.If(column == g.row_words - 1):
+                m.d.sync += unit.eq(0)
         return word

@@ -103,7 +103,7 @@ Path overhead, first column of the SPE:
 {_table(("alarm", "bit", "raised", "cleared", "consequence"), alarms)}
 
 LOS and LOF clear the line's and section's other alarms; those and AIS-L make the pointer interpreter see all
-ones, and thus AIS-P, which clears the path's alarms. No cells come while LOS, LOF, AIS-L, AIS-P, LOP-P or
+ones, and thus AIS-P, which clears the path's alarms. No cells come while LOS, SEF, LOF, AIS-L, AIS-P, LOP-P or
 UNEQ-P stands, nor from {dark_bytes(Geometry(3, 9))} (STS-3c) or {dark_bytes(Geometry(12, 36))} (STS-12c) bytes of \
 zeros on, that is 0.9 us, with the narrow words
 {dark_bytes(Geometry(3, 1))} and {dark_bytes(Geometry(12, 4))}: a word of zeros of 8 bytes or more is \
@@ -118,6 +118,15 @@ to CONC, 3 words of all ones to AISC, 8 words in a row that are neither to LOPC,
 417-1-1 annex B). The path is normal if the first is in NORM and the others in CONC, it has AIS-P if all are in AIS and
 AISC, and in any other case LOP-P: so three STS-1 with a pointer each give no cells, and neither do those of which some
 have AIS. An AIS-P that ends with an NDF goes through LOP-P for the two frames until the others are in CONC.
+
+While SEF stands, neither overhead nor payload is read, and the counts of frames in a row for an alarm start over. The
+pointer may have moved in the meantime, as in the frames of an LOS for which all ones stand in: cells and path overhead
+come again from the first J1 after a pointer that repeats the old offset, or gives a new one by NDF or three times in a
+row. What is received in the three frames between the loss of the frame and SEF is taken as it comes.
+
+A new pointer with NDF begins a new SPE at its place and cuts off the old one there. The stream of cells goes on from
+the old SPE into the new one, so no cell is lost, at any distance and any width. An SPE that was cut off has no B3 to be
+compared with. NDF with the offset that is sent already changes nothing but the word.
 
 The trace mismatch counts messages, three of them, and the order of consequences for RDI-P is server (101),
 connectivity (110), payload (010), none (001): choices of this implementation.

@@ -159,6 +159,13 @@ class PointerInterpreter(wiring.Component):
     -------
     strobe : In(1), word : In(16)
         H1 (high byte) and H2 of a frame.
+    missed : In(1)
+        H1 and H2 of a frame were not received: with ``strobe`` all ones stand in for them, without it nothing does, and
+        runs of words start over. Pointer movements may have been among what was missed.
+    confirmed : Out(1)
+        Combinational: ``sure`` from the next clock on.
+    sure : Out(1)
+        The offset was taken from a word, or repeated by one, since the last time that words were missed.
     positive, negative : Out(1)
         With ``strobe``, combinational: the unit after H3 is stuff; H3 holds a unit of the SPE.
     jump : Out(1)
@@ -174,6 +181,9 @@ class PointerInterpreter(wiring.Component):
 
     strobe: In(1)
     word: In(16)
+    missed: In(1)
+    confirmed: Out(1)
+    sure: Out(1)
     positive: Out(1)
     negative: Out(1)
     jump: Out(1)
@@ -203,7 +213,12 @@ class PointerInterpreter(wiring.Component):
         )
         third = Signal()
         settled(self.state.as_value(), PointerState.NORM.value)
-        m.d.comb += self.following.eq(self.state)
+        settled(self.sure, 1)
+        m.d.comb += [self.following.eq(self.state), self.confirmed.eq(self.sure & ~self.missed)]
+        with m.If(self.strobe & (norm | self.jump)):
+            m.d.comb += self.confirmed.eq(1)
+        with m.If(self.strobe | self.missed):
+            m.d.sync += self.sure.eq(self.confirmed)
         with m.If(self.strobe):
             m.d.comb += [
                 in_norm.eq(self.state == PointerState.NORM),
@@ -262,6 +277,10 @@ class PointerInterpreter(wiring.Component):
             with m.Elif(flag & (self.state != PointerState.LOP)):
                 m.d.comb += [self.jump.eq(1), self.flagged.eq(1), self.following.eq(PointerState.NORM)]
                 m.d.sync += [self.active.eq(offset), recent.eq(3)]
+        with m.If(self.missed):
+            m.d.sync += recent.eq(0)
+            with m.If(~self.strobe):
+                m.d.sync += [equal.eq(0), bad_count.eq(0), flag_count.eq(0), ais_count.eq(0)]
         return m
 
 
@@ -275,6 +294,8 @@ class ConcatenationIndicator(wiring.Component):
     -------
     strobe : In(1), conc : In(1), ais : In(1)
         The frame's word is the indication; it is all ones (:meth:`classify`).
+    missed : In(1)
+        Without ``strobe``: a frame's word was not received, runs of words start over.
     following : Out(PointerState)
         With ``strobe``, combinational: ``state`` from the next clock on.
     state : Out(PointerState)
@@ -283,6 +304,7 @@ class ConcatenationIndicator(wiring.Component):
     strobe: In(1)
     conc: In(1)
     ais: In(1)
+    missed: In(1)
     following: Out(PointerState)
     state: Out(PointerState, init=PointerState.LOP)
 
@@ -321,6 +343,8 @@ class ConcatenationIndicator(wiring.Component):
                     m.d.comb += self.following.eq(PointerState.AIS)
             with m.Elif(run == 7):
                 m.d.comb += self.following.eq(PointerState.LOP)
+        with m.Elif(self.missed):
+            m.d.sync += self.count.eq(0)
         return m
 
 

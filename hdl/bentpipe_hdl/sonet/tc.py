@@ -60,8 +60,8 @@ class CellMapper(wiring.Component):
         A stream of cells: payload octet ``k`` in bits ``8k``, the header without HEC in the top 32 bits.
     pull : In(1)
         The word is used; in the next clock there is another one.
-    short : In(1)
-        With ``pull``: only the first ``width - stuff_bytes`` bytes are used (wide words only).
+    short : In(2)
+        With ``pull``: of the word's bytes the last ``short * stuff_bytes`` are not used (wide words only; 2 at most).
     word : Out(8 * width)
         First byte in the low bits; a function of registers.
     hec_mask : In(8)
@@ -78,7 +78,7 @@ class CellMapper(wiring.Component):
                 "valid": In(1),
                 "ready": Out(1),
                 "pull": In(1),
-                "short": In(1),
+                "short": In(2),
                 "word": Out(8 * geometry.width),
                 "hec_mask": In(8),
                 "user": Out(1),
@@ -164,7 +164,11 @@ class CellMapper(wiring.Component):
             at = Signal(range(CELL))
             after = Signal(range(CELL + width))
             m.d.comb += self.word.eq(pair.bit_select(Cat(Const(0, 3), at), 8 * width))
-            m.d.comb += after.eq(at + Mux(self.short, width - g.stuff_bytes, width))
+            m.d.comb += after.eq(at + width)
+            with m.If(self.short[0]):
+                m.d.comb += after.eq(at + (width - g.stuff_bytes))
+            with m.If(self.short[1]):
+                m.d.comb += after.eq(at + (width - 2 * g.stuff_bytes))
             with m.If(self.pull):
                 m.d.sync += at.eq(after)
                 with m.If(after >= CELL):
@@ -306,8 +310,8 @@ class CellDemapper(wiring.Component):
 
     Members
     -------
-    word : In(8 * width), push : In(1), short : In(1)
-        Payload, first byte in the low bits; ``short``: only the top ``width - stuff_bytes`` bytes are payload.
+    word : In(8 * width), push : In(1), short : In(2)
+        Payload, first byte in the low bits; the lowest ``short * stuff_bytes`` bytes are none (wide words only).
     lost : In(1)
         There is no payload: go to HUNT.
     cell : Out(416), valid : Out(1)
@@ -325,7 +329,7 @@ class CellDemapper(wiring.Component):
             {
                 "word": In(8 * geometry.width),
                 "push": In(1),
-                "short": In(1),
+                "short": In(2),
                 "lost": In(1),
                 "cell": Out(416),
                 "valid": Out(1),
@@ -369,10 +373,12 @@ class CellDemapper(wiring.Component):
         m.d.comb += count.eq(0)
         with m.If(push):
             if g.wide:
-                with m.If(short):
-                    take(width - g.stuff_bytes)
-                with m.Else():
-                    take(width)
+                with m.Switch(short):
+                    for k in range(1, 4):
+                        with m.Case(k):
+                            take(width - k * g.stuff_bytes)
+                    with m.Default():
+                        take(width)
             else:
                 take(width)
             m.d.comb += total.eq(have + count)

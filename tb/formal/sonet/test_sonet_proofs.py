@@ -164,13 +164,13 @@ class PointerSpec(Elaboratable):
     """The interpreter's state diagram, with each word classified anew and runs counted by the specification."""
 
     def __init__(self):
-        self.strobe, self.word = Signal(), Signal(16)
-        self.inputs = [self.strobe, self.word]
+        self.strobe, self.missed, self.word = Signal(), Signal(), Signal(16)
+        self.inputs = [self.strobe, self.missed, self.word]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = PointerInterpreter()
-        m.d.comb += [dut.strobe.eq(self.strobe), dut.word.eq(self.word)]
+        m.d.comb += [dut.strobe.eq(self.strobe), dut.missed.eq(self.missed), dut.word.eq(self.word)]
         ndf, offset = self.word[12:16], self.word[:10]
         # an NDF code is read by the majority of its bits that agree with 1001 or with 0110
         agree = sum((ndf[i] == (0b1001 >> i & 1) for i in range(1, 4)), ndf[0] == 1)
@@ -209,6 +209,10 @@ class PointerSpec(Elaboratable):
                 m.d.sync += last.eq(offset)
             with m.If(dut.positive | dut.negative | dut.flagged):
                 m.d.sync += since.eq(0)
+        with m.If(self.missed):
+            m.d.sync += since.eq(3)
+            with m.If(~self.strobe):
+                m.d.sync += [ais_run.eq(0), flag_run.eq(0), bad_run.eq(0), same_run.eq(0)]
 
         up = Mux(dut.active == 782, 0, dut.active + 1)
         down = Mux(dut.active == 0, 782, dut.active - 1)
@@ -237,13 +241,19 @@ class PointerSpec(Elaboratable):
                 m.d.comb += expected.eq(down)
         with m.Else():
             m.d.comb += Assert(~dut.positive & ~dut.negative & ~dut.jump & ~dut.flagged)
+        # The offset is sure until a word is missed, and again with the first word that has it.
+        repeated = Signal()
+        m.d.comb += repeated.eq(self.strobe & ((norm & disabled & (offset == dut.active)) | takes | third))
+        sure, was_sure = Signal(), Signal()
+        m.d.comb += sure.eq(repeated | (dut.sure & ~self.missed))
         started = Signal()
         was, was_state = Signal(10), Signal(PointerState)
-        m.d.sync += [started.eq(1), was.eq(expected), was_state.eq(next_state)]
+        m.d.sync += [started.eq(1), was.eq(expected), was_state.eq(next_state), was_sure.eq(sure)]
+        m.d.comb += Assert(dut.confirmed == sure)
         with m.If(started):
-            m.d.comb += [Assert(dut.active == was), Assert(dut.state == was_state)]
+            m.d.comb += [Assert(dut.active == was), Assert(dut.state == was_state), Assert(dut.sure == was_sure)]
         with m.Else():
-            m.d.comb += Assert(dut.state == PointerState.LOP)
+            m.d.comb += [Assert(dut.state == PointerState.LOP), Assert(~dut.sure)]
         with m.If(self.strobe):
             m.d.comb += Assert(dut.following == next_state)
         # strengthening
@@ -267,12 +277,13 @@ class ConcatenationSpec(Elaboratable):
     """The three states, with a shift register of the last 8 words' kinds instead of a count."""
 
     def __init__(self):
-        self.strobe, self.word = Signal(), Signal(16)
-        self.inputs = [self.strobe, self.word]
+        self.strobe, self.missed, self.word = Signal(), Signal(), Signal(16)
+        self.inputs = [self.strobe, self.missed, self.word]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = ConcatenationIndicator()
+        m.d.comb += dut.missed.eq(self.missed)
         conc, ais = dut.classify(self.word[8:], self.word[:8])
         m.d.comb += [dut.strobe.eq(self.strobe), dut.conc.eq(conc), dut.ais.eq(ais)]
         is_conc, is_ais = Signal(), Signal()
@@ -294,6 +305,8 @@ class ConcatenationSpec(Elaboratable):
                 m.d.comb += expected.eq(PointerState.AIS)
             with m.Elif(new_bads.all()):
                 m.d.comb += expected.eq(PointerState.LOP)
+        with m.Elif(self.missed):
+            m.d.sync += [concs.eq(0), aises.eq(0), bads.eq(0)]
         m.d.sync += was.eq(expected)
         m.d.comb += [
             Assert(dut.following == expected),

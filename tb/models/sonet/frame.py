@@ -82,6 +82,7 @@ class ModelFramer:
         units_before_h3 = 3 * 87  # rows 1-3
         self._at = (87 * ROWS - pointer - units_before_h3) % (87 * ROWS) * n
         self._parity = 0
+        self._jump: int | None = None  # where the next SPE begins, after a new pointer
 
     def _spe(self, count: int) -> bytes:
         n, o, out = self.n, self.overhead, bytearray()
@@ -116,14 +117,12 @@ class ModelFramer:
         z = bytes(n - 1)
         word = 0x6000 | o.ss << 10 | self.pointer
         stuff, h3 = b"", bytes(n)
-        jump = None
         if action == "inc":
             word ^= 0x2AA
         elif action == "dec":
             word ^= 0x155
         elif action == "ndf":
             word = 0x9000 | o.ss << 10 | new_pointer
-            jump = new_pointer
         d = o.dcc
         out = bytearray()
         for row in range(ROWS):
@@ -138,6 +137,8 @@ class ModelFramer:
                 pointers = [word, *[0x93FF | o.ss << 10] * (n - 1)]
                 for k, other in (words or {}).items():
                     pointers[k] = other
+                if action == "ndf":
+                    self.pointer = self._jump = new_pointer
                 if action == "inc":
                     stuff = bytes(n)
                     self.pointer = 0 if self.pointer == LAST else self.pointer + 1
@@ -145,7 +146,8 @@ class ModelFramer:
                     h3 = self._spe(n)
                     self.pointer = LAST if self.pointer == 0 else self.pointer - 1
                 toh = bytes(w >> 8 for w in pointers) + bytes(w & 0xFF for w in pointers) + h3
-                body = stuff + self._spe(87 * n - len(stuff))
+                if stuff:
+                    body = stuff + self._spe(87 * n - len(stuff))
             elif row == 4:
                 toh = self._b2 + bytes([o.k1]) + z + bytes([o.k2]) + z
             elif row < 8:
@@ -154,11 +156,9 @@ class ModelFramer:
                 m1 = bytearray(n)
                 m1[2] = o.m1
                 toh = bytes([o.s1]) + z + bytes(m1) + bytes([o.e2]) + z
-            if jump is not None and row >= 3:
-                body = self._across(jump - 87 * (row - 3))
+            if self._jump is not None and body is None:
+                body = self._across(self._jump - 87 * ((row - 3) % ROWS))
             out += toh + (body if body is not None else self._spe(87 * n))
-        if jump is not None:
-            self.pointer = jump
         if path_ais or line_ais:
             self._all_ones(out, line_ais)
         frame = bytes(out)
@@ -172,7 +172,7 @@ class ModelFramer:
         if not 0 <= start < 87:
             return self._spe(87 * self.n)
         head = self._spe(start * self.n)
-        self._at = 0
+        self._at, self._jump = 0, None
         return head + self._spe((87 - start) * self.n)
 
     def _all_ones(self, out, line):
@@ -195,8 +195,17 @@ class ReceivedFrame:
     toh: list = field(default_factory=list)
 
 
+SEF_PATTERNS = 4
+"""Framing patterns with errors in a row that lead out of frame."""
+
+
 class ModelReceiver:
-    """Takes line octets at any bit offset: finds the frame, descrambles, checks, interprets, delineates."""
+    """Takes line octets at any bit offset: finds the frame, descrambles, checks, interprets, delineates.
+
+    It is in frame with the first pattern that it finds. After ``SEF_PATTERNS`` bad ones it searches again, and is in
+    frame with the second good one; between these, overhead and payload are not read. ``labels`` are the C2 received,
+    None where frames were missed; ``states`` the path's states.
+    """
 
     def __init__(self, n: int):
         self.n = n
@@ -205,10 +214,13 @@ class ModelReceiver:
         self.frames: list[ReceivedFrame] = []
         self.b3_errors: list[int] = []
         self.path: list[bytes] = []
+        self.labels: list[int | None] = []
+        self.states: list[str] = []
+        self.losses = 0  # of frame alignment
         self.payload = bytearray()
-        self._bits = ""
         self._raw = b""
-        self._aligned = False
+        self._alignment = ""  # none yet, "frame", "lost", "check" (this frame), "check again" (the next one)
+        self._shift = self._bad = 0
         self._b1 = self._b2 = None
         self._spe: bytearray | None = None
         self._spe_parity = None
@@ -216,23 +228,63 @@ class ModelReceiver:
     def put(self, octets: bytes):
         size = 810 * self.n
         self._raw += octets
-        if not self._aligned:
-            pattern = int.from_bytes(b"\xf6\xf6\xf6\x28\x28\x28", "big")
-            number, total = int.from_bytes(self._raw, "big"), 8 * len(self._raw)
-            lead = 8 * (self.n - 3)
-            for start in range(total - lead - 48):
-                if number >> (total - start - lead - 48) & (1 << 48) - 1 == pattern:
-                    keep = (total - start) // 8 * 8
-                    number = number >> (total - start) % 8 & (1 << keep) - 1
-                    self._raw = number.to_bytes(keep // 8, "big")
-                    self._shift = (total - start) % 8
-                    self._aligned = True
-                    break
-            else:
+        while True:
+            if self._alignment in ("", "lost") and not self._search():
                 return
-        while len(self._raw) >= size:
-            self._frame(self._raw[:size])
+            needed = size + (self._shift > 0)
+            if len(self._raw) < needed:
+                return
+            line = self._shifted(self._raw[:needed], self._shift)[:size]
+            good = line[self.n - 3 : self.n + 3] == b"\xf6\xf6\xf6\x28\x28\x28"
+            if self._alignment == "check again":
+                self._alignment = "frame" if good else "lost"
+            self._bad = 0 if good else self._bad + 1
+            if self._alignment == "frame" and self._bad == SEF_PATTERNS:
+                self._alignment = "lost"
+                self.losses += 1
+                self._lose()
+            if self._alignment == "lost":
+                self._b1 = None
+                self._raw = self._raw[self.n - 2 :]  # a pattern may have begun already
+                continue
+            if self._alignment == "check":
+                self._alignment = "check again"
+                self._miss()
+            else:
+                self._frame(line)
             self._raw = self._raw[size:]
+
+    @staticmethod
+    def _shifted(octets, bits):
+        return (int.from_bytes(octets, "big") << bits & (1 << 8 * len(octets)) - 1).to_bytes(len(octets), "big")
+
+    def _search(self):
+        """Find the first pattern, at any bit. The octets in front of it, from the frame's first A1 on, are made up."""
+        lead = self.n - 3
+        pattern = b"\xf6\xf6\xf6\x28\x28\x28"
+        found = [(self._shifted(self._raw, k).find(pattern), k) for k in range(8)]
+        places = [(place, k) for place, k in found if place >= 0]
+        if not places:
+            if self._alignment:
+                self._raw = self._raw[-6:]
+            return False
+        place, self._shift = min(places)
+        start = place - lead
+        self._raw = b"\xf6" * -start + self._raw if start < 0 else self._raw[start:]
+        self._alignment = "check" if self._alignment else "frame"
+        self._bad = 0
+        return True
+
+    def _miss(self):
+        self.path_state.miss()
+        self.labels.append(None)
+        self._b1 = None
+        self._lose()
+
+    def _lose(self):
+        """The place of the SPE is not known."""
+        self._spe = None
+        self.cells.lose()
 
     def _frame(self, scrambled):
         n = self.n
@@ -249,14 +301,15 @@ class ModelReceiver:
             if r == 3:
                 words = [row[k] << 8 | row[n + k] for k in range(n)]
                 result.indication, move = self.path_state.step(words)
-                if self.path_state.state != "NORM":
-                    self._spe = None
+                self.states.append(self.path_state.state)
+                if not self.path_state.placed:
+                    self._lose()
                 if move > 0:
                     body, first = body[n:], 1
                 if move < 0:
                     self._take(row[2 * n : 3 * n])
             at = (self.path_state.pointer.active - first) * n
-            if self.path_state.state == "NORM" and 0 <= at < len(body):
+            if self.path_state.placed and 0 <= at < len(body):
                 self._take(body[:at])
                 self._start()
                 self._take(body[at:])
@@ -287,6 +340,8 @@ class ModelReceiver:
                 self.payload.append(octets[octet_at])
             elif column == 0 and row == 1 and self._spe_parity is not None:
                 self.b3_errors.append((octets[octet_at] ^ self._spe_parity).bit_count())
+            elif column == 0 and row == 2:
+                self.labels.append(octets[octet_at])
             if at == ROWS * width - 1:
                 self.path.append(bytes(self._spe[::width]))
         self.cells.put(bytes(self.payload))

@@ -263,3 +263,34 @@ API uint32_t line_read(void* h, int end, uint32_t address) {
     *e.enable = 1;
     return *e.r_data;
 }
+
+// `words` words of one end alone: what it sends into `sent`, and what it is given from `line` (either may be null). Of
+// each cell that comes, 64 octets into `cells`: the word, 8 octets; HEC error and corrected; 2 of none; header, payload.
+API uint64_t line_octets(void* h, int end, const uint8_t* line, uint8_t* sent, uint64_t words, uint8_t* cells,
+                         uint64_t room) {
+    Line* l = (Line*)h;
+    End& e = l->end[end];
+    uint64_t count = 0;
+    for (uint64_t k = 0; k < words; ++k) {
+        if (line) memcpy(e.in, line + k * l->bytes, l->bytes);
+        offer(e);
+        l->kind->clocks.whole(e.model);
+        if (sent) memcpy(sent + k * l->bytes, e.out, l->bytes);
+        if (*e.rx_valid && cells && count < room) {
+            uint8_t* to = cells + 64 * count++;
+            memcpy(to, &k, 8);
+            to[8] = *e.rx_error, to[9] = *e.rx_corrected;
+            for (int i = 0; i < 4; ++i) to[12 + i] = uint8_t(e.rx_cell[12] >> (24 - 8 * i));
+            memcpy(to + 16, e.rx_cell, 48);
+        }
+    }
+    return count;
+}
+
+// Cell `sequence` of any sender: header, payload.
+API void line_cell(uint32_t sequence, uint8_t* cell) {
+    uint32_t made[13];
+    make_cell(sequence, made);
+    for (int i = 0; i < 4; ++i) cell[i] = uint8_t(made[12] >> (24 - 8 * i));
+    memcpy(cell + 4, made, 48);
+}

@@ -33,6 +33,8 @@ void line_clear(void*, int end);
 uint32_t line_sent(void*, int end);
 void line_write(void*, int end, uint32_t address, uint32_t value);
 uint32_t line_read(void*, int end, uint32_t address);
+uint64_t line_octets(void*, int end, const uint8_t* line, uint8_t* sent, uint64_t words, uint8_t* cells, uint64_t room);
+void line_cell(uint32_t sequence, uint8_t* cell);
 """
 
 
@@ -123,6 +125,30 @@ class NativeLine:
         self.write(end, "latch", 0)
         self.run(words=2)
         return {name: self.read(end, f"count_{name}") for name in COUNTERS}
+
+    def send(self, end, frames):
+        """The octets of the end's next frames; its line is given what it was given last."""
+        words = frames * self.geometry.frame_words
+        sent = self._ffi.new("uint8_t[]", words * self.geometry.width)
+        self._lib.line_octets(self._handle, end, self._ffi.NULL, sent, words, self._ffi.NULL, 0)
+        return bytes(sent)
+
+    def receive(self, end, octets):
+        """Give the end a line's octets, a whole number of words; the cells that come: the word, whether discarded, and
+        its 52 octets."""
+        words, room = len(octets) // self.geometry.width, len(octets) // 53 + 9
+        cells = self._ffi.new("uint8_t[]", 64 * room)
+        null = self._ffi.NULL
+        count = self._lib.line_octets(self._handle, end, self._ffi.from_buffer(octets), null, words, cells, room)
+        whole = bytes(self._ffi.buffer(cells, 64 * count))
+        pieces = [whole[k : k + 64] for k in range(0, len(whole), 64)]
+        return [(int.from_bytes(cell[:8], "little"), bool(cell[8]), cell[12:]) for cell in pieces]
+
+    def cell(self, sequence):
+        """The octets of the cell that any end sends as its ``sequence``-th."""
+        made = self._ffi.new("uint8_t[]", 52)
+        self._lib.line_cell(sequence, made)
+        return bytes(made)
 
     def seconds(self, words):
         return words / self.geometry.words_per_second

@@ -35,7 +35,8 @@ def classify(word: int, active: int | None, recent_adjustment: bool) -> str:
 
 class PointerModel:
     """The states NORM, LOP and AIS; the active offset is defined in NORM only. ``move`` of ``step`` is +1 where this
-    frame has positive stuff, -1 where H3 carries data, else 0."""
+    frame has positive stuff, -1 where H3 carries data, else 0. ``sure``: the offset was taken from a word, or repeated
+    by one, since the last time that words were missed."""
 
     def __init__(self):
         self.active = 522
@@ -43,6 +44,14 @@ class PointerModel:
         self.since_adjustment = 99
         self.new_value, self.new_count = None, 0
         self.invalid = self.ndf = self.ais = 0
+        self.sure = False
+
+    def miss(self):
+        """A frame's word was not received: no words are in a row with it, and the offset may have moved."""
+        self.since_adjustment = 99
+        self.new_value, self.new_count = None, 0
+        self.invalid = self.ndf = self.ais = 0
+        self.sure = False
 
     def step(self, word: int) -> tuple[str, int]:
         kind = classify(word, self.active if self.state == "NORM" else None, self.since_adjustment < 3)
@@ -58,8 +67,9 @@ class PointerModel:
         self.ais = self.ais + 1 if kind == "ais" else 0
         self.ndf = self.ndf + 1 if kind == "ndf" else 0
         self.invalid = self.invalid + 1 if kind in ("new", "invalid") else 0
+        self.sure |= kind == "norm"
         if self.new_count == 3:
-            self.active, self.state = offset, "NORM"
+            self.active, self.state, self.sure = offset, "NORM", True
             self.invalid = self.ndf = 0
             self.new_value, self.new_count = None, 0
         elif self.ais >= 3:
@@ -73,7 +83,7 @@ class PointerModel:
             self.active = LAST if self.active == 0 else self.active - 1
             self.since_adjustment, move = 0, -1
         elif kind == "ndf" and self.state != "LOP":
-            self.active, self.state = offset, "NORM"
+            self.active, self.state, self.sure = offset, "NORM", True
             self.since_adjustment = 0
         return kind, move
 
@@ -87,6 +97,9 @@ class ConcatenationModel:
 
     def __init__(self):
         self.state = "LOPC"
+        self.run = ("", 0)
+
+    def miss(self):
         self.run = ("", 0)
 
     def step(self, word: int):
@@ -111,6 +124,15 @@ class PathModel:
             if self.pointer.state == state and others == {other}:
                 return state
         return "LOP"
+
+    @property
+    def placed(self) -> bool:
+        """The place of the SPE is known."""
+        return self.state == "NORM" and self.pointer.sure
+
+    def miss(self):
+        for each in (self.pointer, *self.indicators):
+            each.miss()
 
     def step(self, words: Sequence[int]) -> tuple[str, int]:
         for indicator, word in zip(self.indicators, words[1:], strict=True):

@@ -87,6 +87,11 @@ class CellSink:
         self._header = Receiver()
         self._scrambler = Scrambler43()
 
+    def lose(self):
+        """There is no payload: cells are searched for anew."""
+        self.state = "HUNT"
+        self._buffer.clear()
+
     def put(self, octets: bytes):
         buffer = self._buffer
         buffer += octets

@@ -48,12 +48,21 @@ def test_interpreter(seed):
         for word in words(rng, model, 3000):
             ctx.set(dut.word, word)
             await ctx.delay(1e-9)
+            if rng.random() < 0.05:  # a frame's word is missed
+                ctx.set(dut.strobe, 0)
+                ctx.set(dut.missed, 1)
+                await ctx.tick()
+                ctx.set(dut.strobe, 1)
+                ctx.set(dut.missed, 0)
+                model.miss()
+                assert not ctx.get(dut.sure)
             moves = ctx.get(dut.positive) - ctx.get(dut.negative)
             before = model.state
             _, move = model.step(word)
             transitions.add((before, model.state))
             await ctx.tick()
             assert moves == move
+            assert ctx.get(dut.sure) == model.sure
             assert ctx.get(dut.state).name == model.state
             if model.state == "NORM":
                 assert ctx.get(dut.active) == model.active
@@ -93,6 +102,13 @@ def test_concatenation_indicator(seed):
                 conc, ais = (h1 & 0xF3, h2) == (0x93, 0xFF), word == 0xFFFF
                 ctx.set(dut.conc, conc)
                 ctx.set(dut.ais, ais)
+                if rng.random() < 0.05:  # a frame's word is missed
+                    ctx.set(dut.strobe, 0)
+                    ctx.set(dut.missed, 1)
+                    await ctx.tick()
+                    ctx.set(dut.strobe, 1)
+                    ctx.set(dut.missed, 0)
+                    model.miss()
                 before = model.state
                 model.step(word)
                 transitions.add((before, model.state))
