@@ -21,6 +21,7 @@ __all__ = ["Machine", "remote_key"]
 
 _FIRST_PORT: Final = 1024
 _LAST_PORT: Final = 65535
+_SIGN: Final = 1 << 31
 
 
 class Machine:
@@ -123,5 +124,5 @@ class Machine:
 
 
 def remote_key(address: int, remote_port: int, local_port: int) -> int:
-    """By what the end of a host is found that talks to this address and port from this port of its own."""
-    return address << 32 | remote_port << 16 | local_port
+    """Return the key of the end that talks to this address and port from this port of its own host: 64 bits, signed."""
+    return ((address ^ _SIGN) - _SIGN) << 32 | remote_port << 16 | local_port
