@@ -246,7 +246,7 @@ class Oam(Option):
             Register("oam_answer", 0x0533, "correlation tag of the last of them", "ro"),
             Register("oam_delay", 0x0534, "from when it was sent until it came back", "ro", unit="ticks"),
             Register("oam_changes", 0x0535, "changes of VCs' states", "ro"),
-            Register("oam_uncounted", 0x0536, "OAM cells taken that `oam_taken` has from the next tick on", "ro", width=1),
+            Register("oam_uncounted", 0x0536, "OAM cells taken that the next tick counts", "ro", width=1),
             Register(
                 "oam_point", 0xE9000, "what a VC's flows have here; to be written before it is enabled", "wo", 39, vcs,
                 fields=POINT,
