@@ -30,7 +30,8 @@ class TimeWait:
 
     __slots__ = (
         "_ack_now", "_config", "_fin_seq", "_last_ack_sent", "_last_receive", "_max_sndwnd", "_mss", "_numbers",
-        "_own_shift", "_rcv_shift", "_receiving", "_sacked", "_sacks", "_snd_shift", "_timestamps", "_ts_recent", "exact", "wait",
+        "_own_shift", "_rcv_shift", "_receiving", "_sacked", "_sacks", "_snd_shift", "_timestamps", "_ts_recent",
+        "exact", "wait",
     )  # fmt: skip
 
     def __init__(self, connection: Connection) -> None:
