@@ -68,11 +68,12 @@ bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a nod
 digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (a minute)
 	cd tb && $(abspath $(BIN))/python -m digests $(ARGS)
 
-soak: $(VENV)/.test ## a minute of a SONET line with bit errors, ten of load-reactive ports, credits with errors, errors in bursts, whole runs beside queueing theory, intervals of rare losses, runs stopped and resumed, both engines (an hour)
+soak: $(VENV)/.test ## a minute of a SONET line with bit errors, ten of load-reactive ports, credits with errors, errors in bursts, random networks, whole runs beside queueing theory, intervals of rare losses, runs stopped and resumed, both engines (an hour)
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.sonet $(ARGS)
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.reactive
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.credits
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.bursts
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.networks
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.theory
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.rare
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m soak.resume
