@@ -120,7 +120,8 @@ class _Maker:
             self.free[f"s{k}"] = list(range(self.kind.ports))
         edges = [(rng.randrange(k), k) for k in range(1, count)]
         if count > 1 and rng.random() < 0.4:  # two lines in parallel, or a ring
-            edges.append(tuple(rng.sample(range(count), 2)))
+            one, other = rng.sample(range(count), 2)
+            edges.append((one, other))
         for a, b in edges:
             if self.free[f"s{a}"] and self.free[f"s{b}"]:
                 self._join((self.switches[a], self._port(a)), (self.switches[b], self._port(b)))
@@ -497,7 +498,7 @@ class _Player:
     def change_pacing(self) -> None:
         nic, vc = self.rng.choice(self.drawn.vcs)
         rate = self.rng.choice([None, 1_000_000, 20_000_000])
-        self.network.nodes[nic].change_send(vc, rate)
+        self.nodes(Nic)[[node.index for node in self.nodes(Nic)].index(nic)].change_send(vc, rate)
 
 
 def play(kind: str, seed: int, *, steps: int = 30, engine: Any = None, disturbed: bool = True) -> Outcome:
