@@ -30,7 +30,7 @@ def wrong(kind: str, seed: int, steps: int, engines: list[str]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m soak.networks", description="Random networks with accounts at every stop.")
+    parser = argparse.ArgumentParser(prog="python -m soak.networks", description="Random networks with accounts.")
     parser.add_argument("--seeds", type=int, default=30, help="networks of each kind (default: 30)")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them (default: 0)")
     parser.add_argument("--steps", type=int, default=30, help="stops at which something is done (default: 30)")
