@@ -177,15 +177,16 @@ class Network(Topology, Pdus):
         if self.loop.restore(saved.octets, len(saved.octets)):
             raise SimulationError(self._error())
 
-    def take(self) -> tuple[int, bytes]:
+    def take(self) -> tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]:
         """The state as :meth:`give` takes it; errors as of :meth:`save`."""
-        return self._now_ps, self.save().octets
+        return self._now_ps, self.save().octets, tuple(self._defects.due)
 
-    def give(self, taken: tuple[int, bytes]) -> None:
+    def give(self, taken: tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]) -> None:
         """Have a state again that this network had, while it runs: nothing is made anew. The hosts are the caller's."""
         if self.loop.restore(taken[1], len(taken[1])):
             raise SimulationError(self._error())
         self._now_ps = taken[0]
+        self._defects.due[:] = taken[2]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | self.members()

@@ -163,6 +163,11 @@ class Node:
     def _check_built(self) -> None:
         """Raise NetworkError if it isn't built for what it has become."""
 
+    def _built_without(self, what: str) -> NetworkError:
+        kind = self.kind.upper() if self.kind == "nic" else self.kind
+        where = "a setting that needs it has to be there at the start, or in an [[event]]"
+        return NetworkError(f"{kind} {self.name} is built without {what}: {where}")
+
     def _apply(self, driver: Any) -> None:
         """Write what may be written again in a run."""
         raise NotImplementedError
@@ -252,7 +257,7 @@ class Nic(Node):
 
     def _check_built(self) -> None:
         if self._sustains and not self._shape.get("sustained"):
-            raise NetworkError(f"NIC {self.name} is built without sustained rates")
+            raise self._built_without("sustained rates")
 
     def change_send(
         self, index: int, cell_rate_bps: float | None, sustained_rate_bps: float | None = None, burst: int | None = None
@@ -358,8 +363,7 @@ class Switch(Node):
 
     def _check_built(self) -> None:
         if more := self._options & ~self._shape.get("options", 0):
-            names = ", ".join(option.name for option in options_of(more))
-            raise NetworkError(f"switch {self.name} is built without {names}")
+            raise self._built_without(", ".join(option.name for option in options_of(more)))
 
     def change_port(self, port: int, rate_bps: float, settings: PortSettings) -> None:
         """From the port's next cell on it has this rate (bits of cells a second) and these settings.
@@ -416,9 +420,13 @@ class Link(Node):
     def note(self) -> None:
         self._becomes_faulty |= self.settings.faults
 
+    def may_fail(self) -> None:
+        """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
+        self._becomes_faulty = True
+
     def _check_built(self) -> None:
         if self.settings.faults and not self._shape:
-            raise NetworkError(f"link {self.name} is built without outages and bursts")
+            raise self._built_without("outages and bursts")
 
     def outages(self) -> dict[int, bool]:
         return {0: self.settings.outage}

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -18,6 +20,19 @@ LOSSES = [400, 402, 405, 800]
 ONE_WINDOW = {"habit_window_update_resets_dupacks": False}
 """The kernel's window changes with what it has to keep: for 4.4BSD such an ACK is no duplicate."""
 FOLDER = Path(__file__).parent
+PROGRAM: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> Iterator[None]:
+    """The program that does transfers (``tun.py``), for all tests here."""
+    paths = os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(FOLDER / "tun.py")]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment) as program:
+        PROGRAM.append(program)
+        yield
+        PROGRAM.clear()
 
 
 def transfer(sender: str, losses: list[int] | None = None, **tcp: Any) -> dict[str, Any]:
@@ -25,13 +40,13 @@ def transfer(sender: str, losses: list[int] | None = None, **tcp: Any) -> dict[s
     drops = {"drop_sent": [], "drop_received": []}
     drops["drop_sent" if sender == "ours" else "drop_received"] = losses or []
     settings = {"sender": sender, "size": SIZE, "buffer": 1 << 18, "delay_ps": 10**10, **drops}
-    command = [sys.executable, str(FOLDER / "tun.py"), json.dumps({**settings, "tcp": tcp})]
-    paths = os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    (program,) = PROGRAM
+    assert program.stdin is not None and program.stdout is not None
+    print(json.dumps({**settings, "tcp": tcp}), file=program.stdin, flush=True)
+    result = json.loads(program.stdout.readline())
+    if "not_here" in result:
+        pytest.skip(result["not_here"])
+    assert "failed" not in result, result
     # Whatever else: all data arrived, in order, as it was; both closed; options and window scale as agreed.
     ours, kernel = result["ours"], result["kernel"]
     assert kernel["right"] and (ours["error"], ours["bad_octets"], result["checksum_errors"]) == ("", 0, 0)

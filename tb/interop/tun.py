@@ -1,8 +1,10 @@
 """A host of ours and the Linux kernel's TCP on the two ends of a TUN device, in a network namespace of its own.
 
-Run as a program (``python tb/interop/tun.py '{...}'``) it does one transfer and prints what both ends say of it, as
-JSON. Our host is the one of the experiments; only its network is another: packets go to the kernel, and simulated time
-is the clock's. Exit code 77: there is no TUN device, or it isn't permitted; standard output says which.
+Run as a program (``python tb/interop/tun.py``) it reads transfers from standard input, a line of JSON each, and prints
+for each what both ends say of it, as JSON. Each transfer is in a process of its own, which is forked, so that the
+modules are imported once. Our host is the one of the experiments; only its network is another: packets go to the
+kernel, and simulated time is the clock's. Where there is no TUN device, or none is permitted, the answer is
+``{"not_here": REASON}``.
 """
 
 from __future__ import annotations
@@ -37,7 +39,6 @@ PORTS = 5001, 5002
 KEYS = 1, 2
 MTU = 1500
 LLC = struct.pack(">II", LLC_SNAP, SNAP_IPV4)
-NOT_HERE = 77
 
 
 class NotHereError(Exception):
@@ -264,11 +265,18 @@ def transfer(wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    try:
-        print(json.dumps(transfer(json.loads(sys.argv[1]))))
-    except NotHereError as why:
-        print(why)
-        sys.exit(NOT_HERE)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            try:
+                found = transfer(json.loads(line))
+            except NotHereError as why:
+                found = {"not_here": str(why)}
+            print(json.dumps(found), flush=True)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            print(json.dumps({"failed": status}), flush=True)
 
 
 if __name__ == "__main__":

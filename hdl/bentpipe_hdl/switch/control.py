@@ -479,6 +479,7 @@ class SwitchDriver(Driver):
         drops = sum(sum(now[f"drop_{reason}"]) for reason in (*REASONS, "unknown", "hec"))
         taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
         taken += sum(sum(now.get(f"oam_taken_{name}", ())) for name in TAKEN)
+        taken += sum(option.uncounted(self.csr) for option in self.options)
         own = now.get("injected", 0)
         yield Balance("cells in + its own = queued + dropped + taken", cells_in + own, accepted + drops + taken)
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])

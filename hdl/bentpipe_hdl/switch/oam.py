@@ -103,7 +103,7 @@ class Oam(wiring.Component):
         It was made here. Narrow: from clock 2 on.
     due : Out
         Due tick.
-    late, tag, answered, answer, delay, changes, taken, made, state, log_low, log_high
+    late, tag, answered, answer, delay, changes, taken, made, uncounted, state, log_low, log_high
         For software.
     """
 
@@ -149,6 +149,7 @@ class Oam(wiring.Component):
                 "taken": Out(32),
                 "made_of": In(range(vcs * len(MADE))),
                 "made": Out(32),
+                "uncounted": Out(1),
                 "state_of": In(vc),
                 "state": Out(States),
                 "log_low_of": In(range(LOG)),
@@ -187,7 +188,7 @@ class Oam(wiring.Component):
             written = Signal(name=f"{name}_written")
             csr.on_write(name, written)
             m.d.comb += strobe.eq(written)
-        for name in ("late", "tag", "answered", "answer", "delay", "changes"):
+        for name in ("late", "tag", "answered", "answer", "delay", "changes", "uncounted"):
             csr.status(f"oam_{name}", getattr(self, name))
         for name in ("taken", "made", "state", "log_low", "log_high"):
             csr.counts(f"oam_{name}", getattr(self, f"{name}_of"), Value.cast(getattr(self, name)))
@@ -461,6 +462,7 @@ class Oam(wiring.Component):
         with m.If(slot.commit & heard & ~by_user):
             m.d.comb += counts.eq(1)
         slot.with_commit(counts)
+        m.d.comb += self.uncounted.eq(heard & ~by_user)
         self._counter(m, slot, "oam_taken", Cat(what, from_vc), counts, self.taken_of, self.taken, len(TAKEN))
         sends = Signal(range(len(MADE)))
         m.d.comb += sends.eq(Mux(offered.kind.as_value() >= Kind.REQUEST.value, Kind.REQUEST.value, offered.kind))

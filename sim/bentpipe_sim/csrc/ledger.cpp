@@ -123,9 +123,12 @@ void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accept
 void Ledger::made(int node, uint32_t number, uint32_t accepted) {
     const Paths* at = switched(node, number);
     if (!at) return;
-    const Passing& own = at->front();  // it isn't copied
-    Vc& vc = vcs_[size_t(own.vc)];
-    insert(vc, own.stage, widened(vc, own.stage, next_in(*at, accepted)), CellHead::OAM);
+    const uint32_t next = next_in(*at, accepted);
+    for (const Passing& each : *at) {
+        if (hop(each).kind == ROOT) continue;  // it is not copied there, only at switches behind
+        Vc& vc = vcs_[size_t(each.vc)];
+        insert(vc, each.stage, widened(vc, each.stage, next), CellHead::OAM);
+    }
 }
 
 void Ledger::took(int node, uint32_t number, uint32_t accepted) {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import queue
 import socket
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +27,6 @@ SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
 
 _ASKED: Final = "bentpipe set"
-_MOST: Final = 108
-"""Octets of such a socket's path, and one more."""
 
 
 def whole_key(setting: str, experiment: Experiment) -> str:
@@ -113,20 +112,18 @@ class Control:
     def __init__(self, path: Path, changes: Changes) -> None:
         self._path, self._changes = path, changes
         self._asked: queue.Queue[_Asked] = queue.Queue()
-        self._socket: socket.socket | None = None
-        if len(bytes(path)) < _MOST:
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.bind(bytes(path))
-            self._socket.listen()
-            threading.Thread(target=self._listen, daemon=True).start()
+        self._socket = socket.socket(socket.AF_UNIX)
+        with _short(path) as name:
+            self._socket.bind(name)
+        self._socket.listen()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def close(self) -> None:
         """Nobody can ask any more."""
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-            self._socket.close()
-            self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._path.unlink(missing_ok=True)
 
     def take(self) -> tuple[list[str], EventSpec, queue.Queue[str]] | None:
         """What is to be changed now, and where the answer goes: ``""``, or what was wrong; None: nothing."""
@@ -137,7 +134,6 @@ class Control:
         return asked.settings, asked.event, asked.answer
 
     def _listen(self) -> None:
-        assert self._socket is not None
         while True:
             try:
                 other, _ = self._socket.accept()
@@ -161,6 +157,16 @@ class Control:
             return "the session has ended"
 
 
+@contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """Yield a name of a file that a socket takes, however long its path is: the kernel's limit is 107 octets."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
 def ask(folder: Path, settings: Sequence[str]) -> None:
     """Change these settings of the session in a run folder.
 
@@ -172,7 +178,8 @@ def ask(folder: Path, settings: Sequence[str]) -> None:
     path = folder / ".running" / SOCKET
     with socket.socket(socket.AF_UNIX) as other:
         try:
-            other.connect(bytes(path))
+            with _short(path) as name:
+                other.connect(name)
         except OSError:
             raise BentpipeError(f"{folder}: no session with attached hosts goes on there") from None
         other.sendall(json.dumps([*settings]).encode())

@@ -27,6 +27,7 @@ from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
+from bentpipe_sim.nodes import Link
 
 if TYPE_CHECKING:
     from bentpipe.experiment.schema import EventSpec, Experiment
@@ -72,6 +73,8 @@ class Options:
         Keep what is injected.
     subnet : IPv4Network
         In which the hosts of namespaces get their addresses.
+    commands : tuple of str, optional
+        Of ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
     """
 
     late: Late = Late.REPORT
@@ -81,6 +84,7 @@ class Options:
     cpus: tuple[int, ...] = ()
     record: bool = False
     subnet: ipaddress.IPv4Network = SUBNET
+    commands: tuple[str, ...] | None = None
 
 
 class _Ledger:
@@ -220,6 +224,9 @@ class Session:
         self._recorder = recorder
         network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
         try:
+            for node in network.nodes:  # `bentpipe set` may ask for an outage
+                if isinstance(node, Link):
+                    node.may_fail()
             network.start()
             attachment = self._attach(network, nics, vcs)
             outside = {
@@ -424,6 +431,8 @@ class Session:
             "behind_most_ns": self.attachment.behind_ns(most=True),
             "over": self._over(rows),
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
+            "recorded": self._record is not None,
+            "commands": None if self.options.commands is None else list(self.options.commands),
             "changed": self.changed,
             "ends": rows,
             "digests": self.digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 
 from bentpipe.commands.attach import carry_on, experiment_of, options_of, session_options, subnet_of
 from bentpipe.commands.command import Command
@@ -32,7 +33,9 @@ def _run(given: argparse.Namespace) -> int:
         from bentpipe.attach.ends import End
         from bentpipe.attach.session import Session
 
-        options = options_of(given)
+        there = [word for text in given.there for word in ("--there", text)]
+        words = ["--", *given.words] if given.words else []
+        options = replace(options_of(given), commands=(*there, *words))
         experiment = experiment_of(given)
         if not experiment.flows:
             raise BentpipeError(f"{given.name}: it has no flow that says which hosts a and b are")

@@ -113,7 +113,7 @@ class Branches:
         out = io.BytesIO()
         pickler = _Pickler(out, self._network, self._kept)
         pickler.take(self.engine)
-        now_ps, octets = self._network.take()
+        now_ps, octets, _ = self._network.take()
         return Branch(now_ps, len(octets), pa.compress(octets, codec=_CODEC, asbytes=True), out.getvalue())
 
     def give(self, moment: Branch, seed: str) -> None:
@@ -121,7 +121,7 @@ class Branches:
         import pyarrow as pa
 
         octets = pa.decompress(moment.network, moment.octets, codec=_CODEC, asbytes=True)
-        self._network.give((moment.now_ps, octets))
+        self._network.give((moment.now_ps, octets, ()))  # a run that splits has no OAM
         self.engine = unpickled(_Unpickler(moment.hosts, self._network, self._kept, seed))
         self.engine.draw_again()
 

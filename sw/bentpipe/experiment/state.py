@@ -26,7 +26,9 @@ from bentpipe.errors import BentpipeError
 __all__ = ["StatePickler", "code", "copied", "given", "pack", "read_state", "taken", "unpickled"]
 
 _OURS: Final = ("bentpipe.", "bentpipe_sim.", "bentpipe_hdl.")
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_PART: Final = 256
+"""Objects that are pickled together."""
 
 
 def _in_two_steps(kind: type) -> bool:
@@ -44,6 +46,7 @@ class StatePickler(pickle.Pickler):
         super().__init__(file, protocol=5)
         self.met: list[Any] = []
         self._kinds: dict[type, bool] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
@@ -58,10 +61,17 @@ class StatePickler(pickle.Pickler):
     def take(self, root: Any) -> None:
         """All that hangs on an object; errors as of :func:`taken`."""
         self.dump(root)
-        for obj in self.met:  # grows meanwhile
-            state = obj.__getstate__()
-            own, slots = state if isinstance(state, tuple) else (state, None)
-            self.dump((obj, {**(own or {}), **(slots or {})}))
+        done = 0
+        while done < len(self.met):  # which grows with each dump
+            part: list[Any] = []  # for many objects, as the pickler keeps each container that it is given
+            for obj in self.met[done : done + _PART]:
+                state = obj.__getstate__()
+                own, slots = state if isinstance(state, tuple) else (state, None)
+                members = {**(own or {}), **(slots or {})}
+                names = tuple(members)
+                part += (obj, self._names.setdefault(names, names), *members.values())
+                done += 1
+            self.dump(part)
         self.dump(None)
 
 
@@ -87,10 +97,11 @@ def unpickled(unpickler: pickle.Unpickler) -> Any:
     """What :meth:`StatePickler.take` took."""
     root = unpickler.load()
     put = object.__setattr__
-    while (each := unpickler.load()) is not None:
-        obj, members = each
-        for name, value in members.items():
-            put(obj, name, value)
+    while (part := unpickler.load()) is not None:
+        values = iter(part)
+        for obj in values:
+            for name in next(values):
+                put(obj, name, next(values))
     return root
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bentpipe.hosts.scheduler import Timer
 from bentpipe.tcp.segment import Segment
 
-__all__ = ["End"]
+__all__ = ["RESTS", "End"]
+
+RESTS: Final = -2
+"""As an end's epoch: it has let its parts go, and :meth:`End.wake` makes them again before it is used."""
 
 
 class End(Timer):
@@ -48,6 +53,12 @@ class End(Timer):
     def next_tick(self) -> int:
         """The slow tick that it waits for; 0 for none."""
         return 0
+
+    def wake(self) -> None:
+        """Make the parts again that were let go."""
+
+    def expire(self, now: int) -> None:
+        """The slow tick has come that an end that rests waits for."""
 
     def done(self, now: int) -> None:
         """A tick was served: see what came of it."""

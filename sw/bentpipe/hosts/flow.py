@@ -109,42 +109,60 @@ class _Past:
         return self.counts.get(name, 0)
 
     def add(self, pair: TcpPair) -> None:
-        """A connection."""
-        source = pair.source.connection
-        sink = pair.sink.connection
-        send, take = source.sender, sink.receiver
-        more = {
-            "octets_delivered": take.delivered,
-            "octets_acknowledged": send.acknowledged,
-            "segments_sent": send.segments_sent,
-            "data_segments_sent": send.data_segments_sent,
-            "acks_received": source.segments_received,
-            "acks_sent": sink.sender.acks_sent,
-            "retransmits": send.retransmits,
-            "retransmitted_octets": send.retransmitted_octets,
-            "timeouts": send.timeouts,
-            "fast_retransmits": send.fast_retransmits,
-            "dup_acks": send.dup_acks,
-            "out_of_order": take.out_of_order,
-            "duplicates": take.duplicates,
-            "quenches": source.quenches,
-            "window_probes": source.window_probes,
-            "rtt_count": send.rtt_count,
-            "rtt_sum_ps": send.rtt_sum_ps,
-            "bad_octets": pair.source.bad_octets + pair.sink.bad_octets,
-        }
+        """Add a connection."""
+        self.add_source(pair.source)
+        self.add_sink(pair.sink)
+        opened = pair.opener.connection.opened_ps
+        if opened >= 0 and (self.first_ps < 0 or opened < self.first_ps):
+            self.first_ps = opened
+
+    def add_source(self, end: Endpoint) -> None:
+        """Add its end at the flow's source."""
+        source = end.connection
+        send = source.sender
         counts = self.counts
-        for name, value in more.items():
-            counts[name] = counts.get(name, 0) + value
         least, most = self.get("rtt_min_ps"), self.get("rtt_max_ps")
         if send.rtt_count:
             counts["rtt_min_ps"] = send.rtt_min_ps if least == 0 else min(least, send.rtt_min_ps)
             counts["rtt_max_ps"] = max(most, send.rtt_max_ps)
-        opened = pair.opener.connection.opened_ps
-        if opened >= 0 and (self.first_ps < 0 or opened < self.first_ps):
-            self.first_ps = opened
+        self._count(
+            {
+                "octets_acknowledged": send.acknowledged,
+                "segments_sent": send.segments_sent,
+                "data_segments_sent": send.data_segments_sent,
+                "acks_received": source.segments_received,
+                "retransmits": send.retransmits,
+                "retransmitted_octets": send.retransmitted_octets,
+                "timeouts": send.timeouts,
+                "fast_retransmits": send.fast_retransmits,
+                "dup_acks": send.dup_acks,
+                "quenches": source.quenches,
+                "window_probes": source.window_probes,
+                "rtt_count": send.rtt_count,
+                "rtt_sum_ps": send.rtt_sum_ps,
+                "bad_octets": end.bad_octets,
+            }
+        )
+
+    def add_sink(self, end: Endpoint) -> None:
+        """Add its end at the flow's sink."""
+        take = end.connection.receiver
+        self._count(
+            {
+                "octets_delivered": take.delivered,
+                "acks_sent": end.connection.sender.acks_sent,
+                "out_of_order": take.out_of_order,
+                "duplicates": take.duplicates,
+                "bad_octets": end.bad_octets,
+            }
+        )
         if take.delivered_ps > self.last_ps:
             self.last_ps = take.delivered_ps
+
+    def _count(self, more: dict[str, int]) -> None:
+        counts = self.counts
+        for name, value in more.items():
+            counts[name] = counts.get(name, 0) + value
 
 
 @final
@@ -212,8 +230,14 @@ class FlowEnds(PairOwner):
         flow.application.ended(pair, now)
         flow.look(now)
 
+    def settle(self, pair: TcpPair) -> None:
+        self.flow.settle(pair)
+
     def gone(self, pair: TcpPair) -> None:
         self.flow.fold(pair)
+
+    def late(self, end: Endpoint, at_source: bool) -> None:
+        self.flow.late(end, at_source)
 
 
 @final
@@ -269,17 +293,33 @@ class Flow(Stage):
     def add(self, pair: TcpPair, own: bool) -> None:
         """A connection was made; with a name it is none of the flow's own."""
         if own:
+            before = self.last
             self.last = pair
             if self.started:
                 self._passing[pair] = True
             else:
                 self._made.append(pair)
+            if before is not None:
+                self.settle(before)
 
     def fold(self, pair: TcpPair) -> None:
         """Nothing more becomes of a connection: only what it did is kept, unless the flow began with it."""
         if pair in self._passing:
             del self._passing[pair]
             self._past.add(pair)
+
+    def settle(self, pair: TcpPair) -> None:
+        """A connection that has ended rests, unless the flow began with it or reports its state."""
+        if pair is not self.last and pair in self._passing and pair.may_rest():
+            self.fold(pair)
+            pair.rest(True)
+
+    def late(self, end: Endpoint, at_source: bool) -> None:
+        """Add what an end counted that rested."""
+        if at_source:
+            self._past.add_source(end)
+        else:
+            self._past.add_sink(end)
 
     def fire(self, now: int) -> None:
         """Time to connect."""

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from bentpipe.hosts.datagrams import DatagramEnd
 from bentpipe.hosts.end import End
-from bentpipe.hosts.machine import Machine
+from bentpipe.hosts.machine import Machine, remote_key
 from bentpipe.hosts.sockets import Endpoint
 from bentpipe.ip.codec import (
     CHECKSUM_AT,
@@ -37,6 +37,7 @@ _SUM: Final = 65535 - 0x4500
 _PROTOCOL: Final = 0xFF << 48
 _TCP: Final = 6 << 48
 """The protocol, in the next eight."""
+_SIGN: Final = 1 << 31
 _OK: Final = 0
 _SENT: Final = 15
 _OAM_SEGMENT: Final = 12
@@ -75,7 +76,7 @@ class Host(Machine):
         fourth = read_i64_be(head, 32)
         control = read_i64_be(head, 40) >> 32
         source: i64 = second & MASK32
-        destination: i64 = third >> 32  # signed
+        destination: i64 = third >> 32 & MASK32
         both: i64 = source + destination
         own: i64 = first - _FIRST  # total length and identification, if the rest is as it should be
         size: i64 = (own >> 32) - 20
@@ -112,7 +113,8 @@ class Host(Machine):
                 return
         segment = Segment(fourth >> 32 & MASK32, fourth & MASK32, flags, control & 0xFFFF, size - header, 0, options)
         ports: i64 = third & MASK32
-        end = self.connections.get(source << 32 | ports)
+        # As `remote_key`, in line: a signed number, as compiled code has no other of 64 bits
+        end = self.connections.get(((source ^ _SIGN) - _SIGN) << 32 | ports)
         if end is None:
             self._refuse(source, ports, segment, event.time_ps)
             return
@@ -139,7 +141,7 @@ class Host(Machine):
         if datagram.checksum and (pseudo + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
             self._bad_checksum(event)
             return
-        end = self.datagram_ends.get(datagram.source << 32 | datagram.ports)
+        end = self.datagram_ends.get(remote_key(datagram.source, datagram.ports >> 16, datagram.ports & 0xFFFF))
         if end is None:
             self.no_connection += 1
             return

@@ -14,13 +14,17 @@ from bentpipe.hosts.oam import OamEnd
 from bentpipe.hosts.processor import Processor
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.ticks import Ticks
+from bentpipe.tcp.config import TcpConfig
+from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import FAST_TICK_PS, SLOW_TICK_PS
+from bentpipe.tcp.time_wait import closed_connection
 from bentpipe_sim.interface import PduNetwork
 
 __all__ = ["Machine", "remote_key"]
 
 _FIRST_PORT: Final = 1024
 _LAST_PORT: Final = 65535
+_SIGN: Final = 1 << 31
 
 
 class Machine:
@@ -77,6 +81,7 @@ class Machine:
         self.ticks = Ticks(scheduler, clock, network.now_ps + (fast or FAST_TICK_PS), clock.origin_ps)
         self.connections: dict[int, End] = {}
         self.datagram_ends: dict[int, End] = {}
+        self._closed: Connection | None = None
         self.routes: dict[int, int] = {}
         self.pdu_errors: list[int] = [0] * 16
         self.header_errors: int = 0
@@ -96,9 +101,17 @@ class Machine:
         self.connections[remote_key(remote, remote_port, local_port)] = end
         self.routes[remote] = vc
 
-    def forget(self, remote: int, local_port: int, remote_port: int) -> None:
-        """The connection is closed for good."""
-        self.connections.pop(remote_key(remote, remote_port, local_port), None)
+    def forget(self, end: End, remote: int, local_port: int, remote_port: int) -> None:
+        """The connection of this end is closed for good. Another one may have its ports by now."""
+        key = remote_key(remote, remote_port, local_port)
+        if self.connections.get(key) is end:
+            del self.connections[key]
+
+    def closed(self, config: TcpConfig) -> Connection:
+        """Return a connection that stands for all of this host that are closed and gone."""
+        if self._closed is None:
+            self._closed = closed_connection(config)
+        return self._closed
 
     def port(self, remote: int, remote_port: int) -> int:
         """A port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that is
@@ -123,5 +136,5 @@ class Machine:
 
 
 def remote_key(address: int, remote_port: int, local_port: int) -> int:
-    """By what the end of a host is found that talks to this address and port from this port of its own."""
-    return address << 32 | remote_port << 16 | local_port
+    """Return the key of the end that talks to this address and port from this port of its own host: 64 bits, signed."""
+    return ((address ^ _SIGN) - _SIGN) << 32 | remote_port << 16 | local_port

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final, final
 
 from bentpipe.apps.app import Ends, Program, Socket, SocketPair
-from bentpipe.hosts.end import End
+from bentpipe.hosts.end import RESTS, End
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, TcpPath
 from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import CLOSE_WAIT, CLOSED, ESTABLISHED, LISTEN, MASK32, TIME_WAIT
 from bentpipe.tcp.segment import Segment
+from bentpipe.tcp.time_wait import TimeWait
 from bentpipe_sim.interface import PduEvent
 from bentpipe_sim.pattern import pattern
 
@@ -108,6 +109,10 @@ class Endpoint(End):
         self.reads: bool = False
         self.seen_next: int = 0
         self.driver: Driver | None = None
+        self.waits: TimeWait | None = None
+        self.woken: bool = False
+        self.owner: PairOwner | None = None
+        self.at_source: bool = False
         if program is not None:
             self.driver = Driver(host.scheduler, program, TcpSocket(self))
             if program.reads:
@@ -170,6 +175,14 @@ class Endpoint(End):
     def fire(self, now: int) -> None:
         """A timer may be due that isn't of the host's ticks."""
         self.due = 0
+        waits = self.waits
+        if waits is not None and waits.exact:
+            if waits.wait <= now:
+                self.expire(now)
+            else:  # this one was set before it rested
+                self.due = waits.wait
+                self.host.scheduler.at(waits.wait, self)
+            return
         self.use(now)
         connection = self.connection
         due = connection.next_timer()
@@ -188,7 +201,66 @@ class Endpoint(End):
             self.connection.slow_tick(tick, now)
 
     def next_tick(self) -> int:
+        waits = self.waits
+        if waits is not None:
+            return 0 if waits.exact else waits.wait
         return self.connection.next_tick()
+
+    # ---- when it is over ----
+
+    def may_rest(self) -> bool:
+        """Nothing is left to do but to answer late segments in TIME_WAIT, if anything is."""
+        connection = self.connection
+        driver = self.driver
+        return (
+            connection.state in (CLOSED, TIME_WAIT)
+            and connection.receiver.unread == 0
+            and not self.blocked
+            and (driver is None or driver.due == 0)
+        )
+
+    def rest(self, owner: PairOwner | None, at_source: bool) -> None:
+        """Let go of all that late segments do not need. ``owner`` gets the counts of those at the flow's source or
+        sink."""
+        self.owner = owner
+        self.at_source = at_source
+        self.driver = None
+        self.pair = None
+        self.reads = False
+        if self.connection.state == TIME_WAIT:
+            self._rest()
+        else:
+            self._leave()
+
+    def _rest(self) -> None:
+        self.waits = TimeWait(self.connection)
+        self._let_go()
+        self.epoch = RESTS
+
+    def _leave(self) -> None:
+        """It is closed."""
+        self.waits = None
+        self.owner = None
+        self._let_go()
+        self.seen_state = CLOSED
+
+    def _let_go(self) -> None:
+        self.connection = self.host.closed(self.connection.config)
+        self.bad_octets = 0  # they are counted
+        self.woken = self.attentive = False
+
+    def wake(self) -> None:
+        waits = self.waits
+        assert waits is not None
+        self.waits = None
+        self.woken = self.attentive = True
+        self.connection = waits.connection()
+
+    def expire(self, now: int) -> None:
+        """TIME_WAIT is over."""
+        self.host.forget(self, self.remote, self.port, self.remote_port)
+        self._leave()
+        self.epoch = -1
 
     # ---- output ----
 
@@ -240,13 +312,21 @@ class Endpoint(End):
         state = connection.state
         self.seen_state = state
         if state == CLOSED:
-            self.host.forget(self.remote, self.port, self.remote_port)
+            self.host.forget(self, self.remote, self.port, self.remote_port)
         if self.pair is not None and (state in (CLOSED, TIME_WAIT)):
             self.pair.closed(now)
 
     def _attend(self, now: int) -> None:
         connection = self.connection
         driver = self.driver
+        if self.woken:
+            if self.owner is not None:
+                self.owner.late(self, self.at_source)
+            if connection.state == TIME_WAIT:
+                self._rest()
+            else:
+                self._leave()
+            return
         if driver is None or connection.state < ESTABLISHED:
             return
         if self.blocked and connection.sender.write_pending == 0:
@@ -328,8 +408,16 @@ class PairOwner(Ends):
         """Both ends are closed (or wait in TIME_WAIT, which is closed to programs), or one broke; once a pair."""
         raise NotImplementedError
 
+    def settle(self, pair: TcpPair) -> None:
+        """The pair has ended, and may rest (:meth:`TcpPair.rest`)."""
+        raise NotImplementedError
+
     def gone(self, pair: TcpPair) -> None:
-        """Both ends are closed and their TIME_WAIT is over; once a pair."""
+        """Both ends are closed and their TIME_WAIT is over; once a pair, unless it rests."""
+        raise NotImplementedError
+
+    def late(self, end: Endpoint, at_source: bool) -> None:
+        """A segment came to an end that rested, whose connection has counted it: at the flow's source or its sink."""
         raise NotImplementedError
 
 
@@ -353,6 +441,7 @@ class TcpPair(SocketPair):
         self.started: bool = False
         self.over: bool = False
         self.left: bool = False
+        self.rests: bool = False
         source.pair = self
         sink.pair = self
 
@@ -377,11 +466,24 @@ class TcpPair(SocketPair):
             self.error = error
             for end in (self.source, self.sink):
                 if end.connection.state == LISTEN:  # for a SYN that will not come any more
-                    end.host.forget(end.remote, end.port, end.remote_port)
+                    end.host.forget(end, end.remote, end.port, end.remote_port)
             self.owner.ended(self, now)
-        if not self.left and _gone(source.state) and _gone(sink.state):
+        if self.over and not self.rests:
+            self.owner.settle(self)
+        if not self.rests and not self.left and _gone(source.state) and _gone(sink.state):
             self.left = True
             self.owner.gone(self)
+
+    def may_rest(self) -> bool:
+        """Both ends have nothing left to do but to answer late segments."""
+        return self.over and not self.rests and self.source.may_rest() and self.sink.may_rest()
+
+    def rest(self, counts: bool) -> None:
+        """Let go of both connections but for what late segments need; their counts are wanted, or not."""
+        self.rests = True
+        owner = self.owner if counts else None
+        self.source.rest(owner, True)
+        self.sink.rest(owner, False)
 
 
 def _closed(state: int) -> bool:

@@ -10,7 +10,7 @@ import heapq
 from typing import final
 
 from bentpipe.hosts.clock import HostClock
-from bentpipe.hosts.end import End
+from bentpipe.hosts.end import RESTS, End
 from bentpipe.hosts.scheduler import Scheduler, Timer
 
 __all__ = ["FastTick", "SlowTick", "Ticks"]
@@ -42,6 +42,8 @@ class Ticks:
 
     def use(self, end: End, now: int) -> None:
         """An end is used for the first time since a tick: its time goes on to the present slow tick."""
+        if end.epoch == RESTS:
+            end.wake()
         end.epoch = self.epoch
         if end.tick != self.count:
             end.tick = self.count
@@ -96,8 +98,20 @@ class Ticks:
         self.asked += len(waiting)
         waiting.sort(key=_order)
         for end in waiting:
+            if end.epoch == RESTS:
+                self._rested(end, now)
+                continue
             self.use(end, now)
             end.done(now)
+
+    def _rested(self, end: End, now: int) -> None:
+        """An end that rests was armed for this tick; perhaps before it rested, for another timer."""
+        tick = end.next_tick()
+        if tick <= self.count:
+            end.expire(now)
+        else:
+            end.armed = tick
+            heapq.heappush(self._due, (tick, end.order, end))
 
 
 def _order(end: End) -> int:

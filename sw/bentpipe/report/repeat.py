@@ -6,27 +6,60 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["capture_commands", "repeat_command"]
+__all__ = ["capture_commands", "repeat_command", "session_command"]
 
 _FLOWS: Final = 3
 """So many flows have a filter of their own."""
+
+_ENDLESS_S: Final = 10**5
+"""The limit of a session that has none (``bentpipe.attach.session.ENDLESS_PS``)."""
+
+_SLACK_PS: Final = {"computing": 15 * 10**9, "release": 5 * 10**9}
+"""The slack of a session unless it is given."""
 
 
 def repeat_command(summary: Mapping[str, Any]) -> str:
     """The command that makes the same cells: experiment, case, seed, what was changed, length, engine."""
     s = summary
-    words = ["bentpipe", "run", s["file"]]
+    words = ["bentpipe", "run", *_experiment(s)]
+    time = s.get("time")
+    if time and time["limit_s"] < time["full_s"]:
+        words += ["--duration", f"{time['limit_s']:.12g} s"]
+    return shlex.join([*words, *_engine(s)])
+
+
+def session_command(summary: Mapping[str, Any]) -> str:
+    """Return the command that starts the same session: experiment, ends of its hosts, slack. Its packets are others."""
+    s, session = summary, summary["attached"]
+    inside = session.get("commands")  # of `bentpipe shell`
+    words = ["bentpipe", "attach" if inside is None else "shell", *_experiment(s)]
+    if inside is None:
+        options = ["--a", "--b", *["--end"] * len(session["ends"])]
+        for option, row in zip(options, session["ends"], strict=False):
+            words += [option, f"{row['host']}={row['end']}"]
+    if s["time"]["limit_s"] < _ENDLESS_S:
+        words += ["--duration", f"{s['time']['limit_s']:.12g} s"]
+    for name, usual in _SLACK_PS.items():
+        if session["wanted_ps"][name] != usual:
+            words += [f"--{name}", f"{session['wanted_ps'][name] / 10**9:.12g} ms"]
+    if session["late"] != "report":
+        words += ["--late", session["late"]]
+    return shlex.join([*words, *_engine(s), *(inside or [])])
+
+
+def _experiment(s: Mapping[str, Any]) -> list[str]:
+    words = [s["file"]]
     if s.get("case"):
         words += ["--case", s["case"]["name"]]
     words += ["--seed", str(s["seed"])]
     for setting in s["settings"]:
         words += ["--set", setting]
-    time = s.get("time")
-    if time and time["limit_s"] < time["full_s"]:
-        words += ["--duration", f"{time['limit_s']:.12g} s"]
-    if s["versions"].get("engine", "native") != "native":
-        words += ["--engine", s["versions"]["engine"]]
-    return shlex.join(words)
+    return words
+
+
+def _engine(s: Mapping[str, Any]) -> list[str]:
+    engine = s["versions"].get("engine", "native")
+    return [] if engine == "native" else ["--engine", engine]
 
 
 def capture_commands(summary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

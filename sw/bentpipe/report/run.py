@@ -12,7 +12,7 @@ from bentpipe.report.figures import DISTRIBUTIONS, figures_of
 from bentpipe.report.html import command, details, link, notes, page, section, table, tiles
 from bentpipe.report.network import network_svg
 from bentpipe.report.places import Around
-from bentpipe.report.repeat import capture_commands, repeat_command
+from bentpipe.report.repeat import capture_commands, repeat_command, session_command
 from bentpipe.report.verdict import Verdict, run_verdict
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
@@ -356,7 +356,12 @@ def _sum(value: Any) -> int:
 
 
 def _again(s: Mapping[str, Any]) -> Iterator[str]:
-    yield "<p>The same cells at the same ticks:</p>" + command(repeat_command(s))
+    if s.get("attached"):
+        yield "<p>Another session like this one; its packets are others:</p>" + command(session_command(s))
+        if s["attached"].get("recorded"):
+            yield "<p>The same cells at the same ticks, in this folder:</p>" + command("bentpipe replay .")
+    else:
+        yield "<p>The same cells at the same ticks:</p>" + command(repeat_command(s))
     captures = capture_commands(s)
     if captures:
         yield "<h3>Captures</h3>"

@@ -1,5 +1,6 @@
 """Pages of reports: the verdict, the network's drawing, figures' data, how a run is repeated, what leads where."""
 
+import html
 import itertools
 import json
 import re
@@ -20,8 +21,8 @@ from bentpipe.report.figures import figures_of
 from bentpipe.report.layout import lay_out, overlaps, text_width
 from bentpipe.report.network import network_of
 from bentpipe.report.places import in_sweep
-from bentpipe.report.repeat import capture_commands, repeat_command
-from bentpipe.report.run import report_html
+from bentpipe.report.repeat import capture_commands, repeat_command, session_command
+from bentpipe.report.run import _again, report_html
 from bentpipe.report.verdict import run_verdict, several_verdict, sweep_verdict
 from bentpipe.sweeps.grid import parse_axes
 from bentpipe.sweeps.page import sweep_html
@@ -236,6 +237,32 @@ def test_a_command_repeats_the_run():
         "bentpipe run 'my magic.toml' --case 'no pacing' --seed 7 --set hosts.tcp.variant=reno "
         """--set 'a.b='"'"'x y'"'"'' --duration '0.25 s' --engine verilator"""
     )
+
+
+HOW = "my.toml --seed 7 --set a.b=1"
+SLACK = "--computing '20 ms' --late drop"
+
+
+@pytest.mark.parametrize(
+    ("commands", "wanted"),
+    [
+        (None, f"bentpipe attach {HOW} --a h1=ns:x --b h2=tap:y --end h3=udp:1-2 {SLACK}"),
+        (["--there", "iperf3 -s"], f"bentpipe shell {HOW} {SLACK} --there 'iperf3 -s'"),
+    ],
+    ids=["attach", "shell"],
+)
+def test_a_command_starts_a_session_again(commands, wanted):
+    """Not a run that simulates the flows of its hosts; that of a recorded one injects its packets again."""
+    summary = finished(settings=["a.b=1"]) | {"file": "my.toml", "seed": 7, "versions": {"engine": "native"}}
+    summary["time"] |= {"limit_s": 1e5, "full_s": 10.0}
+    ends = [{"host": host, "end": end} for host, end in (("h1", "ns:x"), ("h2", "tap:y"), ("h3", "udp:1-2"))]
+    wanted_ps = {"computing": 20 * 10**9, "release": 5 * 10**9}
+    summary["attached"] = {"ends": ends, "wanted_ps": wanted_ps, "late": "drop", "commands": commands}
+    assert session_command(summary) == wanted
+    again = "".join(_again(summary))
+    assert html.escape(wanted) in again and "bentpipe run" not in again and "replay" not in again
+    summary["attached"]["recorded"] = True
+    assert "bentpipe replay ." in "".join(_again(summary))
 
 
 def test_captures_have_filters_for_their_flows():

@@ -134,6 +134,34 @@ def test_a_round_trip_takes_as_long_as_the_lines():
     assert 0 <= counters["oam_delay"] - round_ticks(MS // 2) < 200
 
 
+def test_a_state_that_is_given_back_has_the_defects_that_are_to_come():
+    """The line fails, and the switch behind it sees that later: both times, if time goes back in between."""
+    network, (_, s1), links, _ = chain(switches=2, delay_ps=100 * US, oam=OamSettings(ends=True))
+    network.start()
+    run(network, 10 * US)
+    links["l0"].change(outage=True)
+    taken = network.take()
+    for _ in range(2):
+        assert s1.csr.oam_defects == 0
+        run(network, 200 * US)
+        assert s1.csr.oam_defects == 1
+        network.give(taken)
+
+
+def test_the_account_holds_in_the_tick_in_which_a_switch_takes_an_oam_cell():
+    """A loopback cell, which the far switch takes and sends back: both switches count what they took a tick later."""
+    network, (s0, s1), _, _ = chain(switches=2, delay_ps=2 * US, oam=OamSettings(ends=True))
+    network.start()
+    s0.csr.oam_request = {"vc": 0}
+    taken = []
+    for tick in range(250):
+        run(network, ticks_to_ps(tick))
+        network.check_conservation()
+        taken.append((s1.csr.oam_uncounted, s0.csr.oam_uncounted))
+    assert taken.count((1, 0)) == taken.count((0, 1)) == 1
+    assert sum(map(sum, taken)) == 2
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_every_account_holds_while_lines_come_and_go_under_traffic(seed):
     rng = random.Random(seed)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bentpipe.apps.cbr import Cbr
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.errors import ExperimentFailed
 from bentpipe.hosts.config import HostConfig, host_costs
@@ -236,6 +237,23 @@ def test_pdu_errors_are_counted_by_status() -> None:
         pair.sink.event(PduEvent(0, 1, 0, status, 0, b"", 0))
     assert pair.sink.pdu_errors[PduStatus.CRC] == 2
     assert pair.sink.pdu_errors[PduStatus.LOST_LAST] == 1
+
+
+@pytest.mark.parametrize("addresses", [(0xC0000201, 0x0A000001), (0x0A000001, 0xC0000201), (0x80000000, 0xFFFFFFFE)])
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_hosts_have_any_address(protocol: str, addresses: tuple[int, int]) -> None:
+    """128.0.0.0 and more, too, which are negative as signed numbers of 32 bits."""
+    pair = Pair(delay_ps=MS)
+    pair.source.address, pair.sink.address = addresses
+    if protocol == "tcp":
+        flow: Any = pair.flow(TcpConfig(), 50_000)
+    else:
+        app = Cbr(1000, MS, size_octets=50_000)
+        flow = pair.engine.add_udp_flow("flow", pair.source, pair.sink, pair.forth_vc, app)
+    report = flow.report(pair.engine.run(10**12))
+    assert (report.finished, report.octets_delivered, report.bad_octets) == (True, 50_000, 0)
+    for host in (pair.source, pair.sink):
+        assert (host.header_errors, host.checksum_errors, host.no_connection) == (0, 0, 0)
 
 
 def test_unknown_connection_is_reset() -> None:

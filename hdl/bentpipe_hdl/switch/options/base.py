@@ -77,6 +77,11 @@ class Option:
         del csr, setup
         return {}
 
+    def uncounted(self, csr: Registers) -> int:
+        """Return how many cells it has taken that are in no counter yet: those come with the next tick."""
+        del csr
+        return 0
+
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
         """What is worth recording as time goes: values by port, of each of its ``series``."""
         del csr, setup

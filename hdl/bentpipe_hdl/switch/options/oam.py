@@ -246,6 +246,7 @@ class Oam(Option):
             Register("oam_answer", 0x0533, "correlation tag of the last of them", "ro"),
             Register("oam_delay", 0x0534, "from when it was sent until it came back", "ro", unit="ticks"),
             Register("oam_changes", 0x0535, "changes of VCs' states", "ro"),
+            Register("oam_uncounted", 0x0536, "OAM cells taken that the next tick counts", "ro", width=1),
             Register(
                 "oam_point", 0xE9000, "what a VC's flows have here; to be written before it is enabled", "wo", 39, vcs,
                 fields=POINT,
@@ -279,6 +280,9 @@ class Oam(Option):
             else:
                 csr.oam_point[index] = {**asdict(vc.oam), "port": vc.in_port, "back": vc.back or 0}
         csr.oam_interval = round_ticks(given.scan_ps)
+
+    def uncounted(self, csr: Registers) -> int:
+        return csr.oam_uncounted
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
         """Cells by VC; the last changes of states, ``[tick, VC, states from then on]`` each."""
