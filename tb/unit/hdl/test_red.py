@@ -1,6 +1,7 @@
 """Random early detection against ns-2's algorithm in floats, on both datapaths."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
@@ -269,6 +270,13 @@ def test_a_port_that_refuses_frames_needs_vcs_whose_frames_are_known(settings):
     assert not list(option.check(Setup(SwitchSettings(), ports, vcs[:1])))
     (said,) = option.check(Setup(SwitchSettings(), ports, vcs))
     assert said.endswith("of port 1 refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'")
+    more = [replace(vcs[0], settings=VcSettings(), credits_in=9), replace(vcs[1], ends_path=True)]
+    (said,) = option.check(Setup(SwitchSettings(), ports, more))
+    assert said.endswith("of port 1 refuses whole frames: a VC to it has credits, and nothing of it is dropped; "
+                         "give one or the other")  # fmt: skip
+    assert not list(option.check(Setup(SwitchSettings(), ports, more[1:])))
+    elsewhere = [replace(vc, out_port=0) for vc in more]
+    assert not list(option.check(Setup(SwitchSettings(), ports, elsewhere)))
 
 
 @pytest.mark.parametrize("wait", [True, False])
