@@ -56,22 +56,23 @@ def assignments(fragment: Fragment) -> Iterator[tuple[str, SignalSet, SignalSet,
                 yield domain, target._lhs_signals(), sources, conditions
 
 
-def memory_reads(fragment: Fragment) -> Iterator[tuple[str, SignalSet, SignalSet]]:
-    """``(domain, data, address)`` of each read port of a design; the domain is "comb" where data follow at once."""
+def memory_reads(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet, SignalSet]]:
+    """``(memory, domain, data, address)`` of each read port of a design; the domain is "comb" where data follow at
+    once."""
     for part in _parts(fragment):
         if isinstance(part, MemoryInstance):
             for port in part._read_ports:
-                yield port._domain, port._data._lhs_signals(), port._addr._rhs_signals()
+                yield part._data, port._domain, port._data._lhs_signals(), port._addr._rhs_signals()
 
 
-def memory_writes(fragment: Fragment) -> Iterator[tuple[str, SignalSet]]:
-    """``(name, address, data and enable together)`` of each write port of a design."""
+def memory_writes(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet]]:
+    """``(memory, name, address, data and enable together)`` of each write port of a design."""
     for part in _parts(fragment):
         if isinstance(part, MemoryInstance):
             for port in part._write_ports:
                 data = used(port._data)
                 name = next((signal.name for signal in data), "a memory")
-                yield name, used(port._addr) | data | used(port._en)
+                yield part._data, name, used(port._addr) | data | used(port._en)
 
 
 def _parts(fragment):

@@ -38,4 +38,4 @@ class Arrival:
             m.d.sync += there.eq(1)
         with m.Elif(slot.commit):
             m.d.sync += there.eq(0)
-        slot.clocks.holds(there, 2)
+        slot.clocks.holds(there, 2, until=slot.clocks.commit)

@@ -8,8 +8,9 @@ work ends before the next tick starts, nothing needs forwarding, and both widths
 
 **From which clock a value is there** is not counted by hand: a register that is written in commits holds from clock 0
 of a tick, what is made of several values from the last of theirs, :meth:`Slot.settle` adds a clock, and a read of a
-memory says when its address is taken. :meth:`Slot.checked` works that out for a whole node. A value that is used before
-it is there, and two reads of a memory's port in one clock, are errors of elaboration.
+memory says when its address is taken. :meth:`Slot.checked` works that out for a whole node, and also up to which clock
+a value lasts that the commit replaces. A value that is used before it is there, or behind the commit that replaces it,
+and two reads of a memory's port in one clock, are errors of elaboration.
 """
 
 from contextlib import nullcontext
@@ -170,6 +171,7 @@ class Slot:
                 if k:
                     m.d.sync += strobe.eq(self._strobes[k - 1])
             self._commit, self.commit = commit, self.clock(commit)
+            self.clocks.commit = commit
 
     def clock(self, k):
         """High in clock ``k`` of a tick, 0 to 12. Narrow only."""
@@ -201,7 +203,7 @@ class Slot:
         Raises
         ------
         ClockError
-            One is used before it is there.
+            One is used before it is there, or after the commit has replaced it.
         """
         if self.wide:
             return m

@@ -1,7 +1,10 @@
-"""The rate controller of load-reactive ports by itself: capacity never leaves floor and ceiling, a port stalls while it
-has none and only then, and what a division leaves is never lost. On the wide datapath, by induction with one step.
+"""The rate controller of load-reactive ports by itself: from the write of a port's control on, its capacity never
+leaves floor and ceiling; a port stalls until its first look has ended, while it has no capacity, and only then; what a
+division leaves is never lost. On the wide datapath, by
+induction with one step.
 """
 
+import pytest
 from amaranth.hdl import Module, Signal
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
@@ -12,17 +15,16 @@ from formal.proof import Probe, Proof, Spec
 PORTS = 2
 
 
-def _controller():
+def _controller(width):
     time = TimeSignature().create()
-    node = RateController(Slot(Module(), time, WIDE), ports=PORTS, count_bits=3)
+    slot = Slot(Module(), time, width)
+    node = RateController(slot, ports=PORTS, count_bits=3)
     probe = Probe(node)
     spec = Spec(probe)
     spec.inputs.append(time.tick)
     m = spec.m
     busy, its_port, its_capacity = (probe[f"elaborate.{name}"] for name in ("busy", "its_port", "its_capacity"))
-    restarts, applies, rests, carried = (
-        probe[f"elaborate.{name}"] for name in ("restarts", "applies", "rests", "carried")
-    )
+    restarts, rests, carried = (probe[f"elaborate.{name}"] for name in ("restarts", "rests", "carried"))
 
     # Floors and ceilings are as they were a clock ago
     constant, within, stalled, exact = [], [], [], []
@@ -33,20 +35,21 @@ def _controller():
             constant.append(before == setting)
     constant += [floor <= ceiling for floor, ceiling in zip(node.floor, node.ceiling, strict=True)]
     for p in range(PORTS):
-        looked = spec.ghost(1, f"looked{p}")  # its capacity is one that a look gave, since it is reactive
-        written = node.control_en & (node.control_port == p)
-        with m.If(written):
-            m.d.sync += looked.eq(0)
-        with m.Elif(applies & (its_port == p) & ~restarts[p] & node.reactive[p]):
-            m.d.sync += looked.eq(1)
         floor, capacity, ceiling = node.floor[p], node.capacity[p], node.ceiling[p]
-        within.append(~looked | ((floor <= capacity) & (capacity <= ceiling) & node.reactive[p]))
-        pending = busy & (its_port == p)
-        within.append(~pending | ((floor <= its_capacity) & (its_capacity <= ceiling)))
-        stalled.append(~looked | (node.stalled[p] == (capacity == 0)))
-        stalled.append(node.reactive[p] | ~node.stalled[p])
-        exact.append((capacity == 0) | ((rests[p] < capacity) & (carried[p] < capacity)))
-        exact.append((capacity != 0) | (rests[p] == 0))
+        reactive, waits = node.reactive[p], restarts[p] | (busy & (its_port == p))
+        first = spec.ghost(1, f"first{p}")  # its first look has not ended
+        with m.If(node.control_en & (node.control_port == p)):
+            m.d.sync += first.eq(node.control[0])
+        with m.Elif(probe["elaborate.applies"] & (its_port == p)):
+            m.d.sync += first.eq(0)
+        within.append(~reactive | ((floor <= capacity) & (capacity <= ceiling)))
+        within.append(~(busy & (its_port == p)) | ((floor <= its_capacity) & (its_capacity <= ceiling) & reactive))
+        stalled.append(~reactive | (node.stalled[p] == (first | (capacity == 0))))
+        stalled.append(~first | (reactive & waits))
+        stalled.append(reactive | ~node.stalled[p])
+        if slot.wide:
+            known = reactive & ~node.stalled[p]
+            exact.append(~known | ((rests[p] < capacity) & (carried[p] < capacity)))
     spec.condition("promised", time.tick | ~node.serve, *(node.port < PORTS, node.control_port < PORTS))
     spec.condition("sends", ~(node.serve & node.stalled.bit_select(node.port, 1)))
     spec.condition("constant", *constant)
@@ -54,13 +57,16 @@ def _controller():
     spec.condition("stalled", *stalled)
     spec.condition("exact", *exact)
     spec.condition("moved", node.capacity[0] == 5, node.capacity[1] == 7, node.floor[0] == 3, node.ceiling[1] == 7)
-    return Proof("rate_controller", spec)
+    return Proof(f"rate_controller_{width}", spec)
 
 
-def test_capacity_stays_between_floor_and_ceiling_and_a_port_stalls_without_any():
-    proof = _controller()
-    assert proof.possible("promised", "constant", "within", "stalled", "exact", "moved")
-    assert proof.holds_at_reset("within", "stalled", "exact", given=["promised"]) is None
-    assert proof.is_kept("within", "stalled", given=["promised", "constant"]) is None
-    assert proof.is_kept("within", given=["promised"]) is not None  # a ceiling may be lowered below the capacity
-    assert proof.is_kept("exact", "within", given=["promised", "sends", "constant"]) is None
+@pytest.mark.parametrize("width", [WIDE])
+def test_capacity_stays_between_floor_and_ceiling_and_a_port_stalls_without_any(width):
+    """From the write of the port's control on, whatever is written to it and when."""
+    proof = _controller(width)
+    given = ["promised"]
+    assert proof.possible(*given, "constant", "within", "stalled", "exact", "moved")
+    assert proof.holds_at_reset("within", "stalled", "exact", given=given) is None
+    assert proof.is_kept("within", "stalled", given=[*given, "constant"]) is None
+    assert proof.is_kept("within", given=given) is not None  # a ceiling may be lowered below the capacity
+    assert proof.is_kept("exact", "within", "stalled", given=[*given, "sends", "constant"]) is None

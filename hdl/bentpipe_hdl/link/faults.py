@@ -29,8 +29,10 @@ class Faults:
 
     What is lost counts in errors and in the header check like other cells, so that the same bits of the others are hit.
 
-    **Changes in a run.** Lengths hold from the next state on, ratios from the next cell. A write of ``LENGTH`` sets how
-    many ticks, or cells behind the next, the state that is goes on. Seeds are to be written while the process is off.
+    **Changes in a run.** Lengths hold from the next state on, ratios from the next cell. When lengths become times
+    instead of cells, or cells instead of times, the rest of the present state is drawn anew, since a length has no
+    memory. A write of ``LENGTH`` sets how many ticks, or cells behind the next, the present state goes on. Seeds are to
+    be written while the process is off.
 
     Parameters
     ----------
@@ -61,10 +63,11 @@ class Faults:
         csr.status("bad", self.bad)
         self._until = Signal(TIME_BITS, name="state_until")
         self._restart = Signal(name="state_restart")  # the state's length was written: it begins with the next tick
+        self._counts_cells = Signal(name="state_counts_cells")  # the present state's end is a number of cells
         timed = self._enable & ~self._by_cells
         self.acts = self.outage | self._enable | self.bad
         self.due = Mux(timed, due_tick(self._until), NEVER)
-        self.works = timed & self._restart
+        self.works = timed & (self._restart | self._counts_cells)
         self._counts = {name: Signal(32, name=name) for name in ("bad_cells", "bad_states", *GONE[1:])}
         for name, count in self._counts.items():
             csr.status(name if name in ("bad_cells", "bad_states") else f"lost_{name}", count)
@@ -104,9 +107,9 @@ class Faults:
     def _states(self, taken):
         m, slot = self._m, self._slot
         passed, restart = Signal(TIME_BITS, name="state_cells"), self._restart
-        position, ends, over = Signal(TIME_BITS), Signal(), Signal()
+        position, ends, over, redraws = Signal(TIME_BITS), Signal(), Signal(), Signal()
         m.submodules.length_gap = unit = Gap(pipelined=not slot.wide)
-        becomes = ~self.bad if slot.wide else self.bad
+        becomes = self.bad ^ ends if slot.wide else self.bad
         m.d.comb += [
             position.eq(Mux(self._by_cells, passed, self._now)),
             over.eq(~(position - self._until)[TIME_BITS - 1]),
@@ -121,20 +124,30 @@ class Faults:
             with m.If(taken | ~self._by_cells):
                 with m.If(restart):
                     m.d.sync += [self._until.eq(position + _most(m, self._length, "length_given")), restart.eq(0)]
+                with m.Elif(self._counts_cells != self._by_cells):
+                    m.d.comb += redraws.eq(1)
                 with m.Elif(over):
                     m.d.comb += ends.eq(1)
+                m.d.sync += self._counts_cells.eq(self._by_cells)
         with m.If(ends):
-            m.d.sync += [self.bad.eq(~self.bad), self._lengths.eq(xorshift(self._lengths))]
+            m.d.sync += self.bad.eq(~self.bad)
             m.d.sync += self._count("bad_states", ~self.bad)
-        until = Signal(TIME_BITS)
-        m.d.comb += until.eq(self._until + 1 + _most(m, unit.gap, "length_drawn"))
+        draws, since, until = Signal(), Signal(TIME_BITS), Signal(TIME_BITS)
+        with m.If(ends | redraws):
+            m.d.comb += draws.eq(1)
+            m.d.sync += self._lengths.eq(xorshift(self._lengths))
+        m.d.comb += [since.eq(self._until), until.eq(since + 1 + _most(m, unit.gap, "length_drawn"))]
         if slot.wide:
-            with m.If(ends):
+            with m.If(redraws):
+                m.d.comb += since.eq(position - 1)
+            with m.If(draws):
                 m.d.comb += unit.state.eq(xorshift(self._lengths))
                 m.d.sync += self._until.eq(until)
         else:
+            with m.If(redraws):
+                m.d.sync += self._until.eq(position - 1)
             stages = Signal(Gap.LATENCY + 1, name="length_stages")
-            m.d.sync += stages.eq(Cat(ends, stages[:-1]))
+            m.d.sync += stages.eq(Cat(draws, stages[:-1]))
             m.d.comb += unit.state.eq(self._lengths)
             with m.If(stages[-1]):
                 m.d.sync += self._until.eq(until)

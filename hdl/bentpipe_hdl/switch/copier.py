@@ -153,7 +153,8 @@ class Copier(wiring.Component):
                     m, state, new_state, user=self.user, last=self.last, framed=framed, refuses=finds_none,
                     cuts=finds_none,
                 )  # fmt: skip
-        keeps, comes, ends = Signal(), Signal(), slot.commit if slot.wide else slot.clock(TAKEN)
+        keeps, comes = Signal(), Signal(name="comes")
+        ends = slot.commit if slot.wide else slot.clock(TAKEN)
         with m.If(self.seen):
             m.d.comb += keeps.eq(its.valid & ~self.refuse & ~self.inside)
         slot.with_commit(keeps)
@@ -168,6 +169,7 @@ class Copier(wiring.Component):
                 m.d.sync += comes.eq(1)
             with m.Elif(ends):
                 m.d.sync += comes.eq(0)
+            slot.clocks.holds(comes, TAKEN)
         (self._wide if slot.wide else self._narrow)(m, slot, head, tail, keeps, full)
 
         # The first in the FIFO: the VC that it was copied for last, the one that it is offered for

@@ -66,8 +66,12 @@ class Counters(wiring.Component):
         index = Signal(range(self.entries))
         m.d.comb += index.eq(Cat(self.reason, self.vc))
         dropped = drops.read(index, at=COUNT, to="dropped_before")
+        # The reason may hang on what the commit changes: it counts as it was in the commit's clock
         drops.write(
-            index, dropped + 1, slot.later(self.lost, "counts_lost"), clear=(self.clearing, self.clear[: len(index)], 0)
+            slot.settle(index, "lost_index"),
+            dropped + 1,
+            slot.later(self.lost, "counts_lost"),
+            clear=(self.clearing, self.clear[: len(index)], 0),
         )
         m.d.comb += self.dropped.eq(drops.peek(self.dropped_index))
 

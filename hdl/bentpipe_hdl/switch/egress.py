@@ -115,7 +115,8 @@ class Egress(wiring.Component):
         # Out: the first word's address is there from the clock after the decision on, its bank's output a clock later,
         # and its bank's register another clock later, in the tick's first clock at the earliest. There the words wait
         # for the tick; then one follows the other.
-        chosen, primes = Signal(), Signal()
+        chosen, primes = Signal(name="chosen"), Signal()
+        slot.clocks.holds(chosen, 0)  # of the next tick behind the commit
         sending = Signal(4)
         header, port = Signal(CellHeader), Signal.like(self.port)
         read_addr = Signal(addr_bits)

@@ -42,13 +42,17 @@ class OfferSignature(wiring.Signature):
         At 416 bits: octet ``k`` in bits ``8k`` to ``8k+7``.
     place : In, word : Out
         At 32 bits: of which of the twelve words of the payload ``word`` is to be, two clocks later.
+    inside : In
+        The tick's cell is the one that is offered here. Narrow: from clock 2 to the end of the tick, whatever is
+        offered meanwhile.
     taken : In
         For one clock, the tick's (narrow: clock ``TAKEN``): from the next tick on another cell may be offered.
     """
 
     def __init__(self, width, vcs):
         payload = {"payload": Out(384)} if width == WIDE else {"place": In(range(WORDS)), "word": Out(NARROW)}
-        super().__init__({"there": Out(1), "vc": Out(range(vcs)), "header": Out(CellHeader), **payload, "taken": In(1)})
+        answers = {"inside": In(1), "taken": In(1)}
+        super().__init__({"there": Out(1), "vc": Out(range(vcs)), "header": Out(CellHeader), **payload, **answers})
 
 
 class Inlet(wiring.Component):
@@ -119,6 +123,7 @@ class Inlet(wiring.Component):
             for k, offer in enumerate(self.offers):
                 with m.Elif(there[k]) if k else m.If(there[k]):
                     m.d.comb += [
+                        offer.inside.eq(1),
                         offer.taken.eq(1),
                         self.vc.eq(offer.vc),
                         self.o.header.eq(offer.header),
@@ -166,6 +171,10 @@ class Inlet(wiring.Component):
         for k, offer in enumerate(self.offers):
             with m.If(chosen[k] & (left != 0)):
                 m.d.comb += self.o.word.eq(offer.word)
-            m.d.comb += [offer.place.eq(wanted), offer.taken.eq(slot.clock(TAKEN) & self.inside & chosen[k])]
+            m.d.comb += [
+                offer.place.eq(wanted),
+                offer.inside.eq(self.inside & chosen[k]),
+                offer.taken.eq(slot.clock(TAKEN) & offer.inside),
+            ]
         slot.clocks.holds(self.inside, STARTS + 1)
         slot.clocks.holds(self.vc, STARTS + 1)

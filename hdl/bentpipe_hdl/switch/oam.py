@@ -213,7 +213,7 @@ class Oam(wiring.Component):
         # The cell that comes
         point, state, activity = Signal(Point), Signal(State), Signal(Activity)
         oam, user, segment, outside, ends, loops = (Signal(name=name) for name in _CAME)
-        m.d.comb += self.own.eq(self.inside & self.offer.there)  # which goes before others
+        m.d.comb += self.own.eq(self.offer.inside)
         header = self.header
         with slot.only(self.there):
             m.d.comb += [
@@ -379,6 +379,8 @@ class Oam(wiring.Component):
         with m.If(self.command_en):
             m.d.sync += [asked.eq(1), command.eq(self.command), self.tag.eq(self.tag + 1)]
         vc = Signal.like(at)
+        for register in (vc, offered, sent_tag):  # no commit changes them while a cell is offered
+            slot.clocks.holds(register, 0)
         with m.If(slot.commit & ~offer.there):
             with m.If(count != 0):
                 m.d.sync += [

@@ -35,6 +35,10 @@ class RateController(wiring.Component):
     number is first, the next one when that has its capacity: so a look may be late by ``TAKES + 1`` ticks a port. An
     interval that is shorter than all of that makes looks rarer, not later and later.
 
+    **The first look.** When a port's control is written, its capacity is ``initial``, kept between floor and ceiling,
+    and the port stalls until its first look has ended: only then its rate is known. A look that is under way at that
+    port is given up.
+
     **Rates.** A cell takes ``cell / capacity`` ticks, exactly: the quotient is a period with 16 fraction bits, and what
     the division leaves is carried from cell to cell, so that the rate is the capacity to the last bit in the long run.
     With capacity 0 the port stalls. A cell that leaves takes the line for as long as the capacity says at that moment;
@@ -52,7 +56,8 @@ class RateController(wiring.Component):
     low0, high0, up0, down0, floor0, ceiling0, initial0, interval0, weight0 … : In
         Thresholds in cells or frames with 8 fraction bits; capacities; ticks; 1 to 65536 as 2**-16.
     control_port, control, control_en : In
-        Software writes a port's control: enabled, and whether frames count. Its capacity is then ``initial``.
+        Software writes a port's control: enabled, and whether frames count. Its capacity is then ``initial``, and it
+        stalls until its first look has ended.
     cells0, frames0 … : In
         What is queued for each port.
     serve, port : In
@@ -162,7 +167,7 @@ class RateController(wiring.Component):
         with m.If(slot.commit):
             with m.If(asked):
                 m.d.comb += look.eq(1)
-            with m.If(busy & ~_before(now, done_at)):
+            with m.If(busy & ~_before(now, done_at)), m.If(~(self.control_en & (self.control_port == its_port))):
                 m.d.comb += applies.eq(1)
         capacity, average, following = Signal(CAPACITY_BITS), Signal(LEVEL_BITS + AVERAGE_FRACTION), Signal(TIME_BITS)
         with slot.only(asked):
@@ -189,7 +194,7 @@ class RateController(wiring.Component):
         its_capacity = Signal(CAPACITY_BITS)
         with m.If(look):
             m.d.sync += [
-                busy.eq(1),
+                busy.eq(~(self.control_en & (self.control_port == port))),
                 its_port.eq(port),
                 its_capacity.eq(capacity),
                 done_at.eq(now + TAKES),
@@ -209,6 +214,17 @@ class RateController(wiring.Component):
                 rests[its_port].eq(rest),
                 carried[its_port].eq(0),
             ]
+
+        # Control is written: the port begins anew, and a look at it that is under way counts no more
+        initial, least, most = (
+            Array(getattr(self, name))[self.control_port] for name in ("initial", "floor", "ceiling")
+        )
+        with m.If(self.control_en):
+            with m.If(self.control_port == its_port), m.If(~look):
+                m.d.sync += busy.eq(0)
+            with m.If(self.control[0]):
+                begins_with = Mux(initial > most, most, Mux(initial < least, least, initial))
+                m.d.sync += capacities[self.control_port].eq(begins_with)
 
         # A cell leaves: what the division left over goes on with its port
         carries, counts = Signal(), Signal()
@@ -234,7 +250,7 @@ class RateController(wiring.Component):
             closes.eq(Mux(applies & (its_capacity == 0), 1 << its_port, 0)),
             opens.eq(Mux(applies & (its_capacity != 0), 1 << its_port, 0)),
             reactive.eq((self.reactive & ~off) | on),
-            self.still_stalled.eq(((self.stalled & ~opens) | closes) & reactive),
+            self.still_stalled.eq(((self.stalled & ~opens) | closes | on) & reactive),
             self.changes.eq(applies | self.control_en),
         ]
         with m.If(look | self.changes):

@@ -143,12 +143,14 @@ def test_an_assignment_has_targets_sources_and_conditions(design):
 
 def test_memory_ports_have_signals_and_domains(design):
     fragment = Fragment.get(design, None)
-    assert {domain: (names(data), names(address)) for domain, data, address in memory_reads(fragment)} == {
+    reads = list(memory_reads(fragment))
+    assert {domain: (names(data), names(address)) for _, domain, data, address in reads} == {
         "comb": (names(used(design.now.data)), names(used(design.now.addr))),
         "sync": (names(used(design.later.data)), names(used(design.later.addr))),
     }
     write = design.write
-    [(name, signals)] = memory_writes(fragment)
+    [(memory, name, signals)] = memory_writes(fragment)
+    assert all(other is memory for other, *_ in reads)
     assert name in names(used(write.data))
     assert names(signals) == names(used(write.addr)) | names(used(write.data)) | names(used(write.en))
 

@@ -78,6 +78,31 @@ def test_states_of_one_tick_take_turns_whether_cells_come_or_not(width):
     run(Link(width=width, faults=1), test)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("cells", "seen"), [(False, [0, 0, 1, 1, 0, 0, 1, 1]), (True, [0, 1, 0, 1, 0, 1, 0, 1])]
+)  # a cell comes in each second tick
+def test_lengths_that_become_cells_or_times_hold_for_the_present_state(width, cells, seen):
+    """States of one step: the present one ends with the second cell, or tick, from then on, whatever was left of it."""
+
+    async def test(bench):
+        bench.now = 1000
+        await bench.reset()
+        await turns_on(bench, 1, 1, cells=cells, length=1 << 20)
+        for _ in range(5):
+            await bench.tick(Arrival(random_cell(random.Random(1))))
+        await bench.set("burst_cells", int(not cells))
+        if cells:
+            assert not bench.ctx.get(bench.node.status.idle)
+        found = []
+        for k in range(len(seen)):
+            await bench.tick(None if k % 2 else Arrival(random_cell(random.Random(k))))
+            found.append(await bench.get("bad"))
+        assert found == seen
+
+    run(Link(width=width, faults=1), test)
+
+
 @pytest.mark.parametrize("delay_cells", [0, 16])
 def test_a_state_that_time_ends_is_due_then(delay_cells):
     """Whoever drives the node may leave out the ticks before: across the end of time, too."""

@@ -158,6 +158,38 @@ def test_a_port_that_is_no_longer_reactive_has_its_own_rate_again_and_doesnt_sta
     run(width, controller(1), test)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("wait", [0, 3, TAKES + 1])
+@pytest.mark.parametrize("between", [None, 1])
+def test_a_port_that_begins_or_begins_anew_stalls_until_its_rate_is_known(width, wait, between):
+    """Its control is written, and written again ``wait`` ticks later, with other settings, after it was switched off
+    or not: capacity is within floor and ceiling in each tick, and there is a rate when the port doesn't stall."""
+
+    async def test(ctx, node, ticks):
+        set_up(ctx, node, 1, floor=20, ceiling=30, initial=50, interval=1000)
+        await begin(ctx, node, ticks, 1)
+        for _ in range(wait):
+            await ticks.tick()
+        if between is not None:
+            ctx.set(node.control, 0)
+            await ticks.tick(control_en=1)
+            for _ in range(between):
+                await ticks.tick()
+        set_up(ctx, node, 1, floor=70, ceiling=80, initial=10, interval=1000)
+        await begin(ctx, node, ticks, 1)
+        stalled = 0
+        while ctx.get(node.stalled):
+            assert ctx.get(node.stalled) == ctx.get(node.reactive) == 2
+            assert ctx.get(node.capacity[1]) == 70
+            await ticks.tick()
+            stalled += 1
+        assert stalled == 1 + TAKES
+        assert ctx.get(node.capacity[1]) == 70
+        assert await serve(ctx, node, ticks, 1) == CELL // 70
+
+    run(width, controller(2), test)
+
+
 def test_its_due_tick_is_that_of_what_it_does_next():
     """Of a look, of its end although another port is changed meanwhile, of the next look."""
 

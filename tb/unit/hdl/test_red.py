@@ -1,13 +1,23 @@
 """Random early detection against ns-2's algorithm in floats, on both datapaths."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
 from bentpipe_hdl.cell import WIDE
+from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.settings import from_document
-from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings, options_for
+from bentpipe_hdl.switch.control import (
+    REASONS,
+    PortSettings,
+    SwitchPort,
+    SwitchSettings,
+    SwitchVc,
+    VcSettings,
+    options_for,
+)
 from bentpipe_hdl.switch.options import Setup, options_of, options_word
 from bentpipe_hdl.switch.options.red import QueueLimit, Red, RedSettings, packet_ticks, red_seed, red_words
 from bentpipe_hdl.switch.red import AVERAGE_FRACTION, RandomEarlyDetection
@@ -203,6 +213,37 @@ def test_the_switch_refuses_frames_as_the_model_does(width):
     assert sum(vc.sent for vc in vcs) > 100
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_frame_that_epd_refuses_counts_once_and_for_epd(width):
+    """Also when the frame takes RED's average above its lower threshold, from which on RED itself would refuse it."""
+    node = Switch(width=width, vcs=2, cells=16, ports=2, options=options_word(["red"]))
+    frame = Arrival(Cell(Header(0, 40, 1, 0), bytes(48)))  # of one cell
+
+    def set_up(csr):
+        csr.processing_delay = 1
+        for port in range(2):
+            csr.period[port] = 200 << 16
+        lookup_table(2, {(0, 0, 40): 0}).write(csr)
+        csr.vc_policy[0] = {"limit": 16, "port": 1, "ppd": 1, "epd": 1, "enabled": 1}
+        csr.red_levels[1], csr.red_weights[1] = {"low": 5 << 15, "high": 9 << 16}, {"keep": 0, "slope": 1 << 24}
+        csr.red_seed[1], csr.red_enabled = 1, 2
+
+    async def test(bench):
+        await bench.reset()
+        await bench.apply(set_up)
+        for threshold, frames in (2, 8), (16, 1), (2, 1):  # of ten frames four are queued, one of which leaves at once
+            await bench.set("epd_threshold", threshold)
+            for _ in range(frames):
+                await bench.tick(frame)
+                await bench.tick()
+        dropped = {name: await bench.get("dropped", k) for k, name in enumerate(REASONS)}
+        assert {name: count for name, count in dropped.items() if count} == {"epd": 6}
+        assert await bench.get("accepted", 0) == 4
+        assert await bench.get("red_refused", 1) == 0
+
+    bench.run(node, test)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -229,6 +270,13 @@ def test_a_port_that_refuses_frames_needs_vcs_whose_frames_are_known(settings):
     assert not list(option.check(Setup(SwitchSettings(), ports, vcs[:1])))
     (said,) = option.check(Setup(SwitchSettings(), ports, vcs))
     assert said.endswith("of port 1 refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'")
+    more = [replace(vcs[0], settings=VcSettings(), credits_in=9), replace(vcs[1], ends_path=True)]
+    (said,) = option.check(Setup(SwitchSettings(), ports, more))
+    assert said.endswith("of port 1 refuses whole frames: a VC to it has credits, and nothing of it is dropped; "
+                         "give one or the other")  # fmt: skip
+    assert not list(option.check(Setup(SwitchSettings(), ports, more[1:])))
+    elsewhere = [replace(vc, out_port=0) for vc in more]
+    assert not list(option.check(Setup(SwitchSettings(), ports, elsewhere)))
 
 
 @pytest.mark.parametrize("wait", [True, False])

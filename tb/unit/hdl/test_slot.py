@@ -169,6 +169,43 @@ def test_a_value_used_too_early_is_refused(wrong, message):
         Chain(NARROW, **wrong).elaborate(None)
 
 
+class Count(wiring.Component):
+    """Counts at an address ``delay`` clocks after the commit, which replaces the ``source`` of the address."""
+
+    def __init__(self, source, delay, keep=False):
+        self._source, self._delay, self._keep = source, delay, keep
+        super().__init__({"time": In(TimeSignature()), "i": In(3)})
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = Slot(m, self.time, NARROW, commit=9)
+        register, words = Signal(3, name="state"), slot.store("words", 3, 8)
+        sources = {"input": self.i, "register": register, "memory": words.read(self.i), "both": register ^ self.i}
+        with m.If(slot.commit):
+            m.d.sync += register.eq(register + 1)
+        words.write(self.i, register, slot.commit)
+        counts, index, strobe = slot.store("counts", 3, 8), Signal(3, name="index"), slot.clock(9 + self._delay)
+        m.d.comb += index.eq(sources[self._source])
+        counts.write(slot.settle(index, "kept") if self._keep else index, 1, strobe)
+        return slot.checked(m)
+
+
+@pytest.mark.parametrize(
+    ("source", "lasts"), [("input", None), ("register", 0), ("both", 0), ("memory", 1)]
+)  # a memory's data follow a clock behind its content
+def test_a_value_used_after_the_commit_that_replaces_it_is_refused(source, lasts):
+    """A stage keeps it for one clock more."""
+    if lasts is None:
+        Count(source, 3).elaborate(None)
+        return
+    Count(source, lasts).elaborate(None)
+    Count(source, lasts + 1, keep=True).elaborate(None)
+    with pytest.raises(ClockError, match=f"needs index, which has the tick's value up to clock {9 + lasts} only"):
+        Count(source, lasts + 1).elaborate(None)
+    with pytest.raises(ClockError, match=f"needs kept, which has the tick's value up to clock {10 + lasts} only"):
+        Count(source, lasts + 2, keep=True).elaborate(None)
+
+
 def test_the_latest_clocks_that_do():
     Chain(NARROW, second=7).elaborate(None)
     Chain(NARROW, first=1, commit=12, twice=True).elaborate(None)

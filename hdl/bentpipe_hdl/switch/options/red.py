@@ -96,10 +96,15 @@ def red_seed(seed: str, port: int) -> int:
 
 
 def _frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[str]:
-    """What refuses whole frames needs VCs whose frames are known."""
+    """What refuses whole frames needs VCs whose frames are known, and of which something may be dropped: of a VC with
+    credits nothing is. Virtual paths are checked where they are; what ends one has no frames."""
     for port in ports:
-        if any(vc.out_port == port and (vc.settings.policy or setup.settings.policy) == "tail" for vc in setup.vcs):
-            yield f"{what} of port {port} refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'"
+        vcs = [vc for vc in setup.vcs if vc.out_port == port and not (vc.vpc or vc.ends_path)]
+        refuses = f"{what} of port {port} refuses whole frames"
+        if any(vc.credits_in for vc in vcs):
+            yield f"{refuses}: a VC to it has credits, and nothing of it is dropped; give one or the other"
+        elif any(vc.policy(setup.settings) == "tail" for vc in vcs):
+            yield f"{refuses}: a VC to it has policy 'tail', give it 'ppd' or 'epd'"
 
 
 class QueueLimit(Option):
