@@ -97,7 +97,7 @@ class Network(Topology, Pdus):
                 raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
-            self.loop.connect(a.index, a_port, b.index, b_port, held)
+            self.loop.connect(a.index, a_port, b.index, b_port, held, self.sends(a, b))
         for hops in self._legs():
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
@@ -358,6 +358,7 @@ class Network(Topology, Pdus):
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay if isinstance(a, Link) else 1)
             room = (held + _JITTER) * 65536 // a.spacing(a_port) + 2 + INGRESS
+            room += 1  # the cell that is being sent, however slow the line is
             most = self.loop.wire_most(b.index, b_port)
             if most > room:
                 raise NetworkError(

@@ -122,6 +122,13 @@ class Topology:
         b.inputs[b_port] = (a, a_port)
         self._wires.append((a, a_port, b, b_port, round_ticks(delay_ps)))
 
+    def sends(self, a: Node, b: Node) -> bool:
+        """Whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link has no
+        clock; of a SONET line the frames carry the octets, so that their time is counted there."""
+        while isinstance(b, Link) and 0 in b.outputs:
+            b, _ = b.outputs[0]
+        return isinstance(a, (Nic, Switch)) and not isinstance(b, SonetLine)
+
     def add_vc(
         self,
         path: Sequence[Node],
@@ -164,7 +171,8 @@ class Topology:
         Raises
         ------
         NetworkError
-            A path is not connected, the VPI/VCI are out of range or used already, or something else of the above.
+            A path is not connected or passes a line twice with one VPI, the VPI/VCI are out of range or used already,
+            or something else of the above.
         """
         source, sink = path[0], path[-1]
         what = f"VC {vpi}/{vci} from {source.name} to {sink.name}"
@@ -371,6 +379,7 @@ class _Laid:
             switches = (at for at in range(k + 1, k + len(vp.path) - 1) if isinstance(path[at], Switch))
             inside |= dict(zip(switches, vp.hops, strict=True))
         vpis[0] = vpis[1]
+        self._check_lines(path, faces, vpis)
         common = [leg.common(path, vpis) for leg in self.legs]
         parts = max(common, default=0) - 1  # the last place in common
         stops: list[Stop] = []
@@ -394,6 +403,18 @@ class _Laid:
             stops.append(Stop(k, node, came, number, vpis[k], k in inside))
         self.legs.append(Leg(path, stops))
         self.own = self.own or len(self.hops)
+
+    def _check_lines(self, path: Sequence[Node], faces: Sequence[tuple[int, int]], vpis: Sequence[int]) -> None:
+        """Raise NetworkError if the path passes a line twice with one VPI: nothing could tell its cells apart there."""
+        passed: set[tuple[Node, int, int]] = set()
+        for k, (node, (_, go)) in enumerate(zip(path[:-1], faces, strict=False)):
+            line = node, go, vpis[k + 1]
+            if line in passed:
+                raise NetworkError(
+                    f"{self._what}: its path passes the line from {node.name} to {path[k + 1].name} twice, "
+                    f"both times as VPI/VCI {vpis[k + 1]}/{self._vci}"
+                )
+            passed.add(line)
 
     def _pass(self, given: Hop, before: int, after: int) -> int:
         """The VC's index at a switch that looks at it."""

@@ -163,6 +163,7 @@ class Ticks:
         self.random = random.Random(seed)
         self.now = 0
         self.came_out: list[tuple[int, Cell]] = []
+        self.ends: list[int] = []  # of a node that clocks its line: when each cell's last bit has left
         self.host: Host | None = None
         self._words: list[int] = []
         self._start: tuple[int, int, int] = (0, 0, 0)
@@ -250,6 +251,7 @@ class Ticks:
             payload = self.get("o_payload").to_bytes(48, "little")
             bad = self.get("o_hec_error")
             self.came_out.append((self.now, Cell(self.get("o_header"), payload, port, bad)))
+            self._note_end()
         self.set("time_tick", 0)
         self.set("i_valid", 0)
         for _ in range(self.random.choice((0, 0, 0, 1, 3))):
@@ -284,6 +286,10 @@ class Ticks:
         if first and words and clocks == CLOCKS_A_TICK:  # the last word comes with the next clock, of whatever tick
             self._tail = words[-1]
 
+    def _note_end(self) -> None:
+        if "o_end" in self.ports:
+            self.ends.append(self.get("o_end"))
+
     def _listen(self) -> None:
         if not self.get("o_valid"):
             assert not self._words, "a gap in a cell"
@@ -292,6 +298,7 @@ class Ticks:
             assert not self._words, "a cell that began inside another"
             port = self.get("o_port") if "o_port" in self.ports else 0
             self._start = (self.now - 1, port, self.get("o_hec_error"))
+            self._note_end()
         else:
             assert self._words, "a word outside of a cell"
         self._words.append(self.get("o_word"))
@@ -307,6 +314,7 @@ class Record:
     """What a node did in a script."""
 
     came_out: list[tuple[int, Cell]]
+    ends: list[int]
     log: list[tuple]
     received: list[tuple]
     counters: dict[int, int]
@@ -340,6 +348,7 @@ def play(script: Script, compiled: Compiled, width: int, seed: int) -> Record:
     host = node.host
     return Record(
         node.came_out,
+        node.ends,
         host.log if host else [],
         host.received if host else [],
         {addr: node.read(addr) for addr in script.reads},

@@ -1,7 +1,8 @@
 """The event loop's rules in Python, on nodes that cocotb drives: the same cells at the same ticks as in the native one.
 
 A node is clocked with ``tick`` high when a cell reaches it or it is due; it takes the cell that came first, one a
-tick. A cell that leaves in tick T reaches the other end of its wire in tick T + 1 + delay.
+tick. A cell that leaves in tick T reaches the other end of its wire in tick max(``o_end``, T + 1) + delay, or, from a
+node that clocks no line, in tick T + 1 + delay.
 """
 
 from collections import deque
@@ -46,7 +47,7 @@ class _Node:
         self.dut, self.spec = dut, spec
         self.handles = {}
         self.wires = {}  # input port -> cells (tick, header, payload, hec_error)
-        self.outputs = {}  # output port -> (node, port, delay)
+        self.outputs = {}  # output port -> (node, port, delay, whether o_end counts)
         self.last, self.next = -1, None
         self.cells_in = self.cells_out = self.turn = 0
         self.digests = {}
@@ -102,7 +103,8 @@ class RtlNetwork:
             await bridge(spec.configure)()
         for a, a_port, b, b_port, delay in self.network._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
-            self.nodes[a.index].outputs[a_port] = (self.nodes[b.index], b_port, held)
+            sends = self.network.sends(a, b)
+            self.nodes[a.index].outputs[a_port] = (self.nodes[b.index], b_port, held, sends)
             self.nodes[b.index].wires[b_port] = deque()
 
     async def clock(self):
@@ -180,8 +182,9 @@ class RtlNetwork:
 
         node.digests[port] = digest
         node.cells_out += 1
-        to, to_port, delay = node.outputs[port]
-        to.wires[to_port].append((tick + 1 + delay, header, payload, hec_error))
+        to, to_port, delay, sends = node.outputs[port]
+        sent = max(node.get("o_end") if sends else 0, tick + 1)
+        to.wires[to_port].append((sent + delay, header, payload, hec_error))
 
     def _host(self, node, tick):
         if node.get("post_taken"):

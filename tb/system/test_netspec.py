@@ -141,13 +141,13 @@ metric = "each.http_median_ps"
 
 
 def test_round_trips_and_requests(tmp_path):
-    """A round trip of ping: each way 3 ms of line, 5 us in the switch, and the last of 3 cells two cell times after the
-    first; some ticks of 177 ns in the nodes. A request takes two, and the time of its cells."""
+    """A round trip of ping: each way 3 ms of line, 5 us in the switch, and 3 cells over two lines, four cell times;
+    some ticks of 177 ns in the nodes. A request takes two, and the time of its cells."""
     (tmp_path / "requests.toml").write_text(REQUESTS)
     result, flows = run("", name=str(tmp_path / "requests.toml"))
     cell = 53 * 8 / 149.76e6 * PS
     echo, each, kept, last = (flows[name] for name in ("echo", "each", "kept", "last"))
-    rtt = 2 * (3e9 + 5e6 + 2 * cell)
+    rtt = 2 * (3e9 + 5e6 + 4 * cell)
     assert (echo["ping_received"], echo["ping_lost"]) == (10, 0)
     assert echo["ping_min_ps"] == pytest.approx(rtt, abs=2e6)
     assert echo["ping_min_ps"] <= echo["ping_mean_ps"] <= echo["ping_max_ps"] < rtt + 0.5e9

@@ -11,7 +11,7 @@ from ..aal5.crc32 import CrcTables
 from ..aal5.reassembler import COUNTERS, Reassembler, Verdict
 from ..aal5.segmenter import Segmenter
 from ..arrival import Arrival
-from ..cell import WIDE, check_width, earlier, earliest, node_members
+from ..cell import TIME_BITS, WIDE, check_width, earlier, earliest, node_members
 from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
@@ -77,6 +77,8 @@ class Nic(wiring.Component):
     -------
     i, o, time, status, csr
         The faces of a node; a cell decided on in tick T goes out in tick T+1.
+    o_end : Out
+        With a cell in ``o`` (narrow: with its header): the tick in which its last bit leaves, by the line's clock.
     post_valid, post_vc, post_length, post_uu, post_cpi : In
         A PDU to send; to be held until ``post_taken``, which comes with the end of a tick. A post for a busy VC or
         of length 0 is taken, counted in ``TX_REFUSED`` and forgotten.
@@ -141,7 +143,7 @@ class Nic(wiring.Component):
         if oam:
             host |= {"post_single": In(1), "cell_pti": In(3), "fetch_single": Out(1), "done_single": Out(1)}
             host |= {f"oam_{name}": member for name, member in place_members(width, vcs).items()}
-        super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), **host})
+        super().__init__({**node_members(width, 1), "o_end": Out(TIME_BITS), "csr": In(CsrSignature()), **host})
 
     def elaborate(self, platform):
         m = Module()
@@ -189,6 +191,7 @@ class Nic(wiring.Component):
             tx.length.eq(self.post_length),
             tx.uu.eq(self.post_uu),
             tx.cpi.eq(self.post_cpi),
+            self.o_end.eq(pacer.end),
             self.fetch.eq(pacer.fetch),
             self.fetch_vc.eq(pacer.fetch_vc),
             self.done.eq(tx.done),

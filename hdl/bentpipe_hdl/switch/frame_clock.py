@@ -1,6 +1,6 @@
 """Slots of frames: when a port may send that has places for cells on a grid."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,6 +29,8 @@ class FrameClock(wiring.Component):
         A port sends now.
     stalled, still_stalled, changes : Out
         A bit a port: it may not send; what becomes of these now, when ``changes`` is high.
+    in_slot, end : Out
+        The port that sends has frames, and the tick in which the last bit of its slot leaves.
     due : Out
         When the next slot begins. Narrow: the present tick, if any port has frames.
     """
@@ -46,6 +48,8 @@ class FrameClock(wiring.Component):
                 "stalled": Out(ports),
                 "still_stalled": Out(ports),
                 "changes": Out(1),
+                "in_slot": Out(1),
+                "end": Out(TIME_BITS),
                 "due": Out(TIME_BITS, init=NEVER),
             }
         )
@@ -59,12 +63,14 @@ class FrameClock(wiring.Component):
             self.ripe.eq(tick.port_clock.ripe),
             self.serve.eq(tick.port_clock.serve),
             self.port.eq(tick.port),
+            tick.port_clock.in_slot.eq(self.in_slot),
+            tick.port_clock.slot_end.eq(self.end),
         ]
 
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
-        due, changes = Const(NEVER, TIME_BITS), []
+        due, changes, ends = Const(NEVER, TIME_BITS), [], []
         for p in range(self._ports):
             framed = self.slot[p] != 0
             grid = FrameGrid(m, slot, f"slot{p}", self.now, self.slot[p], self.cycle[p])
@@ -78,6 +84,7 @@ class FrameClock(wiring.Component):
                 m.d.sync += open_.eq(opens)
             m.d.comb += [self.stalled[p].eq(framed & ~open_), self.still_stalled[p].eq(framed & ~opens)]
             changes.append(begins)
+            ends.append(grid.end)
             if slot.wide:
                 soonest = Signal(TIME_BITS, name=f"slot_due{p}")
                 m.d.comb += soonest.eq(earlier(Mux(framed, due_tick(at[FRACTION_BITS:]), NEVER), due))
@@ -85,4 +92,10 @@ class FrameClock(wiring.Component):
         if not slot.wide:
             due = Mux(Cat(length != 0 for length in self.slot).any(), self.now, NEVER)
         m.d.comb += [self.due.eq(due), self.changes.eq(Cat(changes).any())]
+        with slot.only(self.serve):
+            framed = Cat(length != 0 for length in self.slot)
+            m.d.comb += [
+                self.in_slot.eq(slot.settle(framed.bit_select(self.port, 1), "in_slot_held")),
+                self.end.eq(slot.settle(Array(ends)[self.port], "end_held")),
+            ]
         return m

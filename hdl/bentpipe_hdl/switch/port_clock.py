@@ -36,6 +36,9 @@ class PortClock(wiring.Component):
     most ``CATCH_UP`` ticks. When a port's round begins, ``next`` becomes ``now + delay`` unless it is later. Times are
     compared modulo half their range.
 
+    The cell that is sent has the line until the new ``next``, which never goes back: a cell at a new rate ends behind
+    one that was sent at the rate before.
+
     On the narrow datapath one arithmetic does it for all ports, one after the other, and ``due`` tells only whether
     any port has cells.
 
@@ -59,6 +62,9 @@ class PortClock(wiring.Component):
         and none ends but the one that sends.
     joins, rejoins : In
         Wide: a round may begin at ``join_port``; at ``rejoin_port``, if one sends.
+    end : Out
+        The tick in which the last bit of the cell that was sent last leaves its port; of one in a slot, that of the
+        slot. A register.
     due : Out
         The first tick in which a port may send, or ``NEVER``.
     stalled, still_stalled, rechecks, carry : In
@@ -66,6 +72,8 @@ class PortClock(wiring.Component):
         ``rechecks`` is high; with the first two 2**-16 ticks more for the port that sends.
     ripe : Out
         With ``framed``: a bit a port, it could send now, stalled or not.
+    in_slot, slot_end : In
+        With ``framed``: the port that sends does so in a slot, and the tick in which the last bit of that leaves.
     searching, restarts : In
         With ``shapes``: a bit a port: it goes behind those that don't search; its clock begins anew with the next tick.
     """
@@ -99,10 +107,11 @@ class PortClock(wiring.Component):
                 "changes": In(1),
                 "begins": In(ports),
                 "still_busy": In(ports),
+                "end": Out(TIME_BITS),
                 "due": Out(TIME_BITS, init=NEVER),
                 **(stalls if self._stalls else {}),
                 **({"carry": In(1)} if self._controlled else {}),
-                **({"ripe": Out(ports)} if framed else {}),
+                **({"ripe": Out(ports), "in_slot": In(1), "slot_end": In(TIME_BITS)} if framed else {}),
                 **({"searching": In(ports), "restarts": In(ports)} if shapes else {}),
             }
         )
@@ -160,9 +169,12 @@ class PortClock(wiring.Component):
                 m.d.sync += behind.eq((all_behind << self.port)[:ports])
         if slot.wide:
             m.d.comb += behind.eq((all_behind << last)[:ports])
-            self._wide(m, slot)
+            after = self._wide(m, slot)
         else:
-            self._narrow(m, slot)
+            after = self._narrow(m, slot)
+        end = after[FRACTION_BITS:]
+        with m.If(self.serve):
+            m.d.sync += self.end.eq(Mux(self.in_slot, self.slot_end, end) if self._framed else end)
         return m
 
     def _wide(self, m, slot):
@@ -185,7 +197,7 @@ class PortClock(wiring.Component):
             with m.If(begins):
                 was = Mux(self.serve & (joined == port), after, next_[joined])
                 m.d.comb += [ahead.eq(was[FRACTION_BITS:] - now), new.eq(was)]
-                with m.If((ahead < self.delay) | self._past(ahead, period[joined])):
+                with m.If((ahead < self.delay) | _past(ahead)):
                     m.d.comb += new.eq(_ticks(earliest))
             with m.If(slot.commit), m.If(begins):
                 m.d.sync += next_[joined].eq(new)
@@ -203,13 +215,14 @@ class PortClock(wiring.Component):
                     m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
         if self._knows:
             self._follow(m, slot, after, begun)
-            return
+            return after
         times = self._times(m, after, begun)
         with m.If(slot.commit), m.If(self.changes):
             m.d.sync += self.due.eq(minimum(m, self._open(self.still_busy), times))
         if self._stalls:
             with m.If(self.rechecks & ~(slot.commit & self.changes)):
                 m.d.sync += self.due.eq(minimum(m, self._open(self.busy), times, "rechecked"))
+        return after
 
     def _follow(self, m, slot, after, begun):
         """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
@@ -277,13 +290,6 @@ class PortClock(wiring.Component):
     def _open(self, busy):
         return busy & ~self.still_stalled if self._stalls else busy
 
-    def _past(self, ahead, period):
-        """An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped. Where
-        the period may have changed since, the longest one counts."""
-        if self._controlled:
-            return ahead[PERIOD_BITS - FRACTION_BITS :].any()
-        return ahead > period[FRACTION_BITS:] + 1
-
     def _narrow(self, m, slot):
         now, next_, period = self.now, self.next, Array(self.period)
         after = Signal(DUE_BITS)
@@ -295,7 +301,7 @@ class PortClock(wiring.Component):
         its_period = slot.settle(period[turn], "period_of_turn")
         ahead = Signal(TIME_BITS)
         m.d.comb += ahead.eq(there[FRACTION_BITS:] - now)
-        early = slot.settle((ahead < self.delay) | self._past(ahead, its_period), "early")
+        early = slot.settle((ahead < self.delay) | _past(ahead), "early")
         early_before = slot.settle(early, "early_before")
         catches_up = ahead[CATCH_UP.bit_length() - 1 :].all() | (ahead == 0)  # of a port that may send
         late = slot.settle(~catches_up, "late")
@@ -321,11 +327,18 @@ class PortClock(wiring.Component):
                 with m.If(slot.commit & self.restarts[p]):
                     m.d.sync += next_[p].eq(_ticks((now + 1)[:TIME_BITS]))
         m.d.comb += self.due.eq(Mux(self.busy.any(), now, NEVER))
+        return after
 
 
 def _ticks(whole):
     """A time in ticks as one with fraction bits."""
     return Cat(Const(0, FRACTION_BITS), whole)
+
+
+def _past(ahead):
+    """An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped. As the
+    period may have changed since, the longest one counts."""
+    return ahead[PERIOD_BITS - FRACTION_BITS :].any()
 
 
 def minimum(m, busy, times, name="soonest"):

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arrival import Arrival
-from ..cell import WIDE, CellHeader, check_width, earlier, node_members
+from ..cell import TIME_BITS, WIDE, CellHeader, check_width, earlier, node_members
 from ..credits.cells import RM
 from ..csr import CsrMap, CsrSignature
 from ..lookup import Lookup
@@ -96,6 +96,10 @@ class Switch(wiring.Component):
     -------
     i, o : cells in and out
         A cell of tick T comes out in tick T+1 at the earliest. Not ``hec_error``: such cells are dropped here.
+    o_end : Out
+        With a cell in ``o`` (narrow: with its header): the tick in which its last bit leaves, by the clock of its
+        port's line at the capacity that the port had when it began; of a port that makes up for ticks, perhaps a past
+        one.
     drop, drop_vc, drop_reason, drop_accepted : Out
         For one clock, registered as ``o`` is: the cell of this VC that came with the tick was dropped, for the reason
         (in the order of ``control.REASONS``), after so many of its VC had been accepted (modulo 2**32). So whoever
@@ -133,7 +137,7 @@ class Switch(wiring.Component):
             drop |= {"tells": Out(1), "own": Out(1), "took": Out(1)}
         if any(option.makes_cells for option in self.options):
             drop["drop_pti"] = Out(3)
-        super().__init__({**node_members(width, ports), "csr": In(CsrSignature()), **drop})
+        super().__init__({**node_members(width, ports), "o_end": Out(TIME_BITS), "csr": In(CsrSignature()), **drop})
 
     def elaborate(self, platform):
         m = Module()
@@ -476,6 +480,7 @@ class Switch(wiring.Component):
         ]
         wiring.connect(m, cells_in, egress.i)
         wiring.connect(m, wiring.flipped(self.o), egress.o)
+        m.d.comb += self.o_end.eq(port_clock.end)
 
         # The parts that it has by its options
         if "reactive" in has:

@@ -40,6 +40,8 @@ class FrameGrid:
         The same, as the tick commits.
     following : Signal
         When the slot behind that begins; there from clock 2 on (narrow).
+    end : Signal
+        The tick in which the last bit of the slot that began last leaves.
     """
 
     def __init__(self, m: Module, slot: Slot, name: str, now, length, cycle):
@@ -56,6 +58,7 @@ class FrameGrid:
         last, third = Signal(name=f"{name}_last"), Signal(name=f"{name}_third")
         m.d.comb += [last.eq(place == SLOTS - 1), third.eq(frame == 2)]
         short, early = Signal(DUE_BITS, name=f"{name}_short"), Signal(DUE_BITS, name=f"{name}_early")
+        self.end, ended = Signal(TIME_BITS, name=f"{name}_end"), Signal(DUE_BITS, name=f"{name}_ended")
         here, first = Cat(Const(0, FRACTION_BITS), now), Signal(DUE_BITS, name=f"{name}_first")
         stuffs = last & Mux(third, ~early[-1], frame == 1)
         with slot.only(self.reached):
@@ -63,10 +66,11 @@ class FrameGrid:
                 short.eq(slot.settle(at + length + Mux(last, TRAILER, 0), f"{name}_short_held")),
                 early.eq(slot.settle(ends_at - short - NIBBLE // 2, f"{name}_early_held")),
                 first.eq(slot.settle(here + length, f"{name}_first_held")),
+                ended.eq(Mux(anew, first, slot.settle(at + length, f"{name}_ended_held"))),
                 self.following.eq(Mux(anew, first, Mux(stuffs, short + NIBBLE, short))),
             ]
         with m.If(self.begins):
-            m.d.sync += at.eq(self.following)
+            m.d.sync += [at.eq(self.following), self.end.eq(ended[FRACTION_BITS:])]
             with m.If(anew):
                 m.d.sync += [started.eq(1), ends_at.eq(here + cycle), place.eq(1), frame.eq(0)]
             with m.Else():

@@ -46,6 +46,9 @@ class LineClock(wiring.Component):
         It does, in this tick: in the same clock (wide), from clock 2 on (narrow).
     soonest : Out
         The tick, a later one, in which it takes the next one; there from clock 4 on (narrow).
+    end : Out
+        The tick in which the last bit of the cell that was sent last leaves; narrow: there from clock 3 of that cell's
+        tick to clock 2 of the next one, at least.
     starts : In
         It is free from now on.
     """
@@ -60,6 +63,7 @@ class LineClock(wiring.Component):
                 "free": Out(1),
                 "sends": In(1),
                 "soonest": Out(TIME_BITS),
+                "end": Out(TIME_BITS),
                 "starts": In(1),
             }
         )
@@ -68,6 +72,7 @@ class LineClock(wiring.Component):
         m = Module()
         slot, tick, now = self._slot.within(m), self.time.tick, self.time.now
         following, after = self.next, Signal(TIME_BITS + FRACTION_BITS)
+        m.d.comb += self.end.eq(following[FRACTION_BITS:])  # as it ends the next one may begin
         behind = (following[FRACTION_BITS:] + ~now)[:TIME_BITS]  # the next tick
         free = slot.hold(behind[AHEAD_BITS:].any(), tick, "line_free", since=1)
         late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it isn't this tick
@@ -98,8 +103,8 @@ class FramedLine(wiring.Component):
 
     Members
     -------
-    time, free, sends, soonest, starts
-        As of :class:`LineClock`.
+    time, free, sends, soonest, end, starts
+        As of :class:`LineClock`; a cell ends with its slot.
     length, cycle : In
         A slot, and three frames: ticks, 16 fraction bits.
     due : Out
@@ -116,6 +121,7 @@ class FramedLine(wiring.Component):
                 "free": Out(1),
                 "sends": In(1),
                 "soonest": Out(TIME_BITS),
+                "end": Out(TIME_BITS),
                 "starts": In(1),
                 "due": Out(TIME_BITS),
             }
@@ -129,6 +135,7 @@ class FramedLine(wiring.Component):
         m.d.comb += [
             self.free.eq(grid.reached),
             self.soonest.eq(slot.settle(begins, "soonest_held")),
+            self.end.eq(grid.end),
             self.due.eq(due_tick(grid.at[FRACTION_BITS:])),
         ]
         return m
@@ -185,6 +192,8 @@ class Pacer(wiring.Component):
         It sends the last cell of its PDU: in the same clock (wide), from clock 4 on (narrow).
     fetch, fetch_vc : Out
         This VC's cell is the next to be sent. One clock.
+    end : Out
+        The tick in which the last bit of the cell that was sent last leaves, as of :class:`LineClock`.
     due : Out
         Due tick.
     clearing, clear : In
@@ -244,6 +253,7 @@ class Pacer(wiring.Component):
                 "last": In(1),
                 "fetch": Out(1),
                 "fetch_vc": Out(bits),
+                "end": Out(TIME_BITS),
                 "due": Out(TIME_BITS, init=NEVER),
                 "clearing": In(1),
                 "clear": In(bits + 1),
@@ -275,7 +285,7 @@ class Pacer(wiring.Component):
         fetched, fetched_vc, waited = self.fetched, Signal.like(vc), Signal()
         post = slot.hold(self.post & ~self.clearing, self.time.tick, "post_there", since=1)
         wiring.connect(m, wiring.flipped(self.time), line.time)
-        m.d.comb += [line.starts.eq(self.clearing), line.sends.eq(sends)]
+        m.d.comb += [line.starts.eq(self.clearing), line.sends.eq(sends), self.end.eq(line.end)]
         if self._framed:
             m.d.comb += [line.length.eq(self.length), line.cycle.eq(self.cycle), self.slot_due.eq(line.due)]
         else:

@@ -40,7 +40,7 @@ int Loop::add(const char* path) {
     return index;
 }
 
-void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay) {
+void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends) {
     Output& output = node(from).out(from_port);
     Node& target = node(to);
     Wire& wire = target.in(to_port);
@@ -52,7 +52,8 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay)
     output.to = &target;
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
-    output.delay = 1 + delay;
+    output.delay = delay;
+    output.sends = sends ? ~0ull : 0;
     ways_known_ = false;
     target.adjacent = delay == 0;
     node(from).look_at_room();
@@ -115,7 +116,8 @@ Output::Way Loop::way(const Node& node, const Output& output) {
     const Node* to = output.to;
     if (!to || output.traced) return Output::MORE;
     if (to->link) return to->out(0).traced ? Output::MORE : Output::BY_LINK;
-    return output.delay == 1 && to != &node && to->face().kind != Turn::APART ? Output::BESIDE : Output::WIRE;
+    const bool next = output.delay == 0 && !output.sends;
+    return next && to != &node && to->face().kind != Turn::APART ? Output::BESIDE : Output::WIRE;
 }
 
 void Loop::write(int index, uint32_t addr, uint32_t value) {
@@ -233,7 +235,7 @@ template <class Run>
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
-    else if (node.link) after_link(node, comes);
+    else if (node.link) after_link(node, comes, tick, run);
     else if (node.gauge) node.gauge->look(tick);
     if (!inbox.events().empty()) run.stop(tick);
     run.taken(face.ticket, node.next(), tick);
@@ -363,14 +365,14 @@ template <class Run>
     if (output.way == Output::BESIDE) {
         hand_over(output, face, tick, run);
     } else if (output.way == Output::BY_LINK) {
-        if (lets_by(*output.to, face)) go_by(*output.to, face, tick, run);
-        else put(output, face, tick, output.delay, run);
+        if (lets_by(*output.to, face)) go_by(output, face, tick, run);
+        else put(output, face, tick, arrival(output, face, tick), run);
     } else if (output.way == Output::WIRE) {
-        put(output, face, tick, output.delay, run);
+        put(output, face, tick, arrival(output, face, tick), run);
     } else {
         if (output.traced) trace(node.digests[face.o_port], face, tick);
-        if (output.to && output.to->link && lets_by(*output.to, face)) go_by(*output.to, face, tick, run);
-        else if (output.to) put(output, face, tick, output.delay, run);
+        if (output.to && output.to->link && lets_by(*output.to, face)) go_by(output, face, tick, run);
+        else if (output.to) put(output, face, tick, arrival(output, face, tick), run);
     }
 }
 
@@ -389,27 +391,60 @@ void Loop::watch_out(const Node& node, const Output& output) {
     if (node.gauge) node.gauge->leaves(face.o_port);
 }
 
-// What a link lets go by from now on; the cell that came may be gone.
-void Loop::after_link(Node& link, bool came) {
+// What a link lets go by from now on; the cell that came may be gone. The next one may have been given before this tick's step of
+// the link, while the line that is full was sending the one that came: it goes by now.
+template <class Run>
+void Loop::after_link(Node& link, bool came, uint64_t tick, Run& run) {
     link.look_at_room();
     if (came && !link.face().o_valid) tell(link, true);
+    Output& output = link.out(0);
+    Wire& wire = link.in(0);
+    if (wire.empty() || wire.front().tick <= tick || wire.front().hec_error || output.room < Node::CELL_BITS) return;
+    const Flying cell = wire.front();
+    wire.pop_front();
+    link.first[0] = key_of(wire.empty() ? nullptr : &wire.front(), 0);
+    Node::arrive(link.face(), Node::Arrival::of(link.first[0]));
+    output.room -= Node::CELL_BITS;
+    if (rarely(output.traced)) {
+        link.digest_before = link.digests[0];
+        trace(link.digests[0], cell, cell.tick);
+    }
+    std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, run), &cell, Flying::OCTETS);
 }
 
 void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) {
-    digest = mix64(digest ^ tick);
-    digest = mix64(digest ^ face.o_header ^ uint64_t(face.o_hec_error) << 32);
-    for (uint64_t pair : face.o_payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
+    Flying cell;
+    std::memcpy(&cell, o_cell(face), Flying::OCTETS);
+    trace(digest, cell, tick);
 }
 
-// A cell goes to the wire behind an output, and will have been on it for so long when it arrives.
+void Loop::trace(uint64_t& digest, const Flying& cell, uint64_t tick) {
+    digest = mix64(digest ^ tick);
+    digest = mix64(digest ^ cell.header ^ uint64_t(cell.hec_error) << 32);
+    for (uint64_t pair : cell.payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
+}
+
+// When the cell that a node gives in this tick arrives at the end of the wire: its last bit has been sent, and the wire's delay
+// has passed. No cell arrives in the tick in which it is given, whatever a line's clock makes up for.
+[[gnu::always_inline]] inline uint64_t Loop::arrival(const Output& output, const bp_face& face, uint64_t tick) {
+    return std::max(face.o_end & output.sends, tick + 1) + output.delay;
+}
+
+// A cell goes to the wire behind an output.
 template <class Run>
-[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, uint64_t delay,
+[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives,
                                              Run& run) {
+    std::memcpy(&next_on(output, arrives, tick, run), o_cell(face), Flying::OCTETS);
+}
+
+// The cell that arrives next behind an output, at this tick, to be filled in.
+template <class Run>
+[[gnu::always_inline]] inline Flying& Loop::next_on(const Output& output, uint64_t arrives, uint64_t tick, Run& run) {
     Wire& wire = *output.wire;
     Flying& cell = wire.push_back();
-    std::memcpy(&cell, o_cell(face), Flying::OCTETS);
-    cell.tick = tick + delay;
-    if (wire.size() == 1 && announce(*output.to, output.to_port, cell.tick)) run.sooner(output.to->face().ticket, cell.tick, tick);
+    cell.tick = arrives;
+    if (wire.size() == 1 && announce(*output.to, output.to_port, arrives)) run.sooner(output.to->face().ticket, arrives, tick);
+    return cell;
 }
 
 // A cell goes to a node that it reaches in the next tick: into its face if no cell is there or comes
@@ -418,7 +453,7 @@ template <class Run>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
     bp_face& its = output.to->face();
     if (its.arrive_tick <= tick + 1) {
-        put(output, face, tick, output.delay, run);
+        put(output, face, tick, arrival(output, face, tick), run);
         return;
     }
     run.sooner(its.ticket, tick + 1, tick);
@@ -444,22 +479,24 @@ template <class Run>
     return link.out(0).room >= Node::CELL_BITS && link.face().arrive_tick == Node::NO_CELL && !face.o_hec_error;
 }
 
-// A cell goes by a link, to which it would come in the next tick: nothing of it would change there but what passed() tells.
+// A cell goes by a link that has no cell before it: nothing of it would change there but what passed() tells.
 template <class Run>
-[[gnu::always_inline]] inline void Loop::go_by(Node& link, const bp_face& face, uint64_t tick, Run& run) {
+[[gnu::always_inline]] inline void Loop::go_by(const Output& before, const bp_face& face, uint64_t tick, Run& run) {
+    Node& link = *before.to;
     Output& output = link.out(0);
+    const uint64_t there = arrival(before, face, tick);
     output.room -= Node::CELL_BITS;
     if (rarely(output.traced)) {
         link.digest_before = link.digests[0];
-        trace(link.digests[0], face, tick + 1);
+        trace(link.digests[0], face, there);
     }
-    put(output, face, tick, 1 + output.delay, run);
+    put(output, face, tick, there + 1 + output.delay, run);
 }
 
 // Whether the last cell that went by a link comes to it in a later tick.
 bool Loop::comes_later(const Node& link) const {
     const Output& output = link.out(0);
-    return !output.wire->empty() && output.wire->back().tick - output.delay > now_;
+    return !output.wire->empty() && output.wire->back().tick - 1 - output.delay > now_;
 }
 
 // The last cell that went by a link comes to it only now, when settings may change.
@@ -468,7 +505,7 @@ void Loop::call_back(Node& link) {
     Node& to = *output.to;
     Flying& cell = link.in(0).push_back();
     cell = output.wire->back();
-    cell.tick -= output.delay;
+    cell.tick -= 1 + output.delay;
     output.wire->pop_back();
     if (output.wire->empty()) {
         to.first[output.to_port] = Node::NO_CELL;

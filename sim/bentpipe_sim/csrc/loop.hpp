@@ -22,7 +22,8 @@ class Loop final : CellCounts {
     Nic& nic(int index) { return *node(index).nic; }
 
     int add(const char* path);  // its place; std::runtime_error: as of Node, or there are too many
-    void connect(int from, int from_port, int to, int to_port, uint64_t delay);  // std::runtime_error: it is already, or never comes
+    // `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
+    void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends);
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
     // Of a port of a switch: one in a network. std::runtime_error: there is one already.
     void measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs);
@@ -64,14 +65,18 @@ class Loop final : CellCounts {
     template <class Run>
     void give_apart(Node& node, uint64_t tick, Run& run);
     static void trace(uint64_t& digest, const bp_face& face, uint64_t tick);
+    static void trace(uint64_t& digest, const Flying& cell, uint64_t tick);
+    static uint64_t arrival(const Output& output, const bp_face& face, uint64_t tick);
     template <class Run>
-    void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t delay, Run& run);
+    void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Run& run);
+    template <class Run>
+    Flying& next_on(const Output& output, uint64_t arrives, uint64_t tick, Run& run);
     template <class Run>
     void hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run);
     static void take_back(Node& node);
     static bool lets_by(const Node& link, const bp_face& face);
     template <class Run>
-    void go_by(Node& link, const bp_face& face, uint64_t tick, Run& run);
+    void go_by(const Output& before, const bp_face& face, uint64_t tick, Run& run);
     bool comes_later(const Node& link) const;
     void call_back(Node& link);
     static bool announce(Node& to, uint32_t port, uint64_t tick);
@@ -82,7 +87,8 @@ class Loop final : CellCounts {
     void watch_out(const Node& node, const Output& output);
     void line_in(const Node& node, uint64_t tick);
     void line_out(const Node& node);
-    void after_link(Node& link, bool came);
+    template <class Run>
+    void after_link(Node& link, bool came, uint64_t tick, Run& run);
     void tell(Node& node, bool gone);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
     void look_at_ways();

@@ -38,21 +38,23 @@ struct alignas(64) bp_face {
     uint32_t passed;
     uint64_t room;  // of a link
     uint32_t csr_addr, csr_w_data, csr_r_data;
+    uint64_t later_tick;
     alignas(64) bp_ticket ticket;  // no ports, as others here that have no comment of their own: see Node
     uint8_t arrive_port, later_port, inputs;
     uint8_t i_valid, i_port, o_port;
-    uint64_t arrive_tick, later_tick;
+    uint64_t arrive_tick, without_cell;
     const bp_clocks* clocks;
     uint64_t time_now, status_due;
     uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `clocks.shorter` may be called; see Turn
     uint8_t o_valid, error, drop, tells;
-    // As in cell.hpp: payload, header, whether the HEC is wrong. And in how many clocks a cell came, and none.
+    // As in cell.hpp: payload, header, whether the HEC is wrong. The number of clocks in which a cell came is beside the cell that
+    // comes; the tick in which its last bit leaves is beside the cell that goes, and 0 in a node that does not clock its line.
     W<6> i_payload;
     uint32_t i_header, i_hec_error;
     uint64_t with_cell;
     W<6> o_payload;
     uint32_t o_header, o_hec_error;
-    uint64_t without_cell;
+    uint64_t o_end;
 
     // o_valid, error, drop and tells; what they are if a cell goes and nothing else is to be said.
     uint32_t says() const {

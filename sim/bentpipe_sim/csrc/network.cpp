@@ -16,9 +16,9 @@ int bp_add_node(bp_net* net, const char* path) {
     return net->attempt([&] { return net->loop.add(path); });
 }
 
-int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64_t delay) {
+int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64_t delay, int sends) {
     return net->attempt([&] {
-        net->loop.connect(from, from_port, to, to_port, delay);
+        net->loop.connect(from, from_port, to, to_port, delay, sends != 0);
         return 0;
     });
 }

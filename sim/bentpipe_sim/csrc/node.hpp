@@ -23,10 +23,11 @@ struct Node;
 struct alignas(64) Output {  // what is behind an output port, and what went there: a cache line
     Wire* wire = nullptr;
     Node* to = nullptr;
-    uint64_t delay = 0;  // ticks from an evaluation to the arrival
+    uint64_t delay = 0;  // ticks on the wire, behind the tick after an evaluation or the end of the cell's sending
+    uint64_t sends = 0;  // all bits: the end of the cell's sending counts (bp_face::o_end); 0: it does not
     uint32_t to_port = 0;
-    // Where a cell goes: to the wire; where the node behind is idle and another one, into its face; by a link, if that lets
-    // it; or more is to be asked.
+    // Where a cell goes: to the wire; where it arrives in the next tick, and the node behind is idle and another one, into its
+    // face; by a link, if that lets it; or more is to be asked.
     enum Way : uint8_t { WIRE, BESIDE, BY_LINK, MORE } way = MORE;
     bool traced = false;
     uint64_t cells = 0;

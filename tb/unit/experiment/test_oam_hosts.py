@@ -143,7 +143,8 @@ def test_a_run_reports_round_trips_and_states():
 
 
 def test_a_round_trip_is_the_sum_of_its_parts_to_the_tick():
-    """Two switches each way, the line's delay, and the interfaces: nothing else is on the way."""
+    """Two switches each way, a cell's time on three lines, the delay of one of them, and a tick in which the interface
+    takes the cell: nothing else is on the way."""
 
     def alone(document):
         document["flow"] = [{"app": "loopback", "source": "anna", "sink": "bert", "count": 20, "interval": "33 ms"}]
@@ -151,8 +152,9 @@ def test_a_round_trip_is_the_sum_of_its_parts_to_the_tick():
 
     experiment = read(alone)
     (flow,) = run_experiment(experiment).flows
-    processing = [max(1, round_ticks(s.processing_delay_ps)) + 1 for s in experiment.network.switches]
-    ticks = 2 * (round_ticks(20 * MS) + sum(processing) + 2) + 1
+    processing = [max(1, round_ticks(s.processing_delay_ps)) for s in experiment.network.switches]
+    cells = 3 * 16  # ticks of three lines of OC-3c
+    ticks = 2 * (1 + round_ticks(20 * MS) + sum(processing) + cells) + 1
     for time in ("min", "mean", "max"):
         assert abs(flow[f"loopback_{time}_ps"] / ticks_to_ps(10**6) * 10**6 - ticks) < 1
 

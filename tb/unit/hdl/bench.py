@@ -46,7 +46,8 @@ class Bench:
     """A node under test.
 
     A tick's decisions show at the outputs in the next tick; :attr:`Departure.tick` is the tick that decided.
-    Every tick is as short as it may be, or some clocks longer, at random.
+    Every tick is as short as it may be, or some clocks longer, at random. ``ends`` are the ticks in which the last bits
+    of the cells that came out leave, of a node that clocks its line.
     """
 
     def __init__(self, ctx: Any, node: Any, seed: int = 1) -> None:
@@ -56,6 +57,7 @@ class Bench:
         self.now = 0
         self.random = random.Random(seed)
         self.came_out: list[Departure] = []
+        self.ends: list[int] = []
         self.after_clock: Callable[[], None] = lambda: None
         self._words: list[int] = []
         self._start: tuple[int, int, bool] = (0, 0, False)
@@ -150,6 +152,7 @@ class Bench:
             payload = ctx.get(o.payload).to_bytes(48, "little")
             header = ctx.get(o.header.as_value())
             self.came_out.append(Departure(self.now, ctx.get(o.port), header, payload, bool(ctx.get(o.hec_error))))
+            self._note_end()
         for _ in range(self.random.choice((0, 0, 0, 1, 2))):
             await self._clock()
 
@@ -177,6 +180,10 @@ class Bench:
         ctx.set(i.valid, 0)
         ctx.set(self.node.time.tick, 0)
 
+    def _note_end(self) -> None:
+        if hasattr(self.node, "o_end"):
+            self.ends.append(self.ctx.get(self.node.o_end))
+
     def _listen(self) -> None:
         ctx, o = self.ctx, self.node.o
         if not ctx.get(o.valid):
@@ -185,6 +192,7 @@ class Bench:
         if ctx.get(o.soc):
             assert not self._words, "a cell that began inside another"
             self._start = (self.now - 1, ctx.get(o.port), bool(ctx.get(o.hec_error)))
+            self._note_end()
         else:
             assert self._words, "a word outside of a cell"
         self._words.append(ctx.get(o.word))

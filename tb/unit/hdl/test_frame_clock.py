@@ -83,8 +83,8 @@ def written_by(write):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_cells_leave_in_the_slots_of_the_frames(width):
-    """A port that always has cells: each leaves in the tick behind that in which its slot begins, for over two frames.
-    The first one comes when the first slot has begun."""
+    """A port that always has cells: each leaves in the tick behind that in which its slot begins, for over two frames,
+    and its last bit with that of the slot. The first one comes when the first slot has begun."""
     shape, write = set_up()
     count = 30
 
@@ -96,6 +96,8 @@ def test_cells_leave_in_the_slots_of_the_frames(width):
             await bench.tick(Arrival(cell) if tick % 16 == 0 else None)
         await bench.ticks(2)
         assert [out.tick for out in bench.came_out] == [tick + 1 for tick in grid]
+        row = 57 * 8 / PAYLOAD_BPS
+        assert bench.ends == [int((begin + row) / TICK) for begin, _ in itertools.islice(slots(), 1, count + 1)]
 
     run(Switch(width=width, **shape), test)
 

@@ -145,7 +145,7 @@ def test_a_line_takes_a_cell_a_period(width):
         part.set(period=int(period * 65536), starts=1)
         await part.tick()
         part.set(starts=0)
-        sent, told = [], []
+        sent, told, ends = [], [], []
 
         def early():
             wants = not 140 <= part.now < 160
@@ -155,10 +155,14 @@ def test_a_line_takes_a_cell_a_period(width):
 
         while part.now < 200:
             await part.tick(early, lambda: told.append((part.now, part.get("soonest"))))
+            ends += [part.get("end")] * (len(sent) - len(ends))
         gcra = VirtualScheduling(period, 0.999)  # a cell goes in the tick in which it is due
         assert all(gcra.conforms(tick) for tick in sent)
         assert len([tick for tick in sent if tick < 140]) == pytest.approx(39 / period, abs=1)
         assert 160 in sent
+        before = [tick for tick in sent if tick < 140]  # back to back: the next begins as one ends
+        assert ends[: len(before) - 1] == before[1:]
+        assert ends[sent.index(160)] == 160 + int(period)
         for now, soonest in told:
             following = min((tick for tick in sent if tick > now), default=None)
             if following and not 137 <= now < 160:

@@ -193,14 +193,39 @@ def test_a_port_that_begins_again_before_its_period_is_over_waits_for_it(width):
     run(width, lambda slot: PortClock(slot, ports=1), test)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("periods", [(10, 2), (2, 10)])
+def test_a_cell_at_a_new_rate_ends_behind_the_one_before(width, periods):
+    """The port's period changes while it is idle and its cell is still being sent: the next one waits for the end."""
+
+    async def test(ctx, part, ticks):
+        sent = []
+        ctx.set(part.delay, 1)
+        for period in periods:
+            ctx.set(part.period[0], period * 65536)
+            ctx.set(part.still_busy, 1)
+            await ticks.tick(changes=1, begins=1)
+            ctx.set(part.busy, 1)
+            ctx.set(part.still_busy, 0)
+            while not await ticks.tick(lambda: ctx.get(part.serve), changes=1):
+                pass
+            sent.append((ticks.now - 1, ctx.get(part.end)))
+            ctx.set(part.busy, 0)
+        first, second = periods
+        assert sent == [(1, 1 + first), (1 + first, 1 + first + second)]
+
+    run(width, lambda slot: PortClock(slot, ports=1), test)
+
+
 class Clocks:
     """What the switch says of its ports' clocks: each may send at its ``next`` (ticks, 16 fraction bits) or later, and
-    moves on by its period from there, 64 ticks back at most; one that begins does so after the delay, unless its next
-    is later, and not a whole period."""
+    moves on by its period from there, 64 ticks back at most, when its cell ends; one that begins does so after the
+    delay, unless its next is later, and not 2**24 ticks."""
 
     def __init__(self, periods, delay):
         self.periods, self.delay = periods, delay
         self.next, self.busy, self.last = [0] * len(periods), set(), len(periods)
+        self.end = 0
 
     def port(self, now):
         """Which sends: the first behind the one that sent last."""
@@ -211,9 +236,10 @@ class Clocks:
         if port is not None:
             base = self.next[port] if now - (self.next[port] >> 16) <= 64 else now - 64 << 16
             self.next[port], self.last = base + self.periods[port], port
+            self.end = self.next[port] >> 16
         for p in begins:
             ahead = (self.next[p] >> 16) - now
-            if ahead < self.delay or ahead > (self.periods[p] >> 16) + 1:
+            if ahead < self.delay or ahead >= 1 << 24:
                 self.next[p] = now + self.delay << 16
         self.busy = busy
 
@@ -251,6 +277,8 @@ def test_ports_take_turns_by_their_clocks_whatever_begins_and_ends(width):
             assert found == (1, port) if port is not None else not found[0], ticks.now - 1
             model.tick(ticks.now - 1, port, begins, busy)
             ctx.set(part.busy, bits(busy))
+            if port is not None:
+                assert ctx.get(part.end) == model.end
             if width == WIDE:
                 assert ctx.get(part.due) == model.due()
             seen.add((port in begins, len(model.busy), len(begins)))

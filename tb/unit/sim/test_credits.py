@@ -71,7 +71,8 @@ def test_a_vc_with_credits_loses_nothing_at_a_slower_port_and_fills_it(sonet):
 def test_the_rate_is_what_the_places_bring_in_a_round_trip(batch, part):
     """``C T / (R + (N - 1) T)`` of the line's rate, and never more than all of it."""
     delay_ps, processing_ps = MS // 2, 5_000_000
-    round_trip = 2 * delay_ps + 2 * processing_ps + ticks_to_ps(8)  # links, both idle ports, a tick at each node
+    # A cell and its credit on their lines, both idle ports, and some ticks in which nodes take what came
+    round_trip = 2 * (CELL_PS + delay_ps + processing_ps) + ticks_to_ps(4)
     share = round(part * (round_trip / CELL_PS + batch - 1) / batch) * batch
     expected = min(1.0, share * CELL_PS / (round_trip + (batch - 1) * CELL_PS))
     network, a, b, _, vc = one_switch(share, delay_ps=delay_ps, batch=batch)

@@ -7,7 +7,7 @@ import pytest
 
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
-from models.plcp import slots
+from models.plcp import PAYLOAD_BPS, slots
 
 TICK = Fraction(53, 299_520_000)
 MS = 10**9
@@ -34,14 +34,20 @@ def single_cells(count, gap_ps=0, **line):
     return [round(time / 10**12 / TICK) for time in came]
 
 
+def ends(count):
+    """The ticks in which slots end, and with them their cells."""
+    row = 57 * 8 / PAYLOAD_BPS
+    return [int((begin + row) / TICK) for begin, _ in itertools.islice(slots(), count)]
+
+
 def test_an_interface_sends_in_the_slots_of_its_line():
     """Back to back for 40 frames: every slot from the second on, to the tick."""
     came = single_cells(480, frames="plcp")
-    grid = [int(begin / TICK) for begin, _ in itertools.islice(slots(), 600)]
+    grid = ends(600)
     behind = came[0] - next(tick for tick in reversed(grid) if tick <= came[0])
     first = grid.index(came[0] - behind)
     assert behind <= 2 and first <= 2
-    nibble = 4 / Fraction(44_736_000 * 84, 85) / TICK
+    nibble = 4 / PAYLOAD_BPS / TICK
     off = [tick - behind - slot for tick, slot in zip(came, grid[first:], strict=False)]
     assert max(map(abs, off)) <= 1 + nibble and len(came) == 480
 
@@ -49,7 +55,7 @@ def test_an_interface_sends_in_the_slots_of_its_line():
 def test_an_idle_interface_waits_for_the_next_slot():
     """Cells so far apart that each finds the line idle: none leaves but with a slot."""
     came = single_cells(100, gap_ps=37_700_000, frames="plcp")
-    grid = {int(begin / TICK) + d for begin, _ in itertools.islice(slots(), 600) for d in (0, 1, 2)}
+    grid = {end + d for end in ends(600) for d in (0, 1, 2)}
     assert len(came) == 100 and set(came) <= grid
     free = set(single_cells(100, gap_ps=37_700_000))
     assert not free <= grid

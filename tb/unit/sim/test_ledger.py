@@ -69,6 +69,8 @@ class Observed:
         self.folder, self.random = folder, random.Random(seed)
         rng = self.random
         self.network = network = Network(seed=seed)
+        # A switch's cells are seen as they leave its buffer, not as they end on the line: the model needs that order
+        network.sends = lambda a, b: isinstance(a, Nic)
         self.hosts: list[list[Nic]] = []
         self.chain: list[Switch] = []
         self.links: dict[tuple[int, int], Link] = {}

@@ -312,6 +312,10 @@ def test_errors_of_the_builder():
         (lambda: network.connect((west, 4), b), "west has no port 4"),
         (lambda: network.add_vc([a, east, b], 0, 300), "a is not connected to east"),
         (lambda: network.add_vc([a, west, out, east], 0, 300), "from a NIC to a NIC"),
+        (
+            lambda: network.add_vc([a, west, out, east, network.nodes[6], west, out, east, b], 0, 91),
+            "passes the line from west to out twice, both times as VPI/VCI 0/91",
+        ),
         (lambda: network.add_vc([a, west, out, east, b], 0, 31), "VCI from 32"),
         (lambda: network.add_vc([a, west, out, east, b], 300, 40), "needs NNI lines"),
         (lambda: network.add_vc([a, west, out, east, b], 0, 100), "0/100 is used twice at port 0 of west"),

@@ -17,10 +17,10 @@ BERS = (0.0, 1e-12, 1e-6, 1e-4, 1e-3)
 class Line:
     """Two NICs and a link between them, whose errors change as a seed says."""
 
-    def __init__(self, tmp_path, taken, seed, *, engine=None, faults=False, listed=()):
+    def __init__(self, tmp_path, taken, seed, *, engine=None, faults=False, listed=(), rate=149_760_000):
         self.rng = random.Random(seed)
         self.network = network = Network(seed=seed, engine=engine)
-        self.nics = a, b = network.add_nic("a"), network.add_nic("b")
+        self.nics = a, b = network.add_nic("a", rate), network.add_nic("b")
         bursts = BurstSettings(good_cells=30.0, bad_cells=4.0, ber=1e-4, loss=0.3) if faults else None
         self.link = link = network.add_link("line", ber=self.rng.choice(BERS), delay_ps=30_000_000, bursts=bursts)
         network.connect(a, link)
@@ -89,6 +89,14 @@ def test_all_is_as_if_the_link_took_each_cell(tmp_path, seed, faults):
     taken, passed = same(tmp_path, seed, 150, faults=faults)
     cells = taken.link.counters()["cells"]
     assert cells > 500
+    assert passed.evaluations < taken.evaluations
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_cell_that_is_still_being_sent_is_at_no_link_yet(tmp_path, seed):
+    """A cell of 180 ticks: most changes come in the middle of one, which has gone by in advance."""
+    taken, passed = same(tmp_path, seed, 150, rate=13_312_000)
+    assert taken.link.counters()["cells"] > 300
     assert passed.evaluations < taken.evaluations
 
 

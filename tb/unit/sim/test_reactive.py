@@ -120,18 +120,22 @@ def test_a_stalled_port_that_opens_sends_at_once():
 
 
 def test_a_cell_on_its_way_takes_its_old_time_also_if_the_port_is_idle_when_its_capacity_grows():
-    """42.4 ms at 10 kb/s. After 10 ms the port has 100 Mb/s, after 15 ms there is another cell for it."""
+    """42.4 ms at 10 kb/s. After 10 ms the port has 100 Mb/s, after 15 ms there is another cell for it, which begins as
+    the first one ends."""
     made, switch, source, vc = network(floor_bps=10_000, ceiling_bps=10_000, **FIXED)
     made.run(10**9)
     made.send(source.index, vc, b"", key=1, length=40)
-    (first,) = made.run(10**10)
+    assert made.run(10**10) == []
     switch.csr.rate_ceiling[1] = switch.csr.rate_initial[1] = switch.csr.rate_floor[1] = 100_000
     switch.csr.rate_control[1] = {"enabled": 1}
     made.run(15 * 10**9)
     assert switch.csr.rate_capacity[1] == 100_000
     made.send(source.index, vc, b"", key=1, length=40)
+    (first,) = made.run(S)
     (second,) = made.run(S)
-    assert second.time_ps - first.time_ps == pytest.approx(424 * S / 10_000, abs=2 * 176_950)
+    begins = 10**9 + 424 * S / OC12 + switch.settings.processing_delay_ps
+    assert first.time_ps == pytest.approx(begins + 424 * S / 10_000, abs=5 * 176_950)
+    assert second.time_ps - first.time_ps == pytest.approx(424 * S / 100_000_000, abs=2 * 176_950)
 
 
 def test_a_clock_that_is_off_is_so_for_a_reactive_port():

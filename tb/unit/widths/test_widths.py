@@ -40,6 +40,7 @@ def compare(make, script, seed):
     for k, (expected, got) in enumerate(zip(wide.came_out, narrow.came_out, strict=False)):
         assert got == expected, f"cell {k}"
     assert len(narrow.came_out) == len(wide.came_out)
+    assert narrow.ends == wide.ends
     for expected, got in zip(wide.log, narrow.log, strict=False):
         assert got == expected
     assert len(narrow.log) == len(wide.log)

@@ -1,0 +1,191 @@
+"""A cell arrives when its last bit does: each line of its path adds the time of a cell.
+
+Expected times are exact numbers, worked out line by line. The network gives ticks, and rounds down once a line."""
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.switch.options.reactive import ReactiveSettings
+from bentpipe_sim.network import Network
+
+MS = 10**9
+S = 10**12
+TICK = Fraction(53 * S, 299_520_000)
+OC3 = 149_760_000
+
+
+def cell(rate_bps):
+    """Picoseconds of a cell of 53 octets."""
+    return Fraction(424 * S) / Fraction(rate_bps)
+
+
+def both_ways(network, a, b):
+    network.connect(a, b)
+    network.connect(b, a)
+
+
+def came(network, end_ps):
+    """When PDUs arrived."""
+    times = []
+    while network.now_ps < end_ps:
+        times += [event.time_ps for event in network.run(end_ps) if event.status == 0]
+    network.check_conservation()
+    return times
+
+
+def send(network, nic, vc, cells=1):
+    network.send(nic.index, vc, b"", key=1, length=48 * cells - 8)
+
+
+def chain(rates, delay_ps=0, clock_ppm=0.0, **given):
+    """A NIC and switches, each with a line of its rate, and links of a delay between switches; a NIC at the end."""
+    network = Network(**given)
+    source, sink = network.add_nic("source", rates[0], clock_ppm=clock_ppm), network.add_nic("sink")
+    path, before = [source], source
+    for k, rate in enumerate(rates[1:]):
+        switch = network.add_switch(f"s{k}", [OC3, rate], port_clock_ppm=[0, clock_ppm], processing_delay_ps=0)
+        if k and delay_ps:
+            link = network.add_link(f"l{k}", delay_ps=delay_ps)
+            network.connect(before, link)
+            path.append(link)
+            before = link
+        network.connect(before, (switch, 0))
+        path.append(switch)
+        before = switch, 1
+    network.connect(before, sink)
+    network.connect(sink, source)
+    return network, source, network.add_vc([*path, sink], 0, 40)
+
+
+def stored_and_forwarded(rates, cells, delay_ps=0):
+    """When the last cell arrives, if all are there at 0: each line takes it when it has come and the line is free."""
+    arrived = [Fraction(0)] * cells
+    for k, rate in enumerate(rates):
+        free = Fraction(0)
+        for number, there in enumerate(arrived):
+            free = max(free, there) + cell(rate)
+            arrived[number] = free + (delay_ps if 0 < k < len(rates) - 1 else 0)
+    return arrived[-1]
+
+
+@pytest.mark.parametrize("engine", ["native", "verilator"])
+@pytest.mark.parametrize(
+    ("rates", "delay_ps", "clock_ppm"),
+    [
+        ([64_000], 0, 0.0),
+        ([64_000], 0, -1000.0),
+        ([64_000] * 4, 0, 0.0),
+        ([1_000_000, 64_000, 2_000_000, OC3], 0, 0.0),
+        ([OC3] * 4, 0, 0.0),
+        ([64_000, 1_000_000, 64_000, OC3], 20 * MS, 0.0),
+        ([64_000] * 3, 0, 1000.0),
+    ],
+)
+def test_each_line_adds_the_time_of_a_cell(engine, rates, delay_ps, clock_ppm):
+    network, source, vc = chain(rates, delay_ps, clock_ppm, engine=engine)
+    exact = [rate * (1 + Fraction(clock_ppm) / 10**6) for rate in rates]
+    for cells in (1, 3):
+        began = network.now_ps
+        send(network, source, vc, cells)
+        (time,) = came(network, began + S)
+        assert abs(time - began - stored_and_forwarded(exact, cells, delay_ps)) < (len(rates) + 3) * TICK
+
+
+def test_a_sonet_line_counts_the_time_of_its_octets_itself():
+    network = Network()
+    source, sink = network.add_nic("source", 1_000_000), network.add_nic("sink")
+    line = network.add_sonet_line("line")
+    for nic, end in ((source, 0), (sink, 1)):
+        network.connect(nic, (line, end))
+        network.connect((line, end), nic)
+    vc = network.add_vc([source, line, sink], 0, 40)
+    network.run(20 * MS)  # both receivers have found their frames
+    began = network.now_ps
+    send(network, source, vc)
+    (time,) = came(network, began + 20 * MS)
+    assert cell(OC3) <= time - began < cell(1_000_000) / 4
+
+
+def reactive(initial_bps, up_bps=0, down_bps=0, ceiling_bps=1_000_000, floor_bps=20_000):
+    """A VC through a port whose capacity changes at looks 5 ms apart: it grows, whatever is queued, or shrinks."""
+    grows = {"low": 0, "high": 0} if up_bps else {"low": 48_000, "high": 48_000}
+    given = ReactiveSettings(
+        floor_bps=floor_bps, ceiling_bps=ceiling_bps, initial_bps=initial_bps, up_bps=up_bps, down_bps=down_bps,
+        interval_ps=5 * MS, **grows,
+    )  # fmt: skip
+    network = Network()
+    switch = network.add_switch("s", [OC3] * 2, port_settings={1: PortSettings(reactive=given)}, processing_delay_ps=0)
+    source, sink = network.add_nic("source"), network.add_nic("sink")
+    both_ways(network, source, (switch, 0))
+    both_ways(network, sink, (switch, 1))
+    return network, switch, source, network.add_vc([source, switch, sink], 0, 40)
+
+
+def test_a_cell_has_the_capacity_that_its_port_had_when_it_began():
+    """From 20 kb/s to 1 Mb/s while the first of three cells is being sent, and from 1 Mb/s to 20 kb/s."""
+    network, switch, source, vc = reactive(20_000, up_bps=980_000)
+    network.run(MS)
+    for _ in range(3):
+        send(network, source, vc)
+    times = came(network, 60 * MS)
+    first = MS + cell(OC3) + cell(20_000)
+    expected = [first + k * cell(1_000_000) for k in range(3)]
+    assert all(abs(time - exact) < 5 * TICK for time, exact in zip(times, expected, strict=True))
+    assert switch.csr.rate_capacity[1] == 1000
+
+    network, switch, source, vc = reactive(1_000_000, down_bps=980_000)
+    network.run(round(4.9 * MS))
+    for _ in range(3):
+        send(network, source, vc)
+    times = came(network, 100 * MS)
+    first = Fraction(4.9 * MS) + cell(OC3) + cell(1_000_000)
+    expected = [first + k * cell(20_000) for k in range(3)]
+    assert all(abs(time - exact) < 5 * TICK for time, exact in zip(times, expected, strict=True))
+    assert switch.csr.rate_capacity[1] == 20
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["straight", "by a link"])
+def test_no_cell_overtakes_one_that_began_at_a_lower_rate(link):
+    """A port's rate is raised while its only cell is being sent: the next one begins when that has ended."""
+    network = Network()
+    source, sink = network.add_nic("source"), network.add_nic("sink")
+    switch = network.add_switch("s", [OC3, 64_000], processing_delay_ps=0)
+    both_ways(network, source, (switch, 0))
+    path = [source, switch, sink]
+    if link:
+        path.insert(2, network.add_link("line", delay_ps=MS))
+    for before, behind in zip([(switch, 1), *path[2:]], path[2:], strict=False):
+        network.connect(before, behind)
+    vc = network.add_vc(path, 0, 40)
+    send(network, source, vc)
+    network.run(MS)
+    switch.change_port(1, OC3, PortSettings())
+    send(network, source, vc)
+    times = came(network, 20 * MS)
+    first = cell(OC3) + cell(64_000) + (MS if link else 0)
+    assert all(abs(time - exact) < 6 * TICK for time, exact in zip(times, (first, first + cell(OC3)), strict=True))
+
+
+def test_a_state_in_the_middle_of_a_cell_goes_on_as_the_run_does():
+    """Taken and given back while cells are being sent on each of the lines; the wires' accounts hold then, too."""
+    rng = random.Random(3)
+    seen = []
+    for taken in (False, True):
+        network, source, vc = chain([1_000_000, 500_000, 800_000, 600_000], 2 * MS)
+        for cells in (1, 4, 2):
+            send(network, source, vc, cells)
+        times = []
+        while network.now_ps < 20 * MS:
+            times += [event.time_ps for event in network.run(network.now_ps + rng.randrange(1, 300_000_000))]
+            network.check_conservation()
+            if taken:
+                state = network.take()
+                before = network.run(network.now_ps + 10**8)
+                if not before:
+                    network.give(state)
+                times += [event.time_ps for event in before]
+        seen.append(times)
+    assert seen[0] == seen[1] and len(seen[0]) == 3
