@@ -148,7 +148,7 @@ def compare(n: int, width: int, given: Schedule) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--schedules", type=int, default=200, help="of each N (200)")
     parser.add_argument("--first", type=int, default=0, help="seed of the first one (0)")
     asked = parser.parse_args()

@@ -42,7 +42,8 @@ def test_out_of_frame_gives_no_wrong_cell_and_no_defect_of_payload_octets(n, wid
     line = NativeLine(n, width)
     line.load(A, 0.7)
     line.run(frames=60)
-    alarms(line, A), alarms(line, B)
+    for end in (A, B):
+        alarms(line, end)
     line.latched(B)
     for frames in (4, 5, 7, 12, 23):
         line.clear(B)
@@ -69,7 +70,8 @@ def test_pointer_that_moves_while_out_of_frame(n, width, move):
     line.load(A, 1.0)
     line.run(frames=40)
     line.clear(B)
-    alarms(line, A), alarms(line, B)
+    for end in (A, B):
+        alarms(line, end)
     line.latched(B)
     for wait in range(8):  # the movement is before, in and after the frames that are not read
         line.write(A, "force", FRAMING)
