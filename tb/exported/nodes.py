@@ -148,7 +148,7 @@ def _link(rng: random.Random, ticks: int) -> Script:
 
     def errors(csr: Any) -> None:
         csr.error_enable = 0
-        csr.error_mantissa, csr.error_shift = scale_of(rng.choice([1e-2, 1e-3, 1e-4]))
+        csr.error_mantissa, csr.error_shift = scale_of(rng.choice([1e-3, 1e-3, 1e-4]))
         csr.gap, csr.seed = rng.randrange(3000), rng.getrandbits(64) | 1
         csr.error_enable = 1
 
