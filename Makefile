@@ -12,12 +12,12 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-browser lint cocotb interop attach formal synth bench digests soak docs docs-figures clean locks
+.PHONY: help demo test test-browser lint cocotb rtl-check interop attach formal synth bench digests soak docs docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Options: ARGS='...' goes to the program behind test, cocotb, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
+	@echo "Options: ARGS='...' goes to the program behind test, cocotb, rtl-check, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
 
 DEMO := acts-1flow fall-floyd-4
 
@@ -46,6 +46,10 @@ lint: $(VENV)/.test ## style, format, types, layers of the packages
 
 cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
 	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)
+
+rtl-check: $(VENV)/.test $(VENV)/.synth ## Verilog of `bentpipe rtl` in Icarus, Verilator, cocotb's runner and after Yosys, beside Amaranth's simulator (minutes)
+	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m exported $(ARGS)
 
 interop: $(VENV)/.test ## our TCP against the Linux kernel's through a TUN device; the kernel's through an experiment's network, in real time (minutes)
 	$(BIN)/python -m pytest -rs tb/interop $(ARGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import signature
 
 from bentpipe_hdl.link.control import link_registers
@@ -11,7 +11,7 @@ from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.sonet.control import sonet_registers
 from bentpipe_hdl.switch.control import switch_registers
 
-__all__ = ["REGISTERS", "registers_of"]
+__all__ = ["REGISTERS", "check_parts", "registers_of"]
 
 REGISTERS: dict[str, Callable[..., RegisterMap]] = {
     "nic": nic_registers,
@@ -22,6 +22,22 @@ REGISTERS: dict[str, Callable[..., RegisterMap]] = {
 """Of each kind: its registers, given its shape by keywords."""
 
 
+def check_parts(kind: str, names: Iterable[str]) -> None:
+    """Check that the shape of a kind of node has parts with these names.
+
+    Raises
+    ------
+    ValueError
+        There is no such kind, or its shape has no such part.
+    """
+    if kind not in REGISTERS:
+        raise ValueError(f"no kind of node is called {kind!r}; there are {', '.join(REGISTERS)}")
+    parts = signature(REGISTERS[kind]).parameters
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(parts)}")
+
+
 def registers_of(kind: str, **shape: int) -> RegisterMap:
     """The registers of a kind of node; of the usual shape, but for what is given.
 
@@ -30,10 +46,5 @@ def registers_of(kind: str, **shape: int) -> RegisterMap:
     ValueError
         There is no such kind, its shape has no such part, or there are no registers for it.
     """
-    if kind not in REGISTERS:
-        raise ValueError(f"no kind of node is called {kind!r}; there are {', '.join(REGISTERS)}")
-    parts = signature(REGISTERS[kind]).parameters
-    unknown = [name for name in shape if name not in parts]
-    if unknown:
-        raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(parts)}")
+    check_parts(kind, shape)
     return REGISTERS[kind](**shape)

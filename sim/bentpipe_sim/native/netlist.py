@@ -83,13 +83,15 @@ class Memory:
 @dataclass
 class Netlist:
     """Cells, and the ports: inputs by name with their cell, outputs with their value; what RTL marks as deciding;
-    registers that became rows of memories (:mod:`.banks`): the memory's cell and the row."""
+    registers that became rows of memories (:mod:`.banks`): the memory's cell and the row; names of cells that are
+    signals in RTL, for errors."""
 
     cells: list[Cell] = field(default_factory=list)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Bits] = field(default_factory=dict)
     deciding: list[tuple[Bits, int | None]] = field(default_factory=list)
     banked: dict[int, tuple[int, int]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
 
 
 def read(component: Any, name: str) -> Netlist:
@@ -114,9 +116,14 @@ class _Reader:
         self.found = Netlist()
         self.place: dict[int, tuple[int, int]] = {}  # nets that are no bit of the cell of their own number
         self.cells = self.found.cells
+        clk = source.top.ports_i.get("clk")
+        self.clk = None if clk is None else nir.Net.from_cell(0, clk[0])
 
     def run(self) -> Netlist:
         source = self.source
+        for signal, value in source.signals.items():
+            if len(value) and value[0].is_cell:
+                self.found.names.setdefault(value[0].cell, signal.name)
         # Cells keep their numbers; those that NIR has no number for come behind them.
         self.cells += [Cell("none", 0, []) for _ in source.cells]
         for port, (start, width) in source.top.ports_i.items():
@@ -206,23 +213,45 @@ class _Reader:
                 assigned = [(bits([a.cond]), a.start, bits(a.value)) for a in cell.assignments]
                 made = Cell("assign", len(cell.default), [bits(cell.default)], assigned)
             case nir.FlipFlop():
-                if cell.clk_edge != "pos" or cell.arst != 0:
-                    raise NetlistError(f"{cell!r}: only rising edges and synchronous resets")
+                name = self.found.names.get(index, "a register")
+                self.clocked(cell, name)
+                if cell.arst != 0:
+                    raise NetlistError(f"{name} has an asynchronous reset; the native engine has synchronous ones only")
                 made = Cell("register", len(cell.data), [bits(cell.data)], Register(cell.init, _marks(cell)))
             case nir.Memory():
                 whole = "bentpipe_whole" in cell.attributes
                 made = Cell("memory", cell.width, [], Memory(cell.depth, cell.init, whole))
             case nir.AsyncReadPort():
-                made = Cell("read", cell.width, [bits(cell.addr)], cell.memory)
+                made = Cell("read", cell.width, [self.address(cell)], cell.memory)
             case nir.SyncWritePort():
+                self.clocked(cell, f"the memory {self.source.cells[cell.memory].name}")
                 if len(set(cell.en)) != 1:
                     raise NetlistError("a memory word has several write enables")
-                made = Cell("write", 0, [bits(cell.en[:1]), bits(cell.addr), bits(cell.data)], cell.memory)
+                made = Cell("write", 0, [self.enable(cell), self.address(cell), bits(cell.data)], cell.memory)
             case nir.SyncReadPort():
                 raise NetlistError("registered memory reads are for the narrow datapath, which has no native engine")
             case _:
                 raise NetlistError(f"the native engine has no {type(cell).__name__}")
         self.cells[index] = made
+
+    def clocked(self, cell: Any, name: str) -> None:
+        """Check that a register or write port has the clock of ``sync``, which is an input."""
+        if cell.clk_edge != "pos" or cell.clk != self.clk:
+            raise NetlistError(f"{name} has another clock than the rising edge of clk, that of the domain sync")
+
+    def enable(self, cell: nir.SyncWritePort) -> Bits:
+        """Return the condition of a write: rows beyond the last one are not there."""
+        enable, depth = self.bits(cell.en[:1]), self.source.cells[cell.memory].depth
+        if depth >= 1 << len(cell.addr):
+            return enable
+        address = self.bits(cell.addr)
+        inside = self.add(Cell("u<", 1, [address, ((CONSTANT, depth, len(cell.addr)),)]))
+        both = self.add(Cell("all", 1, [enable, ((inside, 0, 1),)], (True, True)))
+        return ((both, 0, 1),)
+
+    def address(self, cell: nir.SyncWritePort | nir.AsyncReadPort) -> Bits:
+        """Return the number of a row; that of a memory's only row, which has no bit, is 0."""
+        return self.bits(cell.addr) or ((CONSTANT, 0, 1),)
 
     def priority(self, index: int, cell: nir.PriorityMatch) -> None:
         """Each bit is 1 if this input is, none before it is, and the whole is enabled."""

@@ -32,12 +32,13 @@ def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:
     BentpipeError
         It is none, or the kind of node hasn't it.
     """
-    from bentpipe_hdl.kinds import registers_of
+    from bentpipe_hdl.kinds import check_parts, registers_of
     from bentpipe_hdl.switch.options import options_word
 
     text = ",".join(given)
     parts = [part.partition("=") for part in text.split(",") if part]
     try:
+        check_parts(kind, [name for name, _, _ in parts])
         shape = {name: options_word(value.split("+")) for name, _, value in parts if name == "options"}
         rest = [(name, value) for name, _, value in parts if name != "options"]
         if not all(value.isdecimal() for _, value in rest):

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, ClockDomain, Const, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -337,6 +337,48 @@ def test_wide_words_move_as_they_are():
     side_by_side(MovesShape(), len(inputs), lambda clock, before: inputs[clock], build_model(MovesShape()))
 
 
+class Depths(wiring.Component):
+    """A memory of each depth; rows beyond the last one are written and read, too. The sum of a word put together, of
+    which no one sees the upper bits."""
+
+    DEPTHS = range(1, 18)
+
+    write: In(5)
+    read: In(5)
+    data: In(8)
+    go: In(1)
+    rows: Out(8 * len(DEPTHS))
+    low: Out(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        for k, depth in enumerate(self.DEPTHS):
+            m.submodules[f"rows{depth}"] = rows = memory.Memory(shape=8, depth=depth, init=range(depth))
+            write, read = rows.write_port(), rows.read_port(domain="comb")
+            m.d.comb += [write.addr.eq(self.write), write.data.eq(self.data), write.en.eq(self.go)]
+            m.d.comb += read.addr.eq(self.read)
+            m.d.sync += self.rows.word_select(k, 8).eq(read.data)
+        m.d.sync += self.low.eq(Cat(self.data, self.data ^ self.write) + self.read)
+        return m
+
+
+@dataclass(frozen=True)
+class DepthsShape:
+    kind: str = "depths"
+
+    def component(self):
+        return Depths()
+
+
+def test_memories_of_every_depth_have_no_rows_beyond_the_last():
+    rng = random.Random(1)
+    inputs = [
+        {"write": rng.randrange(32), "read": rng.randrange(32), "data": rng.getrandbits(8), "go": rng.getrandbits(1)}
+        for _ in range(600)
+    ]
+    side_by_side(DepthsShape(), len(inputs), lambda clock, before: inputs[clock], build_model(DepthsShape()))
+
+
 def refused(make, **members):
     class Refused(wiring.Component):
         def __init__(self):
@@ -362,3 +404,45 @@ def test_what_it_can_not_do_it_refuses_by_name():
         m.d.sync += self.y.eq(self.x.as_signed() // self.z.as_signed())
 
     assert "operation s//" in refused(divided, x=In(4), z=In(4), y=Out(4))
+
+    def other_domain(m, self):
+        m.domains.fast = ClockDomain()
+        counted = Signal(4)
+        m.d.fast += counted.eq(counted + 1)
+        m.d.sync += self.y.eq(counted)
+
+    assert "counted has another clock" in refused(other_domain, y=Out(4))
+
+    def made_clock(m, self):
+        m.domains.slow = slow = ClockDomain(reset_less=True)
+        half, counted = Signal(), Signal(4)
+        m.d.comb += slow.clk.eq(half)
+        m.d.sync += half.eq(~half)
+        m.d.slow += counted.eq(counted + 1)
+        m.d.sync += self.y.eq(counted)
+
+    assert "counted has another clock" in refused(made_clock, y=Out(4))
+
+    def other_writer(m, self):
+        m.domains.fast = ClockDomain()
+        m.submodules.rows = rows = memory.Memory(shape=4, depth=4, init=[])
+        write, read = rows.write_port(domain="fast"), rows.read_port(domain="comb")
+        m.d.comb += [write.en.eq(1), write.data.eq(self.x), read.addr.eq(self.x)]
+        m.d.sync += self.y.eq(read.data)
+
+    assert "the memory" in (said := refused(other_writer, x=In(4), y=Out(4))) and "another clock" in said
+
+    def falling(m, self):
+        m.domains.sync = ClockDomain(clk_edge="neg")
+        m.d.sync += self.y.eq(self.x)
+
+    assert "y has another clock" in refused(falling, x=In(4), y=Out(4))
+
+    def chained(m, self):
+        chain = Signal(4)
+        m.d.comb += chain[0].eq(self.x[0])
+        for k in range(3):
+            m.d.comb += chain[k + 1].eq(chain[k] ^ self.x[k + 1])
+        m.d.sync += self.y.eq(chain + 1)
+
+    assert "chain: a bit depends on itself or on another bit" in refused(chained, x=In(4), y=Out(4))
