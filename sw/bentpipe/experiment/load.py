@@ -19,6 +19,7 @@ from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
 from bentpipe.experiment.catalogue import find, read_extended
 from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.document import Cases, CaseTable, Document
+from bentpipe.experiment.faults import BuildError
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.source import Source, Wrong
@@ -213,7 +214,18 @@ class _File:
             before, now = (format_time(e.duration_ps) for e in (plain, made))
             changes.append(Change("experiment.duration", before, now))
         changes += changes_between(document, after, source.defaults)
+        _check_build(made, whole)
         return dataclasses.replace(made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes))
+
+
+def _check_build(experiment: Experiment, source: Source) -> None:
+    """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
+    from bentpipe.experiment.build import rehearse
+
+    try:
+        rehearse(experiment)
+    except BuildError as error:
+        raise source.error(Wrong(error.key, error.what)) from error
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[Wrong]:

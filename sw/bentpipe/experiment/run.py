@@ -545,14 +545,16 @@ def _rates(experiment: Experiment, came: Sequence[EventSpec]) -> list[dict[str, 
             },
             "vcs": [vc.cell_rate_bps for vc in vcs],
         }
-        if not found or rates != {key: found[-1][key] for key in rates}:
+        if found and found[-1]["at_s"] == at_ps / _PS:  # of changes at one time the last counts
+            found[-1] |= rates
+        elif not found or rates != {key: found[-1][key] for key in rates}:
             found.append({"at_s": at_ps / _PS, **rates})
     return found
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=()))
-    for name in ("events", "document", "published", "theory", "expect", "description", "changes", "shows"):
+    for name in ("events", "tables", "document", "published", "theory", "expect", "description", "changes", "shows"):
         del data[name]
     return data
 

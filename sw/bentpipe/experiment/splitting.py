@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bentpipe.experiment.branch import Branch, Branches
     from bentpipe.experiment.schema import Experiment
 
-__all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts"]
+__all__ = ["Counts", "Splitting", "Walk", "check_random", "choose_levels", "grow", "starts"]
 
 _SHARE: Final = 0.2
 """Of the pilot's trials so many come from a level to the next, or more; e^-2 = 0.135 takes the fewest trials in theory
@@ -221,6 +221,12 @@ class _Branched:
         return self._branches.engine.now_ps
 
 
+def check_random(branches: Branches) -> None:
+    """Raise ValueError if nothing of a run is random, so that copies of it would all go on alike."""
+    if not branches.draws():
+        raise ValueError("nothing can be split: no application draws random numbers, nor does a 'cost_spread'")
+
+
 class Splitting:
     """A run with splitting: the engine of its plain run, which watches the queue on the way, then the trials.
 
@@ -240,10 +246,10 @@ class Splitting:
         assert experiment.splitting is not None
         self._table, self._seed = experiment.splitting, experiment.seed
         self._branches, self._walk = branches, _Branched(branches)
-        if not branches.draws():
-            raise BentpipeError(
-                f"{experiment.id}: nothing can be split: no application draws random numbers, nor does a 'cost_spread'"
-            )
+        try:
+            check_random(branches)
+        except ValueError as error:
+            raise BentpipeError(f"{experiment.id}: {error}") from None
         self._end_ps = experiment.duration_ps
         parts = self._table.repeats + 1  # in the first the network fills
         self._ends = [experiment.duration_ps * part // parts for part in range(1, parts + 1)]

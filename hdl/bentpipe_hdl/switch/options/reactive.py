@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import COUNT, IN_RUN, RATE, SHARE, SIZE, TIME, Settings, wrong
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 from bentpipe_hdl.units import MAX_RATE_BPS, format_rate, parse_rate
 
@@ -171,11 +171,12 @@ class Reactive(Option):
             Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 17, ports, "cells"),
         )  # fmt: skip
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         for k, port in enumerate(setup.ports):
             given = port.settings.reactive
             if given is not None and max(given.levels) >= 1 << 24:
-                yield f"port {k}: a threshold of {given.high} {given.counted} is more than 65535 cells"
+                what = f"port {k}: a threshold of {given.high} {given.counted} is more than 65535 cells"
+                yield Fault(what, "reactive.high", port=k)
 
     def configure(self, csr: Registers, setup: Setup) -> None:
         for k, port in enumerate(setup.ports):

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import COUNT, NUMBER, SHARE, TIME, Settings, wrong
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.ticks import TICK_PS
 
 __all__ = [
@@ -95,11 +95,13 @@ def red_seed(seed: str, port: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{port}/red".encode()).digest()[:8], "little") or 1
 
 
-def _frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[str]:
+def _frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[Fault]:
     """What refuses whole frames needs VCs whose frames are known."""
+    key = what.lower()
     for port in ports:
         if any(vc.out_port == port and (vc.settings.policy or setup.settings.policy) == "tail" for vc in setup.vcs):
-            yield f"{what} of port {port} refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'"
+            said = f"{what} of port {port} refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'"
+            yield Fault(said, key, port=port)
 
 
 class QueueLimit(Option):
@@ -115,7 +117,7 @@ class QueueLimit(Option):
     def _ports(setup: Setup) -> list[int]:
         return [k for k, port in enumerate(setup.ports) if port.settings.queue_limit is not None]
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         yield from _frames_known(setup, "queue_limit", self._ports(setup))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
@@ -151,7 +153,7 @@ class Red(Option):
     def _ports(setup: Setup) -> list[int]:
         return [k for k, port in enumerate(setup.ports) if port.settings.red is not None]
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         yield from _frames_known(setup, "RED", self._ports(setup))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
