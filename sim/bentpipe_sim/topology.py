@@ -79,6 +79,10 @@ class Topology:
         for port in own:
             if not 0 <= port < len(port_rates_bps):
                 raise NetworkError(f"switch {name}: settings of port {port}, and its ports are 0..{len(clocks) - 1}")
+        for port, given in own.items():
+            if given.reactive is not None:
+                subject = Subject(name, port, key="reactive.initial")
+                checked(f"switch {name}, port {port}", given.reactive.check_start, subject)
         lines = [
             SwitchPort(rate, clock, port in nni_ports, own.get(port, PortSettings()))
             for port, (rate, clock) in enumerate(zip(port_rates_bps, clocks, strict=True))

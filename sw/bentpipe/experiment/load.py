@@ -26,7 +26,7 @@ from bentpipe.experiment.source import Source, Wrong
 from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.units import format_time, parse_time
-from bentpipe_hdl.words import nearest
+from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration", "value_of"]
 
@@ -155,15 +155,31 @@ class _File:
         ]
         if not given.axis and len({case.at is None for case in self.cases}) > 1:
             found.append(Wrong("case", "either all cases have a place on the axis ('at') or none"))
-        rows = [row for row in (self.document.get("published") if names else None) or () if isinstance(row, dict)]
-        found += _unknown_cases([(row.get("case", ""), row.get("metric", "")) for row in rows], names)
-        for number, row in enumerate(self.document.get("expect") or ()):
-            name = row.get("case", "") if isinstance(row, dict) else ""
+        found += [
+            Wrong(f"{table}.{number}.{key}", f"expected a text, not {kind_of(row[key])}")
+            for table in ("published", "expect")
+            for number, row in enumerate(self._rows(table))
+            for key in ("case", "metric")
+            if not isinstance(row.get(key, ""), str)
+        ]
+        if found:
+            raise self.source.error(*found)
+        if names:
+            rows = [(row.get("case", ""), row.get("metric", "")) for row in self._rows("published")]
+            found += _unknown_cases(rows, names)
+        for number, row in enumerate(self._rows("expect")):
+            name = row.get("case", "")
             if name and name not in names:
                 what = f"there is no case {name!r}{nearest(name, names)}" if names else "there are no cases"
                 found.append(Wrong(f"expect.{number}.case", what))
         if found:
             raise self.source.error(*found)
+
+    def _rows(self, key: str) -> list[dict[str, Any]]:
+        """An array of tables of the document, which isn't checked yet; none if it is something else, which is said when
+        the document is read."""
+        given = self.document.get(key)
+        return given if isinstance(given, list) and all(isinstance(row, dict) for row in given) else []
 
     def with_case(self, case: CaseTable, settings: Sequence[Setting], options: _Options) -> Experiment:
         """The experiment with the values of a case, and its own published figures."""
@@ -239,7 +255,7 @@ def value_of(text: str) -> Any:
     """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return parsed["value"] if len(parsed) == 1 else text
 

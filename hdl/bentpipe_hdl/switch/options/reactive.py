@@ -88,14 +88,18 @@ class ReactiveSettings(Settings):
             raise wrong(
                 f"{format_rate(self.floor_bps)} is above the ceiling of {format_rate(self.ceiling_bps)}", "floor"
             )
-        if not self.floor_bps <= self.start_bps <= self.ceiling_bps:
-            raise wrong(f"{format_rate(self.start_bps)} is not between floor and ceiling", "initial")
         return self
+
+    def check_start(self) -> None:
+        """Raise ValueError unless it begins between floor and ceiling, which may move past that in a run."""
+        if self.start_bps != (self.floor_bps if self.initial_bps is None else self.initial_bps):
+            raise ValueError(f"{format_rate(self.initial_bps or 0)} is not between floor and ceiling")
 
     @property
     def start_bps(self) -> int:
-        """What it begins with."""
-        return self.floor_bps if self.initial_bps is None else self.initial_bps
+        """What it begins with, or would begin with where floor or ceiling have moved past ``initial``."""
+        first = self.floor_bps if self.initial_bps is None else self.initial_bps
+        return min(max(first, self.floor_bps), self.ceiling_bps)
 
     @property
     def cells_a_packet(self) -> int:
