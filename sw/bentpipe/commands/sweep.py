@@ -123,11 +123,12 @@ def do_sweep(
     from bentpipe.progress import Counted
     from bentpipe.sweeps.run import claim_sweep, run_sweep
     from bentpipe.sweeps.show import print_sweep
-    from bentpipe.sweeps.table import check_metrics, read_table
+    from bentpipe.sweeps.table import check_metrics, check_planned, read_table
 
     def say(address: str) -> None:
         print(f"bentpipe: dashboard: {address}", file=sys.stderr)
 
+    check_planned(given.metrics, (run.experiment for run in plan.runs))
     with claim_sweep(plan, given.out, given.force) as folder:
         with Counted(sys.stderr.isatty() and not given.json) as bar:
             summary = run_sweep(

@@ -60,6 +60,7 @@ def find(name: str) -> Path:
 
 def read_document(path: Path) -> tuple[dict[str, Any], str]:
     """A TOML file, parsed, and its text."""
+    text = ""
     try:
         text = path.read_bytes().decode("utf-8-sig")
         document = tomllib.loads(text)

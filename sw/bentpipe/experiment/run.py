@@ -177,7 +177,7 @@ class Run:
                 keep()
                 self._since = time.perf_counter()
                 self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
-                if built.splitting is not None and stopped() is None:
+                if built.splitting is not None:
                     self._split = built.splitting.split(stopped, bar.phase("splitting"))
                 self._spent_s, self._since = self._wall_s(), time.perf_counter()
             recorder.finish()

@@ -324,17 +324,24 @@ class Splitting:
         self._ends.pop(0)
         self._tree, self._kept = Tree(), []
 
-    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any] | None:
-        """All trials, from the excursions that the plain run had; what came of it, or None if something stopped them.
-        The network is as it was then. ``tell`` gets the share of batches that are done."""
+    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]:
+        """All trials, from the excursions that the plain run had; what came of it, or of the batches that were done
+        when something stopped them. The network is as it was then. ``tell`` gets the share of batches that are done."""
+        if stopped() is not None:
+            return self._sum_up(0)
         self._branches.gauge.verify()
         with self._branches.kept():
             for number, (tree, states) in enumerate(zip(self._trees, self._states, strict=True)):
                 seed = f"{self._seed} {number}"
                 if not grow(self._walk, tree, states, self._levels, self._effort, seed, self._end_ps, stopped):
-                    return None
+                    return self._sum_up(number)
                 states.clear()
                 tell((number + 1) / len(self._trees))
                 self._branches.gauge.verify()
                 _log.info("batch %d: %g of %d cells lost", number + 1, tree.losses(), tree.came)
-        return sum_up_trees(str(self._table.port), self._trees, self._pilot, self._table.reach)
+        return self._sum_up(len(self._trees))
+
+    def _sum_up(self, done: int) -> dict[str, Any]:
+        """What came of so many batches with all their trials, and of the plain run."""
+        port, planned = str(self._table.port), self._table.repeats
+        return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)
