@@ -14,12 +14,15 @@ from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.assign import Setting, assigned
+from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
 from bentpipe.experiment.catalogue import find
+from bentpipe.experiment.document import Document
 from bentpipe.experiment.load import apply_settings, value_of
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import EventSpec, Experiment
 from bentpipe.experiment.source import Source
+from bentpipe_hdl.settings import key_of
+from bentpipe_hdl.words import nearest
 from bentpipe_sim.errors import SimulationError
 
 __all__ = ["SOCKET", "Changes", "Control", "ask", "whole_key"]
@@ -33,12 +36,21 @@ _MOST: Final = 108
 
 
 def whole_key(setting: str, experiment: Experiment) -> str:
-    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key."""
+    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key.
+
+    Raises
+    ------
+    BentpipeError
+        The key begins with none of these, and with no table of an experiment.
+    """
     name = setting.partition(".")[0]
     network = experiment.network
     for kind, found in (("lines", network.lines), ("switches", network.switches), ("hosts", network.hosts)):
         if name in [each.name for each in found]:
             return f"network.{kind}.{setting}"
+    if "." in setting.partition("=")[0] and name not in [*SHORTHANDS, *map(key_of, Document.model_fields)]:
+        names = [each.name for found in (network.lines, network.switches, network.hosts) for each in found]
+        raise BentpipeError(f"{setting}: there is no line, switch or host {name!r}{nearest(name, names)}")
     return setting
 
 

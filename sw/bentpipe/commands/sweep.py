@@ -69,10 +69,9 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1024:
-        raise ValueError
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"expected 1 to 1024, not {text!r}")
+    return int(text)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import operator
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -216,6 +217,8 @@ class _File:
         self, document: dict[str, Any], source: Source, settings: Sequence[Setting], options: _Options
     ) -> Experiment:
         """The experiment of a document with settings in it, and how it differs from that of the document alone."""
+        for setting in settings:
+            _check_owner(setting, document, source.name)
         after, touched = assigned(document, settings, source.name)
         whole = dataclasses.replace(source, overrides={**source.overrides, **touched}, defaults={})
         made = parse_experiment(after, whole, **vars(options))
@@ -232,6 +235,23 @@ class _File:
         changes += changes_between(document, after, source.defaults)
         _check_build(made, whole)
         return dataclasses.replace(made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes))
+
+
+def _check_owner(setting: Setting, document: dict[str, Any], name: str) -> None:
+    """Refuse a key that begins with a line, switch or host, or with what is near to one, and name the whole key."""
+    first, _, rest = setting.key.partition(".")
+    tables = [*map(key_of, Document.model_fields), *SHORTHANDS]
+    network = document.get("network")
+    if not rest or first in tables or not isinstance(network, dict):
+        return
+    whole = {}
+    for kind in ("lines", "switches", "hosts"):
+        known = network.get(kind)
+        whole |= {each: f"network.{kind}.{each}" for each in (known if isinstance(known, dict) else {})}
+    near = get_close_matches(first, whole, n=1, cutoff=0.6)
+    if near and not get_close_matches(first, tables, n=1, cutoff=0.8):
+        what = f"unknown key; did you mean '{whole[near[0]]}.{rest}'?"
+        raise BentpipeError(f"{setting.by} {setting.key}: {what} (in {name})")
 
 
 def _check_build(experiment: Experiment, source: Source) -> None:
