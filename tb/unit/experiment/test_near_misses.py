@@ -1,6 +1,8 @@
 """Near misses are told what was meant, and what a command writes or prints to be changed can be changed."""
 
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,3 +100,25 @@ def test_no_option_is_near_to_itself(capsys):
 def test_a_run_is_shown_in_a_line():
     summary = {"id": "lan-1flow", "status": "done", "time": {"simulated_s": 2.5}, "seed": 3, "flows": ["x" * 10**6]}
     assert repr(Run(summary, None, None)) == "<Run of lan-1flow: done, 2.5 s, seed 3>"
+
+
+@pytest.mark.parametrize(("options", "plots"), [([], True), (["--no-plots"], False)])
+@pytest.mark.parametrize("cases", [True, False])
+def test_a_run_is_gone_on_with_without_plots(monkeypatch, options, plots, cases):
+    given = []
+
+    def resumed(folder, *, plots, **_):
+        given.append(plots)
+        return SimpleNamespace(summary={})
+
+    monkeypatch.setattr(
+        "bentpipe.results.folder.RunFolder.resume", lambda path: nullcontext(SimpleNamespace(path=path))
+    )
+    monkeypatch.setattr("bentpipe.results.folder.is_cases", lambda _: cases)
+    for name in ("resume", "resume_cases"):
+        monkeypatch.setattr(f"bentpipe.experiment.perform.{name}", resumed)
+    for name in ("print_one", "print_all", "conclude"):
+        monkeypatch.setattr(f"bentpipe.commands.resume.{name}", lambda *_: 0)
+    monkeypatch.setenv("BENTPIPE_ENGINE", "native")
+    assert main(["resume", "out", *options]) == 0
+    assert given == [plots]
