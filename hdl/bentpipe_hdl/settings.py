@@ -16,9 +16,9 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -79,6 +79,7 @@ __all__ = [
     "one_or_list",
     "quantity_of",
     "shown",
+    "unknown_key",
     "wrong",
 ]
 
@@ -97,6 +98,19 @@ _EXPECTED: Final = {
     "tuple_type": "a list",
 }
 """What pydantic asks for, by the type of its error."""
+_MEANT: Final = {
+    "transport": ("protocol",),
+    "bandwidth": ("rate",),
+    "latency": ("delay",),
+    "destination": ("sink", "to"),
+    "src": ("source", "from"),
+    "dst": ("sink", "to"),
+    "bytes": ("size",),
+    "buffer": ("buffer_cells",),
+    "loss": ("ber",),
+    "congestion_control": ("variant",),
+}
+"""Keys as other tools call them."""
 _BASES: Final = ("_ps", "_bps", "_ppm")
 
 IN_RUN: Final[dict[str, Any]] = {"in_run": True}
@@ -354,10 +368,13 @@ class Settings(BaseModel):
         """The members of this model in one that has them too."""
         return {name: getattr(whole, name) for name in cls.model_fields}
 
+    hints: ClassVar[Mapping[tuple[str, str], str]] = {}
+    """What to do instead, by a key and a value that it doesn't take."""
+
     @classmethod
     def unknown(cls, key: str) -> str:
         """What is said of a key that isn't there."""
-        return f"unknown key{nearest(key, map(key_of, cls.model_fields))}"
+        return unknown_key(key, map(key_of, cls.model_fields))
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -411,10 +428,18 @@ class Settings(BaseModel):
                 what = cls.unknown(str(place[-1]))
             case "literal_error" if isinstance(given, str):
                 words = re.findall("'([^']*)'", error.get("ctx", {})["expected"])
-                what = f"unknown value {given!r}{nearest(given, words)}"
+                hint = cls.hints.get((str(place[-1]), given))
+                what = f"unknown value {given!r}{f'; {hint}' if hint else nearest(given, words)}"
             case kind if kind in _EXPECTED:
                 what = f"expected {_EXPECTED[kind]}, not {kind_of(given)}"
         return InitErrorDetails(type=wrong(what), loc=place, input=given)
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """What is said of a key that is none of those that are known."""
+    keys = [*known]
+    meant = next((each for each in _MEANT.get(key, ()) if each in keys), "")
+    return f"unknown key; did you mean {meant!r}?" if meant else f"unknown key{nearest(key, keys)}"
 
 
 def fixed_changes(before: Settings, after: Settings) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bentpipe_hdl.switch.control import REASONS, VcSettings
 
-from .errors import NetworkError
+from .errors import NetworkError, Subject
 from .nodes import KINDS, Nic, Node, Switch
 
 __all__ = ["Channel", "Channels", "Hop", "LedgerHop", "Leg", "Stop", "VirtualPath", "faces_of", "paths_of"]
@@ -175,6 +175,8 @@ class Channel:
     settings : VcSettings
     back : Channel, optional
         The VC the other way.
+    number : int
+        Its place among the network's VCs.
     """
 
     legs: list[Leg]
@@ -185,6 +187,7 @@ class Channel:
     vci: int
     settings: VcSettings
     back: Channel | None = field(default=None, repr=False)
+    number: int = 0
 
     @property
     def path(self) -> Sequence[Node]:
@@ -261,25 +264,27 @@ class Channels(list[Channel]):
             It has credits, and a line in loop-back, a virtual path, several leaves, or an interface whose line is
             faster than OC-12c.
         """
-        shares = channel.shares
+        channel.number = len(self)
+        shares, credits = channel.shares, _credits_of(channel)
         if len(channel.legs) > 1:
             if any(shares):
-                raise NetworkError(f"{channel.what}: it goes to several hosts, and has credits, which are for one")
+                what = f"{channel.what}: it goes to several hosts, and has credits, which are for one"
+                raise NetworkError(what, credits)
             if channel.settings.oam is not None:
-                raise NetworkError(f"{channel.what}: it goes to several hosts, and OAM's answers come from one")
+                what = f"{channel.what}: it goes to several hosts, and OAM's answers come from one"
+                raise NetworkError(what, Subject(key="oam"))
             self.append(channel)
             return
         if any(shares) and any(hop.in_path for hop in channel.hops):
-            raise NetworkError(f"{channel.what}: credits don't go through a virtual path")
+            raise NetworkError(f"{channel.what}: credits don't go through a virtual path", credits)
         for switch, before in itertools.pairwise(hop.switch for hop in channel.hops):
             if switch is before and any(shares):
-                raise NetworkError(
-                    f"{channel.what}: credits don't go through a line in loop-back, as {switch.name} has"
-                )
+                what = f"{channel.what}: credits don't go through a line in loop-back, as {switch.name} has"
+                raise NetworkError(what, credits)
         source = channel.path[0]
         if isinstance(source, Nic) and shares and shares[0]:
             if source.period < FASTEST_PERIOD:
-                raise NetworkError(f"{channel.what}: {source.name} has credits on a line faster than OC-12c")
+                raise NetworkError(f"{channel.what}: {source.name} has credits on a line faster than OC-12c", credits)
             source.sends[channel.index] = replace(source.sends[channel.index], credits=shares[0])
         for hop, here, after in zip(channel.hops, shares, [*shares[1:], 0][: len(shares)], strict=True):
             hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], credits_in=here, credits_out=after)
@@ -304,9 +309,20 @@ class Channels(list[Channel]):
 
     def check(self) -> None:
         """Raise NetworkError if one has credits and there is none the other way."""
-        for channel in self:
+        for number, channel in enumerate(self):
             if channel.back is None and any(channel.shares):
-                raise NetworkError(f"{channel.what}: it has credits, and no VC the other way to bring them")
+                what = f"{channel.what}: it has credits, and no VC the other way to bring them"
+                given = _credits_of(channel)
+                raise NetworkError(what, given if given.node else replace(given, channel=number))
+
+
+def _credits_of(channel: Channel) -> Subject:
+    """What gives a VC its credits: itself, or else a switch on its way."""
+    if channel.settings.credits:
+        return Subject(key="credits")
+    return next(
+        (Subject(hop.switch.name, key="credits.share") for hop in channel.hops if hop.switch.settings.share), Subject()
+    )
 
 
 def _route(channel: Channel, *, backwards: bool = False) -> Route:

@@ -10,7 +10,7 @@ from bentpipe_hdl.switch.control import SwitchVc, VcSettings
 from bentpipe_hdl.switch.options.oam import OamPoint, OamSettings, point_at
 
 from .channels import Channel, Hop, VirtualPath
-from .errors import NetworkError
+from .errors import NetworkError, Subject
 from .nodes import Node, Switch, checked
 
 __all__ = ["check_managed", "manage", "manage_path"]
@@ -82,13 +82,15 @@ def manage_path(paths: Sequence[VirtualPath]) -> None:
 
 def check_managed(channels: Iterable[Channel], paths: Iterable[VirtualPath]) -> None:
     """Raise NetworkError if a flow ends at switches, and there is nothing the other way to bring answers."""
-    for channel in channels:
+    for number, channel in enumerate(channels):
         given = channel.settings.oam
         if channel.back is None and given is not None and (given.ends or given.segment):
-            raise NetworkError(f"{channel.what}: its OAM flows end at switches, and no VC the other way answers")
-    for path in paths:
+            what = f"{channel.what}: its OAM flows end at switches, and no VC the other way answers"
+            raise NetworkError(what, Subject(channel=number, key="oam"))
+    for number, path in enumerate(paths):
         if path.settings.oam is not None and path.end is None:
-            raise NetworkError(f"{path.what}: it has OAM, and there is no virtual path the other way")
+            what = f"{path.what}: it has OAM, and there is no virtual path the other way"
+            raise NetworkError(what, Subject(path=number, key="oam"))
 
 
 def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> OamSettings | None:
@@ -96,7 +98,7 @@ def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> Oa
     if mine is None:
         return None if other is None else other.other_way()
     if other is not None and other != mine.other_way():
-        raise NetworkError(f"{what}: the other way has another oam: give it to one of them")
+        raise NetworkError(f"{what}: the other way has another oam: give it to one of them", Subject(key="oam"))
     return mine
 
 

@@ -66,15 +66,32 @@ class Network(Topology, Pdus):
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._gauge: Gauge | None = None
 
-    def start(self) -> None:
-        """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
-        if self.loop.is_open:
-            return
+    def check_buildable(self) -> None:
+        """Check all that :meth:`start` refuses, without building anything.
+
+        Raises
+        ------
+        NetworkError
+            The network cannot be built; ``subject`` says what of it is at fault.
+        """
         self._channels.check()
         check_managed(self._channels, self.paths)
         for node in self.nodes:
             if isinstance(node, Switch):
                 node.check_rates()
+            node.shape()
+
+    def rehearse(self) -> None:
+        """Check the same, and that all registers take their values; for a network that is not started afterwards."""
+        self.check_buildable()
+        for node in self.nodes:
+            node.rehearse()
+
+    def start(self) -> None:
+        """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
+        if self.loop.is_open:
+            return
+        self.check_buildable()
         self._lay()
         for node in self.nodes:
             self.loop.settle(node.index)

@@ -7,6 +7,8 @@ where it stands in the network.
 from __future__ import annotations
 
 import copy
+import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +23,7 @@ from bentpipe_hdl.bit_errors import ErrorStart
 from bentpipe_hdl.driver import Driver
 from bentpipe_hdl.link.control import ENTRIES, VCS, LinkDriver, LinkSettings, Losses
 from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, NicSettings
-from bentpipe_hdl.registers import Registers
+from bentpipe_hdl.registers import Bus, Registers
 from bentpipe_hdl.settings import Settings, fixed_changes
 from bentpipe_hdl.sonet.control import SonetDriver, SonetSettings
 from bentpipe_hdl.switch.control import (
@@ -37,7 +39,7 @@ from bentpipe_hdl.switch.options import Setup, options_of
 from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
 
 from .build import Shape
-from .errors import NetworkError
+from .errors import NetworkError, Subject
 from .loop import Loop
 
 __all__ = ["KINDS", "Link", "Nic", "Node", "SonetLine", "Switch", "checked", "made", "size_of"]
@@ -52,7 +54,7 @@ S = TypeVar("S", bound=Settings)
 V = TypeVar("V")
 
 
-def checked(what: str, find: Callable[[], V]) -> V:
+def checked(what: str, find: Callable[[], V], subject: Subject | None = None) -> V:
     """What ``find`` gives.
 
     Raises
@@ -60,12 +62,30 @@ def checked(what: str, find: Callable[[], V]) -> V:
     NetworkError
         It raises ValueError: that, with ``what`` before it.
     """
-    try:
+    with _named(what, subject):
         return find()
+
+
+@contextmanager
+def _named(what: str, subject: Subject | None = None) -> Iterator[None]:
+    """A ValueError in here is a NetworkError, with ``what`` before it."""
+    try:
+        yield
     except ValidationError as error:
-        raise NetworkError(f"{what}: {'; '.join(map(_line, error.errors(include_url=False)))}") from None
+        lines = "; ".join(map(_line, error.errors(include_url=False)))
+        raise NetworkError(f"{what}: {lines}", subject) from None
     except ValueError as error:
-        raise NetworkError(f"{what}: {error}") from None
+        raise NetworkError(f"{what}: {error}", subject) from None
+
+
+class _Nowhere:
+    """A bus with nothing behind it: what is written is forgotten."""
+
+    def write(self, addr: int, value: int) -> None:
+        del addr, value
+
+    def read(self, addr: int) -> int:
+        raise ValueError(f"nothing can be read from address {addr:#x}: there is no node")
 
 
 def _line(error: ErrorDetails) -> str:
@@ -83,7 +103,7 @@ def size_of(what: str, vcs: int) -> int:
     for size in _SIZES:
         if vcs <= size:
             return size
-    raise NetworkError(f"{what}: {vcs} VCs are more than {_SIZES[-1]}")
+    raise NetworkError(f"{what}: {vcs} VCs are more than {_SIZES[-1]}", Subject(what))
 
 
 class Node:
@@ -120,7 +140,26 @@ class Node:
 
     def configure(self) -> None:
         """Write the settings to the registers."""
+        self._configure(self.driver)
+
+    def rehearse(self) -> None:
+        """Compute what :meth:`configure` would write, before the node is built, and write it nowhere.
+
+        Raises
+        ------
+        NetworkError
+            There is no node of its shape, or a register does not take its value.
+        """
+        with _named(f"{self.kind} {self.name}", Subject(self.name)):
+            self._configure(self._make_driver(_Nowhere()))
+
+    def _make_driver(self, bus: Bus) -> Any:
+        """The driver of a node of its shape behind a bus."""
         raise NotImplementedError
+
+    def _configure(self, driver: Any) -> None:
+        """Write the settings to the registers of a node that was reset."""
+        self._apply(driver)
 
     def change(self, **settings: Any) -> None:
         """From now on these settings, members of the node's model, instead; in a running network from the next tick on.
@@ -208,10 +247,24 @@ class Nic(Node):
     def __init__(self, loop: Loop, index: int, name: str, line: NicLine, settings: NicSettings):
         super().__init__(loop, index, name)
         self.line, self.settings = line, settings
-        self.period = checked(f"NIC {name}", line.period)
+        self.period = checked(f"NIC {name}", line.period, Subject(name, key="frames" if line.frames else ""))
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
         self._will_sustain = False  # a VC will have a sustained rate in a run
+        self._free = 0
+        self._coming: set[tuple[int, int]] = set()  # VPI and VCI of the first of those that are received
+
+    def first_free(self) -> int:
+        """An index below which all are those of VCs."""
+        while self._free in self.sends or self._free in self.receives:
+            self._free += 1
+        return self._free
+
+    def receives_on(self, vpi: int, vci: int) -> bool:
+        """A VC with these numbers ends here."""
+        for receive in itertools.islice(self.receives.values(), len(self._coming), None):
+            self._coming.add((receive.vpi, receive.vci))
+        return (vpi, vci) in self._coming
 
     def shape(self) -> Shape:
         return Shape.of("nic", **self._shape)
@@ -241,13 +294,13 @@ class Nic(Node):
 
     @cached_property
     def driver(self) -> NicDriver:
-        return NicDriver(self, **self._shape)
+        return self._make_driver(self)
+
+    def _make_driver(self, bus: Bus) -> NicDriver:
+        return NicDriver(bus, **self._shape)
 
     def spacing(self, port: int) -> int:
         return self.period
-
-    def configure(self) -> None:
-        self._apply(self.driver)
 
     def _apply(self, driver: Any) -> None:
         driver.configure(self.settings, self.line, self.sends, self.receives)
@@ -297,6 +350,15 @@ class Switch(Node):
         self.ports = len(lines)
         self.vcs: list[SwitchVc] = []
         self._more_options = 0  # that it will need in a run
+        self._indexed = 0
+        self._vcis: defaultdict[tuple[int, int], set[int | None]] = defaultdict(set)
+
+    def vcis_at(self, port: int, vpi: int) -> set[int | None]:
+        """The VCIs of VCs that come in at a port with this VPI; None among them: it is that of a virtual path."""
+        for vc in self.vcs[self._indexed :]:
+            self._vcis[vc.in_port, vc.in_vpi].add(None if vc.vpc else vc.in_vci)
+        self._indexed = len(self.vcs)
+        return self._vcis[port, vpi]
 
     def shape(self) -> Shape:
         return Shape.of("switch", **self._shape)
@@ -307,8 +369,9 @@ class Switch(Node):
         setup = Setup(self.settings, self.lines, self.vcs, name=self.name)
         options = options_for(setup)
         for option in options_of(options):
-            for what in option.check(setup):
-                raise NetworkError(f"switch {self.name}: {what}")
+            for fault in option.check(setup):
+                subject = Subject(self.name, fault.port, fault.vc, key=fault.key)
+                raise NetworkError(f"switch {self.name}: {fault}", subject)
         return options
 
     @cached_property
@@ -319,7 +382,10 @@ class Switch(Node):
 
     @cached_property
     def driver(self) -> SwitchDriver:
-        return SwitchDriver(self, **self._shape)
+        return self._make_driver(self)
+
+    def _make_driver(self, bus: Bus) -> SwitchDriver:
+        return SwitchDriver(bus, **self._shape)
 
     def spacing(self, port: int) -> int:
         return self.fastest[port]
@@ -339,16 +405,14 @@ class Switch(Node):
                 asked = sum(TICKS_A_SECOND * 424 * 65536 / period for period in periods) / 1e6
                 raise NetworkError(
                     f"switch {self.name}: its lines {verb} up to {asked:.2f} Mb/s of cells together, and it moves "
-                    f"{TICKS_A_SECOND * 424 / 1e6:.2f} Mb/s (a cell a tick): give it fewer lines, or slower ones"
+                    f"{TICKS_A_SECOND * 424 / 1e6:.2f} Mb/s (a cell a tick): give it fewer lines, or slower ones",
+                    Subject(self.name, key="ports"),
                 )
 
     @property
     def size(self) -> int:
         """The number of VCs that it is built for."""
-        return size_of(self.name, sum(max(1, len(vc.keys)) for vc in self.vcs))
-
-    def configure(self) -> None:
-        self._apply(self.driver)
+        return size_of(self.name, Setup(self.settings, self.lines, self.vcs).entries)
 
     def _apply(self, driver: Any) -> None:
         driver.configure(self.settings, self.lines, self.vcs, self.seed, self.name)
@@ -433,7 +497,10 @@ class Link(Node):
 
     @cached_property
     def driver(self) -> LinkDriver:
-        return LinkDriver(self, **self._shape)
+        return self._make_driver(self)
+
+    def _make_driver(self, bus: Bus) -> LinkDriver:
+        return LinkDriver(bus, **self._shape)
 
     def spacing(self, port: int) -> int:
         if not self.inputs:
@@ -463,8 +530,8 @@ class Link(Node):
         if len(self.losses) > VCS or entries > ENTRIES:
             raise NetworkError(f"{what}: a link has losses for {VCS} VCs, {ENTRIES} numbers and ends of lists in all")
 
-    def configure(self) -> None:
-        self.driver.configure(self.settings, ErrorStart(self.seed, self.name), self.losses)
+    def _configure(self, driver: LinkDriver) -> None:
+        driver.configure(self.settings, ErrorStart(self.seed, self.name), self.losses)
 
     def _apply(self, driver: Any) -> None:
         driver.apply(self.settings)
@@ -488,14 +555,17 @@ class SonetLine(Node):
 
     @cached_property
     def driver(self) -> SonetDriver:
-        return SonetDriver(self, sts=self.settings.sts)
+        return self._make_driver(self)
+
+    def _make_driver(self, bus: Bus) -> SonetDriver:
+        return SonetDriver(bus, sts=self.settings.sts)
 
     def spacing(self, port: int) -> int:
         return cell_period(49_920_000 * self.settings.sts)
 
-    def configure(self) -> None:
+    def _configure(self, driver: SonetDriver) -> None:
         starts = [ErrorStart(self.seed, f"{self.name}/{way}") for way in range(2)]
-        self.driver.configure(self.settings, starts)
+        driver.configure(self.settings, starts)
 
     def _apply(self, driver: Any) -> None:
         driver.apply(self.settings)

@@ -17,7 +17,7 @@ from bentpipe_hdl.ticks import round_ticks
 from .build import Shape
 from .channels import Channel, Channels, Hop, LedgerHop, Leg, Stop, VirtualPath, faces_of, paths_of
 from .defects import Defects
-from .errors import NetworkError
+from .errors import NetworkError, Subject
 from .loop import Loop
 from .management import manage, manage_path
 from .nodes import Link, Nic, Node, SonetLine, Switch, checked, made, size_of
@@ -79,6 +79,10 @@ class Topology:
         for port in own:
             if not 0 <= port < len(port_rates_bps):
                 raise NetworkError(f"switch {name}: settings of port {port}, and its ports are 0..{len(clocks) - 1}")
+        for port, given in own.items():
+            if given.reactive is not None:
+                subject = Subject(name, port, key="reactive.initial")
+                checked(f"switch {name}, port {port}", given.reactive.check_start, subject)
         lines = [
             SwitchPort(rate, clock, port in nni_ports, own.get(port, PortSettings()))
             for port, (rate, clock) in enumerate(zip(port_rates_bps, clocks, strict=True))
@@ -190,8 +194,9 @@ class Topology:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
         pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
         sinks = [each[-1] for each in paths if isinstance(each[-1], Nic)]
-        used = {k for nic in (source, *sinks) for k in (*nic.sends, *nic.receives)}
-        index = next(k for k in itertools.count() if k not in used)
+        index = max(nic.first_free() for nic in (source, *sinks))
+        while any(index in nic.sends or index in nic.receives for nic in (source, *sinks)):
+            index += 1
         for nic in (source, *sinks):
             size_of(nic.name, index + 1)
         laid = _Laid(self, what, vpi, vci, index)
@@ -199,7 +204,7 @@ class Topology:
             laid.lay(each)
         for leg, nic in zip(laid.legs, sinks, strict=True):
             came = leg.stops[-1].vpi
-            if any(other.vci == vci and other.vpi == came for other in nic.receives.values()):
+            if nic.receives_on(came, vci):
                 raise NetworkError(f"{what}: VPI/VCI {came}/{vci} is used twice at port 0 of {nic.name}")
         for switch in given.named_switches():
             if switch not in [hop.switch.name for hop in laid.hops if not hop.in_path and hop.come >= 0]:
@@ -223,17 +228,14 @@ class Topology:
 
     def check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
         """Nothing at a port has this VPI/VCI, or VPI."""
-        for other in switch.vcs:
-            if (other.in_port, other.in_vpi) != (port, vpi):
-                continue
-            if other.vpc:
-                raise NetworkError(f"{what}: VPI {vpi} is that of a virtual path at port {port} of {switch.name}")
-            if vci is None:
-                raise NetworkError(
-                    f"{what}: VPI {vpi} is used by VC {vpi}/{other.in_vci} at port {port} of {switch.name}"
-                )
-            if other.in_vci == vci:
-                raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
+        known = switch.vcis_at(port, vpi)
+        if None in known:
+            raise NetworkError(f"{what}: VPI {vpi} is that of a virtual path at port {port} of {switch.name}")
+        if vci is None and known:
+            other = next(iter(known))
+            raise NetworkError(f"{what}: VPI {vpi} is used by VC {vpi}/{other} at port {port} of {switch.name}")
+        if vci in known:
+            raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
 
     def add_vp(self, path: Sequence[Node], vpi: int, **settings: Any) -> int:
         """A virtual path in one direction: VCs that are added from now on and have it as a part of their own path go
@@ -307,7 +309,7 @@ class Topology:
     def other_way(self, number: int) -> int | None:
         """The VC that is the other way of one, by their numbers in the order in which they were added."""
         back = self._channels[number].back
-        return None if back is None else next(k for k, each in enumerate(self._channels) if each is back)
+        return None if back is None else back.number
 
     def change_vc(
         self,
@@ -337,6 +339,18 @@ class Topology:
         source.change_send(channel.index, cell_rate_bps, sustained_rate_bps, burst)
         for hop, own in replace(channel, settings=given).own_hops():
             hop.switch.change_vc(hop.number, own)
+
+    def owner_of(self, node: str, number: int) -> Subject:
+        """The VC or virtual path of the network that has this index at a switch; neither: one that is being added."""
+        for place, channel in enumerate(self._channels):
+            for hop in (*channel.hops, *channel.branches):
+                if hop.switch.name == node and hop.number == number and not hop.in_path:
+                    return Subject(channel=place)
+        for place, path in enumerate(self.paths):
+            ends = path.path[-1].name == node and path.end == number
+            if ends or any(hop.switch.name == node and hop.number == number for hop in path.hops):
+                return Subject(path=place)
+        return Subject()
 
     def shapes(self) -> list[Shape]:
         """The shapes of this network's nodes, each once."""

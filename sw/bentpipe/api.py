@@ -44,6 +44,13 @@ class Run:
     folder: Path | None
     _result: RunResult
 
+    def __repr__(self) -> str:
+        """A line: the whole summary has more than a million characters."""
+        s = self.summary
+        case = f", case {s['case']!r}" if s.get("case") else ""
+        where = f", in {self.folder}" if self.folder else ""
+        return f"<Run of {s['id']}{case}: {s['status']}, {s['time']['simulated_s']:g} s, seed {s['seed']}{where}>"
+
     @property
     def metrics(self) -> dict[str, float | None]:
         """The figures of the run by name, in base units (rates in b/s)."""
@@ -116,6 +123,11 @@ class Sweep:
 
     summary: dict[str, Any]
     folder: Path
+
+    def __repr__(self) -> str:
+        """A line, as of :class:`Run`."""
+        s = self.summary
+        return f"<Sweep of {s['id']}: {s['status']}, {len(s['runs'])} runs, in {self.folder}>"
 
     def to_pandas(self) -> pd.DataFrame:
         """The table: a row for each figure of each run (:mod:`bentpipe.sweeps.table`)."""

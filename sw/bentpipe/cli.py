@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 
 from bentpipe.commands import commands
 from bentpipe.commands.command import Command
@@ -19,6 +20,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    _replace_unknown_characters()
     words = list(sys.argv[1:] if arguments is None else arguments)
     words, behind = _apart(words)
     try:
@@ -49,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _failed(error, given.verbose)
+
+
+def _replace_unknown_characters() -> None:
+    """Have a question mark printed for a character that the terminal's encoding lacks, as `ą` in Latin-1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _apart(words: list[str]) -> tuple[list[str], list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -73,8 +73,16 @@ _SHARE: Final = SHARE.within(
 )
 
 
+_CELLS_OR_SHARE: Final = CELLS.counting("cells, or a share of the buffer as 0.9").within(
+    CELLS.low, CELLS.high, name=CELLS.name
+)
+_HINTS: Final = {("policy", "red"): "RED is a setting of ports: give the line or host red = { low = …, high = … }"}
+
+
 class SwitchSettings(Settings):
     """One network module with a shared cell buffer."""
+
+    hints: ClassVar = _HINTS
 
     buffer_cells: Annotated[int, CELLS.within(1, MOST_CELLS)] = Field(default=8192, description="the shared buffer")
     policy: Policy = Field(
@@ -84,7 +92,7 @@ class SwitchSettings(Settings):
         json_schema_extra=IN_RUN,
     )
     epd_threshold: Annotated[
-        Annotated[int, CELLS, Tag("|cells")] | Annotated[float, _SHARE, Tag("|share")],
+        Annotated[int, _CELLS_OR_SHARE, Tag("|cells")] | Annotated[float, _SHARE, Tag("|share")],
         Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
     ] = Field(
         default=0.9,
@@ -176,6 +184,8 @@ class PortSettings(Settings):
 
 class VcSettings(Settings):
     """What a VC may have of a switch."""
+
+    hints: ClassVar = _HINTS
 
     policy: Policy | None = Field(default=None, description="instead of the switches'", json_schema_extra=IN_RUN)
     limit: Annotated[int, CELLS.within(0, 65535)] = Field(

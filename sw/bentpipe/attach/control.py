@@ -8,17 +8,22 @@ import os
 import queue
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.errors import BentpipeError, ConfigError, one_line
+from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
+from bentpipe.experiment.catalogue import find
+from bentpipe.experiment.document import Document
 from bentpipe.experiment.load import apply_settings, value_of
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import EventSpec, Experiment
 from bentpipe.experiment.source import Source
+from bentpipe_hdl.settings import key_of
+from bentpipe_hdl.words import nearest
 from bentpipe_sim.errors import SimulationError
 
 __all__ = ["SOCKET", "Changes", "Control", "ask", "whole_key"]
@@ -30,17 +35,27 @@ _ASKED: Final = "bentpipe set"
 
 
 def whole_key(setting: str, experiment: Experiment) -> str:
-    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key."""
+    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key.
+
+    Raises
+    ------
+    BentpipeError
+        The key begins with none of these, and with no table of an experiment.
+    """
     name = setting.partition(".")[0]
     network = experiment.network
     for kind, found in (("lines", network.lines), ("switches", network.switches), ("hosts", network.hosts)):
         if name in [each.name for each in found]:
             return f"network.{kind}.{setting}"
+    if "." in setting.partition("=")[0] and name not in [*SHORTHANDS, *map(key_of, Document.model_fields)]:
+        names = [each.name for found in (network.lines, network.switches, network.hosts) for each in found]
+        raise BentpipeError(f"{setting}: there is no line, switch or host {name!r}{nearest(name, names)}")
     return setting
 
 
 class Changes:
-    """The experiment as it is now, and what a change of settings makes of it, as an event of the file would.
+    """The experiment as it is now, and what a change of settings makes of it, as an event of the file would: only what
+    it names is another then.
 
     Parameters
     ----------
@@ -53,6 +68,8 @@ class Changes:
     -------
     now : EventSpec
         The network as it is.
+    count : int
+        Changes so far, those by events of the file among them.
     """
 
     def __init__(self, experiment: Experiment, slack: Slack) -> None:
@@ -60,6 +77,9 @@ class Changes:
         first = shortened(experiment, slack)
         self.now = EventSpec(0, (), first.network, first.vcs)
         self._document: dict[str, Any] = {key: v for key, v in experiment.document.items() if key != "event"}
+        self._source = Source(_ASKED, folder=find(experiment.file).parent)
+        self._any_asked = False
+        self.count = 0
 
     def event(self, settings: Sequence[str]) -> EventSpec:
         """The network with these settings (``KEY=VALUE``) from now on.
@@ -76,25 +96,54 @@ class Changes:
             if not equals:
                 raise BentpipeError(f"{setting}: expected KEY=VALUE")
             pairs[key] = value_of(text.strip())
+        return self._with(pairs)
+
+    def _with(self, pairs: Mapping[str, Any]) -> EventSpec:
         document = {**self._document, "event": [{"at": "0 s", "set": pairs}]}
         try:
-            made = parse_experiment(document, Source(_ASKED), seed=self._experiment.seed)
+            made = parse_experiment(document, self._source, seed=self._experiment.seed)
         except ConfigError as error:  # it knows the settings as those of an event
             raise BentpipeError(str(error).removeprefix(f"{_ASKED}: event.0.set: ")) from None
         (event,) = shortened(made, self._slack).events
         return event
 
+    def on_top(self, event: EventSpec) -> EventSpec:
+        """An event of the file as it is with its own settings on top of what is now.
+
+        Raises
+        ------
+        BentpipeError
+            With what was asked for before, its settings make no experiment.
+        """
+        if not self._any_asked:
+            return event
+        return dataclasses.replace(
+            self._with(dict(event.settings)), at_ps=event.at_ps, changes=event.changes, settings=event.settings
+        )
+
+    def came(self, event: EventSpec) -> None:
+        """An event of the file has changed the network."""
+        given = (Setting(_ASKED, key, value) for key, value in event.settings)
+        self._document, _ = assigned(self._document, given, _ASKED)
+        self._become(event)
+
     def done(self, settings: Sequence[str], event: EventSpec) -> None:
         """So it is from now on."""
         whole = [whole_key(setting, self._experiment) for setting in settings]
         self._document, _ = apply_settings(self._document, whole, _ASKED)
+        self._any_asked = True
+        self._become(event)
+
+    def _become(self, event: EventSpec) -> None:
         self.now = event
+        self.count += 1
 
 
 @dataclasses.dataclass
 class _Asked:
     settings: list[str]
     event: EventSpec
+    count: int
     answer: queue.Queue[str]
 
 
@@ -127,11 +176,18 @@ class Control:
 
     def take(self) -> tuple[list[str], EventSpec, queue.Queue[str]] | None:
         """What is to be changed now, and where the answer goes: ``""``, or what was wrong; None: nothing."""
-        try:
-            asked = self._asked.get_nowait()
-        except queue.Empty:
-            return None
-        return asked.settings, asked.event, asked.answer
+        while True:
+            try:
+                asked = self._asked.get_nowait()
+            except queue.Empty:
+                return None
+            try:
+                stale = asked.count != self._changes.count  # something changed after it was read
+                event = self._changes.event(asked.settings) if stale else asked.event
+            except BentpipeError as error:
+                asked.answer.put(one_line(error))
+                continue
+            return asked.settings, event, asked.answer
 
     def _listen(self) -> None:
         while True:
@@ -145,12 +201,13 @@ class Control:
                 other.sendall(json.dumps(self._answer(settings)).encode())
 
     def _answer(self, settings: list[str]) -> str:
+        count = self._changes.count
         try:
             event = self._changes.event(settings)
         except (BentpipeError, SimulationError) as error:
             return one_line(error)
         answer: queue.Queue[str] = queue.Queue()
-        self._asked.put(_Asked(settings, event, answer))
+        self._asked.put(_Asked(settings, event, count, answer))
         try:
             return answer.get(timeout=5)
         except queue.Empty:

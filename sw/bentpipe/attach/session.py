@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import ipaddress
+import logging
 import os
 import sys
 import time
@@ -20,11 +21,12 @@ from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.live import ENOUGH_PS, LiveFolder
 from bentpipe.attach.slack import take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
-from bentpipe.errors import one_line
+from bentpipe.errors import BentpipeError, one_line
 from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
 from bentpipe.experiment.run import run_experiment
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
+from bentpipe_hdl.units import format_time
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.nodes import Link
@@ -54,6 +56,9 @@ _BRIDGED: Final = 10
 _SWITCH_S: Final = 0.0005
 """For so long another thread may have Python's lock while the simulation wants it."""
 _LIVE_PRIORITY, _SIMULATION_PRIORITY, _DOORS_PRIORITY = 5, 10, 20
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -239,7 +244,11 @@ class Session:
             raise
         self._built = built
         return dataclasses.replace(
-            built, engine=_Engine(self, network, built.engine), close=lambda: self._end(network), save=None
+            built,
+            engine=_Engine(self, network, built.engine),
+            close=lambda: self._end(network),
+            save=None,
+            change=self._event,
         )
 
     def _attach(self, network: Network, nics: Mapping[str, Nic], vcs: Sequence[int]) -> Attachment:
@@ -393,6 +402,20 @@ class Session:
         self._done(now_ps, settings, event)
         self.changed.append({"at_ps": now_ps, "settings": settings})
         answer.put("")
+
+    def _event(self, event: EventSpec) -> None:
+        """An event of the file: it changes what it names, and leaves what somebody asked for as it is."""
+        assert self._built is not None
+        try:
+            now = self._changes.on_top(event)
+            self._built.change(now)
+        except (BentpipeError, SimulationError) as error:
+            _log.warning("%s: the event is left out: %s", format_time(event.at_ps), one_line(error))
+            self._built.change(self._changes.now)  # as it was
+            return
+        self._changes.came(now)
+        if now is not event:
+            self._built.asked.append(now)
 
     def _done(self, now_ps: int, settings: Sequence[str], event: EventSpec) -> None:
         assert self._built is not None

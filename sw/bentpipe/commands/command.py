@@ -229,7 +229,8 @@ def console() -> Console:
 
 def print_json(data: Any) -> int:
     """Print data for machines; the exit code of a command that did what it was to do."""
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    print(json.dumps(data, indent=2, ensure_ascii=not unicode))
     return 0
 
 

@@ -62,7 +62,7 @@ def _run(given: argparse.Namespace) -> int:
 def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
     """Lines of a file that extends an experiment: what it changes is to be uncommented."""
     yield f"# All that isn't said here is that of {base}: `bentpipe show {base}`."
-    yield "# Take the # away from what you change; `bentpipe help keys` tells what there is."
+    yield "# Remove the # before each key that you change; `bentpipe help keys` lists the keys."
     yield f"extends = {json.dumps(base)}"
     yield ""
     yield "[experiment]"
@@ -82,14 +82,15 @@ def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
     yield from _commented("[hosts.tcp]", hosts.get("tcp", {}))
     yield from _commented("[record]", document.get("record", {}))
     for flow in document.get("flow", ())[:3]:
-        yield from _commented("[[flow]]", flow, "  # where one stands, all of them have to")
+        yield from _commented("# [[flow]]  # this line, too; flows replace those of the base: give all of them", flow)
 
 
-def _commented(heading: str, table: dict[str, Any], remark: str = "") -> Iterator[str]:
+def _commented(heading: str, table: dict[str, Any]) -> Iterator[str]:
+    """A table with its keys as comments; a table without keys changes nothing, an array of tables would."""
     lines = [f"# {key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, dict)]
     if lines:
         yield ""
-        yield f"# {heading}{remark}"
+        yield heading
         yield from lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
@@ -36,12 +37,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _near(word: str, known: Collection[str]) -> str:
-    found = get_close_matches(word, known, 1)
+    found = get_close_matches(word, [each for each in known if each != word], 1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command line; ``SystemExit``, once a line has told what is wrong with them."""
+    leading = [*itertools.takewhile(re.compile(r"-v+|--verbose").fullmatch, words)]
+    words = [*words[len(leading) :], *leading]  # which commands take, wherever it stands
     made, known = parser(), [name for each in commands() for name in (each.name, *each.aliases)]
     if words and not words[0].startswith("-") and words[0] not in known:
         made.error(f"there is no command {words[0]}{_near(words[0], known)}")

@@ -16,6 +16,7 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run that was interrupted or killed")
+    parser.add_argument("--no-plots", dest="plots", action="store_false", help="no plots as files, as of `run`")
     junit_option(parser)
 
 
@@ -26,10 +27,10 @@ def _resume(given: argparse.Namespace) -> int:
     os.environ["BENTPIPE_ENGINE"] = "native"  # whose state it is
     with RunFolder.resume(given.folder) as folder:
         if is_cases(folder.path):
-            summary = resume_cases(folder, show_progress=shows(given), begins=partial(begins, given))
+            summary = resume_cases(folder, show_progress=shows(given), plots=given.plots, begins=partial(begins, given))
             print_all(given, summary, folder)
         else:
-            result = resume(folder, show_progress=shows(given))
+            result = resume(folder, show_progress=shows(given), plots=given.plots)
             print_one(given, result, folder)
             summary = result.summary
     return conclude(given, summary, folder)

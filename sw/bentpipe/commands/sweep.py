@@ -69,10 +69,9 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1024:
-        raise ValueError
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"expected 1 to 1024, not {text!r}")
+    return int(text)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,11 +122,12 @@ def do_sweep(
     from bentpipe.progress import Counted
     from bentpipe.sweeps.run import claim_sweep, run_sweep
     from bentpipe.sweeps.show import print_sweep
-    from bentpipe.sweeps.table import check_metrics, read_table
+    from bentpipe.sweeps.table import check_metrics, check_planned, read_table
 
     def say(address: str) -> None:
         print(f"bentpipe: dashboard: {address}", file=sys.stderr)
 
+    check_planned(given.metrics, (run.experiment for run in plan.runs))
     with claim_sweep(plan, given.out, given.force) as folder:
         with Counted(sys.stderr.isatty() and not given.json) as bar:
             summary = run_sweep(

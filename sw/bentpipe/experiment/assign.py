@@ -10,7 +10,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe_hdl.words import nearest
 
-__all__ = ["SHORTHANDS", "Setting", "assigned", "over"]
+__all__ = ["MOST_DEEP", "SHORTHANDS", "Setting", "assigned", "over"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -19,6 +19,9 @@ SHORTHANDS: Final = {
     "mtu": "hosts.mtu",
 }
 """Short keys."""
+
+MOST_DEEP: Final = 100
+"""Tables and lists inside each other in a document."""
 
 _NAMED: Final = {"network.switches": "switch", "network.lines": "line", "network.hosts": "host"}
 
@@ -38,6 +41,8 @@ def assigned(document: dict[str, Any], settings: Iterable[Setting], name: str) -
     touched: dict[str, str] = {}
     for setting in settings:
         key = SHORTHANDS.get(setting.key, setting.key)
+        if key.count(".") > MOST_DEEP:
+            raise BentpipeError(f"{setting.by} {key[:40]}…: a key has {MOST_DEEP} parts at most (in {name})")
         if key == "network.line":  # for all lines, so that none has its own
             network = _table(document, "network")
             for line in (*_table(network, "lines").values(), *_table(network, "hosts").values()):

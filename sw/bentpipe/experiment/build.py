@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +13,12 @@ from bentpipe.apps.settings import Given
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.branch import Branches
 from bentpipe.experiment.document import Face
+from bentpipe.experiment.faults import Places
 from bentpipe.experiment.ledger import LedgerHost, make_ledger
 from bentpipe.experiment.oam import OamEnds, add_ends, loopback_to, report_ends
 from bentpipe.experiment.paths import vpi_on
 from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
-from bentpipe.experiment.splitting import Splitting
+from bentpipe.experiment.splitting import Splitting, check_random
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from bentpipe_sim.network import Network
     from bentpipe_sim.nodes import Link, Nic, Switch
 
-__all__ = ["Build", "BuiltExperiment", "FlowHandle", "add_hosts", "build", "build_network"]
+__all__ = ["Build", "BuiltExperiment", "FlowHandle", "add_hosts", "build", "build_network", "rehearse"]
 
 
 class FlowHandle(Protocol):
@@ -80,7 +82,8 @@ class BuiltExperiment:
     splitting : Splitting or None
         The engine of a run that splits.
     asked : list[EventSpec]
-        Changes besides those of the experiment, at the times at which they were made: somebody asked for them.
+        Changes besides those of the experiment, at the times at which they were made: somebody asked for them, or they
+        are events of the experiment on top of what somebody asked for.
     """
 
     engine: EngineHandle
@@ -130,22 +133,62 @@ def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Netwo
     from bentpipe_sim.network import Network
 
     network = Network(seed=experiment.seed)
-    nics, switches, links, between = _nodes(experiment, network)
+    places = Places(experiment, network)
+    nics, switches, links, between = _nodes(experiment, network, places)
     nodes: Nodes = {**nics, **switches}
     for vp in experiment.network.vps:
         for path, oam in ((vp.path, vp.oam), (vp.path[::-1], vp.oam and vp.oam.other_way())):
             settings = VcSettings.part_of(vp) | {"oam": oam}
-            network.add_vp(_along(path, nodes, between), vp.vpi, **settings)
+            with places.at(f"network.vps.{vp.name}"):
+                network.add_vp(_along(path, nodes, between), vp.vpi, **settings)
     vcs: list[int] = []
+    leaves: defaultdict[int, list[VcSpec]] = defaultdict(list)
+    for vc in experiment.vcs:
+        if vc.root is not None:
+            leaves[vc.root].append(vc)
     for number, vc in enumerate(experiment.vcs):
-        made = vcs[vc.root] if vc.root is not None else None
-        vcs.append(_vc(experiment, network, number, nodes, between, encapsulation) if made is None else made)
-    for loss in experiment.losses:
+        if vc.root is not None:
+            vcs.append(vcs[vc.root])
+            continue
+        with places.at(places.vc(number)):
+            vcs.append(_vc(experiment, network, [vc, *leaves[number]], nodes, between, encapsulation))
+    for number, loss in enumerate(experiment.losses):
         vc = experiment.vcs[loss.vc]
         vpi = vpi_on(vc, loss.way, experiment.network)
-        links[loss.way].lose(vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
-    _Changer(experiment, network).prepare(experiment)
+        with places.at(f"loss.{number}"):
+            links[loss.way].lose(vpi, vc.vci, pdus=loss.pdus, cells=loss.cells)
+    _Changer(experiment, network).prepare(experiment, places)
     return network, nics, vcs
+
+
+def rehearse(experiment: Experiment) -> None:
+    """Make an experiment's network and hosts up to where its nodes would be compiled, and forget them.
+
+    Raises
+    ------
+    BuildError
+        They can't be made, and so the experiment can't run.
+    """
+    from bentpipe.hosts.engine import Engine
+
+    network, nics, vcs = build_network(experiment)
+    places = Places(experiment, network)
+    engine = Engine(network, None)
+    hosts: dict[str, Host] = {}
+    for host in experiment.network.hosts:
+        with places.at(f"network.hosts.{host.name}"):
+            hosts[host.name] = engine.add_host(host, nics[host.name].index)
+    ends = add_ends(experiment, engine, network, hosts, vcs)
+    _add_flows(experiment, engine, hosts, vcs, ends, places)
+    with places.at(""):
+        network.rehearse()
+    if experiment.splitting is not None:
+        port = experiment.splitting.port
+        with places.at("splitting.port"):
+            gauge = network.gauge(_switch_named(network, port.switch), port.port)
+            gauge.check()
+        with places.at("splitting"):
+            check_random(Branches(network, engine, gauge))
 
 
 def add_hosts(
@@ -164,7 +207,7 @@ def add_hosts(
     inside = [host for host in experiment.network.hosts if host.name not in (outside or {})]
     hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in inside}
     ends = add_ends(experiment, engine, network, hosts, vcs)
-    flows = _add_flows(experiment, engine, hosts, vcs, ends)
+    flows = _add_flows(experiment, engine, hosts, vcs, ends, Places(experiment, network))
     gauge = _gauge(experiment, network)
     network.start()  # compiles what is missing: no part of the run
 
@@ -202,8 +245,11 @@ def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
     if not network.saves:
         raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
     port = experiment.splitting.port
-    switch = next(node for node in network.nodes if node.name == port.switch)
-    return network.gauge(cast("Switch", switch), port.port)
+    return network.gauge(_switch_named(network, port.switch), port.port)
+
+
+def _switch_named(network: Network, name: str) -> Switch:
+    return cast("Switch", next(node for node in network.nodes if node.name == name))
 
 
 class _Made:
@@ -241,13 +287,17 @@ class _Made:
 
 
 def _add_flows(
-    experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int], ends: OamEnds
+    experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int], ends: OamEnds, places: Places
 ) -> dict[str, FlowHandle]:
     """The flows by name; those of the schedule wait for it."""
     from bentpipe.hosts.engine import HELD
 
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
     stages: dict[int, Stage] = {}
+    also: defaultdict[int, list[tuple[str, Host]]] = defaultdict(list)  # other sinks of a flow
+    for flow in experiment.flows:
+        if flow.first is not None:
+            also[flow.first].append((flow.name, hosts[flow.sink]))
     handles: dict[str, FlowHandle] = {flow.name: cast("FlowHandle", None) for flow in experiment.flows}  # their order
     for index, flow in enumerate(experiment.flows):
         if flow.first is not None:
@@ -264,17 +314,18 @@ def _add_flows(
             seed=experiment.seed,
             number=index,
         )
-        app = make(flow.app, given)
         stage: Stage
-        if flow.protocol == "oam":
-            location, pti = loopback_to(flow, experiment.network)
-            stage = engine.add_loopback_flow(flow.name, source, sink, ends[flow.vc], app, location, pti, start)
-        elif flow.tcp is None:
-            others = [(other.name, hosts[other.sink]) for other in experiment.flows if other.first == index]
-            stage = engine.add_udp_flow(flow.name, source, sink, there, app, flow.datagram or 0, start, back, others)
-            handles |= {receiver.name: receiver for receiver in stage.receivers}
-        else:
-            stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
+        with places.flow(index):
+            app = make(flow.app, given)
+            if flow.protocol == "oam":
+                location, pti = loopback_to(flow, experiment.network)
+                stage = engine.add_loopback_flow(flow.name, source, sink, ends[flow.vc], app, location, pti, start)
+            elif flow.tcp is None:
+                size = flow.datagram or 0
+                stage = engine.add_udp_flow(flow.name, source, sink, there, app, size, start, back, also[index])
+                handles |= {receiver.name: receiver for receiver in stage.receivers}
+            else:
+                stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
         if index in held:
             stage.delay_ps = flow.start_ps
         stages[index] = stage
@@ -302,7 +353,7 @@ def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _nodes(
-    experiment: Experiment, network: Network
+    experiment: Experiment, network: Network, places: Places
 ) -> tuple[dict[str, Nic], dict[str, Switch], dict[tuple[str, str], Link], Between]:
     nics: dict[str, Nic] = {}
     switches: dict[str, Switch] = {}
@@ -313,35 +364,38 @@ def _nodes(
         for end, face in enumerate(line.ends[:1] if line.looped else line.ends):
             offsets[face] = line.clock_ppm[end]
     for spec in experiment.network.switches:
-        switches[spec.name] = network.add_switch(
-            spec.name,
-            port_rates_bps=[*spec.port_rates_bps, *[LINE_RATES["OC-3c"]] * (_PORTS - len(spec.port_rates_bps))],
-            port_clock_ppm=[
-                offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
-            ],
-            port_settings=dict(enumerate(spec.port_settings)),
-            **SwitchSettings.part_of(spec),
-        )
+        with places.at(f"network.switches.{spec.name}"):
+            switches[spec.name] = network.add_switch(
+                spec.name,
+                port_rates_bps=[*spec.port_rates_bps, *[LINE_RATES["OC-3c"]] * (_PORTS - len(spec.port_rates_bps))],
+                port_clock_ppm=[
+                    offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
+                ],
+                port_settings=dict(enumerate(spec.port_settings)),
+                **SwitchSettings.part_of(spec),
+            )
     for line in experiment.network.lines:
-        _line(network, line, switches, links, between)
+        with places.at(f"network.lines.{line.name}"):
+            _line(network, line, switches, links, between)
     for host in experiment.network.hosts:
-        nic = nics[host.name] = network.add_nic(
-            host.name,
-            rate_bps=host.rate_bps,
-            clock_ppm=host.line_clock_ppm[0],
-            frames=host.frames,
-            **NicSettings.part_of(host),
-        )
-        face = (switches[host.port.switch], host.port.port)
-        if host.sonet:
-            sonet = network.add_sonet_line(f"{host.name}.line", sts=SONET_RATES[host.rate_bps])
-            for end, node in enumerate((nic, face)):
-                network.connect(node, (sonet, end))
-                network.connect((sonet, end), node, delay_ps=host.delay_ps)
-            between[host.name, host.port.switch] = between[host.port.switch, host.name] = [sonet]
-        else:
-            network.connect(nic, face, delay_ps=host.delay_ps)
-            network.connect(face, nic, delay_ps=host.delay_ps)
+        with places.at(f"network.hosts.{host.name}"):
+            nic = nics[host.name] = network.add_nic(
+                host.name,
+                rate_bps=host.rate_bps,
+                clock_ppm=host.line_clock_ppm[0],
+                frames=host.frames,
+                **NicSettings.part_of(host),
+            )
+            face = (switches[host.port.switch], host.port.port)
+            if host.sonet:
+                sonet = network.add_sonet_line(f"{host.name}.line", sts=SONET_RATES[host.rate_bps])
+                for end, node in enumerate((nic, face)):
+                    network.connect(node, (sonet, end))
+                    network.connect((sonet, end), node, delay_ps=host.delay_ps)
+                between[host.name, host.port.switch] = between[host.port.switch, host.name] = [sonet]
+            else:
+                network.connect(nic, face, delay_ps=host.delay_ps)
+                network.connect(face, nic, delay_ps=host.delay_ps)
     return nics, switches, links, between
 
 
@@ -394,12 +448,16 @@ class _Changer:
         self._nodes = {node.name: node for node in network.nodes}
         self._before: tuple[NetworkSpec, Sequence[VcSpec]] = (experiment.network, experiment.vcs)
 
-    def prepare(self, experiment: Experiment) -> None:
+    def prepare(self, experiment: Experiment, places: Places) -> None:
         """Have the nodes of a network that isn't started built for all that they will be."""
-        for event in experiment.events:
-            self.to(event)
+        with places.at(""):
             for node in self._nodes.values():
-                node.note()
+                node.note()  # before an event could be blamed
+        for number, event in enumerate(experiment.events):
+            with places.event(number):
+                self.to(event)
+                for node in self._nodes.values():
+                    node.note()
         self.to(EventSpec(0, (), experiment.network, experiment.vcs))
 
     def to(self, event: EventSpec) -> None:
@@ -437,11 +495,10 @@ def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
 
 
 def _vc(
-    experiment: Experiment, network: Network, number: int, nodes: Nodes, between: Between, encapsulation: int
+    experiment: Experiment, network: Network, legs: list[VcSpec], nodes: Nodes, between: Between, encapsulation: int
 ) -> int:
     """A VC with all its leaves."""
-    vc = experiment.vcs[number]
-    paths = [vc.path, *(other.path for other in experiment.vcs if other.root == number)]
+    vc, paths = legs[0], [leg.path for leg in legs]
     mtu = min(experiment.host(host).mtu for host in (vc.path[0], *(path[-1] for path in paths)))
     first, *branches = (_along(path, nodes, between) for path in paths)
     return network.add_vc(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.assign import over
-from bentpipe.experiment.places import lines
+from bentpipe.experiment.assign import MOST_DEEP, over
+from bentpipe.experiment.places import bracket_line, lines
 from bentpipe_hdl.words import nearest
 
 __all__ = ["catalogue", "find", "networks", "read_document", "read_extended"]
@@ -46,10 +46,13 @@ def find(name: str) -> Path:
     if name in known:
         return known[name]
     path = Path(name)
-    if path.is_dir():
-        raise BentpipeError(f"{name}: is a folder, not an experiment file")
-    if path.is_file():
-        return path
+    try:
+        if path.is_dir():
+            raise BentpipeError(f"{name}: is a folder, not an experiment file")
+        if path.is_file():
+            return path
+    except OSError as error:
+        raise BentpipeError(f"{name}: {error.strerror or error}") from None
     if path.suffix or "/" in name or "\\" in name:
         raise BentpipeError(f"{name}: no such file")
     raise BentpipeError(f"{name}: no such experiment in the catalogue{nearest(name, known)}")
@@ -57,15 +60,38 @@ def find(name: str) -> Path:
 
 def read_document(path: Path) -> tuple[dict[str, Any], str]:
     """A TOML file, parsed, and its text."""
+    text = ""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        return tomllib.loads(text), text
+        document = tomllib.loads(text)
+        _check_depth(document, path, text)
+        return document, text
+    except RecursionError:
+        raise _too_deep(path, bracket_line(text, MOST_DEEP)) from None
     except OSError as error:
         raise BentpipeError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def _check_depth(document: dict[str, Any], path: Path, text: str) -> None:
+    """Refuse a document in which tables and lists are inside each other so often that reading it would fail."""
+    inner: list[tuple[str, int, Any]] = [("", 0, document)]
+    while inner:
+        key, depth, value = inner.pop()
+        if depth > MOST_DEEP:
+            raise _too_deep(path, bracket_line(text, MOST_DEEP) or lines(text).get(key))
+        if isinstance(value, dict):
+            inner += [(f"{key}.{name}" if key else name, depth + 1, each) for name, each in value.items()]
+        elif isinstance(value, list):
+            inner += [(f"{key}.{number}", depth + 1, each) for number, each in enumerate(value)]
+
+
+def _too_deep(path: Path, line: int | None) -> ConfigError:
+    place = f"{path.name}:{line}" if line else str(path)
+    return ConfigError(f"{place}: more than {MOST_DEEP} tables and lists inside each other")
 
 
 def read_extended(path: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
@@ -98,6 +124,8 @@ def _extended(path: Path, above: tuple[Path, ...]) -> tuple[dict[str, Any], list
         found = beside if own else shared.get(name) or find(name)
     except BentpipeError as error:
         raise ConfigError(f"{where} {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{where} {name}: {error.strerror or error}") from None
     if found.resolve() in (*above, path.resolve()):
         raise ConfigError(f"{where} {name}: goes round in a circle")
     below, files = _extended(found, (*above, path.resolve()))

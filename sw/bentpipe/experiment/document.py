@@ -53,6 +53,7 @@ from bentpipe_hdl.settings import (
     key_of,
     one_or_list,
     shown,
+    unknown_key,
     wrong,
 )
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
@@ -416,7 +417,7 @@ class FlowTable(PacingSettings, ContinuitySettings):
         if own and any(key in model.settings() for model in FLOWS.values()):
             (app,) = get_args(cls.model_fields["app"].annotation)
             return f"{app} has no such setting{nearest(key, own)}"
-        return f"unknown key{nearest(key, [key_of(name) for model in FLOWS.values() for name in model.model_fields])}"
+        return unknown_key(key, (key_of(name) for model in FLOWS.values() for name in model.model_fields))
 
     @classmethod
     def settings(cls) -> list[str]:

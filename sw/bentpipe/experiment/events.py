@@ -70,7 +70,7 @@ def read_events(
             if new.sonet and new.rate_bps != old.rate_bps:
                 raise source.error(Wrong(place, f"network.lines.{new.name}.rate: a SONET line keeps its rate"))
         changes = tuple(changes_between(now, changed, source.defaults))
-        found.append(EventSpec(table.at_ps, changes, after.network, after.vcs))
+        found.append(EventSpec(table.at_ps, changes, after.network, after.vcs, tuple(table.set.items())))
         now, before = changed, after
     return tuple(found)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bentpipe.apps.registry import APPLICATIONS, check
@@ -17,6 +20,7 @@ from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.oam.cells import location_of
 from bentpipe_hdl.settings import key_of
+from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.words import nearest
 
 __all__ = ["read_flows", "read_traffic"]
@@ -33,6 +37,9 @@ def read_flows(
         There is no such host, path or VC; another flow has the name or the VC; the application doesn't work so.
     """
     reader = _Reader(common, channels)
+    with problems.gathered():
+        reader.check_count(tables)
+    problems.check()
     for index, table in enumerate(tables):
         with problems.gathered():
             name = f"flow{index + 1}" if table.name is None else table.name
@@ -50,13 +57,32 @@ class _Reader:
         self._channels = channels
         self._hosts = {h.name: h for h in channels.network.hosts}
         self._users: dict[int, str] = {}
+        self._names: set[str] = set()
+        self._of_vc: dict[int, FlowSpec] = {}  # the first flow with a VC, either way
+
+    def check_count(self, tables: Sequence[FlowTable]) -> None:
+        """Refuse more VCs than a node has before any is made: of 100,000 copies that would take too long."""
+        counts: Counter[str] = Counter()
+        full: dict[str, str] = {}
+        for index, table in enumerate(tables):
+            with suppress(Wrong):  # which is said when the table is read
+                paths = self._paths(f"flow.{index}", table)
+                each = (table.vc is None) + (table.return_vc is None and len(paths) == 1)
+                whole = len(paths) == 1 and not self._channels.network.vps
+                ends = [paths[0][0], *(path[-1] for path in paths)]
+                for node in dict.fromkeys(paths[0] if whole else ends):
+                    counts[node] += each * table.copies
+                    if counts[node] > MOST_VCS:
+                        full.setdefault(node, f"flow.{index}.copies")
+        for node, key in full.items():
+            raise Wrong(key, f"{node} has {counts[node]} VCs, a node has {MOST_VCS} at most")
 
     def read(self, place: str, table: FlowTable, name: str, group: str | None) -> None:
         paths = self._paths(place, table)
         several = len(paths) > 1
         names = [f"{name}.{path[-1]}" if several else name for path in paths]
         for own in names:
-            if own in [f.name for f in self.flows]:
+            if own in self._names:
                 raise Wrong(f"{place}.name", f"there is a flow {own!r} already")
         source, *sinks = (self._hosts[end] for end in (paths[0][0], *(path[-1] for path in paths)))
         settings = {key: getattr(table, key) for key in table.settings()}
@@ -85,7 +111,7 @@ class _Reader:
         if not several:
             way, own = [paths[0][::-1]], f"{name}.return"
             back = self._vc(f"{place}.return_vc", table.return_vc, way, PacingSettings(), table, own)
-        other = next((flow for flow in self.flows if vc in (flow.vc, flow.return_vc)), None)
+        other = self._of_vc.get(vc)
         if other is not None and back not in (other.vc, other.return_vc):
             raise Wrong(f"{place}.return_vc", f"{other.name!r} has another one for the same VC")
         own = {} if table.tcp is None else table.tcp.given()
@@ -95,25 +121,28 @@ class _Reader:
         first = len(self.flows)
         to = {self._channels.vcs[leaf].path[-1]: leaf for leaf in self._channels.leaves(vc)}
         for own, sink in zip(names, sinks, strict=True):
-            self.flows.append(
-                FlowSpec(
-                    name=own,
-                    source=source.name,
-                    sink=sink.name,
-                    protocol=table.protocol,
-                    app=table.app,
-                    settings=settings,
-                    size=size,
-                    duration_ps=table.duration_ps,
-                    datagram=table.datagram,
-                    start_ps=table.start_ps,
-                    vc=to[sink.name],
-                    return_vc=back,
-                    tcp=tcp,
-                    first=first if len(self.flows) > first else None,
-                    group=group,
-                )
+            flow = FlowSpec(
+                name=own,
+                source=source.name,
+                sink=sink.name,
+                protocol=table.protocol,
+                app=table.app,
+                settings=settings,
+                size=size,
+                duration_ps=table.duration_ps,
+                datagram=table.datagram,
+                start_ps=table.start_ps,
+                vc=to[sink.name],
+                return_vc=back,
+                tcp=tcp,
+                first=first if len(self.flows) > first else None,
+                group=group,
             )
+            self.flows.append(flow)
+            self._names.add(own)
+            for way in (flow.vc, flow.return_vc):
+                if way is not None:
+                    self._of_vc.setdefault(way, flow)
 
     @staticmethod
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bentpipe.experiment.document import VcTable, hosts_of
-from bentpipe.experiment.paths import check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
+from bentpipe.experiment.paths import Piece, check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
 from bentpipe.experiment.schema import NetworkSpec, VcSpec
 from bentpipe.experiment.source import Problems, Wrong
 from bentpipe.hosts.config import ContinuitySettings
@@ -107,12 +107,20 @@ class Channels:
         One with several leaves is one for each, the first of them the root of the others.
     names : dict[str, int]
         Indices of those laid out by hand; of one with several leaves that of the root.
+    keys : list[str]
+        Of the table from which each VC was made.
     """
 
     def __init__(self, tables: Iterable[VcTable], network: NetworkSpec, problems: Problems) -> None:
         self.network = network
         self.vcs: list[VcSpec] = []
         self.names: dict[str, int] = {}
+        self.keys: list[str] = []
+        self._known: set[str] = set()  # names of VCs
+        self._leaves: dict[int, list[int]] = {}
+        self._numbers: dict[tuple[Piece, int, int], str] = {}  # the VC that has a VPI/VCI on a piece of its path
+        self._vcis: defaultdict[str, set[int]] = defaultdict(set)  # of VCs with VPI 0 (""), and of each virtual path
+        self._lowest: dict[frozenset[str], int] = {}  # where to look for a VCI that none of some has
         for index, table in enumerate(tables):
             with problems.gathered():
                 self._lay(f"vc.{index}", table)
@@ -138,8 +146,7 @@ class Channels:
             )
             for path in paths
         ]
-        names = [*self.names, *(vc.name for vc in self.vcs)]
-        if any(name in names for name in (table.name, *(leg.name for leg in legs))):
+        if any(name in self.names or name in self._known for name in (table.name, *(leg.name for leg in legs))):
             raise Wrong(f"{key}.name", f"there is a VC {table.name!r} already")
         self.check_pacing(key, table, paths[0])
         self.check_continuity(key, table, paths)
@@ -158,7 +165,20 @@ class Channels:
         for leg in legs:
             self._check_free(key, leg)
         self.names[table.name] = len(self.vcs)
-        self.vcs += legs
+        for leg in legs:
+            self._add(key, leg)
+
+    def _add(self, key: str, vc: VcSpec) -> None:
+        """A VC that was checked."""
+        number = len(self.vcs)
+        self.vcs.append(vc)
+        self.keys.append(key)
+        self._known.add(vc.name)
+        self._leaves.setdefault(number if vc.root is None else vc.root, []).append(number)
+        for piece in pieces(vc.path):
+            self._numbers.setdefault((piece, vpi_on(vc, piece, self.network), vc.vci), vc.name)
+        for group in (*([""] if vc.vpi == 0 else []), *vc.vps):
+            self._vcis[group].add(vc.vci)
 
     def _check_free(self, key: str, vc: VcSpec) -> None:
         """No other VC, and no virtual path, has its numbers on a line of its path."""
@@ -168,10 +188,10 @@ class Channels:
             for vp in self.network.vps:
                 if vp.name not in vc.vps and vp.vpi == vpi and {piece, piece[::-1]} & set(pieces(vp.path)):
                     raise Wrong(f"{key}.vpi", f"VPI {vpi} is that of the virtual path {vp.name!r} {where}")
-            for other in self.vcs:
-                if vc.vci == other.vci and piece in pieces(other.path) and vpi == vpi_on(other, piece, self.network):
-                    what = f"VPI/VCI {vpi}/{vc.vci} is used twice {where}: by {other.name!r} and {vc.name!r}"
-                    raise Wrong(f"{key}.vci", what)
+            other = self._numbers.get((piece, vpi, vc.vci))
+            if other is not None:
+                what = f"VPI/VCI {vpi}/{vc.vci} is used twice {where}: by {other!r} and {vc.name!r}"
+                raise Wrong(f"{key}.vci", what)
 
     def paths(self, key: str, place: str, source: str, sinks: Sequence[str]) -> list[tuple[str, ...]]:
         """The shortest paths from one host to some: a tree."""
@@ -224,11 +244,14 @@ class Channels:
         one VC in a trace. With several paths it is ``NAME.HOST`` to each, and the first is the root of the others."""
         through = [vps_of("network.vps", path, self.network) for path in paths]
         vps = {vp for each in through for vp in each}
-        used = {vc.vci for vc in self.vcs if vc.vpi == 0 or {*vc.vps} & vps}
-        vci = next(vci for vci in itertools.count(FIRST_VCI) if vci not in used)
+        groups = frozenset(("", *vps))
+        vci = self._lowest.get(groups, FIRST_VCI)
+        while any(vci in self._vcis[group] for group in groups):
+            vci += 1
+        self._lowest[groups] = vci
         first = len(self.vcs)
         for own in (name, *(f"{name}.{path[-1]}" for path in paths if len(paths) > 1)):
-            if own in self.names or own in [vc.name for vc in self.vcs]:
+            if own in self.names or own in self._known:
                 raise Wrong(key, f"its own VC would be called {own!r}, as another one is")
         given = PacingSettings.part_of(pacing) | ContinuitySettings.part_of(continuity)
         for path, its in zip(paths, through, strict=True):
@@ -240,12 +263,12 @@ class Channels:
                     if vp.vpi == 0 and vp.name not in its and {piece, piece[::-1]} & set(pieces(vp.path)):
                         what = f"VC {own!r} has VPI 0 from {piece[0]} to {piece[1]}, too; give the virtual path another"
                         raise Wrong(f"network.vps.{vp.name}.vpi", what)
-            self.vcs.append(vc)
+            self._add(key.removesuffix(".name"), vc)
         return first
 
     def leaves(self, root: int) -> list[int]:
         """The VC with this index, and those of which it is the root."""
-        return [root, *(index for index, vc in enumerate(self.vcs) if vc.root == root)]
+        return self._leaves[root]
 
     def check(self, problems: Problems) -> None:
         """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
@@ -258,16 +281,20 @@ class Channels:
                     what = f"{' and '.join(s.name for s in path)} differ in {key}, but VC {vc.name!r} passes both"
                     problems.found.append(Wrong("network.switches", f"{what}; give it its own {instead} in [[vc]]"))
         passing: Counter[str] = Counter()
+        full: dict[str, str] = {}  # the table that gives a node one VC too many
         known: set[tuple[int, tuple[str, str]]] = set()
         for index, vc in enumerate(self.vcs):
             tree = index if vc.root is None else vc.root
             new = [piece for piece in pieces(vc.path) if (tree, piece) not in known]
             known.update((tree, piece) for piece in new)
             inside = passed_on(vc, self.network)  # where paths part, the switch has a VC for each
-            passing.update([vc.path[-1], *(node for node, _ in new if node not in inside)])
+            for node in (vc.path[-1], *(node for node, _ in new if node not in inside)):
+                passing[node] += 1
+                if passing[node] > MOST_VCS:
+                    full.setdefault(node, self.keys[index])
         passing.update(node for vp in self.network.vps for node in (*vp.path[1:-1], *vp.path[1:-1]))
         for node in (*self.network.hosts, *self.network.switches):
             if passing[node.name] > MOST_VCS:
                 what = f"{node.name} has {passing[node.name]} VCs, a node has {MOST_VCS} at most"
-                problems.found.append(Wrong("", what))
+                problems.found.append(Wrong(full.get(node.name, "network.vps"), what))
         problems.check()

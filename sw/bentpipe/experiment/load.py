@@ -11,6 +11,7 @@ import operator
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -19,13 +20,14 @@ from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
 from bentpipe.experiment.catalogue import find, read_extended
 from bentpipe.experiment.changes import Change, changes_between
 from bentpipe.experiment.document import Cases, CaseTable, Document
+from bentpipe.experiment.faults import BuildError
 from bentpipe.experiment.parse import parse_experiment
 from bentpipe.experiment.schema import Experiment
 from bentpipe.experiment.source import Source, Wrong
 from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.units import format_time, parse_time
-from bentpipe_hdl.words import nearest
+from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration", "value_of"]
 
@@ -154,15 +156,31 @@ class _File:
         ]
         if not given.axis and len({case.at is None for case in self.cases}) > 1:
             found.append(Wrong("case", "either all cases have a place on the axis ('at') or none"))
-        rows = [row for row in (self.document.get("published") if names else None) or () if isinstance(row, dict)]
-        found += _unknown_cases([(row.get("case", ""), row.get("metric", "")) for row in rows], names)
-        for number, row in enumerate(self.document.get("expect") or ()):
-            name = row.get("case", "") if isinstance(row, dict) else ""
+        found += [
+            Wrong(f"{table}.{number}.{key}", f"expected a text, not {kind_of(row[key])}")
+            for table in ("published", "expect")
+            for number, row in enumerate(self._rows(table))
+            for key in ("case", "metric")
+            if not isinstance(row.get(key, ""), str)
+        ]
+        if found:
+            raise self.source.error(*found)
+        if names:
+            rows = [(row.get("case", ""), row.get("metric", "")) for row in self._rows("published")]
+            found += _unknown_cases(rows, names)
+        for number, row in enumerate(self._rows("expect")):
+            name = row.get("case", "")
             if name and name not in names:
                 what = f"there is no case {name!r}{nearest(name, names)}" if names else "there are no cases"
                 found.append(Wrong(f"expect.{number}.case", what))
         if found:
             raise self.source.error(*found)
+
+    def _rows(self, key: str) -> list[dict[str, Any]]:
+        """An array of tables of the document, which isn't checked yet; none if it is something else, which is said when
+        the document is read."""
+        given = self.document.get(key)
+        return given if isinstance(given, list) and all(isinstance(row, dict) for row in given) else []
 
     def with_case(self, case: CaseTable, settings: Sequence[Setting], options: _Options) -> Experiment:
         """The experiment with the values of a case, and its own published figures."""
@@ -199,6 +217,8 @@ class _File:
         self, document: dict[str, Any], source: Source, settings: Sequence[Setting], options: _Options
     ) -> Experiment:
         """The experiment of a document with settings in it, and how it differs from that of the document alone."""
+        for setting in settings:
+            _check_owner(setting, document, source.name)
         after, touched = assigned(document, settings, source.name)
         whole = dataclasses.replace(source, overrides={**source.overrides, **touched}, defaults={})
         made = parse_experiment(after, whole, **vars(options))
@@ -213,7 +233,35 @@ class _File:
             before, now = (format_time(e.duration_ps) for e in (plain, made))
             changes.append(Change("experiment.duration", before, now))
         changes += changes_between(document, after, source.defaults)
+        _check_build(made, whole)
         return dataclasses.replace(made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes))
+
+
+def _check_owner(setting: Setting, document: dict[str, Any], name: str) -> None:
+    """Refuse a key that begins with a line, switch or host, or with what is near to one, and name the whole key."""
+    first, _, rest = setting.key.partition(".")
+    tables = [*map(key_of, Document.model_fields), *SHORTHANDS]
+    network = document.get("network")
+    if not rest or first in tables or not isinstance(network, dict):
+        return
+    whole = {}
+    for kind in ("lines", "switches", "hosts"):
+        known = network.get(kind)
+        whole |= {each: f"network.{kind}.{each}" for each in (known if isinstance(known, dict) else {})}
+    near = get_close_matches(first, whole, n=1, cutoff=0.6)
+    if near and not get_close_matches(first, tables, n=1, cutoff=0.8):
+        what = f"unknown key; did you mean '{whole[near[0]]}.{rest}'?"
+        raise BentpipeError(f"{setting.by} {setting.key}: {what} (in {name})")
+
+
+def _check_build(experiment: Experiment, source: Source) -> None:
+    """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
+    from bentpipe.experiment.build import rehearse
+
+    try:
+        rehearse(experiment)
+    except BuildError as error:
+        raise source.error(Wrong(error.key, error.what)) from error
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[Wrong]:
@@ -227,7 +275,7 @@ def value_of(text: str) -> Any:
     """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return parsed["value"] if len(parsed) == 1 else text
 

@@ -20,13 +20,14 @@ from bentpipe.experiment.document import (
     RecordTable,
     TheoryTable,
     defaults,
+    hosts_of,
 )
 from bentpipe.experiment.events import read_events
 from bentpipe.experiment.flows import read_flows, read_traffic
 from bentpipe.experiment.layout import Channels
 from bentpipe.experiment.network import read_network
 from bentpipe.experiment.paths import pieces, read_paths
-from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec
+from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
 from bentpipe.experiment.source import Problems, Source, Wrong
 from bentpipe.results.knees import FIGURES
 from bentpipe.results.metrics import GROUPED
@@ -131,6 +132,7 @@ def parse_experiment(
         document=document,
         axis=head.axis,
         shows=head.shows,
+        tables=_tables(tables, channels, flows),
     )
     if not tables.event:
         return made
@@ -139,6 +141,16 @@ def parse_experiment(
         return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps)
 
     return replace(made, events=read_events(tables.event, document, source, made, read))
+
+
+def _tables(document: Document, channels: Channels, flows: Sequence[FlowSpec]) -> Tables:
+    own = [f"flow.{number}" for number, t in enumerate(document.flow) for _ in range(t.copies * len(hosts_of(t.sink)))]
+    by_time = sorted(enumerate(document.event), key=lambda pair: pair[1].at_ps)
+    return Tables(
+        tuple(channels.keys),
+        (*own, *("traffic" for _ in flows[len(own) :])),
+        tuple(f"event.{number}.set" for number, _ in by_time),
+    )
 
 
 def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems) -> tuple[LossSpec, ...]:

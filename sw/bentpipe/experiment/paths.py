@@ -13,7 +13,7 @@ from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.switch.options.oam import point_at
 from bentpipe_hdl.words import nearest
 
-__all__ = ["check_nodes", "check_schedulers", "passed_on", "pieces", "read_paths", "vpi_on", "vps_of"]
+__all__ = ["Piece", "check_nodes", "check_schedulers", "passed_on", "pieces", "read_paths", "vpi_on", "vps_of"]
 
 Piece = tuple[str, str]
 

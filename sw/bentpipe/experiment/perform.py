@@ -137,7 +137,11 @@ def perform_cases(
 
 
 def resume_cases(
-    folder: RunFolder, *, show_progress: bool = False, begins: Callable[[int, int, Experiment], None] | None = None
+    folder: RunFolder,
+    *,
+    show_progress: bool = False,
+    plots: bool = True,
+    begins: Callable[[int, int, Experiment], None] | None = None,
 ) -> dict[str, Any]:
     """Go on with an experiment's cases: those that are over stay, one with a state goes on from it, the others run.
 
@@ -155,7 +159,7 @@ def resume_cases(
     told = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)
     with folder.goes_on():
         pass
-    return perform_cases(experiments, folder, settings=settings, show_progress=show_progress, begins=told)
+    return perform_cases(experiments, folder, settings=settings, show_progress=show_progress, plots=plots, begins=told)
 
 
 def _case(
@@ -170,6 +174,6 @@ def _case(
         return summary
     if (path / STATE).is_file():
         with RunFolder.resume(path) as own:
-            return resume(own, show_progress=show_progress).summary
+            return resume(own, show_progress=show_progress, plots=plots).summary
     with RunFolder.claim(path, force=True) as own:
         return perform(experiment, own, settings=settings, show_progress=show_progress, plots=plots).summary

@@ -6,13 +6,29 @@ import re
 import tomllib
 from typing import Any, Final
 
-__all__ = ["lines"]
+__all__ = ["bracket_line", "lines"]
 
 _SPACE: Final = re.compile(r"(?:\s|#[^\n]*)*")
 _KEY: Final = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"(?:\\.|[^"\\])*"|'[^']*'|[\w-]+))*""")
 _SCALAR: Final = re.compile(
     r'''"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|[^,\]}#\n]+''', re.DOTALL
 )
+
+
+_TOKEN: Final = re.compile(
+    r'''"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[\]{}\n]''', re.DOTALL
+)
+
+
+def bracket_line(text: str, depth: int) -> int | None:
+    """The first line on which more brackets than so many are open; None: there is none."""
+    line, is_open = 1, 0
+    for token in _TOKEN.finditer(text):
+        is_open += (token[0] in "[{") - (token[0] in "]}")
+        if is_open > depth:
+            return line
+        line += token[0].count("\n")
+    return None
 
 
 def lines(text: str) -> dict[str, int]:

@@ -177,7 +177,7 @@ class Run:
                 keep()
                 self._since = time.perf_counter()
                 self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
-                if built.splitting is not None and stopped() is None:
+                if built.splitting is not None:
                     self._split = built.splitting.split(stopped, bar.phase("splitting"))
                 self._spent_s, self._since = self._wall_s(), time.perf_counter()
             recorder.finish()
@@ -545,14 +545,16 @@ def _rates(experiment: Experiment, came: Sequence[EventSpec]) -> list[dict[str, 
             },
             "vcs": [vc.cell_rate_bps for vc in vcs],
         }
-        if not found or rates != {key: found[-1][key] for key in rates}:
+        if found and found[-1]["at_s"] == at_ps / _PS:  # of changes at one time the last counts
+            found[-1] |= rates
+        elif not found or rates != {key: found[-1][key] for key in rates}:
             found.append({"at_s": at_ps / _PS, **rates})
     return found
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=()))
-    for name in ("events", "document", "published", "theory", "expect", "description", "changes", "shows"):
+    for name in ("events", "tables", "document", "published", "theory", "expect", "description", "changes", "shows"):
         del data[name]
     return data
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
@@ -33,6 +33,7 @@ __all__ = [
     "NetworkSpec",
     "RecordSpec",
     "SwitchSpec",
+    "Tables",
     "VcSpec",
     "VpSpec",
     "plain",
@@ -202,12 +203,14 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True)
 class EventSpec:
-    """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on."""
+    """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on; ``settings`` are the
+    keys and values that the event itself gives."""
 
     at_ps: int
     changes: tuple[Change, ...]
     network: NetworkSpec
     vcs: tuple[VcSpec, ...]
+    settings: tuple[tuple[str, Any], ...] = ()
 
     @property
     def tick(self) -> int:
@@ -230,6 +233,21 @@ class RecordSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Tables:
+    """Dotted keys of the document's tables from which parts of an experiment were made, for messages.
+
+    Members
+    -------
+    vcs, flows, events : tuple of str
+        Of each VC, flow and event, in the order of the experiment.
+    """
+
+    vcs: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """A whole experiment. ``document`` is the TOML document it was read from, settings included; ``file`` is what it
     was asked by: its name in the catalogue, or its file.
@@ -238,7 +256,7 @@ class Experiment:
     ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
     there. ``over_cases`` are
     published figures of all cases together. ``events`` are in the order of their times. The ``metric`` of a published
-    figure is the figure of ours beside it, ``""``: none.
+    figure is the figure of ours beside it, ``""``: none. ``tables`` are the places in the document.
     """
 
     id: str
@@ -271,6 +289,7 @@ class Experiment:
     over_cases: tuple[PublishedTable, ...] = ()
     events: tuple[EventSpec, ...] = ()
     splitting: SplittingTable | None = None
+    tables: Tables = field(default=Tables(), compare=False, repr=False)
 
     @property
     def shortened(self) -> bool:
@@ -286,7 +305,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return {name: plain(getattr(value, name)) for name in type(value).model_fields}
     if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +58,7 @@ class Source:
     def error(self, *found: Wrong) -> ConfigError:
         """One error of all that was found, in the order of the lines; what the command line gave comes first."""
         said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
-        first, *more = said
+        first, *more = _lists_once(said)
         error = ConfigError(first)
         error.more = tuple(more)
         return error
@@ -101,6 +101,15 @@ class Source:
             return from_document(model, document)
         except ValidationError as error:
             raise self.error(*(_wrong(e["loc"], e["msg"], e["input"]) for e in error.errors())) from None
+
+
+def _lists_once(lines: Iterable[str]) -> Iterator[str]:
+    """Lines in which what is known is listed the first time only."""
+    listed: set[str] = set()
+    for line in lines:
+        before, known, words = line.partition("; known: ")
+        yield before if known and words in listed else line
+        listed.add(words)
 
 
 def _wrong(place: tuple[int | str, ...], what: str, given: object) -> Wrong:

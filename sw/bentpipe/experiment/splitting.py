@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bentpipe.experiment.branch import Branch, Branches
     from bentpipe.experiment.schema import Experiment
 
-__all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts"]
+__all__ = ["Counts", "Splitting", "Walk", "check_random", "choose_levels", "grow", "starts"]
 
 _SHARE: Final = 0.2
 """Of the pilot's trials so many come from a level to the next, or more; e^-2 = 0.135 takes the fewest trials in theory
@@ -221,6 +221,12 @@ class _Branched:
         return self._branches.engine.now_ps
 
 
+def check_random(branches: Branches) -> None:
+    """Raise ValueError if nothing of a run is random, so that copies of it would all go on alike."""
+    if not branches.draws():
+        raise ValueError("nothing can be split: no application draws random numbers, nor does a 'cost_spread'")
+
+
 class Splitting:
     """A run with splitting: the engine of its plain run, which watches the queue on the way, then the trials.
 
@@ -240,10 +246,10 @@ class Splitting:
         assert experiment.splitting is not None
         self._table, self._seed = experiment.splitting, experiment.seed
         self._branches, self._walk = branches, _Branched(branches)
-        if not branches.draws():
-            raise BentpipeError(
-                f"{experiment.id}: nothing can be split: no application draws random numbers, nor does a 'cost_spread'"
-            )
+        try:
+            check_random(branches)
+        except ValueError as error:
+            raise BentpipeError(f"{experiment.id}: {error}") from None
         self._end_ps = experiment.duration_ps
         parts = self._table.repeats + 1  # in the first the network fills
         self._ends = [experiment.duration_ps * part // parts for part in range(1, parts + 1)]
@@ -318,17 +324,24 @@ class Splitting:
         self._ends.pop(0)
         self._tree, self._kept = Tree(), []
 
-    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any] | None:
-        """All trials, from the excursions that the plain run had; what came of it, or None if something stopped them.
-        The network is as it was then. ``tell`` gets the share of batches that are done."""
+    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]:
+        """All trials, from the excursions that the plain run had; what came of it, or of the batches that were done
+        when something stopped them. The network is as it was then. ``tell`` gets the share of batches that are done."""
+        if stopped() is not None:
+            return self._sum_up(0)
         self._branches.gauge.verify()
         with self._branches.kept():
             for number, (tree, states) in enumerate(zip(self._trees, self._states, strict=True)):
                 seed = f"{self._seed} {number}"
                 if not grow(self._walk, tree, states, self._levels, self._effort, seed, self._end_ps, stopped):
-                    return None
+                    return self._sum_up(number)
                 states.clear()
                 tell((number + 1) / len(self._trees))
                 self._branches.gauge.verify()
                 _log.info("batch %d: %g of %d cells lost", number + 1, tree.losses(), tree.came)
-        return sum_up_trees(str(self._table.port), self._trees, self._pilot, self._table.reach)
+        return self._sum_up(len(self._trees))
+
+    def _sum_up(self, done: int) -> dict[str, Any]:
+        """What came of so many batches with all their trials, and of the plain run."""
+        port, planned = str(self._table.port), self._table.repeats
+        return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)

@@ -160,6 +160,9 @@ UNITS: Final = (
 _NUMBER_BEFORE: Final = re.compile(r"(?<![\w.-])\d\w*(\.\d+)?[ \t]*\Z")
 """A word right after a number was meant as its unit."""
 
+_MOST_DEEP: Final = 100
+"""Blocks inside each other."""
+
 _NAMES: Final = {
     "NAME": "a word",
     "NUMBER": "a number",
@@ -202,7 +205,7 @@ def parse(script: Script) -> Block:
         else:
             place, what = Place(token.line, token.column), f"unexpected {str(token)!r}"
         raise script.error(place, f"{what}; expected {' or '.join(wanted)}") from None
-    return _block(tree.children[0])
+    return _block(tree.children[0], script)
 
 
 def _end(text: str) -> Place:
@@ -214,12 +217,15 @@ def _at(token: Any) -> Place:
     return Place(token.line, token.column)
 
 
-def _block(tree: Any) -> Block:
+def _block(tree: Any, script: Script, depth: int = 1) -> Block:
     children = tree.children
     kind = children[0]
+    if depth > _MOST_DEEP:
+        raise script.error(_at(kind), f"more than {_MOST_DEEP} blocks inside each other")
     named = len(children) > 1 and not hasattr(children[1], "data")
     members = tuple(
-        _block(child) if child.data == "block" else _parameter(child) for child in children[2 if named else 1 :]
+        _block(child, script, depth + 1) if child.data == "block" else _parameter(child)
+        for child in children[2 if named else 1 :]
     )
     return Block(str(kind), str(children[1]) if named else "", members, _at(kind))
 

@@ -155,7 +155,12 @@ def _facts(s: Mapping[str, Any]) -> str:
     dropped = sum(sum(reasons.values()) for reasons in s["drops"].values())
     speed = 1 / time["wall_per_simulated"] if time["wall_per_simulated"] else None
     flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
-    facts = [("Throughput", figure_text(total["aggregate_goodput"] / 1e6), "Mb/s")] if flows else []
+    facts = []
+    if s.get("splitting"):  # which is what it is for
+        ratio = s["splitting"]["loss_ratio"]["value"]
+        facts.append(("Cells lost", "-" if ratio is None else f"{ratio:.3g}", "of those that came"))
+    if flows:
+        facts.append(("Throughput", figure_text(total["aggregate_goodput"] / 1e6), "Mb/s"))
     if total.get("efficiency") is not None:
         facts.append(("Efficiency", f"{100 * total['efficiency']:.1f}", "%"))
     if len(flows) > 1 and total["fairness"] is not None:

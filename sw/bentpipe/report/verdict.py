@@ -53,7 +53,11 @@ def _did(s: Mapping[str, Any]) -> str:
     """What the flows carried and lost."""
     flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
     total, parts = s["metrics"], []
-    if flows:
+    if s.get("splitting"):
+        port, ratio = s["splitting"]["port"], s["splitting"]["loss_ratio"]["value"]
+        found = "no estimate yet" if ratio is None else f"{ratio:.3g} of those that came"
+        parts.append(f"cells lost at {port}: {found}")
+    elif flows:
         count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
         parts.append(f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s")
         if total.get("efficiency") is not None:

@@ -118,20 +118,32 @@ def interval(batches: Sequence[tuple[float, float]]) -> dict[str, float | int | 
     return {"value": found.value, "low": low, "high": high, "error": error, "batches": found.batches}
 
 
-def sum_up_trees(port: str, trees: Sequence[Tree], pilot: int, predicted: Sequence[float]) -> dict[str, Any]:
+def sum_up_trees(
+    port: str,
+    trees: Sequence[Tree],
+    pilot: int,
+    predicted: Sequence[float],
+    *,
+    done: int | None = None,
+    planned: int | None = None,
+) -> dict[str, Any]:
     """What stands in ``result.json`` as ``splitting``.
 
     Parameters
     ----------
     port : str
     trees : Sequence[Tree]
-        Of all batches, with the same levels.
+        Of all batches of the plain run that have ended, with the same levels.
+    done, planned : int, optional
+        So many of the batches, the first ones, have all their trials, and the estimate is of these; so many were to
+        be. Unless given: all that there are.
     pilot : int
         Cells that came for the port while levels were looked for.
     predicted : Sequence[float]
         By theory, the probability that in a cycle 1, 2, … cells are queued or more.
     """
-    ours = interval([(tree.losses(), tree.came) for tree in trees])
+    whole = trees if done is None else trees[:done]
+    ours = interval([(tree.losses(), tree.came) for tree in whole])
     alone = interval([(tree.lost, tree.came) for tree in trees])
     stem = sum(tree.came for tree in trees)
     cells = pilot + stem + sum(stage.came for tree in trees for stage in tree.stages)
@@ -142,9 +154,11 @@ def sum_up_trees(port: str, trees: Sequence[Tree], pilot: int, predicted: Sequen
         "cells": cells,
         "stem": stem,
         "trials": sum(stage.trials for tree in trees for stage in tree.stages),
-        "cells_plain": _plain(trees, ours["error"], stem),
-        "levels": _levels(trees),
+        "cells_plain": _plain(whole, ours["error"], sum(tree.came for tree in whole)),
+        "levels": _levels(whole),
         "heights": _heights(trees, predicted),
+        "batches_done": len(whole),
+        "batches": len(trees) if planned is None else planned,
     }
 
 
@@ -165,7 +179,7 @@ def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
 def _levels(trees: Sequence[Tree]) -> list[dict[str, Any]]:
     """Each level with the probability of coming to it in a cycle, and from it to the next."""
     rows = []
-    for k, stage in enumerate(trees[0].stages):
+    for k, stage in enumerate(trees[0].stages if trees else ()):
         same = [tree.stages[k] for tree in trees]
         trials, reached = sum(each.trials for each in same), sum(each.reached for each in same)
         rows.append(

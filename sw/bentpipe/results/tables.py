@@ -215,7 +215,10 @@ def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
 def splitting_text(split: Mapping[str, Any]) -> str:
     """The estimate and what it took."""
     ours, alone = split["loss_ratio"], split["plain"]
-    text = f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came (95 % interval {_between(ours)})"
+    done, planned = split.get("batches_done", 0), split.get("batches", 0)
+    said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
+    text = said if done < planned else ""
+    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came (95 % interval {_between(ours)})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "

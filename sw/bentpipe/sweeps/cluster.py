@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.sweeps.work import Job, OtherVersion, Outcome, work
@@ -15,10 +15,16 @@ from bentpipe.sweeps.work import Job, OtherVersion, Outcome, work
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Failure", "opened", "outcomes", "workers_here", "workers_of"]
+__all__ = ["Failure", "opened", "outcomes", "started", "workers_here", "workers_of"]
 
 _CONNECT_S: Final = 10
 _CLOSE_S: Final = 2
+_STARTS: Final = 3
+"""Attempts to start a local cluster."""
+
+C = TypeVar("C")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +83,9 @@ def opened(workers: int | None = None, address: str | None = None, dashboard: in
         _need_bokeh()
     served = {"dashboard": dashboard is not None, "dashboard_address": f"127.0.0.1:{dashboard or 0}"}
     settings = {"distributed.scheduler.worker-saturation": 1.0, "distributed.comm.timeouts.connect": "30s"}
-    with (
-        dask.config.set(settings),
-        LocalCluster(
+
+    def make() -> LocalCluster:
+        return LocalCluster(
             n_workers=workers or workers_here(),
             threads_per_worker=1,
             processes=True,
@@ -87,10 +93,31 @@ def opened(workers: int | None = None, address: str | None = None, dashboard: in
             scheduler_kwargs=served,
             silence_logs=logging.CRITICAL,
             preload=["bentpipe.sweeps.work"],
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+        )
+
+    with dask.config.set(settings), started(make) as cluster, Client(cluster) as client:
         yield client
+
+
+def started(make: Callable[[], C]) -> C:
+    """A local cluster; once more if a worker dies while it starts, which Dask takes for an error of the whole.
+
+    Raises
+    ------
+    BentpipeError
+        It doesn't start, however often.
+    """
+    last = ""
+    for attempt in range(1, _STARTS + 1):
+        try:
+            return make()
+        except (RuntimeError, TimeoutError) as error:
+            said = " ".join(str(error).split()) or type(error).__name__
+            _log.info("the workers don't start (%d of %d): %s", attempt, _STARTS, said)
+            last = said
+    raise BentpipeError(
+        f"the workers didn't start in {_STARTS} attempts ({last}): give fewer (--workers), or free some memory"
+    )
 
 
 def _connected(address: str) -> Client:

@@ -215,7 +215,7 @@ def _command(
 
 def _planned(experiment: Experiment, values: dict[str, str], settings: tuple[str, ...]) -> PlannedRun:
     data = plain(experiment)
-    del data["document"], data["file"]  # how it was written
+    del data["document"], data["file"], data["tables"]  # how it was written
     return PlannedRun(experiment, values, settings, _key(data))
 
 

@@ -35,18 +35,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.document import METRICS
 from bentpipe.results.files import read_parquet
+from bentpipe.results.metrics import GROUPED
+from bentpipe.results.splitting import LOSS_METRICS
 from bentpipe.sweeps.grid import Axis
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TABLE", "check_metrics", "figures_of", "make_table", "read_table", "row_head", "unit_of", "write_table"]
+    from bentpipe.experiment.schema import Experiment
+
+__all__ = [
+    "TABLE",
+    "check_metrics",
+    "check_planned",
+    "figures_of",
+    "make_table",
+    "read_table",
+    "row_head",
+    "unit_of",
+    "write_table",
+]
 
 TABLE: Final = "table.parquet"
 
 _UNITS: Final = {"_ps": "ps", "_bps": "b/s", "goodput": "b/s", "sigma": "b/s", "octets": "octets", "cells": "cells"}
 """What names of figures begin or end with, and their units."""
+
+_SUMS: Final = ("retransmits", "timeouts", "pdus_lost", "cells_dropped")
+"""Figures of a run that its flows, its ledger and its drops give."""
 
 _NOT_FIGURES: Final = frozenset({"goodput_bps"})
 """Of a flow's row: it is there as ``goodput``."""
@@ -92,10 +110,13 @@ def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None
         owner = next((name for name in names if metric.startswith(f"{name}.")), "")
         found[owner, metric.removeprefix(f"{owner}.") if owner else metric] = value
     flows = summary["flows"]
-    found["", "retransmits"] = sum(flow.get("retransmits", 0) for flow in flows)
-    found["", "timeouts"] = sum(flow.get("timeouts", 0) for flow in flows)
-    found["", "pdus_lost"] = sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"])
-    found["", "cells_dropped"] = sum(sum(reasons.values()) for reasons in summary["drops"].values())
+    sums = (
+        sum(flow.get("retransmits", 0) for flow in flows),
+        sum(flow.get("timeouts", 0) for flow in flows),
+        sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"]),
+        sum(sum(reasons.values()) for reasons in summary["drops"].values()),
+    )
+    found |= {("", name): value for name, value in zip(_SUMS, sums, strict=True)}
     for flow in flows:
         for name, value in flow.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in _NOT_FIGURES:
@@ -142,6 +163,20 @@ def check_metrics(names: Sequence[str], table: pa.Table) -> None:
     known = dict.fromkeys(metric for flow, metric in pairs if not flow and metric)
     for name in names:
         if known and name not in known:
+            raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")
+
+
+def check_planned(names: Sequence[str], experiments: Iterable[Experiment]) -> None:
+    """Raises :class:`BentpipeError` if no run of these experiments can have such a figure of the whole run."""
+    from bentpipe_hdl.words import nearest
+
+    known: dict[str, None] = dict.fromkeys(("overall_goodput", *_SUMS))
+    for each in experiments:
+        own = [name for name in METRICS if name != "none" and (each.splitting is not None or name not in LOSS_METRICS)]
+        groups = {flow.group for flow in each.flows if flow.group}
+        known |= dict.fromkeys([*own, *(f"{group}.{figure}" for group in sorted(groups) for figure in GROUPED)])
+    for name in names:
+        if name not in known:
             raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")
 
 

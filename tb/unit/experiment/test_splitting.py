@@ -2,13 +2,16 @@
 
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from bentpipe.errors import ConfigError, ExperimentFailed
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.splitting import choose_levels, grow, starts
-from bentpipe.results.splitting import Stage, Tree, interval, sum_up_trees
+from bentpipe.experiment.splitting import Splitting, choose_levels, grow, starts
+from bentpipe.report.verdict import _did
+from bentpipe.results.splitting import LOSS_METRICS, Stage, Tree, interval, loss_figures, sum_up_trees
+from bentpipe.results.tables import splitting_text
 from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach, nd_d_1_k_loss
 from models.split_queue import NEVER, GeoQueue, PhaseQueue, grown
 
@@ -159,3 +162,34 @@ def test_the_catalogue_says_what_the_chain_of_periodic_sources_has():
 def test_a_figure_of_splitting_needs_splitting():
     with pytest.raises(ConfigError, match=r"theory.0.metric: is a figure of \[splitting\]"):
         load("theory-geo-d-1-k", ['theory=[{quantity="x",predicted=1,metric="loss_ratio"}]'])
+
+
+def test_a_run_that_is_stopped_has_the_estimate_of_the_batches_that_are_done():
+    trees = [batch(f"stopped {n}") for n in range(12)]
+    whole = sum_up_trees("lan:1", trees[:10], 0, ())
+    part = sum_up_trees("lan:1", trees, 0, (), done=10, planned=20)
+    for name in ("loss_ratio", "levels"):
+        assert part[name] == whole[name]
+    assert part["stem"] == sum(tree.came for tree in trees)
+    assert splitting_text(part).startswith("Stopped: 10 of 20 batches have all their trials, and the estimate is of ")
+    assert splitting_text(whole).startswith("Cells lost at lan:1: ")
+
+
+def test_a_run_that_is_stopped_before_its_trials_has_the_plain_run():
+    splitting = object.__new__(Splitting)
+    splitting._table = SimpleNamespace(port="lan:1", repeats=20, reach=())
+    splitting._trees, splitting._pilot = [Tree(came=100, lost=n) for n in range(10)], 7
+    split = splitting.split(lambda: 15, lambda _: None)
+    assert (split["batches_done"], split["batches"], split["levels"]) == (0, 20, [])
+    assert split["loss_ratio"]["value"] is None and split["plain"]["value"] == 0.045
+    assert split["cells"] == 1007
+    assert set(loss_figures(split)) == set(LOSS_METRICS)
+    assert "Stopped: 0 of 20 batches" in splitting_text(split)
+
+
+def test_the_page_of_rare_losses_leads_with_them():
+    split = {"port": "lan:1", "loss_ratio": {"value": 1.25e-4}}
+    total = {"aggregate_goodput": 1e6, "efficiency": 0.5, "fairness": 1.0}
+    summary = {"flows": [{"name": "a"}], "metrics": total, "ledger": [], "splitting": split}
+    assert _did(summary).startswith("cells lost at lan:1: 0.000125 of those that came")
+    assert _did(summary | {"splitting": None}).startswith("one flow carried 1")

@@ -1,6 +1,7 @@
 """The hysteresis rate controller by itself, against its model, on both datapaths."""
 
 import random
+from contextlib import nullcontext
 from fractions import Fraction
 
 import pytest
@@ -220,7 +221,6 @@ def test_its_due_tick_is_that_of_what_it_does_next():
         ({"floor_bps": -1000}, "out of range"),
         ({"low": 6001}, "6001 is above high, which is 6000"),
         ({"floor_bps": 200_000_000}, "200 Mb/s is above the ceiling of 100 Mb/s"),
-        ({"initial_bps": 19_000}, "19 kb/s is not between floor and ceiling"),
         ({"ceiling_bps": MAX_RATE_BPS + 1000}, "out of range"),
         ({"interval_ps": 0}, "out of range"),
         ({"average": 0.0}, "out of range"),
@@ -231,3 +231,12 @@ def test_settings_that_make_no_sense_are_refused(settings, said):
     given = {"floor_bps": 20_000, "ceiling_bps": 100_000_000, "low": 2000, "high": 6000}
     with pytest.raises(ValueError, match=said):
         ReactiveSettings(**(given | settings))
+
+
+@pytest.mark.parametrize(
+    ("initial", "said"), [(19_000, "19 kb/s is not"), (None, ""), (20_000, ""), (100_001_000, "100")]
+)
+def test_a_port_begins_between_floor_and_ceiling(initial, said):
+    given = ReactiveSettings(floor_bps=20_000, ceiling_bps=100_000_000, low=2000, high=6000, initial_bps=initial)
+    with pytest.raises(ValueError, match=said) if said else nullcontext():
+        given.check_start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.switch.options.copies import Copies
 from bentpipe_hdl.switch.options.credits import Credits
 from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
@@ -20,7 +20,7 @@ from bentpipe_hdl.switch.options.shape import Shape
 from bentpipe_hdl.switch.options.vp import VirtualPaths
 from bentpipe_hdl.words import nearest
 
-__all__ = ["OPTIONS", "Option", "Setup", "options_of", "options_word"]
+__all__ = ["OPTIONS", "Fault", "Option", "Setup", "options_of", "options_word"]
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),

@@ -8,7 +8,26 @@ from typing import Any, ClassVar
 
 from bentpipe_hdl.registers import Register, Registers
 
-__all__ = ["Option", "Setup"]
+__all__ = ["Fault", "Option", "Setup"]
+
+
+class Fault(str):
+    """A line about settings of a switch that do not go together, with the place of the setting at fault.
+
+    Members
+    -------
+    key : str
+        The setting, as a document has it; "": no single one.
+    port, vc : int, optional
+        The port or the VC, by its index, that has the setting; neither: the switch itself.
+    """
+
+    __slots__ = ("key", "port", "vc")
+
+    def __new__(cls, what: str, key: str = "", *, port: int | None = None, vc: int | None = None) -> Fault:
+        made = super().__new__(cls, what)
+        made.key, made.port, made.vc = key, port, vc
+        return made
 
 
 @dataclass(frozen=True)
@@ -31,6 +50,19 @@ class Setup:
     vcs: Sequence[Any]
     seed: str = ""
     name: str = ""
+
+    @property
+    def entries(self) -> int:
+        """Entries that the VCs take of the switch's VC tables."""
+        return sum(max(1, len(vc.keys)) for vc in self.vcs)
+
+    def port_with(self, key: str, value: object) -> int | None:
+        """The first port that has this value of a setting itself; None: the switch gives it."""
+        return next((k for k, port in enumerate(self.ports) if getattr(port.settings, key) == value), None)
+
+    def vc_with(self, key: str) -> int | None:
+        """The first VC that has a setting itself."""
+        return next((k for k, vc in enumerate(self.vcs) if getattr(vc.settings, key)), None)
 
 
 class Option:
@@ -59,7 +91,7 @@ class Option:
         """Some setting asks for it."""
         raise NotImplementedError
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         """What is wrong with the settings of a switch taken together, a line each."""
         del setup
         return iter(())

@@ -7,7 +7,7 @@ from typing import Any
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 
 __all__ = ["Copies"]
 
@@ -21,11 +21,12 @@ class Copies(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(vc.leaf is not None for vc in setup.vcs)
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         """That a VC is copied for one VC at most is checked where chains are made."""
-        for vc in setup.vcs:
+        for k, vc in enumerate(setup.vcs):
             if vc.leaf is not None and (vc.credits_in or setup.vcs[vc.leaf].credits_in):
-                yield f"VC {vc.out_vpi}/{vc.out_vci} goes to several hosts, and has credits: these are for one"
+                what = f"VC {vc.out_vpi}/{vc.out_vci} goes to several hosts, and has credits: these are for one"
+                yield Fault(what, "credits", vc=k)
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells, ports

@@ -10,7 +10,7 @@ from pydantic import Field
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import CELLS, TIME, Settings
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.switch.options.scheduling import scheduler_of
 from bentpipe_hdl.ticks import round_ticks
 
@@ -39,6 +39,13 @@ def visit_step(resync_ps: int, vcs: int) -> int:
     return max(1, round_ticks(resync_ps) // max(1, vcs))
 
 
+def _credits_fault(what: str, setup: Setup) -> Fault:
+    """A fault of the switch's credits for all VCs, or else of those of a VC."""
+    if setup.settings.share:
+        return Fault(what, "credits.share")
+    return Fault(what, "credits", vc=setup.vc_with("credits"))
+
+
 class Credits(Option):
     """VCs that send to the next switch only what it has places for."""
 
@@ -47,19 +54,22 @@ class Credits(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(vc.credits_in or vc.credits_out for vc in setup.vcs)
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         """That the buffer has so many is checked with the minima, which they are."""
         reserved, buffer = sum(vc.credits_in for vc in setup.vcs), setup.settings.buffer_cells
         if reserved == buffer and not all(vc.credits_in for vc in setup.vcs):
-            yield f"credits take all {buffer} cells of the buffer, and some VCs have none"
+            what = f"credits take all {buffer} cells of the buffer, and some VCs have none"
+            yield _credits_fault(what, setup)
         batch = _given(setup).batch
-        for vc in setup.vcs:
+        for k, vc in enumerate(setup.vcs):
             if 0 < vc.credits_in < batch:
                 what = f"VC {vc.in_vpi}/{vc.in_vci} has credits for {vc.credits_in} cells"
-                yield f"{what}, and a credit cell comes after {batch} (credits.batch)"
+                what = f"{what}, and a credit cell comes after {batch} (credits.batch)"
+                yield Fault(what, "credits", vc=k) if vc.settings.credits else Fault(what, "credits.share")
         by_cell = {scheduler_of(setup, port) for port in range(len(setup.ports))} & {"fifo", "virtual-clock"}
         for scheduler in sorted(by_cell):
-            yield f'scheduler "{scheduler}" does not go with credits: a VC that waits would hold all others up'
+            what = f'scheduler "{scheduler}" does not go with credits: a VC that waits would hold all others up'
+            yield Fault(what, "scheduler", port=setup.port_with("scheduler", scheduler))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells, ports

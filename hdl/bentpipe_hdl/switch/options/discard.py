@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 
 __all__ = ["FAIR_POLICIES", "SHARE_FRACTION", "Efci", "FairShare", "Minimum", "PortEpd"]
 
@@ -19,13 +19,13 @@ FAIR_POLICIES: Final = {"selective": "selective", "fba": "allocation"}
 """Policies by which a VC with little in the buffer is spared, and their bits in the table."""
 
 
-def _above_buffer(setup: Setup, key: str) -> Iterator[str]:
+def _above_buffer(setup: Setup, key: str) -> Iterator[Fault]:
     """Thresholds of ports that the buffer can't reach."""
     cells = setup.settings.buffer_cells
     for k, port in enumerate(setup.ports):
         given = getattr(port.settings, key) or 0
         if given > cells:
-            yield f"{key} of port {k}: {given} cells are more than the buffer's {cells}"
+            yield Fault(f"{key} of port {k}: {given} cells are more than the buffer's {cells}", key, port=k)
 
 
 class PortEpd(Option):
@@ -37,7 +37,7 @@ class PortEpd(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(port.settings.epd_threshold is not None for port in setup.ports)
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         yield from _above_buffer(setup, "epd_threshold")
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
@@ -63,10 +63,12 @@ class FairShare(Option):
         settings = setup.settings
         return settings.policy in FAIR_POLICIES or any(vc.policy(settings) in FAIR_POLICIES for vc in setup.vcs)
 
-    def check(self, setup: Setup) -> Iterator[str]:
-        fair = [vc for vc in setup.vcs if vc.policy(setup.settings) in FAIR_POLICIES]
-        if any(vc.settings.epd_threshold is not None for vc in fair):
-            yield "policies 'selective' and 'fba' go by the shared buffer: epd_threshold of a VC needs policy 'epd'"
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        for k, vc in enumerate(setup.vcs):
+            if vc.settings.epd_threshold is not None and vc.policy(setup.settings) in FAIR_POLICIES:
+                what = "policies 'selective' and 'fba' go by the shared buffer: "
+                yield Fault(f"{what}epd_threshold of a VC needs policy 'epd'", "epd_threshold", vc=k)
+                return
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del ports
@@ -114,12 +116,22 @@ class Minimum(Option):
     def wanted(self, setup: Setup) -> bool:
         return bool(setup.settings.vc_minimum) or any(self._minima(setup))
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         settings, asked = setup.settings, sum(self._minima(setup))
         if asked > settings.buffer_cells - settings.oam_reserve:
             what = f"the minima of its {len(setup.vcs)} VCs are {asked} cells, more than the buffer's "
             left = f" but {settings.oam_reserve} for OAM" if settings.oam_reserve else ""
-            yield f"{what}{settings.buffer_cells}{left}"
+            yield self._fault(f"{what}{settings.buffer_cells}{left}", setup)
+
+    def _fault(self, what: str, setup: Setup) -> Fault:
+        """What takes most of the buffer is at fault: a setting of the switch, or of the VC with the largest share."""
+        settings, minima = setup.settings, self._minima(setup)
+        largest = max(range(len(minima)), key=minima.__getitem__)
+        own = setup.vcs[largest].settings
+        for key, taken in (("credits", own.credits), ("minimum", own.minimum)):
+            if taken:
+                return Fault(what, key, vc=largest)
+        return Fault(what, "credits.share" if settings.share else "vc_minimum")
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del ports
@@ -160,7 +172,7 @@ class Efci(Option):
         others = (*(port.settings for port in setup.ports), *(vc.settings for vc in setup.vcs))
         return bool(setup.settings.efci_threshold) or any(one.efci_threshold for one in others)
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         yield from _above_buffer(setup, "efci_threshold")
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:

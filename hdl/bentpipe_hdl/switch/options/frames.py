@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bentpipe_hdl.plcp import FRACTION, frame_problem, frame_times
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 
 __all__ = ["Frames"]
 
@@ -20,12 +20,12 @@ class Frames(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(port.settings.frames for port in setup.ports)
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         for k, port in enumerate(setup.ports):
             if problem := frame_problem(port.settings.frames, port.rate_bps):
-                yield f"port {k}: {problem}"
+                yield Fault(f"port {k}: {problem}", "frames", port=k)
             if port.settings.frames and port.settings.reactive:
-                yield f"port {k}: a load-reactive port has no frames"
+                yield Fault(f"port {k}: a load-reactive port has no frames", "frames", port=k)
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del vcs, cells

@@ -10,7 +10,7 @@ from pydantic import Field
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import CELLS, TIME, Settings
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.ticks import round_ticks
 
 __all__ = [
@@ -82,9 +82,9 @@ class Histograms(Option):
     def wanted(self, setup: Setup) -> bool:
         return setup.settings.histograms is not None
 
-    def check(self, setup: Setup) -> Iterator[str]:
-        if len(setup.vcs) > MOST_VCS:
-            yield f"histograms are of {MOST_VCS} VCs at most, and {len(setup.vcs)} pass it"
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        if setup.entries > MOST_VCS:
+            yield Fault(f"histograms are of {MOST_VCS} VCs at most, and {setup.entries} pass it", "histograms")
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells

@@ -12,7 +12,7 @@ from bentpipe_hdl import registers as reg
 from bentpipe_hdl.oam.cells import LOCATION_OCTETS, location_of, location_of_node
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import IN_RUN, TIME, Settings, wrong
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.switch.options.credits import Credits
 from bentpipe_hdl.ticks import round_ticks
 
@@ -212,11 +212,12 @@ class Oam(Option):
     def wanted(self, setup: Setup) -> bool:
         return setup.settings.oam is not None or any(vc.oam is not None for vc in setup.vcs)
 
-    def check(self, setup: Setup) -> Iterator[str]:
-        if len(setup.vcs) > MOST_VCS:
-            yield f"OAM is of {MOST_VCS} VCs at most, and {len(setup.vcs)} pass it"
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        vc = setup.vc_with("oam") if setup.settings.oam is None else None
+        if setup.entries > MOST_VCS:
+            yield Fault(f"OAM is of {MOST_VCS} VCs at most, and {setup.entries} pass it", "oam", vc=vc)
         if Credits().wanted(setup):
-            yield "OAM cells that a switch makes have no credits: a switch has OAM or credits"
+            yield Fault("OAM cells that a switch makes have no credits: a switch has OAM or credits", "oam", vc=vc)
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import COUNT, IN_RUN, RATE, SHARE, SIZE, TIME, Settings, wrong
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 from bentpipe_hdl.units import MAX_RATE_BPS, format_rate, parse_rate
 
@@ -88,14 +88,18 @@ class ReactiveSettings(Settings):
             raise wrong(
                 f"{format_rate(self.floor_bps)} is above the ceiling of {format_rate(self.ceiling_bps)}", "floor"
             )
-        if not self.floor_bps <= self.start_bps <= self.ceiling_bps:
-            raise wrong(f"{format_rate(self.start_bps)} is not between floor and ceiling", "initial")
         return self
+
+    def check_start(self) -> None:
+        """Raise ValueError unless it begins between floor and ceiling, which may move past that in a run."""
+        if self.start_bps != (self.floor_bps if self.initial_bps is None else self.initial_bps):
+            raise ValueError(f"{format_rate(self.initial_bps or 0)} is not between floor and ceiling")
 
     @property
     def start_bps(self) -> int:
-        """What it begins with."""
-        return self.floor_bps if self.initial_bps is None else self.initial_bps
+        """What it begins with, or would begin with where floor or ceiling have moved past ``initial``."""
+        first = self.floor_bps if self.initial_bps is None else self.initial_bps
+        return min(max(first, self.floor_bps), self.ceiling_bps)
 
     @property
     def cells_a_packet(self) -> int:
@@ -171,11 +175,12 @@ class Reactive(Option):
             Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 17, ports, "cells"),
         )  # fmt: skip
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         for k, port in enumerate(setup.ports):
             given = port.settings.reactive
             if given is not None and max(given.levels) >= 1 << 24:
-                yield f"port {k}: a threshold of {given.high} {given.counted} is more than 65535 cells"
+                what = f"port {k}: a threshold of {given.high} {given.counted} is more than 65535 cells"
+                yield Fault(what, "reactive.high", port=k)
 
     def configure(self, csr: Registers, setup: Setup) -> None:
         for k, port in enumerate(setup.ports):

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import COUNT, NUMBER, SHARE, TIME, Settings, wrong
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.ticks import TICK_PS
 
 __all__ = [
@@ -95,16 +95,18 @@ def red_seed(seed: str, port: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{port}/red".encode()).digest()[:8], "little") or 1
 
 
-def _frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[str]:
+def _frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[Fault]:
     """What refuses whole frames needs VCs whose frames are known, and of which something may be dropped: of a VC with
     credits nothing is. Virtual paths are checked where they are; what ends one has no frames."""
+    key = what.lower()
     for port in ports:
         vcs = [vc for vc in setup.vcs if vc.out_port == port and not (vc.vpc or vc.ends_path)]
         refuses = f"{what} of port {port} refuses whole frames"
         if any(vc.credits_in for vc in vcs):
-            yield f"{refuses}: a VC to it has credits, and nothing of it is dropped; give one or the other"
+            text = f"{refuses}: a VC to it has credits, and nothing of it is dropped; give one or the other"
+            yield Fault(text, key, port=port)
         elif any(vc.policy(setup.settings) == "tail" for vc in vcs):
-            yield f"{refuses}: a VC to it has policy 'tail', give it 'ppd' or 'epd'"
+            yield Fault(f"{refuses}: a VC to it has policy 'tail', give it 'ppd' or 'epd'", key, port=port)
 
 
 class QueueLimit(Option):
@@ -120,7 +122,7 @@ class QueueLimit(Option):
     def _ports(setup: Setup) -> list[int]:
         return [k for k, port in enumerate(setup.ports) if port.settings.queue_limit is not None]
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         yield from _frames_known(setup, "queue_limit", self._ports(setup))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
@@ -156,7 +158,7 @@ class Red(Option):
     def _ports(setup: Setup) -> list[int]:
         return [k for k, port in enumerate(setup.ports) if port.settings.red is not None]
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         yield from _frames_known(setup, "RED", self._ports(setup))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:

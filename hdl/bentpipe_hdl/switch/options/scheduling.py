@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.ticks import cell_period
 from bentpipe_hdl.units import format_rate
 
@@ -97,16 +97,21 @@ class VirtualClocks(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(scheduler_of(setup, port) == self.name for port in range(len(setup.ports)))
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         if any(scheduler_of(setup, port) != self.name for port in range(len(setup.ports))):
-            yield "virtual-clock is for all ports of a switch: give it to the switch, and no port another scheduler"
-        if any(vc.settings.priority for vc in setup.vcs):
-            yield "virtual-clock knows no priorities, and a VC through it has one"
+            what = "virtual-clock is for all ports of a switch: give it to the switch, and no port another scheduler"
+            own = next(k for k, port in enumerate(setup.ports) if port.settings.scheduler)
+            yield Fault(what, "scheduler", port=own)
+        if (vc := setup.vc_with("priority")) is not None:
+            yield Fault("virtual-clock knows no priorities, and a VC through it has one", "priority", vc=vc)
         for number, port in enumerate(setup.ports):
             rates = [vc.settings.service_rate_bps or 0 for vc in setup.vcs if vc.out_port == number]
             if sum(rates) > port.rate_bps:
                 what = f"port {number} of {format_rate(port.rate_bps)} has VCs with service rates of"
-                yield f"{what} {format_rate(sum(rates))} together"
+                last = max(
+                    k for k, vc in enumerate(setup.vcs) if vc.out_port == number and vc.settings.service_rate_bps
+                )
+                yield Fault(f"{what} {format_rate(sum(rates))} together", "service_rate", vc=last)
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells, ports

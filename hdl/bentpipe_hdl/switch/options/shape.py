@@ -10,7 +10,7 @@ from pydantic import Field
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import IN_RUN, TIME
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.switch.options.credits import Credits
 from bentpipe_hdl.switch.options.frames import Frames
 from bentpipe_hdl.switch.options.scheduling import scheduler_of
@@ -41,12 +41,14 @@ class Shape(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(vc.settings.shape for vc in setup.vcs)
 
-    def check(self, setup: Setup) -> Iterator[str]:
+    def check(self, setup: Setup) -> Iterator[Fault]:
         others = {scheduler_of(setup, port) for port in range(len(setup.ports))} - {"round-robin"}
         if others or any(vc.settings.priority for vc in setup.vcs):
-            yield "a switch that shapes VCs has round-robin ports, and no weights or priorities"
+            what = "a switch that shapes VCs has round-robin ports, and no weights or priorities"
+            yield Fault(what, "shape", vc=setup.vc_with("shape"))
         if Credits().wanted(setup) or Frames().wanted(setup):
-            yield "a switch that shapes VCs has neither credits nor ports with frames"
+            what = "a switch that shapes VCs has neither credits nor ports with frames"
+            yield Fault(what, "shape", vc=setup.vc_with("shape"))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells, ports

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import Register, Registers
-from bentpipe_hdl.switch.options.base import Option, Setup
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 
 __all__ = ["MOST_PATHS", "VirtualPaths", "paths_of"]
 
@@ -29,10 +29,11 @@ class VirtualPaths(Option):
     def wanted(self, setup: Setup) -> bool:
         return any(vc.vpc or vc.ends_path for vc in setup.vcs)
 
-    def check(self, setup: Setup) -> Iterator[str]:
-        paths = [vc for vc in setup.vcs if vc.vpc]
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        paths = [(k, vc) for k, vc in enumerate(setup.vcs) if vc.vpc]
         if len(paths) > MOST_PATHS:
-            yield f"{len(paths)} virtual paths are more than the {MOST_PATHS} that pass a switch"
+            what = f"{len(paths)} virtual paths are more than the {MOST_PATHS} that pass a switch"
+            yield Fault(what, "path", vc=paths[MOST_PATHS][0])
         for way, places in (
             ("comes in at", [(vc.vpc, vc.in_port, vc.in_vpi) for vc in setup.vcs]),
             ("goes out at", [(vc.vpc, vc.out_port, vc.out_vpi) for vc in setup.vcs]),
@@ -40,13 +41,15 @@ class VirtualPaths(Option):
             counts = Counter((port, vpi) for _, port, vpi in places)
             for port, vpi in dict.fromkeys((port, vpi) for vpc, port, vpi in places if vpc):
                 if counts[port, vpi] > 1:
-                    yield f"a virtual path {way} port {port} with VPI {vpi}, which something else has there"
-        for vc in paths:
+                    what = f"a virtual path {way} port {port} with VPI {vpi}, which something else has there"
+                    yield Fault(what, "vpi", vc=places.index((True, port, vpi)))
+        for k, vc in paths:
             what = f"the virtual path with VPI {vc.in_vpi} at port {vc.in_port}"
             if problem := _frames(vc, setup):
-                yield f"{what}: {problem}; the frames of its VCs interleave in it"
+                yield Fault(f"{what}: {problem}; the frames of its VCs interleave in it", vc=k)
         if setup.settings.credits or any(vc.settings.credits for vc in setup.vcs):
-            yield "a switch that virtual paths pass has no credits: those of a VC are told on the VC"
+            what = "a switch that virtual paths pass has no credits: those of a VC are told on the VC"
+            yield Fault(what, "path", vc=paths[0][0] if paths else None)
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells, ports
