@@ -37,6 +37,7 @@ from bentpipe.results.tables import (
     loss_rows,
     loss_text,
     oam_rows,
+    overall_apart,
     published_rows,
     splitting_rows,
     splitting_text,
@@ -156,6 +157,10 @@ def _facts(s: Mapping[str, Any]) -> str:
     speed = 1 / time["wall_per_simulated"] if time["wall_per_simulated"] else None
     flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
     facts = [("Throughput", figure_text(total["aggregate_goodput"] / 1e6), "Mb/s")] if flows else []
+    overall = overall_apart(total) if len(flows) > 1 else None
+    if overall is not None:
+        whole = ("From first start to last end", figure_text(overall / 1e6), "Mb/s")
+        facts = [("Sum of the flows' own rates", *facts[0][1:]), whole]
     if total.get("efficiency") is not None:
         facts.append(("Efficiency", f"{100 * total['efficiency']:.1f}", "%"))
     if len(flows) > 1 and total["fairness"] is not None:

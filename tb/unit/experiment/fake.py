@@ -29,6 +29,7 @@ class FakeReport:
     timeouts: int
     fast_retransmits: int
     bad_octets: int
+    datagrams_lost: int = 0
 
 
 class FakeFlow:
