@@ -17,6 +17,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
 from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.remarks import frame_remarks
 from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.experiment.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
@@ -487,7 +488,7 @@ def _sum_up(
         "status": status,
         "reason": reason,
         "shortened": shortened,
-        "remarks": _remarks(experiment, flows, now) if over else [],
+        "remarks": [*_remarks(experiment, flows, now), *frame_remarks(experiment, resolved, rates)] if over else [],
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
         "events": [
             {"at_s": event.at_ps / _PS, "tick": event.tick, "changes": [dataclasses.asdict(c) for c in event.changes]}
