@@ -131,6 +131,11 @@ class PduNetwork(Protocol):
         """All octets of a received SDU."""
         ...
 
+    def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
+        """Number of PDUs with the payload pattern of stream ``key`` that interface ``nic`` was given on a VC, and that
+        interface ``sink`` has neither received nor lost so far; -1 where the network has no ledger of its PDUs."""
+        ...
+
 
 class CellNetwork(PduNetwork, Protocol):
     """One whose interfaces send single cells, too, and report OAM cells."""

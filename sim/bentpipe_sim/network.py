@@ -65,6 +65,7 @@ class Network(Topology, Pdus):
         self._models: tuple[str, ...] = ()
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._gauge: Gauge | None = None
+        self._places: dict[tuple[int, int, int], int] = {}
 
     def check_buildable(self) -> None:
         """Check all that :meth:`start` refuses, without building anything.
@@ -284,6 +285,14 @@ class Network(Topology, Pdus):
         assert isinstance(node, Nic)
         received = node.csr.rx_cells[vc] if vc in node.receives else 0
         return self.loop.user_cells_sent(nic, vc), received
+
+    def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
+        if not self.loop.is_open:
+            return 0
+        if not self._places:
+            for place, hops in enumerate(self._legs()):
+                self._places.setdefault((hops[0].node.index, hops[0].number, hops[-1].node.index), place)
+        return self.loop.under_way(self._places[nic, vc, sink], key)
 
     def sdu(self, handle: int) -> bytes:
         events = self.loop.events()

@@ -263,3 +263,6 @@ class RtlNetwork:
 
     def sdu(self, handle):
         return self.received[handle]
+
+    def under_way(self, nic, vc, sink, key):
+        return -1

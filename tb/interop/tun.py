@@ -167,6 +167,9 @@ class TunNetwork:
     def sdu(self, handle: int) -> bytes:
         return self._sdu
 
+    def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
+        return -1
+
 
 class Peer(threading.Thread):
     """The program at the kernel's end: sends ``size`` octets of our pattern to us, or takes what we send."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -92,7 +93,8 @@ class WireNetwork:
     def __init__(self, seed: int = 1, keep_log: bool = False) -> None:
         self._now = 0
         self._random = random.Random(seed)
-        self._heap: list[tuple[int, int, PduEvent, bytes | None, Wire]] = []
+        self._heap: list[tuple[int, int, PduEvent, bytes | None, Wire, int]] = []
+        self._under_way: Counter[tuple[int, int, int]] = Counter()
         self._order = 0
         self._sdus: dict[int, bytes] = {}
         self.wires: dict[tuple[int, int], Wire] = {}
@@ -162,15 +164,16 @@ class WireNetwork:
         if wire.reordering and draw() < wire.reordering:
             arrival += wire.reorder_ps
         copies = 2 if wire.duplication and draw() < wire.duplication else 1
-        for _ in range(copies):
+        self._under_way[wire.source, wire.sink_vc, key] += 1
+        for copy in range(copies):
             event = PduEvent(arrival, wire.sink, wire.sink_vc, PduStatus.OK, len(octets), bytes(octets[:_HEAD]), 0)
-            self._push(arrival, event, bytes(octets), wire)
+            self._push(arrival, event, bytes(octets), wire, key if copy == 0 else -1)
 
-    def _push(self, time: int, event: PduEvent, octets: bytes | None, wire: Wire) -> None:
+    def _push(self, time: int, event: PduEvent, octets: bytes | None, wire: Wire, key: int = -1) -> None:
         if octets is None and not self.reports_sent:
             return
         self._order += 1
-        heapq.heappush(self._heap, (time, self._order, event, octets, wire))
+        heapq.heappush(self._heap, (time, self._order, event, octets, wire, key))
 
     def run(self, until_ps: int) -> list[PduEvent]:
         assert until_ps >= self._now
@@ -182,7 +185,9 @@ class WireNetwork:
         self._now = heap[0][0]
         events = []
         while heap and heap[0][0] == self._now:
-            _, _, event, octets, wire = heapq.heappop(heap)
+            _, _, event, octets, wire, key = heapq.heappop(heap)
+            if key >= 0:
+                self._under_way[wire.source, wire.sink_vc, key] -= 1
             if octets is None:
                 wire.waiting -= event.handle
             else:
@@ -199,3 +204,6 @@ class WireNetwork:
 
     def sdu(self, handle: int) -> bytes:
         return self._sdus[handle]
+
+    def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
+        return self._under_way[nic, vc, key]

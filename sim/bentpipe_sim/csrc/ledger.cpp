@@ -52,13 +52,13 @@ int Ledger::add(const Hop* hops, size_t count) {
 
 // What hosts and nodes tell
 
-void Ledger::enqueue(int index, uint32_t length, uint64_t cells) {
+void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells) {
     for (const Passing& each : sources(index)) {
         Vc& vc = vcs_[size_t(each.vc)];
         vc.cells += cells;
         ++vc.counts.sent;
         vc.pdus.push_back(
-            {vc.cells, uint16_t(length), uint8_t(1 + vc.early_ends), vc.early_why, vc.early_node, false, false});
+            {vc.cells, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, 0, vc.early_node, false, false});
         vc.early_ends = 0;
         vc.early_why = WHY_NONE;
     }
@@ -170,6 +170,12 @@ Ledger::Counts Ledger::counts(int index) const {
         else if (pdu.why) ++found.lost[{pdu.node, pdu.why}];
         else ++found.lost[{-1, WHY_UNDER_WAY}];
     }
+    return found;
+}
+
+uint64_t Ledger::under_way(int index, uint32_t stream) const {
+    uint64_t found = 0;
+    for (const Pdu& pdu : vcs_[size_t(index)].pdus) found += pdu.open() && pdu.stream == stream;
     return found;
 }
 

@@ -77,7 +77,8 @@ class Ledger {
 
     // What hosts and nodes tell
 
-    void enqueue(int index, uint32_t length, uint64_t cells);     // the source hands a PDU to its NIC
+    // The source hands a PDU to its NIC; `stream` is the key of its payload's pattern.
+    void enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells);
     void single(int index, uint64_t before);  // its NIC sends a cell that is no PDU's, after so many that are
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
@@ -117,6 +118,7 @@ class Ledger {
 
     // The account of a VC as it stands: what is not settled is lost if it has a cause, else under way.
     Counts counts(int index) const;
+    uint64_t under_way(int index, uint32_t stream) const;  // PDUs of a stream that are neither delivered nor lost
     uint64_t ends(int index) const;  // of PDUs that are still to come to the sink
     bool astray(int index) const { return vcs_[size_t(index)].astray; }  // it is out of step with what was received
     template <class Look>
@@ -134,12 +136,16 @@ class Ledger {
 
     struct Pdu {
         uint64_t end;     // cells of the VC up to its last, it included
-        uint16_t length;
+        uint32_t stream;  // key of its payload's pattern
+        uint32_t length;
         uint8_t ends;     // cells that end a PDU at the sink and are still to come
         uint8_t why;
+        uint16_t unused;  // all octets are state, and so none is left open
         int32_t node : 30;
         bool delivered : 1;
         bool cut : 1;     // its last cell will not end it
+
+        bool open() const { return !delivered && why == WHY_NONE; }
     };
 
     // From output ordinal `out` on, a cell's number at the node's input is `shift` more than at its output. The `foreign`

@@ -74,6 +74,11 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     return count;
 }
 
+uint64_t bp_under_way(bp_net* net, int place, uint32_t stream) {
+    net->loop.ledger.look_after(net->loop.now());
+    return net->loop.ledger.under_way(place, stream);
+}
+
 uint64_t bp_ledger_seen(bp_net* net, int index, uint32_t what) { return net->loop.ledger.seen_at(index, what); }
 uint64_t bp_ledger_records(bp_net* net) { return net->loop.ledger.records(); }
 

@@ -70,6 +70,7 @@ typedef struct {
 } bp_loss;
 void bp_ledger_vc(bp_net*, int source, uint32_t vc, const bp_hop* hops, int count); /* in order of their places */
 int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);          /* number of losses */
+uint64_t bp_under_way(bp_net*, int place, uint32_t stream); /* PDUs with this key that are neither delivered nor lost */
 uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see Ledger::seen_at */
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */
 

@@ -128,6 +128,10 @@ class SocketPair:
         """Connect."""
         raise NotImplementedError
 
+    def lost(self) -> int:
+        """Return the number of datagrams, both ways, that were sent and will never be received; 0 over TCP."""
+        return 0
+
 
 class Ends:
     """The hosts of a flow, as its application sees them.

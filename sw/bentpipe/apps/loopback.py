@@ -57,7 +57,7 @@ APPLICATION: Final = Kind(
         (
             Column("loopback_sent", "", "loopback cells sent", "sent"),
             Column("loopback_returned", "", "those that came back within 5 s", "returned"),
-            Column("loopback_lost", "", "those that did not", "lost"),
+            Column("loopback_lost", "", "those that did not, as the OAM function measures it", "not back in 5 s"),
             Column("loopback_min_ps", "ps", "shortest round trip", "min"),
             Column("loopback_mean_ps", "ps", "their mean", "mean"),
             Column("loopback_max_ps", "ps", "the longest", "max"),

@@ -47,7 +47,13 @@ class Ping(RoundTrips):
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
         """What ping prints at its end."""
-        counts = {"ping_sent": self.sent, "ping_received": self.came, "ping_lost": self.sent - self.came}
+        lost = 0 if self.first is None else self.first.lost()
+        counts: dict[str, Fact] = {
+            "ping_sent": self.sent,
+            "ping_received": self.came,
+            "ping_lost": lost,
+            "ping_under_way": self.sent - self.came - lost,
+        }
         return counts | self.times()
 
 
@@ -90,7 +96,8 @@ APPLICATION: Final = Kind(
         (
             Column("ping_sent", "", "requests", "sent"),
             Column("ping_received", "", "replies, duplicates not counted", "received"),
-            Column("ping_lost", "", "requests without a reply, so far", "lost"),
+            Column("ping_lost", "", "requests that were lost, or whose replies were", "lost"),
+            Column("ping_under_way", "", "requests that are under way, or whose replies are", "under way"),
             Column("ping_min_ps", "ps", "shortest round trip", "min"),
             Column("ping_mean_ps", "ps", "their mean", "mean"),
             Column("ping_max_ps", "ps", "the longest", "max"),

@@ -74,29 +74,35 @@ def _run(given: argparse.Namespace) -> int:
 
 def _published(given: argparse.Namespace, folders: list[Path]) -> int:
     from bentpipe.compare.orders import judged, orders
-    from bentpipe.compare.rows import against_published
+    from bentpipe.compare.rows import against_published, groups_text
     from bentpipe.compare.sides import read_side
     from bentpipe.compare.texts import published_comparison
 
-    side = read_side(folders)
+    side, out = read_side(folders).comparable()
+    notes = side.notes()
+    if out:
+        notes.append(f"Left out, as there are whole runs with the same settings: {groups_text(out)}.")
 
     def draw(into: Path) -> None:
         from bentpipe.compare.figures import draw_published
 
         draw_published(side, into)
 
-    made = published_comparison(side.name, against_published(side), judged(side, orders()))
+    made = published_comparison(side.name, against_published(side), judged(side, orders()), notes)
     return _put(given, [made], draw)
 
 
 def _beside(given: argparse.Namespace, ours: Any, theirs: Any) -> Comparison:
-    from bentpipe.compare.rows import beside, different, pairs_of
+    from bentpipe.compare.rows import beside, different, pairs_of, seeds_text, unpaired_text
     from bentpipe.compare.texts import side_comparison
 
     rows = beside(ours, theirs, given.metrics)
-    found = [each for pair in pairs_of(ours, theirs) for each in different(*pair)]
+    pairs = pairs_of(ours, theirs)
+    found = [each for pair in pairs for each in different(*pair)]
     unlike = [each for n, each in enumerate(found) if each not in found[:n]]
-    return side_comparison(ours.name, theirs.name, rows, unlike)
+    seeds = dict.fromkeys(text for pair in pairs if (text := seeds_text(*pair)))
+    notes = [*seeds, *ours.notes(), *theirs.notes(), *unpaired_text(ours, theirs)]
+    return side_comparison(ours.name, theirs.name, rows, unlike, notes)
 
 
 def _put(given: argparse.Namespace, made: list[Comparison], draw: Callable[[Path], None]) -> int:

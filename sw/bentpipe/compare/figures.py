@@ -29,7 +29,8 @@ def draw_published(side: Side, folder: Path) -> list[str]:
 
     Runs with changed settings are not in it.
     """
-    plain = [group for group in side.groups if not group.first.changes]
+    best = side.plain()
+    plain = [group for group in side.groups if best.get((group.first.id, group.first.case)) is group]
     charts = {}
     for name in dict.fromkeys(group.first.id for group in plain):
         own = [group for group in plain if group.first.id == name]
@@ -96,7 +97,8 @@ def _chart(own: Sequence[Group], side: Side, plain: Sequence[Group]) -> Chart:
     shows = first.summary["configuration"]["experiment"].get("shows") or [_TOGETHER]
     metrics = tuple(shows)
     rows = [row for group in own for row in group.first.summary["published"] if not NOT_COMPARED & group.first.remarks]
-    whole = [dict(row) for row in side.over_cases if row["id"] == first.id]
+    over = [same[0] for same in side.over_cases if same[0].summary["id"] == first.id]
+    whole = [dict(row) for each in over for row in each.rows]
     seeds = min(len(group.runs) for group in own)
     ours = f"ours, {seeds} seeds" if seeds > 1 else "ours"
     if any("shortened" in group.remarks for group in own):

@@ -53,7 +53,7 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
     seeds on both sides there is no interval, and the sign alone decides. An order is "held" if all its steps are, "not
     held" if one is not, else "open".
     """
-    groups = {(g.first.id, g.first.case): g for g in side.groups if not g.first.changes}
+    groups = side.plain()
     found = []
     for order in wanted:
         here = [groups.get((name, case)) for name, case, _ in order.falls]

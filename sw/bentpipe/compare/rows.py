@@ -7,16 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bentpipe.compare.sides import Group, Side
+from bentpipe.compare.sides import Group, Side, document_of
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.changes import changes_between
 from bentpipe.results.metrics import NOT_COMPARED, in_unit
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
 from bentpipe.results.tables import change_text
 from bentpipe.sweeps.table import unit_of
+from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
 
-__all__ = ["Errors", "against_published", "apart", "beside", "different", "error_percent", "errors_of", "pairs_of"]
+__all__ = [
+    "Errors",
+    "against_published",
+    "apart",
+    "beside",
+    "different",
+    "error_percent",
+    "errors_of",
+    "groups_text",
+    "pairs_of",
+    "seeds_text",
+    "unpaired_text",
+]
 
 _ALWAYS: Final = (
     "aggregate_goodput",
@@ -31,9 +44,6 @@ _ALWAYS: Final = (
 
 _EACH: Final = 8
 """Up to so many flows each is compared, too."""
-
-_NAMES: Final = ("experiment", "published", "theory", "expect", "case", "axis")
-"""Tables of a document that change no figure."""
 
 _SHOWN: Final = {"b/s": ("Mb/s", 1e6), "ps": ("ms", 1e9)}
 """Units of tables, and what figures in base units are divided by."""
@@ -56,11 +66,12 @@ def apart(ours: Mean, theirs: Mean) -> float | None:
 
 
 def pairs_of(ours: Side, theirs: Side) -> list[tuple[Group, Group]]:
-    """What is comparable: first what is alike in experiment, case and settings; of the rest what is the only one of its
-    experiment and case on both sides; then of its case; then the only one at all."""
+    """What is comparable: first what is alike in experiment, case, settings and time limit; then in all but the limit;
+    of the rest what is the only one of its experiment and case on both sides; then of its case; then the only one at
+    all."""
     left, right = list(ours.groups), list(theirs.groups)
     found: list[tuple[Group, Group]] = []
-    for name in (lambda g: g.key, lambda g: g.key[:2], lambda g: g.key[1], lambda g: ""):
+    for name in (lambda g: g.key, lambda g: g.key[:3], lambda g: g.key[:2], lambda g: g.key[1], lambda g: ""):
         one, two = _only(left, name), _only(right, name)
         pairs = [(one[key], two[key]) for key in one if key in two]
         found += pairs
@@ -79,14 +90,44 @@ def _only(groups: Iterable[Group], name: Any) -> dict[Any, Group]:
 
 
 def different(ours: Group, theirs: Group) -> list[dict[str, Any]]:
-    """What was set differently: each key with our value and theirs."""
-    one, two = (group.first.summary["configuration"] for group in (ours, theirs))
-    found = changes_between(two, one, {})
-    return [
-        {"key": change.key, "ours": change.new, "theirs": change.old}
-        for change in found
-        if change.key.split(".")[0] not in _NAMES
-    ]
+    """What was set differently: each key with our value and theirs; the time limit, too."""
+    one, two = (document_of(group.first.summary) for group in (ours, theirs))
+    found = [{"key": change.key, "ours": change.new, "theirs": change.old} for change in changes_between(two, one, {})]
+    limits = [group.first.limit_ps for group in (ours, theirs)]
+    if limits[0] != limits[1]:
+        mine, other = map(format_time, limits)
+        found.append({"key": "experiment.duration", "ours": mine, "theirs": other})
+    return found
+
+
+def seeds_text(ours: Group, theirs: Group) -> str | None:
+    """Return which seeds two groups have, in words; None if they have the same."""
+    one, two = ([run.seed for run in group.runs] for group in (ours, theirs))
+    if one == two:
+        return None
+    mine, other = (", ".join(map(str, seeds)) for seeds in (one, two))
+    return f"Seeds: ours {mine}; theirs {other}."
+
+
+def unpaired_text(ours: Side, theirs: Side) -> list[str]:
+    """Return the groups of two sides that are in no pair, in words."""
+    pairs = pairs_of(ours, theirs)
+    found = []
+    for index, side in enumerate((ours, theirs)):
+        alone = [group for group in side.groups if all(group is not pair[index] for pair in pairs)]
+        if alone:
+            found.append(f"{side.name}: left out as the other side has none to compare: {groups_text(alone)}.")
+    return found
+
+
+def groups_text(groups: Iterable[Group]) -> str:
+    """Return which runs some groups have, in words."""
+    said = []
+    for group in groups:
+        seeds = [] if len(group.runs) == 1 else [f"{len(group.runs)} seeds"]
+        what = "; ".join(filter(None, (group.first.case, *map(change_text, group.first.set_apart), *seeds)))
+        said.append(f"{group.first.id} ({what})" if what else group.first.id)
+    return ", ".join(said)
 
 
 def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -119,7 +160,7 @@ def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[s
                 {
                     "experiment": one.first.id,
                     "case": one.first.case,
-                    "changes": [change_text(change) for change in one.first.changes],
+                    "changes": [change_text(change) for change in one.first.set_apart],
                     "metric": metric,
                     "unit": unit,
                     "ours": _mean(mine),
@@ -155,8 +196,11 @@ def against_published(side: Side) -> list[dict[str, Any]]:
     deviation. A row whose runs were shortened, unfinished or failed has no errors.
     """
     rows = [row for group in side.groups for row in _of_group(group)]
-    for row in side.over_cases:
-        rows.append(_row(row["id"], row, [] if row["ours"] is None else [row["ours"]], row["remarks"], 0))
+    for same in side.over_cases:
+        for each in zip(*(one.rows for one in same), strict=True):
+            remarks = sorted({remark for row in each for remark in row["remarks"]})
+            ours = [row["ours"] for row in each if row["ours"] is not None]
+            rows.append(_row(same[0].summary["id"], each[0], ours, remarks, 0))
     return rows
 
 
@@ -164,7 +208,7 @@ def _of_group(group: Group) -> Iterator[dict[str, Any]]:
     carried = sum(flow["octets_delivered"] > 0 for flow in group.first.summary["flows"])
     for row in group.first.summary["published"]:
         values = [in_unit(row["metric"], row["unit"], value) for value in group.values(row["metric"])]
-        changes = [change_text(change) for change in group.first.changes]
+        changes = [change_text(change) for change in group.first.set_apart]
         yield {**_row(group.first.id, row, values, group.remarks, carried), "changes": changes}
 
 

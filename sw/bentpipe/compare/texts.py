@@ -101,9 +101,13 @@ def _errors_text(errors: Errors) -> str:
 
 
 def side_comparison(
-    ours: str, theirs: str, rows: list[dict[str, Any]], differences: Sequence[Mapping[str, Any]]
+    ours: str,
+    theirs: str,
+    rows: list[dict[str, Any]],
+    differences: Sequence[Mapping[str, Any]],
+    remarks: Sequence[str] = (),
 ) -> Comparison:
-    """Two sides' figures (:func:`~bentpipe.compare.rows.beside`), and what was set differently."""
+    """Two sides' figures (:func:`~bentpipe.compare.rows.beside`), what was set differently, and what was left out."""
     columns = ("experiment", "case", "figure", "unit", "ours", "theirs", "error, %", "difference")
     shown = [
         [
@@ -127,8 +131,9 @@ def side_comparison(
             notes.append(f"{len(differences) - _MOST_DIFFERENCES} more keys differ.")
     else:
         notes.append("Nothing was set differently.")
+    notes += remarks
     notes += [_errors_text(found) for found in _sums("all figures", rows)]
-    data = {"ours": ours, "theirs": theirs, "rows": rows, "differences": [*differences]}
+    data = {"ours": ours, "theirs": theirs, "rows": rows, "differences": [*differences], "notes": [*remarks]}
     return Comparison(data | {"errors": [_plain(found) for found in _sums("all figures", rows)]}, tables, notes)
 
 
@@ -154,8 +159,11 @@ def _plain(errors: Errors) -> dict[str, Any]:
     }
 
 
-def published_comparison(side: str, rows: list[dict[str, Any]], orders: list[dict[str, Any]]) -> Comparison:
-    """Published figures and ours (:func:`~bentpipe.compare.rows.against_published`), and the orders."""
+def published_comparison(
+    side: str, rows: list[dict[str, Any]], orders: list[dict[str, Any]], remarks: Sequence[str] = ()
+) -> Comparison:
+    """Published figures and ours (:func:`~bentpipe.compare.rows.against_published`), the orders, and what was left
+    out."""
     columns = (
         "experiment", "case", "quantity", "unit", "measured", "predicted", "ours", "seeds", "error, %", "theirs, %",
         "remark",
@@ -188,7 +196,9 @@ def published_comparison(side: str, rows: list[dict[str, Any]], orders: list[dic
     notes = [_errors_text(found) for found in sums]
     if any(row["error_percent"] is None and not row["withheld"] for row in rows):
         notes.append("Without an error: runs that were shortened, unfinished or failed, and spreads of one run.")
+    notes += remarks
     data = {"ours": side, "rows": rows, "orders": orders, "errors": [_plain(found) for found in sums]}
+    data["notes"] = [*remarks]
     return Comparison(data, tables, notes)
 
 

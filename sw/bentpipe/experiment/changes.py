@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Change", "changes_between"]
+__all__ = ["UNCHANGING", "Change", "changes_between"]
 
-_APART: Final = ("record", "experiment.seed", "experiment.duration", "experiment.quick")
-"""What is recorded changes no figure; seed and duration are compared as they were read, with ``--seed`` and so on."""
+UNCHANGING: Final = ("record",)
+"""Tables of a document that change no figure: what is recorded."""
+_APART: Final = (*UNCHANGING, "experiment.seed", "experiment.duration", "experiment.quick")
+"""Seed and duration are compared as they were read, with ``--seed`` and so on."""
 
 
 @dataclass(frozen=True, slots=True)

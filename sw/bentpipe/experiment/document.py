@@ -96,7 +96,7 @@ SERIES: Final = {
     "ssthresh": "slow-start threshold, octets",
     "una": "oldest octet not acknowledged",
     "rtt": "round trips as measured, ps",
-    "lost": "datagrams lost so far (UDP)",
+    "lost": "datagrams lost so far (UDP), as the loss ledger counts them",
     "queue": "cells in each switch's buffer",
     "drops": "cells dropped so far, of each switch by reason",
     "events": "retransmissions, time-outs and what else happens to a flow, each with its time",
@@ -106,12 +106,14 @@ SERIES: Final = {
 """What can be recorded."""
 
 METRICS: Final = {
-    "goodput": "octets delivered over the time that they took, of the flow or the mean of all",
+    "goodput": "octets delivered over the flow's time, of the flow or the mean of all; the time until a connection "
+    "that broke was given up, or until the last datagram was sent, counts",
     "aggregate_goodput": "the sum of the flows' goodputs",
     "fairness": "Jain's fairness index of the flows' goodputs",
-    "share": "the aggregate goodput's share of the best TCP rate over OC-3c, 134.513 Mb/s",
-    "efficiency": "the aggregate goodput's share of the most that the lines can deliver to these flows, load-reactive "
-    "ones at their ceiling; on average, where events change rates",
+    "share": "what all flows delivered while any of them ran, as a share of the best TCP rate over OC-3c, 134.513 "
+    "Mb/s; above 1 only with more or faster lines",
+    "efficiency": "what all flows delivered, as a share of the most that the lines can deliver to them while they run, "
+    "load-reactive lines at their ceiling; at most 1",
     "sigma": "standard deviation of the flows' goodputs, of n - 1",
     **LOSS_METRICS,
     "none": "no figure of ours",

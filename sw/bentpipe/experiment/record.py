@@ -13,7 +13,7 @@ __all__ = ["Event", "Series", "TraceRecorder"]
 Event = tuple[str, int, str, int]
 """Series, time in ps, kind, value."""
 
-_OF_ENGINE: Final = frozenset({"cwnd", "ssthresh", "una", "rtt", "lost"})
+_OF_ENGINE: Final = frozenset({"cwnd", "ssthresh", "una", "rtt"})
 
 
 @final

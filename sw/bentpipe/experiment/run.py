@@ -17,11 +17,12 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build import Build, BuiltExperiment
 from bentpipe.experiment.ledger import check_ledger
 from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.remarks import frame_remarks
 from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.experiment.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
-from bentpipe.results.metrics import NOT_COMPARED, compare, deliverable, mean_over_time, metrics, set_otherwise
+from bentpipe.results.metrics import NOT_COMPARED, compare, deliverable_bits, metrics, set_otherwise
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.splitting import loss_figures
 from bentpipe.results.theory import beside_theory
@@ -342,11 +343,13 @@ def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float
 
 
 class _Sampler:
-    """Takes what is sampled at every interval: queues, drops, octets delivered."""
+    """Takes what is sampled at every interval: queues, drops, octets delivered, datagrams lost."""
 
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
         self._carry = [flow.name for flow in experiment.flows if flow.protocol != "oam"]
+        self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp"]
+        self._lost: dict[str, int] = {}
         self._built = built
         self._recorder = recorder
         self._last = -1
@@ -359,6 +362,8 @@ class _Sampler:
         if "goodput" in self._what:
             for name in self._carry:
                 put(f"{name}.delivered", now, self._built.flows[name].report(now).octets_delivered)
+        if "lost" in self._what:
+            self._put_lost(now)
         for series, value in self._built.samples().items():
             if series.rpartition(".")[2] in self._what:
                 put(series, now, value)
@@ -367,6 +372,14 @@ class _Sampler:
                 for reason, cells in reasons.items():
                     if cells:
                         self._put_drops(f"{name}.drops.{reason}", before, now, cells)
+
+    def _put_lost(self, now: int) -> None:
+        """A sample of each UDP flow that has lost more since the last one."""
+        for name in self._lossy:
+            lost = self._built.flows[name].report(now).datagrams_lost
+            if lost != self._lost.get(name, 0):
+                self._lost[name] = lost
+                self._recorder.put(f"{name}.lost", now, lost)
 
     def _put_drops(self, series: str, before: int, now: int, cells: int) -> None:
         """A series of drops begins with the last sample at which there were none."""
@@ -450,14 +463,8 @@ def _sum_up(
     resolved = _resolved(experiment)
     came = [event for event in experiment.events if event.before_ps <= now]
     rates = _rates(experiment, sorted([*came, *built.asked], key=lambda event: event.at_ps))
-    most = deliverable(
-        {"resolved": resolved, "rates": rates}, [spec.name for spec in experiment.flows if spec.protocol != "oam"]
-    )
-    found = metrics(
-        flows,
-        mean_over_time(most, now / _PS),
-        {spec.name: spec.group for spec in experiment.flows if spec.group},
-    )
+    most = deliverable_bits({"resolved": resolved, "rates": rates}, flows)
+    found = metrics(flows, most, {spec.name: spec.group for spec in experiment.flows if spec.group})
     if split is not None:
         found |= loss_figures(split)
     rows = [plain(row) for row in experiment.published]
@@ -481,7 +488,7 @@ def _sum_up(
         "status": status,
         "reason": reason,
         "shortened": shortened,
-        "remarks": _remarks(experiment, flows, now) if over else [],
+        "remarks": [*_remarks(experiment, flows, now), *frame_remarks(experiment, resolved, rates)] if over else [],
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
         "events": [
             {"at_s": event.at_ps / _PS, "tick": event.tick, "changes": [dataclasses.asdict(c) for c in event.changes]}

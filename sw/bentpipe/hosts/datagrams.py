@@ -42,10 +42,6 @@ class DatagramOwner(Ends):
         """One has come for the first time."""
         raise NotImplementedError
 
-    def lost_changed(self, end: DatagramEnd, now: int) -> None:
-        """So many are missing now."""
-        raise NotImplementedError
-
 
 @final
 class _Call(Timer):
@@ -96,6 +92,17 @@ class UdpSocket(Socket):
         Of the payload's pattern.
     datagram : int
         Octets of payload a datagram, at most.
+
+    Members
+    -------
+    number : int
+        Datagrams given to the network.
+    refused : int
+        Calls that the full interface queue refused (ENOBUFS).
+    dropped : int
+        Datagrams lost by that: those of them that are not tried again.
+    sent_ps : int
+        Time of the last call whose datagram was given to the network or dropped; -1 before the first.
     """
 
     def __init__(self, host: Machine, path: UdpPath, vc: int, key: int, datagram: int, program: Program | None) -> None:
@@ -119,6 +126,8 @@ class UdpSocket(Socket):
         self.number: int = 0
         self.offset: int = 0
         self.refused: int = 0
+        self.dropped: int = 0
+        self.sent_ps: int = -1
         self._call = _Call(self)
         self._retry = _Retry(self)
 
@@ -186,11 +195,13 @@ class UdpSocket(Socket):
             if self.pouring:
                 host.scheduler.at(now + _ENOBUFS_PS, self._retry)
                 return
+            self.dropped += 1
             host.interface.lose(self.vc)
         else:
             self._send((self.number, self.offset, self.wrote_ps), size)
             self.number += 1
             self.offset += size - self.least
+        self.sent_ps = now
         self.pending -= size if size < self.pending else self.pending
         if self.pending:
             if self.pouring:
@@ -215,6 +226,7 @@ class UdpSocket(Socket):
             self.number += 1
         else:
             self.refused += 1
+            self.dropped += 1
             self.host.interface.lose(self.vc)
 
     def _send(self, stamp: tuple[int, int, int], octets: int) -> None:
@@ -292,6 +304,23 @@ class DatagramEnd(End):
                 number = -1
         self.arrivals.append((number, offset, wrote, size))
 
+    def under_way(self) -> int:
+        """Return the number of datagrams on their way to this end; -1 if the network does not know. They are in the
+        network, or wait for the host's processor."""
+        sender = self.sender
+        interface = sender.host.interface
+        found = interface.network.under_way(interface.nic, sender.vc, self.host.interface.nic, sender.key)
+        return found if found < 0 else found + len(self.arrivals)
+
+    def lost(self) -> int:
+        """Return the number of datagrams that the sender made and that will never be received here. Where the network
+        does not know what is under way these are the gaps in the numbers, which leave out the last ones."""
+        sender = self.sender
+        under_way = self.under_way()
+        if under_way < 0:
+            return sender.dropped + len(self.missing)
+        return sender.dropped + sender.number - self.received - under_way
+
     def _whole(self, number: int) -> int:
         """The number that is this modulo 2**32, the nearest to the one that is expected."""
         ahead = (number - self.next + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
@@ -308,11 +337,9 @@ class DatagramEnd(End):
         elif number > expected:
             self.missing.update(range(expected, number))
             self.next = number + 1
-            self.owner.lost_changed(self, now)
         elif number in self.missing:
             self.missing.remove(number)
             self.reordered += 1
-            self.owner.lost_changed(self, now)
         else:
             self.duplicates += 1
             return

@@ -27,8 +27,8 @@ class FlowReport:
     octets_delivered : int
         Read by the sink application.
     start_ps, end_ps : int
-        From the source's connect to the sink having read the last octet (or the end of the run); ``start_ps`` is
-        negative if the flow's turn never came.
+        From the source's connect to the end of the run. Once the flow is over: to the last octet that the sink read, or
+        to when the last connection that broke was given up. ``start_ps`` is negative if the flow's turn never came.
     goodput_bps : float
         ``octets_delivered`` over that time, as ttcp reckons.
     bad_octets : int
@@ -90,7 +90,7 @@ class _Past:
     counts : dict
         By the names of :class:`FlowReport`, but for ``rtt_sum_ps``.
     first_ps, last_ps : int
-        When the first one was opened and the last octet read; -1: not yet.
+        When the first one was opened, and the last octet read or a connection given up; -1: not yet.
     """
 
     def __init__(self) -> None:
@@ -115,6 +115,8 @@ class _Past:
         opened = pair.opener.connection.opened_ps
         if opened >= 0 and (self.first_ps < 0 or opened < self.first_ps):
             self.first_ps = opened
+        if pair.broke_ps > self.last_ps:
+            self.last_ps = pair.broke_ps
 
     def add_source(self, end: Endpoint) -> None:
         """Add its end at the flow's source."""

@@ -431,6 +431,8 @@ class TcpPair(SocketPair):
         By the flow's hosts.
     opener : Endpoint
         The one that connects.
+    broke_ps : int
+        Time at which the connection broke; -1 if it did not.
     """
 
     def __init__(self, owner: PairOwner, source: Endpoint, sink: Endpoint, opener: Endpoint) -> None:
@@ -442,6 +444,7 @@ class TcpPair(SocketPair):
         self.over: bool = False
         self.left: bool = False
         self.rests: bool = False
+        self.broke_ps: int = -1
         source.pair = self
         sink.pair = self
 
@@ -464,6 +467,8 @@ class TcpPair(SocketPair):
         if not self.over and (error or (_closed(source.state) and _closed(sink.state))):
             self.over = True
             self.error = error
+            if error:
+                self.broke_ps = now
             for end in (self.source, self.sink):
                 if end.connection.state == LISTEN:  # for a SYN that will not come any more
                     end.host.forget(end, end.remote, end.port, end.remote_port)

@@ -29,16 +29,22 @@ class UdpReport:
     octets_delivered : int
         UDP payload that the sink got, duplicates not counted.
     start_ps, end_ps : int
-        From the first datagram written to the last one received (or the end of the run); ``start_ps`` is negative if
-        the flow's turn never came.
+        From the start of the flow to the end of the run. Once the application has closed: to the last datagram sent or
+        received, whichever is later. ``start_ps`` is negative if the flow's turn never came.
+    goodput_bps : float
+        ``octets_delivered`` over that time.
     datagrams_sent : int
-        Given to the interface.
+        Made by the source's host, as ``sent`` in the loss ledger: also those that the full interface queue dropped.
     datagrams_refused : int
         Dropped at the source, or tried again by a full blast, as the interface's queue was full (ENOBUFS).
     datagrams_received : int
         Duplicates not counted.
     datagrams_lost : int
-        Missing among those up to the highest number received; at the end of the flow, among all sent.
+        Sent, and neither received nor under way. It is the simulator's knowledge, as in the loss ledger.
+    datagrams_under_way : int
+        In the network, or waiting for the sink's processor.
+    datagrams_missing : int
+        What the receiver itself sees of the losses: numbers missing up to the highest number received.
     datagrams_reordered : int
         Received after one with a higher number (RFC 4737).
     duplicates : int
@@ -62,6 +68,8 @@ class UdpReport:
     datagrams_refused: int
     datagrams_received: int
     datagrams_lost: int
+    datagrams_under_way: int
+    datagrams_missing: int
     datagrams_reordered: int
     duplicates: int
     delay_min_ps: int
@@ -93,6 +101,10 @@ class UdpPair(SocketPair):
             if sink.received != sent:
                 return False
         return self.back is None or self.back.received == sent
+
+    def lost(self) -> int:
+        found = self.sinks[0].lost()
+        return found if self.back is None else found + self.back.lost()
 
 
 @final
@@ -148,13 +160,9 @@ class UdpEnds(DatagramOwner):
         return flow.made
 
     def sample(self, series: str, now_ps: int, value: int) -> None:
-        self.record(self.flow.name, series, now_ps, value)
-
-    def record(self, name: str, series: str, now_ps: int, value: int) -> None:
-        """Record a value of what reports with this name."""
         recorder = self.flow.shared.recorder
         if recorder is not None:
-            recorder.sample(f"{name}.{series}", now_ps, value)
+            recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
 
     def at(self, time_ps: int, alarm: Alarm) -> None:
         self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
@@ -168,15 +176,6 @@ class UdpEnds(DatagramOwner):
     def arrived(self, end: DatagramEnd, now: int) -> None:
         if self.flow.closed:
             self.flow.check(now)
-
-    def lost_changed(self, end: DatagramEnd, now: int) -> None:
-        sinks = self.flow.pair().sinks
-        if end is sinks[0]:
-            self.sample("lost", now, len(end.missing))
-            return
-        for k, receiver in enumerate(self.flow.receivers):
-            if end is sinks[k + 1]:
-                self.record(receiver.name, "lost", now, len(end.missing))
 
 
 @final
@@ -259,11 +258,9 @@ class UdpFlow(Stage):
         sink = self.pair().sinks[number]
         back = self.pair().back
         end = end_ps
-        lost = len(sink.missing)
-        if self.closed and sink.last_ps >= 0:
-            end = sink.last_ps
-        if self.finished:
-            lost = source.number - sink.received
+        if self.closed:
+            end = sink.last_ps if sink.last_ps > source.sent_ps else source.sent_ps
+        under_way = sink.under_way()
         elapsed = end - self.start_ps
         received = sink.received
         return UdpReport(
@@ -277,10 +274,12 @@ class UdpFlow(Stage):
             start_ps=self.start_ps,
             end_ps=end,
             goodput_bps=sink.octets * 8 * PS_PER_S / elapsed if elapsed > 0 else 0.0,
-            datagrams_sent=source.number,
+            datagrams_sent=source.number + source.dropped,
             datagrams_refused=source.refused,
             datagrams_received=received,
-            datagrams_lost=lost,
+            datagrams_lost=sink.lost(),
+            datagrams_under_way=under_way if under_way > 0 else 0,
+            datagrams_missing=len(sink.missing),
             datagrams_reordered=sink.reordered,
             duplicates=sink.duplicates,
             delay_min_ps=sink.delay_min_ps,

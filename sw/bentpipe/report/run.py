@@ -37,6 +37,7 @@ from bentpipe.results.tables import (
     loss_rows,
     loss_text,
     oam_rows,
+    overall_apart,
     published_rows,
     splitting_rows,
     splitting_text,
@@ -159,8 +160,12 @@ def _facts(s: Mapping[str, Any]) -> str:
     if s.get("splitting"):  # which is what it is for
         ratio = s["splitting"]["loss_ratio"]["value"]
         facts.append(("Cells lost", "-" if ratio is None else f"{ratio:.3g}", "of those that came"))
+    overall = overall_apart(total) if len(flows) > 1 else None
     if flows:
-        facts.append(("Throughput", figure_text(total["aggregate_goodput"] / 1e6), "Mb/s"))
+        own = figure_text(total["aggregate_goodput"] / 1e6)
+        facts.append(("Throughput" if overall is None else "Sum of the flows' own rates", own, "Mb/s"))
+    if overall is not None:
+        facts.append(("From first start to last end", figure_text(overall / 1e6), "Mb/s"))
     if total.get("efficiency") is not None:
         facts.append(("Efficiency", f"{100 * total['efficiency']:.1f}", "%"))
     if len(flows) > 1 and total["fairness"] is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bentpipe.results.expect import broken, expectation_text
-from bentpipe.results.tables import figure_text
+from bentpipe.results.tables import figure_text, overall_apart
 
 __all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 
@@ -59,9 +59,14 @@ def _did(s: Mapping[str, Any]) -> str:
         parts.append(f"cells lost at {port}: {found}")
     elif flows:
         count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
-        parts.append(f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s")
+        text = f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s"
+        overall = overall_apart(total)
+        if overall is not None:
+            rate = figure_text(overall / 1e6)
+            text += f" as the sum of their own rates ({rate} Mb/s from the first start to the last end)"
         if total.get("efficiency") is not None:
-            parts[0] += f", {100 * total['efficiency']:.3g} % of what the lines can deliver"
+            text += f", {100 * total['efficiency']:.3g} % of what the lines can deliver while they run"
+        parts.append(text)
         if total["fairness"] is not None and len(flows) > 1:
             parts[0] += f", with fairness {total['fairness']:.3f}"
     lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
@@ -17,6 +18,7 @@ __all__ = [
     "cells_of",
     "compare",
     "deliverable",
+    "deliverable_bits",
     "fairness",
     "hop_rates",
     "in_unit",
@@ -63,25 +65,29 @@ def fairness(rates: Sequence[float]) -> float | None:
 
 
 def metrics(
-    flows: Sequence[Mapping[str, Any]], most: float | None = None, groups: Mapping[str, str] | None = None
+    flows: Sequence[Mapping[str, Any]], most_bits: float | None = None, groups: Mapping[str, str] | None = None
 ) -> dict[str, float | None]:
     """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread; the same of each group
     of flows (``groups``: by a flow's name its group's).
 
-    A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it. The
+    A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it; the time
+    until a connection that broke is given up, and until the last datagram is sent, counts. The
     aggregate is their sum and the fairness index is of them, as the papers have both (DaSilva et al. 1997, "Throughput
     versus offered load"; Charalambous et al. 1999, "Evaluation and fairness"). Where flows end at different times the
     sum counts rates that were not all there at once; ``overall_goodput`` doesn't: all octets over the time from the
-    first flow's start to the last one's end. What applications report stands beside them, as ``FLOW.FIGURE``. The
-    efficiency is the aggregate's share of ``most``, that which the lines can deliver (:func:`deliverable`), on average.
+    first flow's start to the last one's end. ``share`` and ``efficiency`` are of octets, too: those that the best TCP
+    would deliver while any flow runs, and ``most_bits``, those that the lines can deliver while the flows run
+    (:func:`deliverable_bits`). What applications report stands beside them, as ``FLOW.FIGURE``.
     """
     carry = [flow for flow in flows if flow.get("protocol") != "oam"]  # OAM cells are no user's
     rates = [float(flow["goodput_bps"]) for flow in carry]
+    bits = 8 * sum(flow["octets_delivered"] for flow in carry)
+    busy_ps = _length(_union(_spans(carry).values()))
     found: dict[str, float | None] = {
         **_together(rates),
         "overall_goodput": _overall(carry),
-        "share": sum(rates) / BEST_TCP_BPS,
-        "efficiency": sum(rates) / most if most else None,
+        "share": bits / (BEST_TCP_BPS * busy_ps / 1e12) if busy_ps else 0.0,
+        "efficiency": bits / most_bits if most_bits else None,
     }
     groups = groups or {}
     for group in dict.fromkeys(groups.values()):
@@ -110,6 +116,32 @@ def _overall(flows: Sequence[Mapping[str, Any]]) -> float:
         return 0.0
     time_ps = max(flow["end_ps"] for flow in started) - min(flow["start_ps"] for flow in started)
     return sum(flow["octets_delivered"] for flow in started) * 8e12 / time_ps if time_ps > 0 else 0.0
+
+
+Span = tuple[int, int]
+"""Begin and end of a time, in ps."""
+
+
+def _spans(flows: Iterable[Mapping[str, Any]]) -> dict[str, Span]:
+    """The times of the flows that ran, by name."""
+    return {
+        flow["name"]: (flow["start_ps"], flow["end_ps"]) for flow in flows if flow["end_ps"] > flow["start_ps"] >= 0
+    }
+
+
+def _union(spans: Iterable[Span]) -> list[Span]:
+    """The times that are in any of the spans, in order and apart from each other."""
+    found: list[Span] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _length(spans: Iterable[Span]) -> int:
+    return sum(end - begin for begin, end in spans)
 
 
 def _phases(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -182,8 +214,76 @@ def cells_of(packet: int) -> int:
     return -(-(packet + _ENCAPSULATION) // 48)
 
 
+Hop = tuple[str, str]
+"""The names of two nodes, the second next to the first on a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What a flow's data take on their way.
+
+    Members
+    -------
+    share : float
+        Octets of data in an octet of cells, in packets as long as the MTU.
+    vc : int
+    hops : tuple of (str, str)
+        All nodes' names, two by two.
+    own : tuple of (str, str)
+        Hops at which its cells are counted: not those to which the cells come for another sink, too.
+    source_bps : float
+        Rate of the source's line.
+    """
+
+    share: float
+    vc: int
+    hops: tuple[Hop, ...]
+    own: tuple[Hop, ...]
+    source_bps: float
+
+
+def _ways(resolved: Mapping[str, Any], names: Collection[str]) -> dict[str, _Way]:
+    """The ways of some flows, by their names."""
+    hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
+    passed: set[tuple[int, Hop]] = set()
+    found: dict[str, _Way] = {}
+    for flow in resolved["flows"]:
+        if flow["name"] not in names:
+            continue
+        vc = resolved["vcs"][flow["vc"]]
+        mtu = min(hosts[flow["source"]]["mtu"], hosts[flow["sink"]]["mtu"])
+        share = 8 * (mtu - _HEADERS[flow["protocol"]]) / (CELL_BITS * cells_of(mtu))
+        hops = tuple(itertools.pairwise(vc["path"]))
+        root = vc.get("root")
+        tree = flow["vc"] if root is None else root
+        own = tuple(hop for hop in hops if root is None or (tree, hop) not in passed)
+        passed.update((tree, hop) for hop in hops)
+        found[flow["name"]] = _Way(share, flow["vc"], hops, own, hosts[flow["source"]]["rate_bps"])
+    return found
+
+
+def _bound(
+    ways: Mapping[str, _Way],
+    cells_of_hop: Callable[[Hop, Sequence[str]], float],
+    cells_of_flow: Callable[[str, _Way], float],
+) -> float:
+    """Return an upper bound of the data of some flows. No hop carries more than its cells, and what does not pass it is
+    bounded by the flow's own; what goes to several sinks passes a hop once. Both functions give bits of cells."""
+    own = {name: way.share * cells_of_flow(name, way) for name, way in ways.items()}
+    passing: dict[Hop, list[str]] = {}
+    for name, way in ways.items():
+        for hop in way.own:
+            passing.setdefault(hop, []).append(name)
+    bounds = [
+        cells_of_hop(hop, through) * max(ways[name].share for name in through)
+        + sum(most for name, most in own.items() if name not in through)
+        for hop, through in passing.items()
+    ]
+    return min([*bounds, sum(own.values())])
+
+
 def most_deliverable(
-    resolved: Mapping[str, Any], names: Sequence[str], rates: Mapping[str, Any] | None = None
+    resolved: Mapping[str, Any], names: Collection[str], rates: Mapping[str, Any] | None = None
 ) -> float:
     """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
 
@@ -195,39 +295,57 @@ def most_deliverable(
     ----------
     resolved : Mapping
         The experiment with every value in base units (``result.json``).
-    names : Sequence[str]
+    names : Collection[str]
         Of the flows.
     rates : Mapping, optional
         An entry of ``rates`` of ``result.json``; unless given, those with which a run begins.
     """
-    hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     rate = hop_rates(resolved, None if rates is None else rates["ports"])
     paced = [vc["cell_rate_bps"] for vc in resolved["vcs"]] if rates is None else rates["vcs"]
-    passing: dict[tuple[str, str], set[str]] = {}
-    passed: set[tuple[int, tuple[str, str]]] = set()
-    own: dict[str, float] = {}
-    share: dict[str, float] = {}
-    for flow in resolved["flows"]:
-        if flow["name"] not in names:
-            continue
-        vc = resolved["vcs"][flow["vc"]]
-        mtu = min(hosts[flow["source"]]["mtu"], hosts[flow["sink"]]["mtu"])
-        cells = cells_of(mtu)
-        share[flow["name"]] = 8 * (mtu - _HEADERS[flow["protocol"]]) / (CELL_BITS * cells)
-        hops = list(itertools.pairwise(vc["path"]))
-        slowest = min(rate(*hop) for hop in hops)
-        own[flow["name"]] = share[flow["name"]] * min(slowest, paced[flow["vc"]] or slowest)
-        root = vc.get("root")
-        tree = flow["vc"] if root is None else root
-        for hop in hops:
-            if root is None or (tree, hop) not in passed:
-                passing.setdefault(hop, set()).add(flow["name"])
-            passed.add((tree, hop))
-    bounds = [
-        rate(*hop) * max(share[name] for name in through) + sum(own[name] for name in own if name not in through)
-        for hop, through in passing.items()
-    ]
-    return min([*bounds, sum(own.values())])
+
+    def slowest(name: str, way: _Way) -> float:
+        least = min(rate(*hop) for hop in way.hops)
+        return min(least, paced[way.vc] or least)
+
+    return _bound(_ways(resolved, names), lambda hop, through: rate(*hop), slowest)
+
+
+def deliverable_bits(summary: Mapping[str, Any], flows: Iterable[Mapping[str, Any]]) -> float:
+    """Return an upper bound of the data in bits that the lines can deliver to these flows while they run.
+
+    A hop carries what its rates over the time in which any of its flows runs come to, a flow's VC what its hops and its
+    pacing come to over the flow's own time. Times in which no flow runs count for nothing. Each flow's octets pass each
+    of its hops within its time, so that no more of them can be delivered, whatever the queues keep for later.
+
+    Parameters
+    ----------
+    summary : Mapping
+        ``resolved`` and ``rates`` of it are used, as of ``result.json``.
+    flows : Iterable of Mapping
+        Rows of ``flows.parquet``; OAM flows carry no data.
+    """
+    resolved, phases = summary["resolved"], _phases(summary)
+    spans = _spans(flow for flow in flows if flow.get("protocol") != "oam")
+    begins = [round(phase["at_s"] * 1e12) for phase in phases]
+    ends = [*begins[1:], max([begins[-1], *(end for _, end in spans.values())])]
+    rates = [hop_rates(resolved, phase["ports"]) for phase in phases]
+
+    def over(times: Sequence[Span], rate: Callable[[int], float]) -> float:
+        """The bits that a rate, by the number of the phase, comes to over some times."""
+        bits_ps = 0.0
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            length = sum(max(0, min(end, until) - max(begin, since)) for since, until in times)
+            bits_ps += length * rate(number) if length else 0.0
+        return bits_ps / 1e12
+
+    def of_hop(hop: Hop, through: Sequence[str]) -> float:
+        return over(_union(spans[name] for name in through), lambda number: rates[number](*hop))
+
+    def of_flow(name: str, way: _Way) -> float:
+        paced = over([spans[name]], lambda number: phases[number]["vcs"][way.vc] or way.source_bps)
+        return min(paced, *(of_hop(hop, (name,)) for hop in way.hops))
+
+    return _bound(_ways(resolved, spans), of_hop, of_flow)
 
 
 def in_unit(metric: str, unit: str, value: float) -> float:

@@ -37,6 +37,7 @@ __all__ = [
     "loss_text",
     "note_texts",
     "oam_rows",
+    "overall_apart",
     "print_notes",
     "print_run",
     "print_table",
@@ -79,13 +80,16 @@ def flow_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
         rows = [[*_start(f), *_rate(f), *(f"{f.get(key, 0):,}" for key in keys)] for f in tcp]
         made.append(("Flows" if not udp else "TCP flows", head, rows))
     if udp:
-        head = ("flow", "UDP", "delivered", "Mb/s", "datagrams", "lost", "reordered", "refused", "delay, mean (max)")
-        keys = ("datagrams_sent", "datagrams_lost", "datagrams_reordered", "datagrams_refused")
+        counts = ("sent", "received", "lost", "under_way", "reordered", "refused")
+        head = (
+            "flow", "UDP", "delivered", "Mb/s", "datagrams",
+            *(count.replace("_", " ") for count in counts[1:]), "delay, mean (max)",
+        )  # fmt: skip
         rows = [
             [
                 *_start(f),
                 *_rate(f),
-                *(f"{f[key]:,}" for key in keys),
+                *(_count(f.get(f"datagrams_{count}")) for count in counts),
                 f"{_ms(f['delay_mean_ps'])} ({_ms(f['delay_max_ps'])})",
             ]
             for f in udp
@@ -109,6 +113,11 @@ def _report_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
             row = [flow["name"], label, *(_figure(flow.get(column.name), column.unit) for column in columns)]
             made.setdefault(report.title, (report.title, head, []))[2].append(row)
     return [*made.values()]
+
+
+def _count(value: int | None) -> str:
+    """A number of datagrams; results of earlier versions have fewer of them."""
+    return "-" if value is None else f"{value:,}"
 
 
 def _figure(value: float | str | None, unit: str) -> str:
@@ -387,13 +396,20 @@ def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> s
     if len(flows) < 2:
         return None
     total = summary["metrics"]
-    rate, overall = total["aggregate_goodput"], total.get("overall_goodput")
+    rate, overall = total["aggregate_goodput"], overall_apart(total)
     text = f"all {len(flows)}: {figure_text(rate / 1e6)} Mb/s"
     if total["fairness"] is not None:
         text += f", fairness {total['fairness']:.3f}"
-    if overall is not None and abs(overall - rate) >= 0.01 * rate > 0:
+    if overall is not None:
         text += f"; over the time from the first start to the last end {figure_text(overall / 1e6)} Mb/s"
     return text
+
+
+def overall_apart(total: Mapping[str, Any]) -> float | None:
+    """Return the rate of all flows over the time from the first start to the last end, where it differs by 1 % or more
+    from the sum of their own rates: these were not all there at once then."""
+    rate, overall = total["aggregate_goodput"], total.get("overall_goodput")
+    return overall if overall is not None and abs(overall - rate) >= 0.01 * rate > 0 else None
 
 
 def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:

@@ -55,6 +55,7 @@ def test_a_connection_each_takes_two_round_trips() -> None:
         "http_requests": 5,
         "http_responses": 5,
         "http_failed": 0,
+        "http_waiting": 0,
         "http_mean_ps": 120 * MS,
         "http_median_ps": 120 * MS,
         "http_p95_ps": 120 * MS,
@@ -66,6 +67,15 @@ def test_a_connection_each_takes_two_round_trips() -> None:
     assert {port for _, _, port in syns} == {80} and len({port for _, port, _ in syns}) == 5
     assert (report.finished, report.octets_delivered, report.bad_octets, report.error) == (True, 25_000, 0, "")
     assert (report.start_ps, report.end_ps) == (0, 600 * MS)
+
+
+def test_requests_without_a_response_are_waiting() -> None:
+    """From some segment on nothing comes to the two users any more, each of which waits."""
+    pair = Pair(delay_ps=30 * MS)
+    pair.forth.drop = set(range(8, 1000))
+    facts = fetch(pair, http(100, users=2, kept=True), 1.0).facts
+    counts = [facts[f"http_{name}"] for name in ("requests", "responses", "failed", "waiting")]
+    assert counts[0] == sum(counts[1:]) and counts[1] > 0 and counts[2:] == [0, 2]
 
 
 def test_a_kept_connection_takes_one_round_trip_but_for_the_first() -> None:

@@ -37,6 +37,7 @@ def test_a_round_trip_is_the_sum_of_its_delays() -> None:
         "ping_sent": 5,
         "ping_received": 5,
         "ping_lost": 0,
+        "ping_under_way": 0,
         "ping_min_ps": rtt,
         "ping_mean_ps": rtt,
         "ping_max_ps": rtt,
@@ -95,8 +96,24 @@ def test_it_stops_after_its_duration() -> None:
 
 
 def test_what_is_under_way_has_no_reply_yet() -> None:
-    report = ping(Pair(delay_ps=300 * MS), Ping(56, 100 * MS), 1.05)
-    assert (report.finished, report.facts["ping_sent"], report.facts["ping_received"]) == (False, 11, 5)
+    """Of eleven requests one was lost, and one reply; neither end can know of the last ones."""
+    pair = Pair(delay_ps=300 * MS)
+    pair.forth.drop = {7}
+    pair.back.drop = {5}
+    report = ping(pair, Ping(56, 100 * MS), 1.05)
+    counts = [report.facts[f"ping_{name}"] for name in ("sent", "received", "lost", "under_way")]
+    assert (report.finished, counts) == (False, [11, 5, 2, 4])
+
+
+def test_what_waits_for_processors_is_under_way() -> None:
+    """Requests come faster than either host's processor works: none is lost, wherever it waits."""
+    slow = HostConfig(name="source", send_cost_ps=15 * MS, receive_cost_ps=3 * MS)
+    pair = Pair(delay_ps=MS, source=slow, sink=HostConfig(name="sink", send_cost_ps=20 * MS, receive_cost_ps=12 * MS))
+    flow = pair.engine.add_udp_flow("f", pair.source, pair.sink, pair.forth_vc, Ping(56, 10 * MS), sink_vc=pair.back_vc)
+    for k in range(1, 40):
+        facts = flow.report(pair.engine.run(k * 17 * MS)).facts
+        assert facts["ping_lost"] == 0 and facts["ping_under_way"] == facts["ping_sent"] - facts["ping_received"]
+    assert facts["ping_received"] > 2
 
 
 @pytest.mark.parametrize(("octets", "interval", "count"), [(23, 1, 1), (56, 0, 1), (56, 1, -1)])

@@ -99,8 +99,17 @@ def test_the_flow_ends_with_its_last_datagram_or_two_seconds_later() -> None:
         pair.forth.drop = drop
         one = flow(pair, Cbr(1000, 10 * MS, size_octets=40_000))
         ends.append(pair.engine.run(60 * S))
-        assert one.report(ends[-1]).end_ps == 395 * MS - 10 * MS * len(drop)
+        assert one.report(ends[-1]).end_ps == 395 * MS - 5 * MS * len(drop)
     assert ends == [395 * MS, 390 * MS + 2 * S]
+
+
+def test_goodput_counts_the_time_of_a_lost_tail() -> None:
+    """Ten of forty datagrams came in the first 100 ms; the source sent the last one at 390 ms."""
+    pair = Pair(delay_ps=5 * MS)
+    pair.forth.drop = set(range(10, 40))
+    report = flow(pair, Cbr(1000, 10 * MS, size_octets=40_000)).report(pair.engine.run(60 * S))
+    assert (report.start_ps, report.end_ps) == (0, 390 * MS)
+    assert report.goodput_bps == pytest.approx(10 * 8000 / 0.39)
 
 
 def test_duplicates_are_counted_once() -> None:
@@ -122,20 +131,28 @@ def test_reordered_datagrams_are_not_lost() -> None:
     assert (report.delay_min_ps, report.delay_max_ps) == (5 * MS, 20 * MS)
 
 
-def test_in_flight_is_not_lost() -> None:
+@pytest.mark.parametrize(
+    ("drop", "received", "lost", "under_way", "missing"),
+    [({3}, 19, 1, 10, 1), ({3, *range(12, 25)}, 11, 14, 5, 1), (set(range(30)), 0, 30, 0, 0)],
+)
+def test_in_flight_is_not_lost_and_a_tail_is(
+    drop: set[int], received: int, lost: int, under_way: int, missing: int
+) -> None:
+    """What the receiver can't know of: the last ones are lost, or under way for 100 ms."""
     pair = Pair(delay_ps=100 * MS)
-    pair.forth.drop = {3}
+    pair.forth.drop = drop
     report = flow(pair, Cbr(1000, 10 * MS)).report(pair.engine.run(295 * MS))
-    assert (report.finished, report.datagrams_sent, report.datagrams_received) == (False, 30, 19)
-    assert report.datagrams_lost == 1
+    assert (report.finished, report.datagrams_sent, report.datagrams_received) == (False, 30, received)
+    assert (report.datagrams_lost, report.datagrams_under_way, report.datagrams_missing) == (lost, under_way, missing)
 
 
-def test_losses_are_recorded() -> None:
+def test_without_a_ledger_the_receiver_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a real network, where only gaps in the numbers tell of losses."""
     pair = Pair(delay_ps=MS)
-    pair.forth.drop = {2, 5}
-    flow(pair, Cbr(1000, 10 * MS, size_octets=40_000))
-    pair.engine.run(60 * S)
-    assert pair.recorder.samples == {"flow.lost": [(31 * MS, 1), (61 * MS, 2)]}
+    monkeypatch.setattr(pair.network, "under_way", lambda *_: -1, raising=False)
+    pair.forth.drop = {2, 5, 28, 29}
+    report = flow(pair, Cbr(1000, 10 * MS)).report(pair.engine.run(295 * MS))
+    assert (report.datagrams_lost, report.datagrams_under_way, report.datagrams_missing) == (2, 0, 2)
 
 
 def test_blocks_are_cut_into_datagrams() -> None:
@@ -219,8 +236,8 @@ def test_full_blast_waits_when_the_interface_is_full() -> None:
 def test_blocks_are_lost_when_the_interface_is_full() -> None:
     pair = Pair(rate_bps=80 * 10**6, source=HostConfig(name="source", interface_queue=10))
     report = flow(pair, Cbr(20 * 8192, 100 * MS, size_octets=40 * 8192), 8192).report(pair.engine.run(60 * S))
-    assert (report.datagrams_sent, report.datagrams_refused) == (20, 20)
-    assert (report.datagrams_received, report.datagrams_lost) == (20, 0)
+    assert (report.datagrams_sent, report.datagrams_refused) == (40, 20)
+    assert (report.datagrams_received, report.datagrams_lost) == (20, 20)
 
 
 def test_ttcp_stops_after_its_duration() -> None:

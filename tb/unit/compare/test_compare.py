@@ -6,6 +6,8 @@ import itertools
 import json
 import math
 import shutil
+from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -18,6 +20,7 @@ from bentpipe.compare.sides import Side, grouped, read_side
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.catalogue import catalogue
 from bentpipe.experiment.load import load_cases
+from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.results.statistics import mean_of
 from unit.experiment.fake import fake_build
 from unit.experiment.test_parse import TEXT
@@ -28,7 +31,19 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-def run(goodput, seed=1, name="x", case="", changes=(), rows=(), shortened=False, flows=1, document=None):
+def run(
+    goodput,
+    seed=1,
+    name="x",
+    case="",
+    changes=(),
+    rows=(),
+    shortened=False,
+    flows=1,
+    document=None,
+    limit=10,
+    started="",
+):
     """A run as its ``result.json`` has it, as far as it is compared."""
     return SideRun(
         {
@@ -37,6 +52,7 @@ def run(goodput, seed=1, name="x", case="", changes=(), rows=(), shortened=False
             "seed": seed,
             "status": "done",
             "shortened": shortened,
+            "time": {"limit_s": limit, "full_s": 10, "started": started},
             "changes": [{"key": key, "old": 0, "new": value} for key, value in changes],
             "metrics": {"aggregate_goodput": goodput, "goodput": goodput, "fairness": 1.0},
             "flows": [{"name": f"flow{n}", "octets_delivered": 1} for n in range(flows)],
@@ -47,6 +63,11 @@ def run(goodput, seed=1, name="x", case="", changes=(), rows=(), shortened=False
         },
         folder=None,
     )
+
+
+def as_file(one):
+    """A run's ``result.json``, as far as it is read back."""
+    return json.dumps({**one.summary, "resolved": {}, "schema": SCHEMA_VERSION})
 
 
 def side(*runs, name="ours"):
@@ -96,6 +117,128 @@ def test_the_interval_of_a_difference_is_welchs():
     assert math.floor(freedom) == 2
     assert apart(one, two) == pytest.approx(4.302653 * math.sqrt(spread), rel=1e-6)
     assert apart(mean_of([1.0]), two) is None
+
+
+def test_runs_that_differ_in_anything_that_was_set_are_not_one():
+    groups = grouped(
+        [
+            run(1),
+            run(2, seed=2, limit=3, shortened=True),
+            run(3, seed=3, document={"hosts": {"mtu": 1500}}),
+            run(4, seed=4, document={"experiment": {"title": "other"}, "record": {"interval": "1 s"}}),
+        ]
+    )
+    assert [group.values("goodput") for group in groups] == [[1, 4], [2], [3]]
+
+
+def test_of_two_runs_with_one_seed_the_later_counts():
+    runs = [run(1, started="2026-01-01T10:00:00"), run(2, started="2026-01-01T12:00:00"), run(3, seed=2)]
+    for order in itertools.permutations(runs):
+        (group,) = grouped(order)
+        assert group.values("goodput") == [2, 3]
+
+
+def test_a_time_limit_is_told_as_a_difference(folders, capsys):
+    assert main(["run", "x.toml", "--out", "short", "--duration", "1 s", "--force"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "a", "short", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["differences"] == [{"key": "experiment.duration", "ours": "10 s", "theirs": "1 s"}]
+    assert "Seeds: ours 1, 7; theirs 1." in data["notes"]
+
+
+MIXED = {
+    "whole": ({"limit": 10}, (100, 101, 102)),
+    "short": ({"limit": 3, "shortened": True, "rows": [{"remarks": ["shortened"]}]}, (50, 51)),
+    "shorter": ({"limit": 1, "shortened": True, "rows": [{"remarks": ["shortened"]}]}, (10,)),
+    "changed": ({"changes": [("window", 3)], "document": {"hosts": {"tcp": {"window": 3}}}}, (70, 71)),
+    "edited": ({"document": {"hosts": {"tcp": {"window": 4}}}}, (80, 81)),
+    "case": ({"case": "b"}, (90, 91)),
+    "short case": ({"case": "b", "limit": 3, "shortened": True, "rows": [{"remarks": ["shortened"]}]}, (20,)),
+}
+"""By a name what runs of two experiments were set to, and figures of their seeds."""
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A folder for each of these runs, and one that was made a second time."""
+    path = tmp_path_factory.mktemp("mixed")
+    made = []
+    for name, (given, figures) in MIXED.items():
+        for (seed, figure), of in itertools.product(enumerate(figures), ("x", "y")):
+            for again in range(2 if name == "whole" and seed == 0 else 1):
+                one = run(1e6 * (figure - again), seed, of, **{"rows": [{}], **given}, started=f"2026-01-0{2 - again}")
+                folder = path / f"{name}-{seed}-{of}-{again}"
+                folder.mkdir()
+                (folder / "result.json").write_text(as_file(one))
+                made.append((name, of, seed, figure, again, folder))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_mixtures_give_the_same_rows_in_every_order(mixed, seed):
+    """Whole, shortened, changed runs and those of another file: each kind is a row of its own, and a shortened one none
+    where there is a whole one."""
+    random = Random(seed)
+    some = random.sample(mixed, random.randint(1, len(mixed)))
+    side, out = read_side([folder for *_, folder in some]).comparable()
+    rows = against_published(side)
+    random.shuffle(some)
+    again, out_again = read_side([folder for *_, folder in some]).comparable()
+    assert against_published(again) == rows
+    assert [group.key for group in out] == [group.key for group in out_again]
+    kinds = {}
+    for name, of, number, figure, older, _ in some:
+        kinds.setdefault((of, name), {}).setdefault(number, {})[older] = figure - older
+    means = {kind: fmean(seeds[min(seeds)] for seeds in by_seed.values()) for kind, by_seed in kinds.items()}
+    whole = {"short": "whole", "shorter": "whole", "short case": "case"}
+    shown = [mean for (of, name), mean in means.items() if (of, whole.get(name)) not in means]
+    assert sorted(row["ours"] for row in rows) == pytest.approx(sorted(shown))
+    assert sum(len(group.runs) for group in out) == sum(
+        len(by_seed) for (of, name), by_seed in kinds.items() if (of, whole.get(name)) in means
+    )
+    assert side.doubled == sum(len(seeds) - 1 for by_seed in kinds.values() for seeds in by_seed.values())
+    assert sum(row["error_percent"] is not None for row in rows) == sum(name not in whole for _, name in kinds)
+
+
+def test_what_is_left_out_is_told(mixed, capsys):
+    assert main(["compare", "published", *(str(folder) for _, of, *_, folder in mixed if of == "x")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "Left out, as there are whole runs with the same settings: x (experiment.duration: 10 s -> 3 s; 2 seeds)"
+        in said
+    )
+    assert "left out as a later run has the same settings and the same seed: 1 run." in said
+    short, whole = ([str(f) for name, of, *_, f in mixed if (name, of) == (kind, "x")] for kind in ("short", "case"))
+    assert main(["compare", *short[:1], *whole[:1], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
+def test_a_group_without_a_counterpart_is_told(folders, capsys):
+    assert main(["run", "x.toml", "--out", "two/1", "--force"]) == 0
+    assert main(["run", "x.toml", "--out", "two/2", "--set", "window=16 kB", "--force"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "two", "a", "--json"]) == 0
+    assert [note for note in json.loads(capsys.readouterr().out)["notes"] if "left out" in note] == [
+        "two: left out as the other side has none to compare: two (hosts.tcp.window: 1 MiB -> 16 kB)."
+    ]
+
+
+def test_figures_of_all_cases_are_not_mixed(tmp_path):
+    """Those of whole and of shortened cases, in either order: the whole ones."""
+    row = PUBLISHED | {"metric": "f.knee", "unit": "", "ours": 4.0}
+    for name, seed, limit, ours in (("a", 1, 10, 4.0), ("b", 2, 10, 6.0), ("c", 1, 3, 9.0)):
+        remarks = ["shortened"] if limit < 10 else []
+        case = {"name": "one", "changes": [], "time": {"limit_s": limit, "started": ""}}
+        whole = {"kind": "cases", "schema": SCHEMA_VERSION, "id": "x", "planned": ["one"], "changes": [], "seed": seed}
+        whole |= {"cases": [case], "published": [row | {"ours": ours, "remarks": remarks}]}
+        (tmp_path / name / "one").mkdir(parents=True)
+        (tmp_path / name / "result.json").write_text(json.dumps(whole))
+        one = run(1e6, seed, case="one", limit=limit, shortened=limit < 10)
+        (tmp_path / name / "one" / "result.json").write_text(as_file(one))
+    for order in itertools.permutations("abc"):
+        (found,) = against_published(read_side([tmp_path / name for name in order]).comparable()[0])
+        assert (found["ours"], found["seeds"], found["remarks"]) == (5.0, 2, [])
 
 
 def test_what_was_set_differently():

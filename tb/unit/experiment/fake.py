@@ -29,6 +29,7 @@ class FakeReport:
     timeouts: int
     fast_retransmits: int
     bad_octets: int
+    datagrams_lost: int = 0
 
 
 class FakeFlow:
@@ -58,7 +59,7 @@ class FakeNetwork:
     def __init__(self, experiment: Experiment, recorder: Any) -> None:
         self.now_ps = 0
         self.recorder = recorder
-        self.flows = [FakeFlow(f.name, f.tcp.variant, f.size) for f in experiment.flows]
+        self.flows = [FakeFlow(f.name, "" if f.tcp is None else f.tcp.variant, f.size) for f in experiment.flows]
         self.queue = 0
         self.dropped = 0
         self.balance = 0

@@ -15,7 +15,7 @@ from bentpipe.plots.series import held, quantiles
 from bentpipe.plots.style import COLOURS, styled
 from bentpipe.report.cases import cases_html, sum_up_cases
 from bentpipe.report.run import make_report
-from bentpipe.results.metrics import BEST_TCP_BPS, most_deliverable
+from bentpipe.results.metrics import BEST_TCP_BPS, deliverable_bits, most_deliverable
 from unit.experiment.made_up import SAMPLES, made_up, some_cases
 
 SHAPES = ("acts-1flow", "lan-3flows", "fall-floyd-4", "netspec-cbr", "netspec-100")
@@ -181,6 +181,36 @@ def test_what_the_lines_carry():
     loop = network({}, ["awwb", "cwwb"], 74_880_000)
     loop["network"]["lines"][0]["ends"] = [{"switch": "w", "port": 3}] * 2
     assert most_deliverable(loop, ["f0", "f1"]) / BEST_TCP_BPS == pytest.approx(0.5)  # a loop is one line, not two
+
+
+def over(resolved, spans, phases):
+    """What the lines of :func:`network` deliver to flows in their times (s), a line's and VCs' rates from times on."""
+    hosts = [149_760_000] * 3
+    rates = [
+        {"at_s": at, "ports": {name: [*hosts, wan] for name in "we"}, "vcs": [vc] * len(spans)}
+        for at, wan, vc in phases
+    ]
+    flows = [
+        {"name": f"f{i}", "start_ps": begin * 10**12, "end_ps": end * 10**12} for i, (begin, end) in enumerate(spans)
+    ]
+    return deliverable_bits({"resolved": resolved, "rates": rates}, flows) / (8 * 9140 / (424 * 192))
+
+
+@pytest.mark.parametrize(
+    ("spans", "phases", "most"),
+    [
+        ([(0, 4), (2, 6)], [(0, 10e6, None)], 60e6),  # the time of either, once
+        ([(0, 1), (5, 7)], [(0, 10e6, None)], 30e6),  # no flow runs in between
+        ([(1, 3), (-1, 9)], [(0, 10e6, None)], 20e6),  # one did not begin
+        ([(1, 5)], [(0, 10e6, None), (2, 20e6, None), (4, 0, None)], 50e6),
+        ([(0, 2)], [(0, 10e6, None), (1, 10e6, 1e6)], 20e6),  # what was sent before it was paced may come later
+        ([(0, 2)], [(0, 10e6, 1e6), (1, 10e6, 2e6)], 3e6),
+        ([(0, 1), (0, 4)], [(0, 10e6, 4e6)], 20e6),  # paced, one after its time for nothing
+    ],
+)
+def test_what_the_lines_deliver_while_flows_run(spans, phases, most):
+    paths = ["awex", "bwey"][: len(spans)]
+    assert over(network({}, paths), spans, phases) == pytest.approx(most)
 
 
 def test_values_held_and_their_quantiles():

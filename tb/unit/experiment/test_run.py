@@ -133,8 +133,10 @@ def test_a_run_whose_bound_cuts_its_flows_is_not_compared():
 
 
 def test_figures_of_a_run():
-    done = {"start_ps": 0, "end_ps": PS, "octets_delivered": 0}
-    flows = [done | {"name": "a", "goodput_bps": 30e6}, done | {"name": "b", "goodput_bps": 10e6}]
+    flows = [
+        {"name": name, "start_ps": 0, "end_ps": PS, "octets_delivered": rate // 8, "goodput_bps": float(rate)}
+        for name, rate in (("a", 30_000_000), ("b", 10_000_000))
+    ]
     found = metrics(flows)
     assert found["aggregate_goodput"] == 40e6
     assert found["goodput"] == 20e6
@@ -170,6 +172,15 @@ def test_flows_that_end_at_different_times():
     assert found["aggregate_goodput"] == 8e6 + 4e6
     assert found["overall_goodput"] == 8e6
     assert found["fairness"] == pytest.approx(12**2 / (3 * (8**2 + 4**2)))
+    assert found["share"] == pytest.approx(8 / 134.5132, rel=1e-5)
+
+
+def test_flows_one_after_the_other_have_no_more_than_the_lines_deliver():
+    """Ten megabits in each of two seconds, a pause between them, of a line of eleven: not 20 of 11 Mb/s."""
+    second = {"octets_delivered": 1_250_000, "goodput_bps": 10e6}
+    flows = [second | {"name": name, "start_ps": at * PS, "end_ps": (at + 1) * PS} for name, at in (("a", 1), ("b", 5))]
+    found = metrics(flows, 22e6)
+    assert found["efficiency"] == pytest.approx(20 / 22) and found["share"] == pytest.approx(10 / 134.5132, rel=1e-5)
 
 
 def test_comparison_of_rows_without_a_figure():

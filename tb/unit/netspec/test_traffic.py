@@ -309,7 +309,8 @@ def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_tables_tell_transports_late_blocks_and_ftp() -> None:
     common = {"source": "a", "sink": "b", "octets_delivered": 10**6, "goodput_bps": 1e6}
     udp = {
-        "protocol": "udp", "datagrams_sent": 10, "datagrams_lost": 2, "datagrams_reordered": 0, "datagrams_refused": 1,
+        "protocol": "udp", "datagrams_sent": 10, "datagrams_received": 7, "datagrams_lost": 2, "datagrams_under_way": 1,
+        "datagrams_reordered": 0, "datagrams_refused": 3,
         "delay_mean_ps": 2 * MS, "delay_max_ps": 3 * MS,
     }  # fmt: skip
     late = {"blocks_written": 5, "blocks_late": 3, "blocks_skipped": 0, "late_max_ps": MS, "blocked_ps": 2 * MS}
@@ -322,7 +323,9 @@ def test_tables_tell_transports_late_blocks_and_ftp() -> None:
     tables = {title: rows for title, _, rows in flow_tables(flows)}
     assert list(tables) == ["TCP flows", "UDP flows", "Late blocks", "FTP, as the client reports it"]
     assert tables["TCP flows"][0] == ["t (a to b)", "sack", "1.0 MB", "1.000", "7", "0", "0", "0"]
-    assert tables["UDP flows"] == [["u (a to b)", "cbr", "1.0 MB", "1.000", "10", "2", "0", "1", "2.000 ms (3.000 ms)"]]
+    assert tables["UDP flows"] == [
+        ["u (a to b)", "cbr", "1.0 MB", "1.000", "10", "7", "2", "1", "0", "3", "2.000 ms (3.000 ms)"]
+    ]
     assert tables["Late blocks"] == [["u", "cbr", "5", "3", "1.000 ms", "0", "2.000 ms"]]
     assert tables["FTP, as the client reports it"] == [["f", "ftp get", "2.000", "5.000", "1.000 ms"]]
     assert all(len(columns) == len(row) for _, columns, rows in flow_tables(flows) for row in rows)

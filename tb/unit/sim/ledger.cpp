@@ -59,7 +59,7 @@ int main(int, char** argv) {
                               {path ? Ledger::PATH : Ledger::SWITCH, 2, 0, path ? 9 : v, v, ~0u, 0, v, ~0u}, {Ledger::LINK, 3, 0, v, v, ~0u, 0, v, ~0u},
                               {Ledger::NIC, 4, 0, v, v, ~0u, 0, v, ~0u}};
         ledger.add(hops, 5);
-        ledger.enqueue(int(v), 1, before_all);
+        ledger.enqueue(int(v), 0, 1, before_all);
         ledger.ended(int(v), 0, 1);
         w.accepted[v] = before_all;
     }
@@ -84,7 +84,7 @@ int main(int, char** argv) {
             source[v].push_back({v, v, made[v], int(fates[v].size()) - 1, k == cells - 1, true});
             for (int n = 1; n < 5; ++n) ahead[v][n].insert(made[v]);
         }
-        ledger.enqueue(v, uint32_t(cells), uint64_t(cells));
+        ledger.enqueue(v, 0, uint32_t(cells), uint64_t(cells));
     };
     auto mark_next = [&](int v, int node, int why) {  // the PDU of the next cell to come
         if (ahead[v][node].empty()) put(v);

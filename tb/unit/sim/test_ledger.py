@@ -355,13 +355,16 @@ def test_under_way_at_the_end_is_a_row() -> None:
     """PDUs in the NIC, in the switch and on the line are not lost; later they are delivered."""
     network, a, b, vc = pair()
     for k in range(20):
-        network.send(a.index, vc, bytes([k]) * 2000)
+        network.send(a.index, vc, bytes([k]) * 2000, key=k % 4)
     count = delivered_by(network, b, int(1.5 * MS))
     (account,) = network.ledger()
     assert 0 < count < 20 and account.lost == {("", "under way"): 20 - count}
+    streams = [network.under_way(a.index, vc, b.index, key) for key in range(5)]  # they came in order
+    assert streams == [sum(k % 4 == key for k in range(count, 20)) for key in range(5)]
     count += delivered_by(network, b, 10 * MS)
     (account,) = network.ledger()
     assert (count, account.delivered, account.lost) == (20, 20, {})
+    assert network.under_way(a.index, vc, b.index, 0) == 0
 
 
 @pytest.mark.parametrize("what", ["random", "signal"])

@@ -288,6 +288,16 @@ def test_goodput_ends_with_the_last_octet() -> None:
     assert report.goodput_bps == pytest.approx(1000 * 8 / 0.3)
 
 
+def test_goodput_counts_the_time_until_a_broken_connection_is_given_up() -> None:
+    """From the tenth segment on nothing comes through."""
+    pair = Pair(delay_ps=MS)
+    pair.forth.drop = set(range(10, 1000))
+    report = pair.run(pair.flow(TcpConfig(timers="ideal", rto_max_ps=10**12)), 1000)
+    assert report.error == "timed out" and report.octets_delivered > 0
+    assert 10**12 < report.end_ps == pair.engine.now_ps
+    assert report.goodput_bps == pytest.approx(report.octets_delivered * 8e12 / report.end_ps)
+
+
 def test_run_stops_when_all_flows_have_finished() -> None:
     pair = Pair(delay_ps=MS)
     pair.flow(TcpConfig(), 10_000)
