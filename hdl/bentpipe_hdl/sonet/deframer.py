@@ -345,6 +345,8 @@ class Deframer(wiring.Component):
             now = Signal()  # J1 is in the word that is emitted with the one that came
             spe_rows = Signal(3)  # of `spe`: units with which a row begins
             skip = settled(Signal())  # the first unit of the word is stuff
+            with m.If(coming & emit):  # another one may follow at once, see below
+                m.d.sync += coming.eq(0)
             with m.If(interpreter.strobe):
                 m.d.sync += skip.eq(interpreter.positive)
                 # H3 in a negative movement; the interpreter's answer is for this very word
@@ -399,7 +401,6 @@ class Deframer(wiring.Component):
             # Units of the emitted word in which an SPE, and in which any row of one, begins.
             starts, rows = Signal(3), Signal(3)
             with m.If(coming & emit):
-                m.d.sync += coming.eq(0)
                 m.d.comb += starts.bit_select(coming_at, 1).eq(1)
             with m.If(now):
                 m.d.comb += starts.bit_select(behind[:2], 1).eq(1)

@@ -98,6 +98,12 @@ CASES = {
     "network.lines.wan.scheduler": parts(west='scheduler = "virtual-clock"', wan='scheduler = "fifo"'),
     "vc.0.priority": parts(west='scheduler = "virtual-clock"', more=vcs("priority = 1")),
     "vc.0.service_rate": parts(west='scheduler = "virtual-clock"', more=vcs('service_rate = "150 Mb/s"')),
+    "vc.2.service_rate": parts(
+        west='scheduler = "virtual-clock"',
+        more=vcs('service_rate = "100 Mb/s"')
+        + FORTH.replace("forth", "third").replace("100", "101")
+        + 'service_rate = "90 Mb/s"',
+    ),
     "vc.0.shape": parts(west='scheduler = "weighted"', more=vcs('shape = { pcr = "1 Mb/s" }')),
     "vc.0.shape: credits": parts(west="credits = { share = 10 }", more=vcs('shape = { pcr = "1 Mb/s" }')),
     "network.vps.p128.path": parts(

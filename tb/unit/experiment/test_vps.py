@@ -126,7 +126,7 @@ def test_a_path_is_one_entry_each_way_of_those_that_a_switch_has(read, monkeypat
     monkeypatch.setattr("bentpipe.experiment.layout.MOST_VCS", 3)
     with pytest.raises(ConfigError) as caught:
         read()
-    assert [line for line in caught.value.more if "sat has 4 VCs" in line]
+    assert [line for line in (str(caught.value), *caught.value.more) if "sat has 4 VCs" in line]
 
 
 def test_show_names_paths_and_their_vcs(read):
