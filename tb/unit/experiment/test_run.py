@@ -176,11 +176,11 @@ def test_flows_that_end_at_different_times():
 
 
 def test_flows_one_after_the_other_have_no_more_than_the_lines_deliver():
-    """Ten megabits in each of two seconds, a pause between them, of a line of eleven: not 20 of 11 Mb/s."""
-    second = {"octets_delivered": 1_250_000, "goodput_bps": 10e6}
-    flows = [second | {"name": name, "start_ps": at * PS, "end_ps": (at + 1) * PS} for name, at in (("a", 1), ("b", 5))]
-    found = metrics(flows, 22e6)
-    assert found["efficiency"] == pytest.approx(20 / 22) and found["share"] == pytest.approx(10 / 134.5132, rel=1e-5)
+    """Ten megabits a second in twice two seconds, a pause between them, of a line of eleven: not 20 of 11 Mb/s."""
+    each = {"octets_delivered": 2_500_000, "goodput_bps": 10e6}
+    flows = [each | {"name": name, "start_ps": at * PS, "end_ps": (at + 2) * PS} for name, at in (("a", 1), ("b", 5))]
+    found = metrics(flows, 44e6)
+    assert found["efficiency"] == pytest.approx(40 / 44) and found["share"] == pytest.approx(10 / 134.5132, rel=1e-5)
 
 
 def test_comparison_of_rows_without_a_figure():
