@@ -18,6 +18,9 @@
 ``trace.parquet``
     Long form: ``series`` (``flow1.cwnd``, ``ground.queue``, …), ``time_ps``, ``value``, ``event`` (the kind of an
     event, null for a sample).
+
+Version 3: losses, goodput, share and efficiency have other definitions than in version 2, and a cell arrives when its
+last bit has. Older results are refused, so that the two are not compared.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from typing import Any, Final
 
 __all__ = ["SCHEMA_VERSION", "RunResult", "Trace"]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 @dataclass(slots=True)

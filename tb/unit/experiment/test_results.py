@@ -169,7 +169,7 @@ def test_an_empty_folder_is_filled(tmp_path, result):
         ("result.json", b"[]", "damaged"),
         ("result.json", b'{"schema": 99}', "schema 99 is newer"),
         ("result.json", b"{}", "damaged: there is no 'schema'"),
-        ("result.json", b'{"schema": 2}', "damaged: there is no 'id'"),
+        ("result.json", b'{"schema": 3}', "damaged: there is no 'id'"),
         (
             "result.json",
             b'{"schema": 1}',
