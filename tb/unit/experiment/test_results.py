@@ -173,7 +173,7 @@ def test_an_empty_folder_is_filled(tmp_path, result):
         (
             "result.json",
             b'{"schema": 1}',
-            "schema 1 is of an older bentpipe, this one's is 2: run the experiment again",
+            "schema 1 is of an older bentpipe, this one's is 3: run the experiment again",
         ),
         ("trace.parquet", None, "is missing"),
         ("trace.parquet", b"PAR1 nonsense", "damaged"),
