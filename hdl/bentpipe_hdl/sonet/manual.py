@@ -122,7 +122,8 @@ have AIS. An AIS-P that ends with an NDF goes through LOP-P for the two frames u
 While SEF stands, neither overhead nor payload is read, and the counts of frames in a row for an alarm start over. The
 pointer may have moved in the meantime, as in the frames of an LOS for which all ones stand in: cells and path overhead
 come again from the first J1 after a pointer that repeats the old offset, or gives a new one by NDF or three times in a
-row. What is received in the three frames between the loss of the frame and SEF is taken as it comes.
+row. What is received in the three frames between the loss of the frame and SEF is taken as it comes. A framing
+pattern that begins in the two words after the fourth bad one may be missed: the next one, 125 us later, is found.
 
 A new pointer with NDF begins a new SPE at its place and cuts off the old one there. The stream of cells goes on from
 the old SPE into the new one, so no cell is lost, at any distance and any width. An SPE that was cut off has no B3 to be

@@ -204,7 +204,8 @@ class ModelReceiver:
 
     It is in frame with the first pattern that it finds. After ``SEF_PATTERNS`` bad ones it searches again, and is in
     frame with the second good one; between these, overhead and payload are not read. ``labels`` are the C2 received,
-    None where frames were missed; ``states`` the path's states.
+    None where frames were missed; ``states`` the path's states; ``places``, for each frame that was read, its distance
+    in octets from the first one given, and the offset of its SPE, None where that is not known.
     """
 
     def __init__(self, n: int):
@@ -216,9 +217,12 @@ class ModelReceiver:
         self.path: list[bytes] = []
         self.labels: list[int | None] = []
         self.states: list[str] = []
+        self.places: list[tuple[int, int | None]] = []
+        self.moves = {1: 0, -1: 0, 0: 0}  # frames with positive, negative and no stuff
         self.losses = 0  # of frame alignment
         self.payload = bytearray()
         self._raw = b""
+        self._given = 0
         self._alignment = ""  # none yet, "frame", "lost", "check" (this frame), "check again" (the next one)
         self._shift = self._bad = 0
         self._b1 = self._b2 = None
@@ -228,6 +232,7 @@ class ModelReceiver:
     def put(self, octets: bytes):
         size = 810 * self.n
         self._raw += octets
+        self._given += len(octets)
         while True:
             if self._alignment in ("", "lost") and not self._search():
                 return
@@ -302,7 +307,10 @@ class ModelReceiver:
                 words = [row[k] << 8 | row[n + k] for k in range(n)]
                 result.indication, move = self.path_state.step(words)
                 self.states.append(self.path_state.state)
-                if not self.path_state.placed:
+                self.moves[move] += 1
+                placed = self.path_state.placed
+                self.places.append((self._given - len(self._raw), self.path_state.pointer.active if placed else None))
+                if not placed:
                     self._lose()
                 if move > 0:
                     body, first = body[n:], 1

@@ -69,7 +69,8 @@ class CellSource:
 class CellSink:
     """Delineates octets into cells: alpha 7, delta 6, correction and detection modes.
 
-    ``cells`` are user cells of 52 octets, ``bad`` the number of discarded headers in SYNC.
+    ``cells`` are user cells of 52 octets, ``bad`` the number of discarded headers in SYNC, ``lapses`` how many of
+    ``cells`` there were each time that SYNC was left.
     """
 
     alpha: int = 7
@@ -80,6 +81,7 @@ class CellSink:
     bad: int = 0
     idle: int = 0
     user: int = 0
+    lapses: list[int] = field(default_factory=list)
 
     def __post_init__(self):
         self._buffer = bytearray()
@@ -89,6 +91,8 @@ class CellSink:
 
     def lose(self):
         """There is no payload: cells are searched for anew."""
+        if self.state == "SYNC":
+            self.lapses.append(len(self.cells))
         self.state = "HUNT"
         self._buffer.clear()
 
@@ -131,6 +135,7 @@ class CellSink:
                 self._deliver(header[:4], payload)
             if self._count == self.alpha:
                 self.state = "HUNT"
+                self.lapses.append(len(self.cells))
 
     def _deliver(self, header, payload):
         number = int.from_bytes(header, "big")

@@ -8,6 +8,7 @@ from bentpipe_hdl.sonet.tables import ALARMS
 from models.sonet.frame import ModelFramer, ModelReceiver
 from models.sonet.native import NativeLine
 from models.sonet.pointer import LAST
+from soak import lines
 
 SHAPES = [(3, 9), (12, 36), (3, 1), (12, 4)]
 FRAMING = 2
@@ -126,7 +127,12 @@ def sent():
             line = NativeLine(n, width)
             line.load(A, 1.0)
             octets = line.send(A, SETTLE)
-            for target in jumps(522):
+            for k, target in enumerate(jumps(522)):
+                if k % 4 == 3:  # from then on a unit more or less is held across words
+                    line.write(A, "move", 1 if k % 8 == 3 else 2)
+                    octets += line.send(A, 4)
+                    line.write(A, "move", 1 if k % 8 == 3 else 2)
+                    octets += line.send(A, 4)
                 line.write(A, "move", 4 | target << 16)
                 octets += line.send(A, 4)
             made[n, width] = octets + line.send(A, 2)
@@ -181,3 +187,11 @@ def test_new_pointers_in_every_frame_from_the_model(n, width):
     assert in_order(numbers)
     assert len(numbers) > 15 * n * 25
     assert line.latched(B)["b3"] == 0
+
+
+@pytest.mark.parametrize("seed", [8, 45, 80, 107])
+def test_disturbances_of_every_kind_at_once(seed):
+    """A few of the schedules of ``soak.lines``: the same cells, states and counts as the model, at both widths."""
+    given = lines.schedule(3, seed, disturbed_frames=16, after=20)
+    model = lines.received(3, given)
+    assert not [wrong for width in (9, 1) for wrong in lines.compare(3, width, given, model)]
