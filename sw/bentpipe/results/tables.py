@@ -233,7 +233,8 @@ def splitting_text(split: Mapping[str, Any]) -> str:
         )
     said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
     text = said if done < planned else ""
-    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came (95 % interval {_between(ours)})"
+    interval = _between(ours) if ours["low"] is None else f"95 % interval {_between(ours)}"
+    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came ({interval})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
