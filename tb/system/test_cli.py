@@ -393,6 +393,20 @@ def test_the_installed_command_imports_nothing_heavy_to_list():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("run", "130 interrupted (143 by SIGTERM, 129 by SIGHUP); what was there is kept."),
+        ("attach", "also 0 if Ctrl-C, SIGTERM or SIGHUP ended the session."),
+        ("shell", "or that of the command that it ran."),
+        ("serve", "also 0 if Ctrl-C or SIGTERM ended it."),
+    ],
+)
+def test_each_command_tells_its_exit_codes(command, said, capsys):
+    assert main([command, "--help"]) == 0
+    assert " ".join(capsys.readouterr().out.split()).endswith(f"2 wrong use, {said}")
+
+
 PAGES = [*sorted((Path(__file__).parents[2] / "docs").glob("*.md")), Path(__file__).parents[2] / "README.md"]
 EXAMPLES = [
     shlex.split(line, comments=True)[2:]

@@ -108,6 +108,24 @@ def test_cases_go_on(tmp_path):
     assert not list(other.rglob("run.state"))
 
 
+@pytest.mark.parametrize(
+    ("began", "more", "drawn"), [(["--no-plots"], [], False), ([], [], True), ([], ["--no-plots"], False)]
+)
+@pytest.mark.parametrize("entry", [["lan-1flow"], ["magic-mismatch", "--case", "no pacing"]], ids=" ".join)
+def test_plots_are_drawn_as_the_run_began(entry, began, more, drawn, tmp_path, monkeypatch, capsys):
+    """``--no-plots`` holds for the whole run; ``bentpipe resume`` may add it."""
+    asked: list[bool] = []
+    for name in ("make_report", "make_cases_report"):
+        monkeypatch.setattr(f"bentpipe.experiment.perform.{name}", lambda *given: asked.append(given[-1]))
+    path = str(tmp_path / "run")
+    with stopped_at(60 * MS):
+        assert main(["run", *entry, "--duration", "100 ms", "--out", path, *began]) == 128 + signal.SIGTERM
+    assert asked == [not began] * len(asked)
+    asked.clear()
+    assert main(["resume", path, *more]) == 0
+    assert asked == [drawn] * len(asked) and asked
+
+
 @pytest.fixture
 def stopped(tmp_path):
     """The folder of a run that was stopped."""

@@ -205,4 +205,5 @@ COMMAND = Command(
     _run,
     _arguments,
     prepares_hosts=True,
+    exit_codes="also 0 if Ctrl-C, SIGTERM or SIGHUP ended the session",
 )

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
 
 __all__ = [
+    "INTERRUPTED",
     "Command",
     "Group",
     "case_option",
@@ -42,6 +43,9 @@ __all__ = [
     "take_options",
     "write_file",
 ]
+
+
+INTERRUPTED: Final = "130 interrupted (143 by SIGTERM, 129 by SIGHUP); what was there is kept"
 
 
 def _none(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +71,8 @@ class Command:
         What stands behind ``--`` is a command with arguments of its own, ``given.words``.
     aliases : tuple of str
         Shorter names of it.
+    exit_codes : str
+        Of its ends that are neither an error nor wrong use, for ``--help``.
     """
 
     name: str
@@ -76,6 +82,7 @@ class Command:
     prepares_hosts: bool = False
     starts_another: bool = False
     aliases: tuple[str, ...] = ()
+    exit_codes: str = INTERRUPTED
 
 
 @dataclass(frozen=True)

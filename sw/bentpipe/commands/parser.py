@@ -7,17 +7,16 @@ import itertools
 import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from bentpipe.commands import commands
-from bentpipe.commands.command import Command, Group
+from bentpipe.commands.command import INTERRUPTED, Command, Group
 
 __all__ = ["parse", "parser"]
 
-_EPILOG: Final = (
-    "Exit codes: 0 done, 1 the experiment failed or could not be written, 2 wrong use, "
-    "130 interrupted (143 by SIGTERM, 129 by SIGHUP); what was there is kept."
-)
+
+def _epilog(exit_codes: str) -> str:
+    return f"Exit codes: 0 done, 1 the experiment failed or could not be written, 2 wrong use, {exit_codes}."
 
 
 class _Parser(argparse.ArgumentParser):
@@ -61,14 +60,20 @@ def parser() -> _Parser:
     made = _Parser(
         prog="bentpipe",
         description="An ATM cell switch and link emulator in hardware, with the hosts in software.",
-        epilog=_EPILOG,
+        epilog=_epilog(INTERRUPTED),
     )
     made.add_argument("--version", action="store_true", help="print the version and exit")
     made.set_defaults(parser=made)
 
     def add(to: Any, each: Command | Group) -> None:
+        codes = INTERRUPTED if isinstance(each, Group) else each.exit_codes
         sub = to.add_parser(
-            each.name, aliases=each.aliases, help=each.what, description=each.what, parents=[common], epilog=_EPILOG
+            each.name,
+            aliases=each.aliases,
+            help=each.what,
+            description=each.what,
+            parents=[common],
+            epilog=_epilog(codes),
         )
         if isinstance(each, Group):
             actions = sub.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -16,7 +16,13 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run that was interrupted or killed")
-    parser.add_argument("--no-plots", dest="plots", action="store_false", help="no plots as files, as of `run`")
+    parser.add_argument(
+        "--no-plots",
+        dest="plots",
+        action="store_false",
+        default=None,
+        help="no plots as files (also so if the run began with --no-plots)",
+    )
     junit_option(parser)
 
 

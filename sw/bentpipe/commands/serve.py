@@ -28,4 +28,10 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("serve", "Show a folder of runs in the browser, and those that go on live.", _run, _arguments)
+COMMAND = Command(
+    "serve",
+    "Show a folder of runs in the browser, and those that go on live.",
+    _run,
+    _arguments,
+    exit_codes="also 0 if Ctrl-C or SIGTERM ended it",
+)

@@ -60,4 +60,5 @@ COMMAND = Command(
     _arguments,
     prepares_hosts=True,
     starts_another=True,
+    exit_codes="or that of the command that it ran",
 )

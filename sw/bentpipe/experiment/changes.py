@@ -27,7 +27,8 @@ class Change:
 
 
 def changes_between(before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Change]:
-    """How two documents differ in what decides a run's figures.
+    """How two documents differ in what decides a run's figures. To give a key the value that it has anyway changes
+    nothing.
 
     Parameters
     ----------
@@ -41,14 +42,15 @@ def changes_between(before: Mapping[str, Any], after: Mapping[str, Any], default
 
 
 def _between(path: str, before: Any, after: Any, defaults: Mapping[str, Any]) -> list[Change]:
-    if before == after and isinstance(before, bool) == isinstance(after, bool):
+    was = defaults.get(path) if before is None else before
+    if was == after and isinstance(was, bool) == isinstance(after, bool):
         return []
     one, two = _entries(before), _entries(after)
     if (one is None and before is not None) or (two is None and after is not None) or one is two is None:
-        return [Change(path, defaults.get(path) if before is None else before, after)]
+        return [Change(path, was, after)]
     one, two = one or {}, two or {}
     if not one and not two:  # an empty table, where there was none
-        return [Change(path, defaults.get(path) if before is None else before, after)]
+        return [Change(path, was, after)]
     found: list[Change] = []
     relative: list[list[Change]] = []
     for name in dict.fromkeys((*one, *two)):

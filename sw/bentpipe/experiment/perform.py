@@ -45,16 +45,18 @@ def perform(
     beside : Around, optional
         What the report leads to; what lies around the folder if not given.
     """
-    result = run_experiment(experiment, settings=tuple(settings), show_progress=show_progress, folder=folder)
+    result = run_experiment(
+        experiment, settings=tuple(settings), show_progress=show_progress, folder=folder, plots=plots
+    )
     _finish(experiment, folder, result, show_progress, plots, beside)
     return result
 
 
 def resume(
-    folder: RunFolder, *, show_progress: bool = False, plots: bool = True, beside: Around | None = None
+    folder: RunFolder, *, show_progress: bool = False, plots: bool | None = None, beside: Around | None = None
 ) -> RunResult:
     """Go on with a run from the state in its folder, and write all of the folder; nothing is otherwise than without the
-    interruption but ``time``. ``plots`` and ``beside`` as of :func:`perform`.
+    interruption but ``time``. ``plots`` and ``beside`` as of :func:`perform`; without ``plots`` as the run began.
 
     Raises
     ------
@@ -62,8 +64,10 @@ def resume(
         The state is damaged, or of another bentpipe.
     """
     run = saved_run(folder)
+    if plots is not None:
+        run.plots = plots
     result = run.go(show_progress=show_progress, folder=folder)
-    _finish(run.experiment, folder, result, show_progress, plots, beside)
+    _finish(run.experiment, folder, result, show_progress, run.plots, beside)
     return result
 
 
@@ -111,7 +115,7 @@ def perform_cases(
         The summary over the cases, as in ``result.json``.
     """
     if not folder.begun:
-        folder.save(pack((tuple(experiments), tuple(settings))))
+        folder.save(pack((tuple(experiments), tuple(settings), plots)))
     head = cases_head(experiments, settings, versions())
     folder.put(head)
     summaries: list[dict[str, Any]] = []
@@ -140,13 +144,15 @@ def resume_cases(
     folder: RunFolder,
     *,
     show_progress: bool = False,
-    plots: bool = True,
+    plots: bool | None = None,
     begins: Callable[[int, int, Experiment], None] | None = None,
 ) -> dict[str, Any]:
     """Go on with an experiment's cases: those that are over stay, one with a state goes on from it, the others run.
 
     Parameters
     ----------
+    plots : bool, optional
+        With plots as files; as the run began, if not given.
     begins : callable, optional
         Told of each case before: its number from 1, of how many, and the case.
 
@@ -155,11 +161,18 @@ def resume_cases(
     BentpipeError
         As of :func:`resume`.
     """
-    experiments, settings = read_state(folder.state)
+    experiments, settings, began_with_plots = read_state(folder.state)
     told = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)
     with folder.goes_on():
         pass
-    return perform_cases(experiments, folder, settings=settings, show_progress=show_progress, plots=plots, begins=told)
+    return perform_cases(
+        experiments,
+        folder,
+        settings=settings,
+        show_progress=show_progress,
+        plots=began_with_plots if plots is None else plots,
+        begins=told,
+    )
 
 
 def _case(

@@ -66,6 +66,7 @@ def run_experiment(
     show_progress: bool = False,
     folder: Keeps | None = None,
     capture_folder: Path | None = None,
+    plots: bool = True,
 ) -> RunResult:
     """Build, run, check and sum up an experiment.
 
@@ -82,6 +83,8 @@ def run_experiment(
         Where what there is is kept while the run goes on.
     capture_folder : Path, optional
         Where captures are written, if not in ``folder``; without either there are none.
+    plots : bool
+        Plots are written as files at the end: kept in the state, for a run that is resumed.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def run_experiment(
     with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", show_progress):
         built = build(experiment, recorder)
     _log.info("%s: network and hosts are built", experiment.id)
-    run = Run(experiment, built, recorder, settings, started)
+    run = Run(experiment, built, recorder, settings, started, plots)
     return run.go(show_progress=show_progress, folder=folder, capture_folder=capture_folder)
 
 
@@ -122,6 +125,8 @@ class Run:
     built : BuiltExperiment
     captures : list of str
         Names of the captures' files.
+    plots : bool
+        Plots are written as files at the end.
     """
 
     def __init__(
@@ -131,8 +136,9 @@ class Run:
         recorder: TraceRecorder,
         settings: tuple[str, ...],
         started: datetime,
+        plots: bool = True,
     ) -> None:
-        self.experiment, self.built = experiment, built
+        self.experiment, self.built, self.plots = experiment, built, plots
         self.captures: list[str] = []
         self._recorder, self._settings, self._started = recorder, settings, started
         self._resumed_ps: list[int] = []

@@ -231,7 +231,8 @@ def _splitting(s: Mapping[str, Any]) -> list[str]:
     if not split:
         return []
     text = f"<p>{html.escape(splitting_text(split))}</p>"
-    return [text, table(SPLITTING_COLUMNS, splitting_rows(split), 0, name="Splitting")]
+    rows = splitting_rows(split)
+    return [text, table(SPLITTING_COLUMNS, rows, 0, name="Splitting")] if rows else [text]
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:

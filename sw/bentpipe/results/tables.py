@@ -225,9 +225,16 @@ def splitting_text(split: Mapping[str, Any]) -> str:
     """The estimate and what it took."""
     ours, alone = split["loss_ratio"], split["plain"]
     done, planned = split.get("batches_done", 0), split.get("batches", 0)
+    if planned and not done:
+        return (
+            f"Stopped before the first of {planned} batches had all its trials: no estimate of the cells lost at "
+            f"{split['port']}. The plain run had {split['stem']:,} cells, and lost {_fine(alone['value'])} of them "
+            f"({_between(alone)})."
+        )
     said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
     text = said if done < planned else ""
-    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came (95 % interval {_between(ours)})"
+    interval = _between(ours) if ours["low"] is None else f"95 % interval {_between(ours)}"
+    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came ({interval})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
@@ -477,7 +484,8 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         print_table(console, "Ends of OAM flows", OAM_COLUMNS, ends, 2)
     if summary.get("splitting"):
         console.print()
-        print_table(console, "Splitting", SPLITTING_COLUMNS, splitting_rows(summary["splitting"]), 0)
+        if rows := splitting_rows(summary["splitting"]):
+            print_table(console, "Splitting", SPLITTING_COLUMNS, rows, 0)
         console.print(splitting_text(summary["splitting"]), highlight=False)
     if summary.get("theory"):
         console.print()

@@ -65,6 +65,10 @@ def test_a_change_names_the_old_value_and_the_new():
     ]
 
 
+def test_to_give_what_a_key_has_anyway_is_no_change():
+    assert changes("one.toml", "hosts.tcp.nagle=true", "network.switches.west.clp_threshold=0") == []
+
+
 @pytest.mark.parametrize(
     ("setting", "change"),
     [

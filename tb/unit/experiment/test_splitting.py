@@ -184,7 +184,10 @@ def test_a_run_that_is_stopped_before_its_trials_has_the_plain_run():
     assert split["loss_ratio"]["value"] is None and split["plain"]["value"] == 0.045
     assert split["cells"] == 1007
     assert set(loss_figures(split)) == set(LOSS_METRICS)
-    assert "Stopped: 0 of 20 batches" in splitting_text(split)
+    assert splitting_text(split) == (
+        "Stopped before the first of 20 batches had all its trials: no estimate of the cells lost at lan:1. "
+        "The plain run had 1,000 cells, and lost 0.045 of them (0.02781 to 0.07282)."
+    )
 
 
 def test_the_page_of_rare_losses_leads_with_them():
