@@ -379,6 +379,24 @@ def test_memories_of_every_depth_have_no_rows_beyond_the_last():
     side_by_side(DepthsShape(), len(inputs), lambda clock, before: inputs[clock], build_model(DepthsShape()))
 
 
+@pytest.mark.parametrize(("attrs", "compared"), [({}, True), ({"bentpipe_bounded": 1}, False)])
+def test_a_row_is_compared_unless_rtl_never_writes_beyond_the_last(attrs, compared):
+    class Rows(wiring.Component):
+        at: In(3)
+        data: In(8)
+        row: Out(8)
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.rows = rows = memory.Memory(shape=8, depth=5, init=[], attrs=attrs)
+            write, read = rows.write_port(), rows.read_port(domain="comb")
+            m.d.comb += [write.en.eq(1), write.addr.eq(self.at), write.data.eq(self.data), read.addr.eq(self.data)]
+            m.d.sync += self.row.eq(read.data)
+            return m
+
+    assert ("s.at < 0x5u" in generate(Rows(), "rows").text) == compared
+
+
 def refused(make, **members):
     class Refused(wiring.Component):
         def __init__(self):
