@@ -34,10 +34,11 @@ class Store:
     on the narrow one the second write is held until the first writer leaves the port free.
     """
 
-    def __init__(self, slot, name, shape, depth, init, block, apart, whole):
+    def __init__(self, slot, name, shape, depth, init, block, apart, whole, bounded):
         self._slot, self._m, self._name = slot, slot.m, name
         attrs = ({"ram_style": "block"} if block else {}) | ({"no_rw_check": 1} if apart else {})
         attrs |= {"bentpipe_whole": 1} if whole else {}
+        attrs |= {"bentpipe_bounded": 1} if bounded else {}
         self._memory = memory.Memory(shape=shape, depth=depth, init=init, attrs=attrs)
         self._shape, self._apart = shape, apart
         self._port = self._busy = None
@@ -211,11 +212,12 @@ class Slot:
         self.clocks.check(fragment)
         return fragment
 
-    def store(self, name, shape, depth, init=(), *, block=False, apart=False, whole=False):
+    def store(self, name, shape, depth, init=(), *, block=False, apart=False, whole=False, bounded=False):
         """A :class:`Store`; ``block``: in block memories however small it is; ``apart``: no address is written in a
         clock in which it is read, and it is an error if the reads' clocks tell otherwise; ``whole``: its rows mostly
-        move as a whole, and the simulation doesn't take them apart."""
-        return Store(self, name, shape, depth, init, block, apart, whole)
+        move as a whole, and the simulation doesn't take them apart; ``bounded``: a row beyond the last one is never
+        written, so that the simulation need not compare; to be proved in ``tb/formal``."""
+        return Store(self, name, shape, depth, init, block, apart, whole, bounded)
 
     def hold(self, value, strobe, name, since=2):
         """``value`` as of the last clock with ``strobe``, from the next clock on (narrow); ``value`` (wide).

@@ -128,6 +128,8 @@ def _proof(*, vcs, cells, ports):
     spec.condition("admitted", ~buffer.enqueue | room)
     spec.condition("served", ~buffer.dequeue | queued.bit_select(context.departing, 1))
     spec.condition("full", occupancy == cells)
+    written = [(buffer.enqueue, buffer.tail), (buffer.dequeue, buffer.head)]
+    spec.condition("rows", *(~writes | (row < places) for writes, row in written))
     policies = [context.policies.read(Const(v, vc_bits)) for v in range(vcs)]
     spec.condition("ports", *(~policy.enabled | (policy.port < ports) for policy in policies))
     return Proof(f"switch_buffer_{vcs}_{cells}_{ports}", spec)
@@ -142,5 +144,5 @@ def test_buffer(vcs, cells, ports):
     assert proof.possible(*INVARIANT, "running", "full")
     assert proof.holds_at_reset(*INVARIANT) is None
     assert proof.is_kept(*INVARIANT) is None
-    assert proof.follows("counted", "admitted", "served", given=INVARIANT) is None
+    assert proof.follows("counted", "admitted", "served", "rows", given=INVARIANT) is None
     assert proof.is_kept("occupancy") is not None  # not without the rest

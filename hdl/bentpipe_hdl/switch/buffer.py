@@ -99,7 +99,8 @@ class CellBuffer(wiring.Component):
         slot.with_commit(self.enqueue, self.dequeue)
         occupancy, enqueue, dequeue = self.occupancy, self.enqueue, self.dequeue
         layout = data.StructLayout({"next": self.place_bits, "clp": 1, "pti": 3, **self._more})
-        self.links = links = slot.store("links", layout, self._cells + self._vcs, apart=True, whole=True)
+        depth = self._cells + self._vcs
+        self.links = links = slot.store("links", layout, depth, apart=True, whole=True, bounded=True)
         self.free_head = free_head = Signal(self.place_bits)
         self.used = used = Signal(self.count_bits)  # of the places behind the VCs' own; those above have never been
 

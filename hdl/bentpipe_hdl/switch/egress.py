@@ -80,7 +80,7 @@ class Egress(wiring.Component):
         return m
 
     def _wide(self, m, slot):
-        payloads = slot.store("payloads", 384, self._places)
+        payloads = slot.store("payloads", 384, self._places, bounded=True)
         payloads.write(self.tail, self.i.payload, self.enqueue)
         payload = payloads.read(self.head)
         m.d.sync += self.o.valid.eq(0)

@@ -240,9 +240,13 @@ class _Reader:
             raise NetlistError(f"{name} has another clock than the rising edge of clk, that of the domain sync")
 
     def enable(self, cell: nir.SyncWritePort) -> Bits:
-        """Return the condition of a write: rows beyond the last one are not there."""
-        enable, depth = self.bits(cell.en[:1]), self.source.cells[cell.memory].depth
-        if depth >= 1 << len(cell.addr):
+        """Return the condition of a write: rows beyond the last one are not there.
+
+        No comparison is needed where every address is that of a row, or where RTL has the mark ``bentpipe_bounded``.
+        """
+        memory = self.source.cells[cell.memory]
+        enable, depth = self.bits(cell.en[:1]), memory.depth
+        if depth >= 1 << len(cell.addr) or "bentpipe_bounded" in memory.attributes:
             return enable
         address = self.bits(cell.addr)
         inside = self.add(Cell("u<", 1, [address, ((CONSTANT, depth, len(cell.addr)),)]))

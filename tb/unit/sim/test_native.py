@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-from amaranth.hdl import Cat, ClockDomain, Const, Module, Signal
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -379,6 +379,24 @@ def test_memories_of_every_depth_have_no_rows_beyond_the_last():
     side_by_side(DepthsShape(), len(inputs), lambda clock, before: inputs[clock], build_model(DepthsShape()))
 
 
+@pytest.mark.parametrize(("attrs", "compared"), [({}, True), ({"bentpipe_bounded": 1}, False)])
+def test_a_row_is_compared_unless_rtl_never_writes_beyond_the_last(attrs, compared):
+    class Rows(wiring.Component):
+        at: In(3)
+        data: In(8)
+        row: Out(8)
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.rows = rows = memory.Memory(shape=8, depth=5, init=[], attrs=attrs)
+            write, read = rows.write_port(), rows.read_port(domain="comb")
+            m.d.comb += [write.en.eq(1), write.addr.eq(self.at), write.data.eq(self.data), read.addr.eq(self.data)]
+            m.d.sync += self.row.eq(read.data)
+            return m
+
+    assert ("s.at < 0x5u" in generate(Rows(), "rows").text) == compared
+
+
 def refused(make, **members):
     class Refused(wiring.Component):
         def __init__(self):
@@ -432,11 +450,32 @@ def test_what_it_can_not_do_it_refuses_by_name():
 
     assert "the memory" in (said := refused(other_writer, x=In(4), y=Out(4))) and "another clock" in said
 
-    def falling(m, self):
-        m.domains.sync = ClockDomain(clk_edge="neg")
+    def own_sync(m, self):
+        m.domains.sync = ClockDomain()
         m.d.sync += self.y.eq(self.x)
 
-    assert "y has another clock" in refused(falling, x=In(4), y=Out(4))
+    assert "y has another clock" in refused(own_sync, x=In(4), y=Out(4))
+
+    def falling_domain(m):  # of the same clock
+        m.domains.fall = fall = ClockDomain(clk_edge="neg", reset_less=True)
+        m.d.comb += fall.clk.eq(ClockSignal("sync"))
+
+    def falling(m, self):
+        falling_domain(m)
+        counted = Signal(4)
+        m.d.fall += counted.eq(counted + 1)
+        m.d.sync += self.y.eq(counted)
+
+    assert "counted has another clock than the rising edge" in refused(falling, y=Out(4))
+
+    def falling_writer(m, self):
+        falling_domain(m)
+        m.submodules.rows = rows = memory.Memory(shape=4, depth=4, init=[])
+        write, read = rows.write_port(domain="fall"), rows.read_port(domain="comb")
+        m.d.comb += [write.en.eq(1), write.data.eq(self.x), read.addr.eq(self.x)]
+        m.d.sync += self.y.eq(read.data)
+
+    assert "the memory" in (said := refused(falling_writer, x=In(4), y=Out(4))) and "the rising edge" in said
 
     def chained(m, self):
         chain = Signal(4)
