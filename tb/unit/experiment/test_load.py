@@ -195,8 +195,8 @@ def test_a_wrong_choice_names_the_nearest_and_all():
     known = "known: epd, fba, ppd, selective, tail"
     with pytest.raises(ConfigError, match=rf"unknown value 'edp'; did you mean 'epd'\? {known}"):
         load("lan-1flow", ["network.switches.*.policy=edp"])
-    with pytest.raises(ConfigError, match=rf"unknown value 'red'.* {known}"):
-        load("lan-1flow", ["network.switches.*.policy=red"])
+    with pytest.raises(ConfigError, match=rf"unknown value 'random'.* {known}"):
+        load("lan-1flow", ["network.switches.*.policy=random"])
 
 
 def test_a_published_figure_of_an_unknown_case_is_an_error():

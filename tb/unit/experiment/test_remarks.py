@@ -42,7 +42,10 @@ def remarks(tmp_path, settings=(), event=""):
         ([], "100 (buffer_cells)"),
         (["network.switches.a.policy=epd", "network.switches.a.epd_threshold=90"], "100 (buffer_cells)"),
         (["network.switches.a.buffer_cells=4000", "network.switches.a.vc_limit=170"], "170 (vc_limit)"),
-        (["network.switches.a.buffer_cells=4000", "network.hosts.t.queue_limit=60"], "60 (queue_limit)"),
+        (
+            ["network.switches.a.buffer_cells=4000", "network.switches.a.policy=ppd", "network.hosts.t.queue_limit=60"],
+            "60 (queue_limit)",
+        ),
         (["network.switches.a.buffer_cells=173"], None),
         (["network.hosts.s.mtu=4000", "network.hosts.t.mtu=4000"], None),
         (["flow.0.cell_rate=29.952 Mb/s"], None),
