@@ -21,6 +21,10 @@ SINGLE = -1
 """As a PDU's length: a single cell."""
 
 
+VERDICT = ("own", "took", "drop_vc", "drop_accepted", "drop_pti", "drop")
+"""Outputs of a switch about the cell of a tick, as far as it has them. ``drop_reason`` counts only with ``drop``."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """A cell into or out of a node."""
@@ -41,6 +45,7 @@ class Script:
     writes : tick -> registers written before it, as (address, value); wide ones as two
     posts : (tick from which it is offered, VC, length, UU, CPI) of each PDU, in order
     reads : addresses of the counters that are compared at the end
+    steps : tick -> addresses of the counters that are read before it
     settle : clocks without a tick that a node needs after its settings have been written
     end : the last tick
     """
@@ -49,6 +54,7 @@ class Script:
     writes: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     posts: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     reads: list[int] = field(default_factory=list)
+    steps: dict[int, list[int]] = field(default_factory=dict)
     settle: int = 0
     end: int = 0
 
@@ -164,10 +170,14 @@ class Ticks:
         self.now = 0
         self.came_out: list[tuple[int, Cell]] = []
         self.ends: list[int] = []  # of a node that clocks its line: when each cell's last bit has left
+        self.verdicts: list[tuple[int | None, ...]] = []
         self.host: Host | None = None
         self._words: list[int] = []
         self._start: tuple[int, int, int] = (0, 0, 0)
         self._tail: int | None = None  # of a cell whose header came in a tick's second clock
+        names = [name for name in VERDICT if name in self.ports]
+        self._told = self.ports["tells" if "tells" in names else "drop"].get if names else lambda: 0
+        self._verdict = [self.ports[name].get for name in names]
         for _ in range(20000):
             compiled.settle()
             if self.get("status_idle"):
@@ -191,6 +201,9 @@ class Ticks:
             self._listen()
         took = self.host is not None and not self.wide and self.host.taking()
         self.compiled.edge()
+        if self._told():
+            verdict = [get() for get in self._verdict]
+            self.verdicts.append((self.now, *verdict, self.get("drop_reason") if verdict[-1] else None))
         if self._tail is not None:
             self._tail = None
             self.set("i_valid", 0)
@@ -318,6 +331,10 @@ class Record:
     log: list[tuple]
     received: list[tuple]
     counters: dict[int, int]
+    verdicts: list[tuple[int | None, ...]] = field(default_factory=list)
+    """Of a switch: the tick, `VERDICT` of a cell that it dropped, made or took, and why it was dropped."""
+    steps: dict[int, tuple[int, dict[int, int]]] = field(default_factory=dict)
+    """By tick: how many cells had come out, and the counters."""
 
 
 def play(script: Script, compiled: Compiled, width: int, seed: int) -> Record:
@@ -325,7 +342,8 @@ def play(script: Script, compiled: Compiled, width: int, seed: int) -> Record:
     node = Ticks(compiled, width, seed)
     if "post_valid" in node.ports:
         node.host = Host(node, script.posts)
-    happens = sorted({*script.cells, *script.writes, script.end})
+    happens = sorted({*script.cells, *script.writes, *script.steps, script.end})
+    steps: dict[int, tuple[int, dict[int, int]]] = {}
     place = 0
     skipping = False
     while node.now <= script.end:
@@ -337,6 +355,8 @@ def play(script: Script, compiled: Compiled, width: int, seed: int) -> Record:
             soonest = min(node.idle_until(), happens[place], node.host.due if node.host else NEVER)
             if not (node.host and node.host.offered):
                 node.now = max(node.now, soonest)
+        if node.now in script.steps:
+            steps[node.now] = len(node.came_out), {addr: node.read(addr) for addr in script.steps[node.now]}
         if node.now in script.writes:
             for addr, value in script.writes[node.now]:
                 node.write(addr, value)
@@ -352,4 +372,6 @@ def play(script: Script, compiled: Compiled, width: int, seed: int) -> Record:
         host.log if host else [],
         host.received if host else [],
         {addr: node.read(addr) for addr in script.reads},
+        node.verdicts,
+        steps,
     )

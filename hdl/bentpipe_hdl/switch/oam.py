@@ -354,7 +354,7 @@ class Oam(wiring.Component):
         with m.If(self.restart):
             m.d.sync += restarts.eq(1)
         with m.If(slot.commit):
-            with m.If(restarts):
+            with m.If(restarts | self.restart):
                 m.d.sync += [next_scan.eq(following), restarts.eq(0)]
             with m.Elif(there):
                 m.d.sync += [next_scan.eq(following), ages_next.eq(1)]
@@ -362,7 +362,7 @@ class Oam(wiring.Component):
                     m.d.sync += self.late.eq(self.late + 1)
             with m.If(~scans & (ages_next | errand)):
                 m.d.sync += [scans.eq(1), ages.eq(ages_next), at.eq(0), errand.eq(0)]
-                with m.If(~there | restarts):
+                with m.If(~there | restarts | self.restart):
                     m.d.sync += ages_next.eq(0)
             with m.If(steps):
                 m.d.sync += at.eq(at + 1)
@@ -376,8 +376,11 @@ class Oam(wiring.Component):
         # What goes: what is to go back, what a scan has found, what software wants
         offer, offered = self.offer, Signal(data.StructLayout({"kind": Kind, "segment": 1, "path": 1}))
         asked, command, sent_tag = Signal(), Signal(Command), Signal(TAG_BITS)
+        wanted, tag = Signal(Command), Signal(TAG_BITS)  # what was written in the clock before the commit counts, too
+        m.d.comb += [wanted.eq(command), tag.eq(self.tag)]
         with m.If(self.command_en):
-            m.d.sync += [asked.eq(1), command.eq(self.command), self.tag.eq(self.tag + 1)]
+            m.d.comb += [wanted.eq(self.command), tag.eq(self.tag + 1)]
+            m.d.sync += [asked.eq(1), command.eq(wanted), self.tag.eq(tag)]
         vc = Signal.like(at)
         for register in (vc, offered, sent_tag):  # no commit changes them while a cell is offered
             slot.clocks.holds(register, 0)
@@ -399,14 +402,14 @@ class Oam(wiring.Component):
                     m.d.sync += [offered.kind.eq(Kind.RDI), vc.eq(owed_back)]
                 with m.Else():
                     m.d.sync += [offered.kind.eq(Kind.CONTINUITY_CHECK), offered.segment.eq(~owed[2])]
-            with m.Elif(asked & ~self.command_en):
+            with m.Elif(asked | self.command_en):
                 m.d.sync += [
                     offer.there.eq(1),
-                    vc.eq(command.vc),
+                    vc.eq(wanted.vc),
                     offered.kind.eq(Kind.REQUEST),
-                    offered.segment.eq(command.segment),
-                    offered.path.eq(command.path),
-                    sent_tag.eq(self.tag),
+                    offered.segment.eq(wanted.segment),
+                    offered.path.eq(wanted.path),
+                    sent_tag.eq(tag),
                     asked.eq(0),
                 ]
         returns = Signal()

@@ -33,7 +33,8 @@ class RateController(wiring.Component):
     stays; and it is between floor and ceiling, whatever was set before. The look sees the queues as the tick begins;
     the capacity changes at the end of tick ``TAKES`` after it. Of several ports that are due the one with the lowest
     number is first, the next one when that has its capacity: so a look may be late by ``TAKES + 1`` ticks a port. An
-    interval that is shorter than all of that makes looks rarer, not later and later.
+    interval that is shorter than all of that makes looks rarer, not later and later. On the narrow datapath no look
+    begins in a tick in which a control is written before the commit.
 
     **The first look.** When a port's control is written, its capacity is ``initial``, kept between floor and ceiling,
     and the port stalls until its first look has ended: only then its rate is known. A look that is under way at that
@@ -149,9 +150,9 @@ class RateController(wiring.Component):
         acts = Signal()
         m.d.comb += acts.eq(self.reactive.any() & ~_before(now, self.due))
         with slot.only(acts):
+            late = [slot.settle(~_before(now, look), f"look_late{p}") for p, look in enumerate(looks)]
             for p in range(ports):
-                late = slot.settle(~_before(now, looks[p]), f"look_late{p}")
-                m.d.comb += wanted[p].eq(self.reactive[p] & (restarts[p] | late))
+                m.d.comb += wanted[p].eq(self.reactive[p] & (restarts[p] | late[p]))
         first = Signal.like(self.port)
         for p in reversed(range(ports)):
             with m.If(wanted[p]):
@@ -164,8 +165,9 @@ class RateController(wiring.Component):
             return slot.settle(Array(getattr(self, name))[port], f"its_{name}")
 
         look, applies = Signal(), Signal()
+        written = self._written(m, slot)
         with m.If(slot.commit):
-            with m.If(asked):
+            with m.If(asked & ~written):
                 m.d.comb += look.eq(1)
             with m.If(busy & ~_before(now, done_at)), m.If(~(self.control_en & (self.control_port == its_port))):
                 m.d.comb += applies.eq(1)
@@ -282,6 +284,16 @@ class RateController(wiring.Component):
         else:
             m.d.comb += self.due.eq(Mux(self.reactive.any(), now, NEVER))
         return m
+
+    def _written(self, m, slot):
+        """Narrow: some control was written in this tick, so that what was looked up may be of another port."""
+        written = Signal()
+        if not slot.wide:
+            with m.If(self.control_en):
+                m.d.sync += written.eq(1)
+            with m.Elif(slot.clock(0)):
+                m.d.sync += written.eq(0)
+        return written
 
     def _divide(self, m, look, applies, cell, capacity):
         """``cell / capacity`` and what is left, when they are to be kept."""
