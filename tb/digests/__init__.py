@@ -47,6 +47,8 @@ class RunSet:
         What is set (as of ``--set``) in entries, by pattern of their names, the first that fits.
     also : mapping
         What is set beside that when an entry runs once more.
+    entries : tuple of str
+        Names of the entries of the set; empty: the whole catalogue.
     """
 
     name: str
@@ -54,6 +56,7 @@ class RunSet:
     durations: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    entries: tuple[str, ...] = ()
 
     def runs(self, entry: str) -> Iterator[tuple[str, Experiment]]:
         """The runs of an entry, named: its cases, and what ``also`` asks for."""
@@ -79,10 +82,10 @@ class RunSet:
         self.file.write_text(json.dumps(joined, indent=1) + "\n")
 
 
-QUICK = RunSet("quick", "c2dca7b", also={"lan-1flow": ("line=sonet",)})
+QUICK = RunSet("quick", "7c01327", also={"lan-1flow": ("line=sonet",)})
 SHORT = RunSet(
     "short",
-    "32a0417",
+    "7c01327",
     {  # with losses and what follows them where there are any
         "phase-lock": 20 * MS,
         "fall-floyd-*": 3000 * MS,
@@ -99,6 +102,11 @@ SHORT = RunSet(
         "lan-1flow": ("network.lines.lan.ber=3e-8",),
         "phase-lock": ("line=sonet",),
     },
+    (
+        *("acts-1flow", "acts-3flows", "acts-modern", "acts-variants", "fall-floyd-1", "fall-floyd-2", "fall-floyd-3"),
+        *("fall-floyd-4", "lan-1flow", "lan-3flows", "magic-mismatch", "magic-window", "netspec-100", "netspec-cbr"),
+        "phase-lock",
+    ),
 )
 SETS = {each.name: each for each in (QUICK, SHORT)}
 

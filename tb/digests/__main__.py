@@ -13,7 +13,7 @@ from digests import SETS, differences, digests
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m digests", description="The same cells at the same ticks?")
-    parser.add_argument("entry", nargs="*", help="of the catalogue (default: all)")
+    parser.add_argument("entry", nargs="*", help="of the catalogue (default: all of the set)")
     parser.add_argument("--set", choices=SETS, default="quick", help="quick durations (default), or shorter ones")
     parser.add_argument("--keep", action="store_true", help="keep the digests of these entries: cells were to change")
     given = parser.parse_args()
@@ -25,7 +25,7 @@ def main() -> int:
     kept = of.kept()
     expected = {run for run in kept if not given.entry or run.partition(",")[0] in given.entry}
     failed = False
-    for entry in given.entry or catalogue():
+    for entry in given.entry or of.entries or catalogue():
         for name, experiment in of.runs(entry):
             begin = time.process_time()
             found = digests(experiment)

@@ -10,6 +10,7 @@ KEPT = SHORT.kept()
 
 def test_every_entry_of_the_catalogue_has_kept_digests():
     assert {run.partition(",")[0] for run in QUICK.kept()} == set(catalogue())
+    assert {run.partition(",")[0] for run in KEPT} == set(SHORT.entries)
 
 
 def test_an_entry_without_kept_digests_fails(monkeypatch, capsys):
