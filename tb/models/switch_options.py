@@ -210,6 +210,9 @@ def _drawn(rng: random.Random, names: Sequence[str]) -> Setup | None:
     for name in rng.sample(list(names), len(names)):
         ASKS[name](draft)
     for vc, place in zip(draft.vcs, draft.places, strict=True):
+        if place.get("in_port", 0) < 0:  # a copy comes in at no port
+            for name in ("oam", "vpc"):
+                place.pop(name, None)
         if not vc.get("credits") and not place.get("vpc") and rng.random() < 0.3:
             vc.setdefault("epd_threshold", rng.randint(1, 5))
     try:

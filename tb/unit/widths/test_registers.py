@@ -25,10 +25,10 @@ ALL = (1 << len(OPTIONS)) - 1
 
 NODES: dict[str, Callable[[], Any]] = {
     **{
-        f"switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=12, ports=3) for width in (WIDE, NARROW)
+        f"switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=24, ports=3) for width in (WIDE, NARROW)
     },
     **{
-        f"optional switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=12, ports=3, options=ALL)
+        f"optional switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=24, ports=3, options=ALL)
         for width in (WIDE, NARROW)
     },
     **{f"nic {width}": lambda width=width: Nic(width=width, vcs=8) for width in (WIDE, NARROW)},
@@ -36,8 +36,8 @@ NODES: dict[str, Callable[[], Any]] = {
     **{f"sonet {sts}": lambda sts=sts: SonetLine(sts=sts) for sts in (3, 12)},
 }
 DRIVERS: dict[str, Callable[[Any], Driver]] = {
-    "switch": lambda bus: SwitchDriver(bus, vcs=8, cells=12, ports=3),
-    "optional switch": lambda bus: SwitchDriver(bus, vcs=8, cells=12, ports=3, options=ALL),
+    "switch": lambda bus: SwitchDriver(bus, vcs=8, cells=24, ports=3),
+    "optional switch": lambda bus: SwitchDriver(bus, vcs=8, cells=24, ports=3, options=ALL),
     "nic": lambda bus: NicDriver(bus, vcs=8),
     "link": lambda bus: LinkDriver(bus, delay_cells=16),
     "sonet 3": lambda bus: SonetDriver(bus, sts=3),
