@@ -102,7 +102,7 @@ def test_a_run_is_shown_in_a_line():
     assert repr(Run(summary, None, None)) == "<Run of lan-1flow: done, 2.5 s, seed 3>"
 
 
-@pytest.mark.parametrize(("options", "plots"), [([], True), (["--no-plots"], False)])
+@pytest.mark.parametrize(("options", "plots"), [([], None), (["--no-plots"], False)])
 @pytest.mark.parametrize("cases", [True, False])
 def test_a_run_is_gone_on_with_without_plots(monkeypatch, options, plots, cases):
     given = []

@@ -35,7 +35,7 @@ def test_a_run_is_done_at_its_duration():
     assert (s["status"], s["reason"]) == ("done", None)
     assert s["time"]["simulated_s"] == s["time"]["limit_s"] == 3.0
     assert s["shortened"] is True
-    assert s["seed"] == 1 and s["schema"] == 2
+    assert s["seed"] == 1 and s["schema"] == 3
     assert s["versions"]["bentpipe"] and s["versions"]["python"]
 
 
