@@ -250,6 +250,11 @@ def test_time_wraps_under_load(width):
     for start in (0, (1 << 48) - 25):
 
         async def test(bench, start=start):
+            bench.now = (start - (1 << 30)) % (1 << 48)  # each port has sent, long ago
+            for k in range(3):
+                await bench.tick(Arrival(cell(32 + k)))
+            await bench.ticks(20)
+            bench.came_out.clear()
             bench.now = start
             for k in range(20):
                 await bench.tick(Arrival(cell(32 + k % 3, octet=k)))
