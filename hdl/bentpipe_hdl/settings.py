@@ -436,7 +436,7 @@ class Settings(BaseModel):
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What is said of a key that is none of those that are known."""
+    """Return the error message for an unknown key, with the nearest known one."""
     keys = [*known]
     meant = next((each for each in _MEANT.get(key, ()) if each in keys), "")
     return f"unknown key; did you mean {meant!r}?" if meant else f"unknown key{nearest(key, keys)}"

@@ -66,9 +66,11 @@ def apart(ours: Mean, theirs: Mean) -> float | None:
 
 
 def pairs_of(ours: Side, theirs: Side) -> list[tuple[Group, Group]]:
-    """What is comparable: first what is alike in experiment, case, settings and time limit; then in all but the limit;
-    of the rest what is the only one of its experiment and case on both sides; then of its case; then the only one at
-    all."""
+    """Return the pairs of groups to compare, in the order of ``ours``.
+
+    Groups are paired by the first rule that fits: equal experiment, case, settings and time limit; all but the limit;
+    the only group of its experiment and case on each side; the only one of its case; the only one.
+    """
     left, right = list(ours.groups), list(theirs.groups)
     found: list[tuple[Group, Group]] = []
     for name in (lambda g: g.key, lambda g: g.key[:3], lambda g: g.key[:2], lambda g: g.key[1], lambda g: ""):

@@ -1,7 +1,7 @@
-"""What is compared: the runs of a folder, whatever made it, and those of them that differ in their seeds only.
+"""The sides of a comparison: the runs of a folder, in groups whose runs differ only in their seeds.
 
-Runs are together only if everything that was set is the same but the seed: settings, the experiment's file, the time
-limit. Nothing here depends on the order in which folders are named or found.
+The runs of a group have the same settings, the same experiment file and the same time limit. The order in which folders
+are named or found has no effect.
 """
 
 from __future__ import annotations

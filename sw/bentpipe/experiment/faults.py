@@ -38,7 +38,7 @@ class BuildError(ConfigError):
 
 
 class Places:
-    """The places in its document of what of an experiment's network is wrong."""
+    """Maps faults of an experiment's network to their places in its document."""
 
     def __init__(self, experiment: Experiment, network: Network) -> None:
         self._experiment, self._network = experiment, network
@@ -46,7 +46,7 @@ class Places:
 
     @contextmanager
     def at(self, key: str) -> Iterator[None]:
-        """What is wrong in here is the fault of this table, unless an error names another.
+        """Give errors of the block the place of this table, unless an error names another place.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Places:
 
     @contextmanager
     def event(self, number: int) -> Iterator[None]:
-        """What is wrong in here is the fault of an event's settings."""
+        """Give errors of the block the place of an event's settings."""
         try:
             with self.at(""):
                 yield

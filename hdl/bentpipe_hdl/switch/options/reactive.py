@@ -91,13 +91,13 @@ class ReactiveSettings(Settings):
         return self
 
     def check_start(self) -> None:
-        """Raise ValueError unless it begins between floor and ceiling, which may move past that in a run."""
+        """Raise ValueError if ``initial`` is not between floor and ceiling at the start; an event may move both."""
         if self.start_bps != (self.floor_bps if self.initial_bps is None else self.initial_bps):
             raise ValueError(f"{format_rate(self.initial_bps or 0)} is not between floor and ceiling")
 
     @property
     def start_bps(self) -> int:
-        """What it begins with, or would begin with where floor or ceiling have moved past ``initial``."""
+        """Capacity at the start, in bit/s: ``initial`` (default: the floor), limited by floor and ceiling."""
         first = self.floor_bps if self.initial_bps is None else self.initial_bps
         return min(max(first, self.floor_bps), self.ceiling_bps)
 
