@@ -119,15 +119,16 @@ to CONC, 3 words of all ones to AISC, 8 words in a row that are neither to LOPC,
 AISC, and in any other case LOP-P: so three STS-1 with a pointer each give no cells, and neither do those of which some
 have AIS. An AIS-P that ends with an NDF goes through LOP-P for the two frames until the others are in CONC.
 
-While SEF stands, neither overhead nor payload is read, and the counts of frames in a row for an alarm start over. The
-pointer may have moved in the meantime, as in the frames of an LOS for which all ones stand in: cells and path overhead
-come again from the first J1 after a pointer that repeats the old offset, or gives a new one by NDF or three times in a
-row. What is received in the three frames between the loss of the frame and SEF is taken as it comes. A framing
-pattern that begins in the two words after the fourth bad one may be missed: the next one, 125 us later, is found.
+While SEF stands, the receiver reads neither overhead nor payload, and the counts of frames in a row for an alarm
+restart. The pointer may move in this time, and in the frames of an LOS, which are replaced by all ones. So the
+receiver first waits for a pointer that confirms the offset: one that repeats the old offset, a new one with NDF, or a
+new one three times in a row. Cells and path overhead resume at the next J1. Before SEF is declared there are three
+frames with a bad framing pattern; the receiver still uses these. A framing pattern that begins in the two words after
+the fourth bad one may be missed. The receiver then finds the next one, 125 us later.
 
-A new pointer with NDF begins a new SPE at its place and cuts off the old one there. The stream of cells goes on from
-the old SPE into the new one, so no cell is lost, at any distance and any width. An SPE that was cut off has no B3 to be
-compared with. NDF with the offset that is sent already changes nothing but the word.
+A new pointer with NDF starts a new SPE at its offset and ends the old SPE there. The stream of cells continues from
+the old SPE into the new one, so no cell is lost, for any distance and any width. B3 of the SPE that was ended early
+is not checked. NDF with the present offset changes only the pointer word.
 
 The trace mismatch counts messages, three of them, and the order of consequences for RDI-P is server (101),
 connectivity (110), payload (010), none (001): choices of this implementation.

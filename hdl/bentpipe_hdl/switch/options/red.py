@@ -188,7 +188,10 @@ class Red(Option):
                 ),
             ),
             Register("red_seed", 0x0180, "state of a port's generator, not 0", "wo", 64, ports),
-            Register("red_average", 0x01A0, "of a port", "ro", 32, ports, "frames / 2**16"),
+            Register(
+                "red_average", 0x01A0, "RED's average of a port; at 32 bits, after an idle time, a tick late", "ro", 32,
+                ports, "frames / 2**16",
+            ),
             Register("red_judged", 0x01D0, "frames that found a cell queued for the port", "ro", 32, ports, "frames"),
             Register("red_refused", 0x01E0, "those of them that were refused", "ro", 32, ports, "frames"),
             Register(
