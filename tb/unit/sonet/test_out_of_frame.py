@@ -12,6 +12,9 @@ from soak import lines
 
 SHAPES = [(3, 9), (12, 36), (3, 1), (12, 4)]
 FRAMING = 2
+LABELS = [("sent_c2", 0x16, 0x13, "plm_p"), ("sent_k2", 7, 0, "ais_l")]
+"""An octet, a value of it that is a defect, its usual value, the defect."""
+
 A, B = 0, 1
 SETTLE = 9
 """Frames until an end is in service."""
@@ -61,6 +64,35 @@ def test_out_of_frame_gives_no_wrong_cell_and_no_defect_of_payload_octets(n, wid
     latched = line.latched(B)
     assert latched["sef"] == 5
     assert latched["b3"] == latched["rei_p"] == latched["b2"] == 0
+
+
+@pytest.mark.parametrize(("n", "width"), SHAPES[::2])
+@pytest.mark.parametrize(
+    ("register", "value", "usual", "defect"), [("sent_c2", 0x16, 0x13, "plm_p"), ("sent_k2", 7, 0, "ais_l")]
+)
+def test_frames_before_sef_do_not_count_towards_a_defect(n, width, register, value, usual, defect):
+    """Frames that SEF hides are no frames in a row: a defect needs as many after it as without any before."""
+
+    def needed(earlier):
+        """Frames with the value after the framing errors until the defect is declared; ``earlier``: with them, too."""
+        for after in range(12):
+            line = NativeLine(n, width)
+            line.run(frames=20)
+            alarms(line, B)
+            line.write(A, register, value if earlier else usual)
+            line.write(A, "force", FRAMING)
+            line.run(frames=8)
+            assert defect not in alarms(line, B)
+            line.write(A, "force", 0)
+            line.write(A, register, value)
+            line.run(frames=after)
+            line.write(A, register, usual)
+            line.run(frames=6)
+            if defect in alarms(line, B):
+                return after
+        raise AssertionError("never declared")
+
+    assert needed(True) == needed(False)
 
 
 @pytest.mark.parametrize(("n", "width"), SHAPES)
