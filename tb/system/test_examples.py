@@ -1,0 +1,50 @@
+"""The scripts in ``examples`` run as they stand, and show what they say."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name):
+    """Import a script without running it."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_tested_and_listed():
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    assert names == {"buffer_study.py", "own_core.py", "own_network.py"}
+    listed = (EXAMPLES / "README.md").read_text()
+    assert all(f"`{name}`" in listed for name in names)
+
+
+def test_a_study_of_buffers(capsys):
+    example("buffer_study").main(["--duration", "300 ms", "--cells", "256", "8192", "--seeds", "1"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["256", "8192"]
+    assert 0 < float(rows[0][1]) < 149.76 * 48 / 53 and rows[0][1] != rows[1][1]
+
+
+def test_a_network_without_tcp(capsys):
+    example("own_network").main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [f"{name}: 10 sent, 2 delivered, lost: 8 at switch (EPD)" for name in "ab"]
+    cells = 94  # of 4,470 octets and the trailer of 8
+    first = float(lines[0].split()[1])
+    assert first == pytest.approx(250 + (2 * cells - 1) * 53 * 8 / 1536 + 2 * 53 * 8 / 149760, abs=0.02)
+
+
+def test_a_core_in_a_design_of_ones_own(capsys, tmp_path):
+    own_core = example("own_core")
+    own_core.main([])
+    shown = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()]
+    assert shown == [
+        "accepted, header 00000200", "accepted, corrected, header 00000200", "discarded", "accepted, header 00000200",
+    ]  # fmt: skip
+    own_core.main(["--verilog", str(tmp_path / "made.v")])
+    assert "module header_check(" in (tmp_path / "made.v").read_text()
