@@ -396,7 +396,7 @@ def test_the_installed_command_imports_nothing_heavy_to_list():
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("run", "130 interrupted (143 by SIGTERM, 129 by SIGHUP); what was there is kept."),
+        ("run", "130 interrupted (143 by SIGTERM, 129 by SIGHUP); completed work is kept."),
         ("attach", "also 0 if Ctrl-C, SIGTERM or SIGHUP ended the session."),
         ("shell", "or that of the command that it ran."),
         ("serve", "also 0 if Ctrl-C or SIGTERM ended it."),
@@ -404,7 +404,7 @@ def test_the_installed_command_imports_nothing_heavy_to_list():
 )
 def test_each_command_tells_its_exit_codes(command, said, capsys):
     assert main([command, "--help"]) == 0
-    assert " ".join(capsys.readouterr().out.split()).endswith(f"2 wrong use, {said}")
+    assert " ".join(capsys.readouterr().out.split()).endswith(f"2 usage error, {said}")
 
 
 PAGES = [*sorted((Path(__file__).parents[2] / "docs").glob("*.md")), Path(__file__).parents[2] / "README.md"]

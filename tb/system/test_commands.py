@@ -75,7 +75,7 @@ def test_check_tells_every_file_and_fails_for_one_that_is_wrong(tmp_path, capsys
     wrong.write_text('extends = "lan-1flow"\n[experiment]\nid = "x"\ntitle = "y"\n[hosts.tcp]\nwindow = "-1 kB"\n')
     assert main(["check", "lan-1flow", str(wrong)]) == 2
     out = capsys.readouterr().out.splitlines()
-    assert out[0].startswith("lan-1flow: in order; switches 2, hosts 2, flows 1; simulates at most")
+    assert out[0].startswith("lan-1flow: OK; switches 2, hosts 2, flows 1; simulates at most")
     assert out[1].startswith("wrong.toml:6: hosts.tcp.window:")
     assert main(["check", "lan-1flow", str(wrong), "--json"]) == 2
     rows = json.loads(capsys.readouterr().out)

@@ -45,28 +45,44 @@ def session_options(parser: argparse.ArgumentParser) -> None:
         "--late",
         choices=["report", "drop", "abort"],
         default="report",
-        help="what is done with a late packet beside counting it: it goes on at once, is dropped, ends the session",
+        help="what to do with a late packet besides counting it: forward it at once, drop it, or end the session",
     )
-    parser.add_argument("--computing", default="15 ms", metavar="TIME", help="slack for computing (default: 15 ms)")
-    parser.add_argument("--release", default="5 ms", metavar="TIME", help="slack for release (default: 5 ms)")
+    parser.add_argument(
+        "--computing",
+        default="15 ms",
+        metavar="TIME",
+        help="how far simulated time stays behind the clock (default: 15 ms)",
+    )
+    parser.add_argument(
+        "--release",
+        default="5 ms",
+        metavar="TIME",
+        help="time between the delivery of a packet and its transmission (default: 5 ms)",
+    )
     parser.add_argument(
         "--priority",
         choices=["fifo", "normal"],
         default="fifo",
-        help="real-time priority where it is permitted (default), or none",
+        help="fifo: real-time scheduling if permitted (default); normal: none",
     )
     parser.add_argument("--cpus", metavar="N,M", help="pin the simulation to processor N, input and output to M")
-    parser.add_argument("--subnet", default="10.111.0.0/24", help="of namespaces (default: 10.111.0.0/24)")
-    parser.add_argument("--record", action="store_true", help="keep what comes, for `bentpipe replay`")
+    parser.add_argument(
+        "--subnet", default="10.111.0.0/24", help="addresses of namespace ends (default: 10.111.0.0/24)"
+    )
+    parser.add_argument("--record", action="store_true", help="record all received packets, for `bentpipe replay`")
     pcap_option(parser)
     engine_option(parser)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     ends = "ns:, tap:, tun: or if:NAME, udp:, cells-udp: or dynamips:LOCAL-REMOTE"
-    parser.add_argument("--a", required=True, metavar="END", help=f"where the first flow's source is: {ends}")
-    parser.add_argument("--b", required=True, metavar="END", help="where its sink is; HOST=END: another host")
-    parser.add_argument("--end", action="append", default=[], metavar="HOST=END", help="where a further host is")
+    parser.add_argument("--a", required=True, metavar="END", help=f"attachment of the first flow's source: {ends}")
+    parser.add_argument(
+        "--b", required=True, metavar="END", help="attachment of its sink; HOST=END attaches another host instead"
+    )
+    parser.add_argument(
+        "--end", action="append", default=[], metavar="HOST=END", help="attachment of a further host (may be repeated)"
+    )
     session_options(parser)
 
 
@@ -201,7 +217,7 @@ def _say_ends(given: argparse.Namespace, session: Session) -> None:
 
 COMMAND = Command(
     "attach",
-    "Put real hosts into an experiment, in real time: namespaces, TUN and TAP, interfaces, UDP.",
+    "Attach real hosts to an experiment's network in real time: namespaces, TUN, TAP, interfaces, UDP.",
     _run,
     _arguments,
     prepares_hosts=True,

@@ -13,7 +13,7 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     what = "an id of the catalogue or a file: the nodes that it needs; without any, those that most need"
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=what)
-    parser.add_argument("--force", action="store_true", help="empty the cache first")
+    parser.add_argument("--force", action="store_true", help="delete the cache first")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -39,4 +39,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("build", "Build node models and hosts, so that no run has to.", _run, _arguments)
+COMMAND = Command("build", "Compile node models and hosts in advance, so that runs start at once.", _run, _arguments)

@@ -26,9 +26,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PAPER|ID",
         action="append",
         default=[],
-        help="only the experiments of this paper, or this one (may be given often)",
+        help="only this experiment, or the experiments of this paper (may be repeated)",
     )
-    parser.add_argument("--quick", action="store_true", help="the shorter runs that experiments declare")
+    parser.add_argument("--quick", action="store_true", help="use the shortened runs that the experiments define")
     set_option(parser)
     gone_on_options(parser, "catalogue")
     engine_option(parser)
@@ -72,7 +72,7 @@ COMMAND = Group(
     (
         Command(
             "run",
-            "Run the experiments of the catalogue, on several processes or machines, and sum them up.",
+            "Run the experiments of the catalogue on several processes or machines, and summarise the results.",
             _run,
             _arguments,
             prepares_hosts=True,

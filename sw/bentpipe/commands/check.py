@@ -12,7 +12,7 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
-    parser.add_argument("names", nargs="+", metavar="NAME|FILE", help="experiments' files, or names of the catalogue")
+    parser.add_argument("names", nargs="+", metavar="NAME|FILE", help="experiment files, or names from the catalogue")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -45,10 +45,10 @@ def _run(given: argparse.Namespace) -> int:
             several = f"cases {row['cases']}, " if first.case else ""
             length = format_time(sum(case.duration_ps for case in cases))
             counts = ", ".join(f"{key} {row[key]}" for key in ("switches", "hosts", "flows"))
-            print(f"{name}: in order; {several}{counts}; simulates at most {length}")
+            print(f"{name}: OK; {several}{counts}; simulates at most {length}")
     if given.json:
         print_json(found)
     return 0 if all(row["valid"] for row in found) else 2
 
 
-COMMAND = Command("check", "Tell what is wrong with experiments' files, or that nothing is.", _run, _arguments)
+COMMAND = Command("check", "Validate experiment files.", _run, _arguments)

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-INTERRUPTED: Final = "130 interrupted (143 by SIGTERM, 129 by SIGHUP); what was there is kept"
+INTERRUPTED: Final = "130 interrupted (143 by SIGTERM, 129 by SIGHUP); completed work is kept"
 
 
 def _none(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +108,7 @@ def case_option(parser: argparse.ArgumentParser) -> None:
         metavar="CASE",
         action="append",
         default=[],
-        help="run only this case of the experiment (may be given often)",
+        help="run only this case of the experiment (may be repeated)",
     )
 
 
@@ -118,15 +118,15 @@ def gone_on_options(parser: argparse.ArgumentParser, default: str) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help=f"the folder; one that is there is gone on with (default: runs/{default}-1, …)",
+        help=f"output folder; work in an existing one continues (default: runs/{default}-1, …)",
     )
-    parser.add_argument("--force", action="store_true", help="replace a folder that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing folder")
 
 
 def run_folder_options(parser: argparse.ArgumentParser, default: str) -> None:
     """``--out`` and ``--force`` of what makes a run folder."""
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"the run folder (default: {default})")
-    parser.add_argument("--force", action="store_true", help="replace a run folder that is there")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"run folder to create (default: {default})")
+    parser.add_argument("--force", action="store_true", help="replace an existing run folder")
 
 
 def claim(given: argparse.Namespace, name: str) -> RunFolder:
@@ -143,7 +143,7 @@ def pcap_option(parser: argparse.ArgumentParser) -> None:
         metavar="KIND:PLACE",
         action="append",
         default=[],
-        help="capture ip, pdus or cells at a host or a line (LINE or LINE@SWITCH) as pcap; may be given often",
+        help="capture ip, pdus or cells at a host or line (LINE or LINE@SWITCH) to a pcap file (may be repeated)",
     )
 
 
@@ -152,7 +152,7 @@ def engine_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         choices=["native", "verilator"],
-        help="what simulates the nodes (default: native); verilator is the reference: slower, the same cells",
+        help="simulation engine (default: native); verilator is the slower reference and gives the same cells",
     )
 
 
@@ -165,15 +165,15 @@ def choose_engine(given: argparse.Namespace) -> None:
 def junit_option(parser: argparse.ArgumentParser) -> None:
     """``--junit``."""
     parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="write what the experiment expects, and what holds, as JUnit's XML"
+        "--junit", type=Path, metavar="FILE", help="write the experiment's expectations and their results as JUnit XML"
     )
 
 
 def settings_options(parser: argparse.ArgumentParser) -> None:
     """Which experiment, and what is changed in it: name, ``--set``, ``--seed``, length."""
-    parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+    parser.add_argument("name", metavar="NAME|FILE", help="name of a catalogue experiment, or a TOML file")
     set_option(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed")
     length_options(parser)
 
 
@@ -185,15 +185,15 @@ def set_option(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="change a value, as hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be given often)",
+        help="change a setting, for example hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be repeated)",
     )
 
 
 def length_options(parser: argparse.ArgumentParser) -> None:
     """``--duration`` or ``--quick``."""
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--duration", metavar="S", help="simulate at most so many seconds (or '500 ms')")
-    length.add_argument("--quick", action="store_true", help="the shorter run that the experiment declares")
+    length.add_argument("--duration", metavar="S", help="longest simulated time, in seconds or with a unit ('500 ms')")
+    length.add_argument("--quick", action="store_true", help="use the shortened run that the experiment defines")
 
 
 def length_ps(given: argparse.Namespace) -> int | None:

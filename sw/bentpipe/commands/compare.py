@@ -24,8 +24,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "sides",
         nargs="+",
         metavar="DIR|published",
-        help="folders of runs, cases or sweeps, the first is ours; with the word published, all of them beside the "
-        "papers' figures",
+        help="folders of runs, cases or sweeps, the first is the reference; with the word published, all are "
+        "compared with the papers' figures",
     )
     parser.add_argument(
         "--metric",
@@ -33,17 +33,17 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="compare this figure only, as fairness or flow1.goodput (may be given often)",
+        help="compare only this metric, for example fairness or flow1.goodput (may be repeated)",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--csv", action="store_true", help="print the rows as CSV")
+    form.add_argument("--csv", action="store_true", help="print CSV")
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="write compare.md, compare.csv, compare.json and the plots into a folder",
+        help="write compare.md, compare.csv, compare.json and the plots to a folder",
     )
 
 
@@ -137,6 +137,4 @@ def _write(folder: Path, made: list[Comparison]) -> None:
     (folder / "compare.md").write_text("\n".join(each.markdown() for each in made), encoding="utf-8")
 
 
-COMMAND = Command(
-    "compare", "Hold runs against each other, or against the papers' published figures.", _run, _arguments
-)
+COMMAND = Command("compare", "Compare runs with each other or with published figures.", _run, _arguments)

@@ -10,7 +10,7 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=["bash", "zsh", "tcsh", "fish"], help="which shell")
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh", "fish"], help="shell to complete in")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -24,7 +24,7 @@ def _run(given: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "completion",
-    'Print a script that completes bentpipe\'s words, as: eval "$(bentpipe completion bash)".',
+    'Print a shell completion script; use: eval "$(bentpipe completion bash)".',
     _run,
     _arguments,
 )

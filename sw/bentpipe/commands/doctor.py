@@ -27,4 +27,4 @@ def _run(given: argparse.Namespace) -> int:
     return 1 if missing else 0
 
 
-COMMAND = Command("doctor", "Tell what is installed, what is missing, and how to get it.", _run, json_option)
+COMMAND = Command("doctor", "Check the installation, and say how to get what is missing.", _run, json_option)

@@ -12,11 +12,11 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder, or one with cases")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="run folder, or a folder of cases")
     form = parser.add_mutually_exclusive_group(required=True)
-    form.add_argument("--csv", action="store_true", help="as CSV: flows.csv, trace.csv, metrics.csv")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where to (default: DIR/csv); made if it isn't there")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    form.add_argument("--csv", action="store_true", help="write flows.csv, trace.csv and metrics.csv")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="output folder, created if missing (default: DIR/csv)")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="what to tell of (without: the topics)")
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="topic to explain (default: list the topics)")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -36,6 +36,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command(
-    "help", "Tell about keys, TCP, host profiles, applications, series, metrics, NetSpec.", _run, _arguments
-)
+COMMAND = Command("help", "Explain keys, TCP, host profiles, applications, series, metrics, NetSpec.", _run, _arguments)

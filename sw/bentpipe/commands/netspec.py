@@ -37,6 +37,6 @@ def _check(given: argparse.Namespace) -> int:
 
 
 _CHECK = Command(
-    "check", "Tell what a script says, or what is wrong with it; hosts are not looked up.", _check, _arguments
+    "check", "Validate a NetSpec script and print its contents; host names are not resolved.", _check, _arguments
 )
-COMMAND = Group("netspec", "Check a NetSpec script.", (_CHECK,))
+COMMAND = Group("netspec", "Work with NetSpec scripts.", (_CHECK,))

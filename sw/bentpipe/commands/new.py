@@ -19,16 +19,16 @@ _TABLES: Final = ("network.switches", "network.lines", "network.hosts")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="the file to write, as my-study.toml")
+    parser.add_argument("file", type=Path, metavar="FILE", help="file to write, for example my-study.toml")
     parser.add_argument(
         "--from",
         dest="base",
         metavar="ID|FILE",
         default="acts-3flows",
-        help="the experiment that it is to have all of (default: acts-3flows)",
+        help="experiment to extend (default: acts-3flows)",
     )
     parser.add_argument("--whole", action="store_true", help="copy that experiment's file instead of extending it")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -101,4 +101,4 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-COMMAND = Command("new", "Begin an experiment's file, on top of one of the catalogue.", _run, _arguments)
+COMMAND = Command("new", "Create an experiment file that extends one of the catalogue.", _run, _arguments)

@@ -16,7 +16,7 @@ __all__ = ["parse", "parser"]
 
 
 def _epilog(exit_codes: str) -> str:
-    return f"Exit codes: 0 done, 1 the experiment failed or could not be written, 2 wrong use, {exit_codes}."
+    return f"Exit codes: 0 success, 1 the experiment failed or could not be written, 2 usage error, {exit_codes}."
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,7 +56,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def parser() -> _Parser:
     """The arguments of all commands."""
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("-v", "--verbose", action="count", default=0, help="tell more; -vv: everything, and tracebacks")
+    common.add_argument(
+        "-v", "--verbose", action="count", default=0, help="more output; -vv: debug output and tracebacks"
+    )
     made = _Parser(
         prog="bentpipe",
         description="An ATM cell switch and link emulator in hardware, with the hosts in software.",

@@ -12,11 +12,15 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", nargs="?", metavar="KIND", help="of node: nic, switch, link, sonet (default: all)")
+    parser.add_argument(
+        "kind", nargs="?", metavar="KIND", help="kind of node: nic, switch, link or sonet (default: all)"
+    )
     shape_option(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the map as JSON")
-    form.add_argument("--csv", action="store_true", help="print the map as LiteX's csr.csv, with byte addresses")
+    form.add_argument("--json", action="store_true", help="print the register map as JSON")
+    form.add_argument(
+        "--csv", action="store_true", help="print the register map as LiteX's csr.csv, with byte addresses"
+    )
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -33,4 +37,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("registers", "List the registers of the kinds of nodes.", _run, _arguments, aliases=("regs",))
+COMMAND = Command("registers", "List the registers of each kind of node.", _run, _arguments, aliases=("regs",))

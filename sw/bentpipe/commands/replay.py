@@ -22,7 +22,7 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the run folder of a session with --record")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="run folder of a session recorded with --record")
     run_folder_options(parser, "DIR-replayed")
     pcap_option(parser)
     engine_option(parser)
@@ -55,7 +55,7 @@ def _say(given: argparse.Namespace, before: dict[str, Any], summary: dict[str, A
 
 COMMAND = Command(
     "replay",
-    "Inject again what a session with --record got, offline: the same cells at the same ticks.",
+    "Replay a recorded session offline: the same cells at the same ticks.",
     _run,
     _arguments,
     prepares_hosts=True,

@@ -84,4 +84,4 @@ def _report_cases(folder: RunFolder) -> dict[str, Any]:
     return whole
 
 
-COMMAND = Command("report", "Make plots and report of a run folder, or of a sweep, anew.", _run, _arguments)
+COMMAND = Command("report", "Create the plots and report of a run folder or sweep again.", _run, _arguments)

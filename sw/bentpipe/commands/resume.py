@@ -15,13 +15,13 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run that was interrupted or killed")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of an interrupted or killed run")
     parser.add_argument(
         "--no-plots",
         dest="plots",
         action="store_false",
         default=None,
-        help="no plots as files (also so if the run began with --no-plots)",
+        help="do not write plot files (already so if the run began with --no-plots)",
     )
     junit_option(parser)
 
@@ -42,4 +42,4 @@ def _resume(given: argparse.Namespace) -> int:
     return conclude(given, summary, folder)
 
 
-COMMAND = Command("resume", "Go on with a run that was interrupted.", _resume, _arguments, prepares_hosts=True)
+COMMAND = Command("resume", "Continue an interrupted run.", _resume, _arguments, prepares_hosts=True)

@@ -17,16 +17,16 @@ _WIDTHS = {"sonet": 416}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", metavar="KIND", help="of node: nic, switch, link, sonet")
+    parser.add_argument("kind", metavar="KIND", help="kind of node: nic, switch, link or sonet")
     shape_option(parser)
     parser.add_argument(
         "--width",
         type=int,
         metavar="BITS",
-        help="of the datapath: 32 for an FPGA (default), 416 as in simulation (sonet: 416 only)",
+        help="width of the datapath: 32 for an FPGA (default), 416 as in simulation (sonet: 416 only)",
     )
-    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="where to (default: standard output)")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="output file (default: standard output)")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -50,4 +50,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("rtl", "Write a node as Verilog.", _run, _arguments)
+COMMAND = Command("rtl", "Export a node as Verilog.", _run, _arguments)

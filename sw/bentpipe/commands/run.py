@@ -149,4 +149,6 @@ def print_all(given: argparse.Namespace, whole: dict[str, Any], folder: RunFolde
         say_report(out, folder.path)
 
 
-COMMAND = Command("run", "Run an experiment and write its run folder.", _run, _arguments, prepares_hosts=True)
+COMMAND = Command(
+    "run", "Run an experiment and write its results to a run folder.", _run, _arguments, prepares_hosts=True
+)

@@ -15,4 +15,4 @@ def _run(given: argparse.Namespace) -> int:
     return print_json(json_schema())
 
 
-COMMAND = Command("schema", "Print the JSON Schema of experiments' files, for editors.", _run)
+COMMAND = Command("schema", "Print the JSON Schema of experiment files, for editors.", _run)

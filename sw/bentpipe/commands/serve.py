@@ -11,9 +11,13 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("runs"), metavar="DIR", help="default: runs")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any that is free")
-    parser.add_argument("--address", default="127.0.0.1", metavar="A", help="a loopback address (default: 127.0.0.1)")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("runs"), metavar="DIR", help="folder of runs (default: runs)"
+    )
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="TCP port (default: a free one)")
+    parser.add_argument(
+        "--address", default="127.0.0.1", metavar="A", help="loopback address to listen on (default: 127.0.0.1)"
+    )
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -30,7 +34,7 @@ def _run(given: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "serve",
-    "Show a folder of runs in the browser, and those that go on live.",
+    "Serve a folder of runs to a browser; runs in progress are shown live.",
     _run,
     _arguments,
     exit_codes="also 0 if Ctrl-C or SIGTERM ended it",

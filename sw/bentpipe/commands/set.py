@@ -13,9 +13,14 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "settings", nargs="+", metavar="KEY=VALUE", help="as satellite.ber=1e-6, or network.lines.satellite.ber=1e-6"
+        "settings",
+        nargs="+",
+        metavar="KEY=VALUE",
+        help="setting to change, for example satellite.ber=1e-6 or network.lines.satellite.ber=1e-6",
     )
-    parser.add_argument("--run", type=Path, metavar="DIR", help="the run folder (default: the newest in runs)")
+    parser.add_argument(
+        "--run", type=Path, metavar="DIR", help="run folder of the session (default: the newest in runs)"
+    )
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -32,4 +37,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("set", "Change settings of a session with attached hosts while it goes on.", _run, _arguments)
+COMMAND = Command("set", "Change settings of a running session with attached hosts.", _run, _arguments)

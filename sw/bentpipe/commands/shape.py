@@ -17,7 +17,7 @@ def shape_option(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N,…",
         action="append",
         default=[],
-        help="its shape, as vcs=256,options=red+police (may be given often)",
+        help="size and options, for example vcs=256,options=red+police (may be repeated)",
     )
     for part in ("ports", "vcs", "cells"):
         its = f"{part}={{}}".format

@@ -21,7 +21,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CMD",
         action="append",
         default=[],
-        help="a command in the other namespace, b, which ends with the first (may be given often)",
+        help="command to run in the other namespace, b; it ends with the first command (may be repeated)",
     )
 
 
@@ -55,7 +55,7 @@ def _run(given: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "shell",
-    "Run a command, which stands behind --, or a shell, where all packets go through an experiment's network.",
+    "Run a command (given after --), or a shell, behind the emulated network.",
     _run,
     _arguments,
     prepares_hosts=True,

@@ -31,4 +31,4 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("show", "Show an experiment: its network, flows, published figures.", _run, _arguments)
+COMMAND = Command("show", "Show an experiment: its network, flows and published figures.", _run, _arguments)

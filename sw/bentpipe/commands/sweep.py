@@ -40,22 +40,32 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
         "--no-plots",
         dest="plots",
         action="store_false",
-        help="no plots as files; the report has its own figures, and `bentpipe report` makes plots at any time",
+        help="do not write plot files; the report has its own figures, and `bentpipe report` draws plots later",
     )
     parser.add_argument(
-        "--seeds", metavar="A-B,…", help="run with each of these seeds, as 1-10 or 1,3,7-9: means with their intervals"
+        "--seeds",
+        metavar="A-B,…",
+        help="run once per seed, for example 1-10 or 1,3,7-9; gives means with confidence intervals",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--workers", type=_positive, metavar="N", help="processes here (default: $WORKERS, or one a processor)"
+        "--workers",
+        type=_positive,
+        metavar="N",
+        help="number of local processes (default: $WORKERS, or one per processor)",
     )
     where.add_argument(
         "--cluster",
         metavar="tcp://…",
-        help="a Dask scheduler's address, or its file, for workers that are there (default: as Dask is configured)",
+        help="address or scheduler file of a running Dask cluster (default: Dask's configuration)",
     )
     parser.add_argument(
-        "--dashboard", type=int, nargs="?", const=8787, metavar="PORT", help="Dask's pages at this port of loopback"
+        "--dashboard",
+        type=int,
+        nargs="?",
+        const=8787,
+        metavar="PORT",
+        help="serve Dask's dashboard on this loopback port (default: 8787)",
     )
     junit_option(parser)
     parser.add_argument(
@@ -64,7 +74,7 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="print this figure, a metric of table.parquet (may be given often)",
+        help="print this metric of table.parquet (may be repeated)",
     )
 
 
@@ -76,13 +86,13 @@ def _positive(text: str) -> int:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
-    parser.add_argument("name", metavar="NAME|FILE", help="an experiment of the catalogue, or a TOML file")
+    parser.add_argument("name", metavar="NAME|FILE", help="name of a catalogue experiment, or a TOML file")
     parser.add_argument(
         "--vary",
         metavar="KEY=A,B,…|KEY=FROM..TO:N",
         action="append",
         default=[],
-        help="run with each of these values of a key (may be given often: all combinations)",
+        help="run once per value of a key; repeat it for all combinations of several keys",
     )
     set_option(parser)
     length_options(parser)
@@ -188,7 +198,7 @@ def judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
 
 COMMAND = Command(
     "sweep",
-    "Run an experiment with all combinations of settings and seeds, on several processes or machines.",
+    "Run an experiment for all combinations of settings and seeds, on several processes or machines.",
     _sweep,
     _arguments,
     prepares_hosts=True,

@@ -18,20 +18,20 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "name", nargs="?", metavar="NAME|FILE|DIR", help="an experiment of the catalogue, a TOML file, a run folder"
+        "name", nargs="?", metavar="NAME|FILE|DIR", help="name of a catalogue experiment, a TOML file, or a run folder"
     )
-    which.add_argument("--id", metavar="NAME", help="the same")
+    which.add_argument("--id", metavar="NAME", help="the same, as an option")
     parser.add_argument(
-        "--node", required=True, metavar="NODE", help="a host, a switch, LINE.out or LINE.back (`bentpipe show`)"
+        "--node", required=True, metavar="NODE", help="host, switch, LINE.out or LINE.back (see `bentpipe show`)"
     )
-    parser.add_argument("--at", required=True, metavar="T", help="from this simulated time on, as 7.2s")
+    parser.add_argument("--at", required=True, metavar="T", help="simulated time at which to start, for example 7.2s")
     parser.add_argument(
-        "--for", dest="span", metavar="T", default="20 us", help="so long, 10 ms at most (default: 20us)"
+        "--for", dest="span", metavar="T", default="20 us", help="length, at most 10 ms (default: 20us)"
     )
-    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="where to (default: ID-NODE.vcd)")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="output file (default: ID-NODE.vcd)")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     set_option(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of every random choice")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed")
     case_option(parser)
 
 
@@ -82,4 +82,4 @@ def _time(text: str, option: str) -> int:
         raise BentpipeError(f"{option}: {error}") from None
 
 
-COMMAND = Command("wave", "Write every signal of a node for some ticks of a run, as a VCD.", _run, _arguments, True)
+COMMAND = Command("wave", "Write all signals of a node during a part of a run to a VCD file.", _run, _arguments, True)

@@ -87,7 +87,7 @@ def test_a_number_of_workers(capsys, number):
 
 def test_options_of_all_commands_stand_before_the_command_too(capsys, caplog):
     assert main(["-v", "check", "lan-1flow"]) == 0
-    assert "lan-1flow: in order" in capsys.readouterr().out
+    assert "lan-1flow: OK" in capsys.readouterr().out
 
 
 def test_no_option_is_near_to_itself(capsys):
