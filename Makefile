@@ -42,11 +42,12 @@ test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a r
 	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }
 	$(BIN)/python -m pytest tb/browser $(ARGS)
 
-lint: $(VENV)/.test ## style, format, types, layers of the packages
+lint: $(VENV)/.test ## style, format, types, layers of the packages, language of the pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/python .ci/prose.py
 
 cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
 	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)

@@ -1,0 +1,60 @@
+"""The rules of language that ``make lint`` checks in pages: each one finds what it is for, and nothing else."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / ".ci" / "prose.py"
+
+
+@pytest.fixture(scope="module")
+def prose():
+    spec = importlib.util.spec_from_file_location("prose", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_sentence_of_more_than_25_words_is_found(prose):
+    assert prose.breaches("word " * 24 + "end.") == []
+    assert len(prose.breaches("word " * 25 + "end.")) == 1
+    assert prose.breaches("word " * 20 + "end. " + "Word " * 20 + "end.") == []
+
+
+def test_code_links_and_tables_count_as_they_are_read(prose):
+    assert prose.breaches("```\n" + "word " * 40 + "\n```\n") == []
+    assert prose.breaches("`" + "word " * 40 + "` is one word.") == []
+    assert prose.breaches("See [the page](https://example.org/" + "a-" * 40 + "b).") == []
+    assert prose.breaches("| " + "word " * 20 + "| " + "word " * 20 + "|\n") == []
+    assert prose.breaches("- " + "word " * 20 + "\n- " + "word " * 20) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A folder that is there is kept.",
+        "The run goes on with the next one.",
+        "Hold runs against each other.",
+        "The verdict says so.",
+        "A path gives what it has.",
+    ],
+)
+def test_an_idiom_is_found(prose, text):
+    assert len(prose.breaches(text)) == 1
+
+
+def test_plain_sentences_pass(prose):
+    assert prose.breaches("An existing folder is kept. That there is an error is no idiom.") == []
+
+
+def test_a_page_that_gets_worse_fails(prose, tmp_path, monkeypatch, capsys):
+    listed = tmp_path / "prose.txt"
+    listed.write_text("1 README.md\n")
+    monkeypatch.setattr(prose, "LISTED", listed)
+    monkeypatch.setattr("sys.argv", ["prose.py"])
+    monkeypatch.setattr(prose, "pages", lambda: {"README.md": "A folder that is there. The verdict says so."})
+    assert prose.main() == 1
+    assert "README.md: 2 breaches, 1 before" in capsys.readouterr().out
+    monkeypatch.setattr(prose, "pages", lambda: {"README.md": "The verdict says so."})
+    assert prose.main() == 0
