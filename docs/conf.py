@@ -13,7 +13,10 @@ project = "bentpipe"
 copyright = "the bentpipe authors, BSD-2-Clause"
 version = release = package_version("bentpipe")
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_typehints = "none"  # the signatures have them in short
+napoleon_google_docstring = False
+napoleon_custom_sections = [("Members", "params_style")]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_generated"]
