@@ -154,9 +154,8 @@ class Bridge(wiring.Component):
         with m.If(receiver.bad | (receiver.good & (waits | torn))):
             m.d.sync += self.dropped.eq(self.dropped + 1)
         with m.If(receiver.good & ~waits & ~torn):
-            with m.If(again):
-                with m.If(works):
-                    m.d.sync += asks_busy.eq(1)
+            with m.If(again), m.If(works):
+                m.d.sync += asks_busy.eq(1)
             with m.Else():
                 m.d.sync += [waits.eq(1), wait_head.eq(receiver.head), wait_end.eq(receiver.length - 1)]
         m.d.comb += self.run.stop.eq(waits)
@@ -176,7 +175,11 @@ class Bridge(wiring.Component):
         timer = Signal(range(READ_CLOCKS + 1))
         word, gives = Signal(32), Signal()
         full = Signal()
-        m.d.comb += [full.eq(room_at[bits] | (room_at == self.words - 2)), answer.addr.eq(room_at), answer.data.eq(word)]
+        m.d.comb += [
+            full.eq(room_at[bits] | (room_at == self.words - 2)),
+            answer.addr.eq(room_at),
+            answer.data.eq(word),
+        ]
         m.d.comb += answer.en.eq(gives & ~full)
         with m.If(gives):
             m.d.sync += [room_at.eq(room_at + 1), flags.eq(flags | Mux(full, OVERFLOW, 0))]
@@ -191,44 +194,40 @@ class Bridge(wiring.Component):
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | waits | sender.busy | receiver.good)
-            with m.State("IDLE"):
-                with m.If(waits):
-                    # the place in which it is; the other one is free again
-                    m.d.sync += [bank.eq(~bank), end.eq(wait_end), waits.eq(0), at.eq(1), asks_busy.eq(0)]
-                    same = wait_head[16:] == session
-                    with m.If(wait_head[:8] == OPEN):
-                        m.next = "OPENED"
-                        with m.If(~same):
-                            m.d.sync += [session.eq(wait_head[16:]), sequence.eq(0), has_answer.eq(0)]
-                    with m.Elif((wait_head[:8] == LIST) & same & (session != 0) & (wait_head[8:16] == sequence)
-                                & has_answer):
-                        m.next = "SEND"
-                    with m.Elif((wait_head[:8] == LIST) & same & (session != 0)
-                                & (wait_head[8:16] == (sequence + 1)[:8])):
-                        m.d.sync += [
-                            sequence.eq(sequence + 1), room_at.eq(1), flags.eq(0), stopped.eq(0), works.eq(1),
-                            has_answer.eq(1),
-                        ]  # fmt: skip
-                        m.next = "ITEM"
-                    with m.Else():
-                        m.next = "REFUSE"
-            with m.State("OPENED"):
-                with m.If(~sender.busy):
-                    m.d.comb += [kind.eq(OPENED), sender.start.eq(1)]
-                    m.next = "IDLE"
-            with m.State("REFUSE"):
-                with m.If(~sender.busy):
-                    m.d.comb += [kind.eq(REFUSED), sender.start.eq(1)]
-                    m.next = "IDLE"
+            with m.State("IDLE"), m.If(waits):
+                # the place in which it is; the other one is free again
+                m.d.sync += [bank.eq(~bank), end.eq(wait_end), waits.eq(0), at.eq(1), asks_busy.eq(0)]
+                same = wait_head[16:] == session
+                with m.If(wait_head[:8] == OPEN):
+                    m.next = "OPENED"
+                    with m.If(~same):
+                        m.d.sync += [session.eq(wait_head[16:]), sequence.eq(0), has_answer.eq(0)]
+                with m.Elif(
+                    (wait_head[:8] == LIST) & same & (session != 0) & (wait_head[8:16] == sequence) & has_answer
+                ):
+                    m.next = "SEND"
+                with m.Elif((wait_head[:8] == LIST) & same & (session != 0) & (wait_head[8:16] == (sequence + 1)[:8])):
+                    m.d.sync += [
+                        sequence.eq(sequence + 1), room_at.eq(1), flags.eq(0), stopped.eq(0), works.eq(1),
+                        has_answer.eq(1),
+                    ]  # fmt: skip
+                    m.next = "ITEM"
+                with m.Else():
+                    m.next = "REFUSE"
+            with m.State("OPENED"), m.If(~sender.busy):
+                m.d.comb += [kind.eq(OPENED), sender.start.eq(1)]
+                m.next = "IDLE"
+            with m.State("REFUSE"), m.If(~sender.busy):
+                m.d.comb += [kind.eq(REFUSED), sender.start.eq(1)]
+                m.next = "IDLE"
             with m.State("SEND"):
                 m.d.sync += sends.eq(1)
                 with m.If(~sender.busy):
                     m.d.comb += [kind.eq(ANSWER), sender.start.eq(1)]
                     m.next = "SENT"
-            with m.State("SENT"):
-                with m.If(~sender.busy):
-                    m.d.sync += sends.eq(0)
-                    m.next = "IDLE"
+            with m.State("SENT"), m.If(~sender.busy):
+                m.d.sync += sends.eq(0)
+                m.next = "IDLE"
             with m.State("ITEM"):  # the read port has the word at `at` in the next clock
                 m.next = "OP"
                 with m.If(at == end):
@@ -308,11 +307,10 @@ class Bridge(wiring.Component):
                 m.next = "BEGUN"
             with m.State("BEGUN"):
                 m.next = "RUNNING"
-            with m.State("RUNNING"):
-                with m.If(~self.run.running):
-                    m.d.comb += [word.eq(self.run.following[:32]), gives.eq(1)]
-                    m.d.sync += stopped.eq(self.run.stopped)
-                    m.next = "RAN"
+            with m.State("RUNNING"), m.If(~self.run.running):
+                m.d.comb += [word.eq(self.run.following[:32]), gives.eq(1)]
+                m.d.sync += stopped.eq(self.run.stopped)
+                m.next = "RAN"
             with m.State("RAN"):
                 m.d.comb += [word.eq(self.run.following[32:] | Mux(stopped, STOPPED, 0)), gives.eq(1)]
                 m.next = "ITEM"

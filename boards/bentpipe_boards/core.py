@@ -82,9 +82,7 @@ class Core(wiring.Component):
         event, idle = Signal(), Signal()
         m.d.sync += [
             event.eq(Cat(host.event for host in hosts.values()).any()),
-            idle.eq(
-                Cat(node.status.idle for node in nodes).all() & ~Cat(host.waits for host in hosts.values()).any()
-            ),
+            idle.eq(Cat(node.status.idle for node in nodes).all() & ~Cat(host.waits for host in hosts.values()).any()),
         ]
         due = _first(m, [*(node.status.due for node in nodes), *(wire.due for wire in wires)])
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
@@ -156,7 +154,9 @@ class Core(wiring.Component):
             ]
             for p, number in enumerate(leads):
                 m.d.comb += inputs.stamps.word_select(p, STAMP_BITS).eq(of(number, "stamp"))
-            takes, number, source = (Signal(n, name=f"{name}{k}") for name, n in (("takes", 1), ("number", 8), ("from", 8)))
+            takes, number, source = (
+                Signal(n, name=f"{name}{k}") for name, n in (("takes", 1), ("number", 8), ("from", 8))
+            )
             port = Signal(range(ports), name=f"port{k}")
             m.d.sync += [takes.eq(inputs.takes), number.eq(Array(leads)[inputs.port] if ports > 1 else leads[0])]
             with m.If(tick):

@@ -26,9 +26,7 @@ def crc32_octet(crc, octet):
     columns = [_advanced(1 << k) for k in range(8)]
     mixed = [crc[k] ^ octet[k] for k in range(8)]
     shifted = Cat(crc[8:], Const(0, 8))
-    return Cat(
-        reduce(xor, [mixed[k] for k in range(8) if columns[k] >> bit & 1], shifted[bit]) for bit in range(32)
-    )
+    return Cat(reduce(xor, [mixed[k] for k in range(8) if columns[k] >> bit & 1], shifted[bit]) for bit in range(32))
 
 
 class FrameReceiver(wiring.Component):

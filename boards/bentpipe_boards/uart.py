@@ -47,10 +47,9 @@ class Uart(wiring.Component):
         bits, timer, shift = Signal(4), Signal(range(2 * self.divisor)), Signal(8)
         m.d.sync += self.rx_valid.eq(0)
         with m.FSM(name="receive"):
-            with m.State("IDLE"):
-                with m.If(~line):  # the middle of bit 0 is 1.5 bits away
-                    m.d.sync += [bits.eq(0), timer.eq(self.divisor + self.divisor // 2 - 1)]
-                    m.next = "BITS"
+            with m.State("IDLE"), m.If(~line):  # the middle of bit 0 is 1.5 bits away
+                m.d.sync += [bits.eq(0), timer.eq(self.divisor + self.divisor // 2 - 1)]
+                m.next = "BITS"
             with m.State("BITS"):
                 m.d.sync += timer.eq(timer - 1)
                 with m.If(timer == 0):
@@ -60,15 +59,13 @@ class Uart(wiring.Component):
                         m.next = "STOP"
                     with m.Else():
                         m.d.sync += shift.eq(Cat(shift[1:], line))
-            with m.State("STOP"):
-                with m.If(line):
-                    m.next = "IDLE"
+            with m.State("STOP"), m.If(line):
+                m.next = "IDLE"
         left, clock, out = Signal(4), Signal(range(self.divisor)), Signal(9, init=0x1FF)
         m.d.comb += [self.tx_ready.eq(left == 0)]
         m.d.sync += self.pin_tx.eq(out[0])
-        with m.If(left == 0):
-            with m.If(self.tx_valid):
-                m.d.sync += [out.eq(Cat(Const(0, 1), self.tx)), left.eq(10), clock.eq(self.divisor - 1)]
+        with m.If(left == 0), m.If(self.tx_valid):
+            m.d.sync += [out.eq(Cat(Const(0, 1), self.tx)), left.eq(10), clock.eq(self.divisor - 1)]
         with m.Elif(clock != 0):
             m.d.sync += clock.eq(clock - 1)
         with m.Else():

@@ -1,6 +1,6 @@
 """What is between nodes: wires with delay, and who of several at a node's inputs is next."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -124,9 +124,8 @@ class Wire(wiring.Component):
         m.d.comb += gives.eq(self.tick & self.take)
         with m.If(gives):
             m.d.sync += [first.eq(second), has_first.eq(has_second), has_second.eq(0), waits.eq(0)]
-        with m.Elif(waits == 0):
-            with m.If((fetched != write) & ~(has_first & has_second)):
-                m.d.sync += waits.eq(1)
+        with m.Elif(waits == 0), m.If((fetched != write) & ~(has_first & has_second)):
+            m.d.sync += waits.eq(1)
         with m.Elif(waits == 1):
             m.d.sync += waits.eq(2)
         with m.Else():

@@ -9,7 +9,21 @@ from typing import Final
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.pipe import Pipe
 from bentpipe_sim.board.protocol import (
-    ANSWER, BUSY, LIST, MALFORMED, OPEN, OPENED, OVERFLOW, READ, REFUSED, RUN, STOPPED, TAKE, WRITE, FrameReader, framed,
+    ANSWER,
+    BUSY,
+    LIST,
+    MALFORMED,
+    OPEN,
+    OPENED,
+    OVERFLOW,
+    READ,
+    REFUSED,
+    RUN,
+    STOPPED,
+    TAKE,
+    WRITE,
+    FrameReader,
+    framed,
     head,
 )  # fmt: skip
 
@@ -159,7 +173,9 @@ class Client:
                     raise BoardError(reason)
             now = pipe.now()
             if now >= alive + GIVE_UP_S:
-                raise BoardError(f"the board has not answered for {GIVE_UP_S:g} s: no power, another line, or no bentpipe")
+                raise BoardError(
+                    f"the board has not answered for {GIVE_UP_S:g} s: no power, another line, or no bentpipe"
+                )
             if now >= again:
                 again = now + AGAIN_S
                 self.repeats += 1

@@ -17,7 +17,7 @@ from bentpipe_sim.build import Shape
 
 __all__ = [
     "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "WINDOW_BITS", "Plan", "board_registers",
-    "host_port_registers",
+    "description_address", "host_port_registers", "ports_of",
 ]  # fmt: skip
 
 WINDOW_BITS: Final = 20
@@ -107,10 +107,14 @@ def ports_of(shape: Shape) -> int:
     return {"nic": 1, "link": 1, "sonet": 2}.get(shape.kind) or dict(shape.parameters)["ports"]
 
 
+def description_address(words: int) -> int:
+    """Where a board's description of so many words begins."""
+    return 1 << max(12, (words - 1).bit_length())
+
+
 def board_registers(plan: Plan) -> RegisterMap:
     """The board's own registers."""
     faces, words = plan.faces, len(plan.description)
-    size = 1 << (faces - 1).bit_length()
     return RegisterMap(
         "board",
         "BPBD",
@@ -142,31 +146,31 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register("skips", 0x0003, "1: ticks in which nothing happens are skipped", width=1, reset=1),
             Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
             Register("dropped", 0x0005, "frames that were damaged or found no place", "ro", width=16, reset=None),
-            Register("patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=faces),
+            Register("patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)),
             Register(
                 "wire",
                 0x0200,
                 "the wire behind each output",
-                count=faces,
+                count=max(1, faces),
                 fields=(
                     Field("delay", 0, 31, "from when a cell was sent", "ticks"),
                     Field("sends", 31, text="a cell is sent when the line's clock says so; 0: in the tick it is given"),
                 ),
             ),
-            Register("check", 0x0300, "CRC-32 of all cells of each output, with their ticks", "ro", count=faces, reset=None),
+            Register("check", 0x0300, "CRC-32 of all cells of each output, with their ticks", "ro", count=max(1, faces), reset=None),
             Register(
                 "faults",
                 0x0400,
                 "of each wire",
                 "ro",
-                count=faces,
+                count=max(1, faces),
                 reset=None,
                 fields=(
                     Field("lost", 0, 16, "that found the wire full; wraps", "cells"),
                     Field("late", 16, 16, "that could not come in their tick; wraps", "cells"),
                 ),
             ),
-            Register("description", 1 << max(12, (words - 1).bit_length()), "octets of JSON; their number first", "ro", count=words, reset=None),
+            Register("description", description_address(words), "octets of JSON; their number first", "ro", count=words, reset=None),
         ),
     )  # fmt: skip
 
