@@ -31,6 +31,8 @@ __all__ = ["GIVE_UP_S", "Client", "Items"]
 
 AGAIN_S: Final = 0.15
 """Without an answer a frame is sent again."""
+STALE_S: Final = 0.6
+"""So long after a frame was first sent, a refusal may still be meant for an earlier one, or for another program's."""
 GIVE_UP_S: Final = 1.8
 """Without any sign of life a board is given up."""
 
@@ -157,7 +159,7 @@ class Client:
         pipe, octets = self._pipe, framed(words)
         answer = words[0] >> 8 << 8 | wanted
         self._send(octets)
-        alive = pipe.now()
+        begun = alive = pipe.now()
         again = alive + AGAIN_S
         while True:
             came = pipe.receive(min(again, alive + GIVE_UP_S))
@@ -169,8 +171,8 @@ class Client:
                 if kind == BUSY and whose == self._session:
                     alive = pipe.now()
                     again = alive + AGAIN_S
-                if kind == REFUSED and wanted == ANSWER and (reason := self._refused(frame[0])):
-                    raise BoardError(reason)
+                if kind == REFUSED and wanted == ANSWER and pipe.now() > begun + STALE_S:
+                    raise BoardError(self._refused(frame[0]))
             now = pipe.now()
             if now >= alive + GIVE_UP_S:
                 raise BoardError(
@@ -182,15 +184,13 @@ class Client:
                 self._send(octets)
 
     def _refused(self, frame: int) -> str:
-        """Why a board refuses; "": that was meant for an earlier frame."""
-        session, sequence = frame >> 16, frame >> 8 & 0xFF
+        """Why a board refuses."""
+        session = frame >> 16
         if session == 0:
             return "the board was reset: what it was told before is lost"
         if session != self._session:
             return "another program has opened the board"
-        if (self._sequence - sequence) & 0xFF > 1:
-            return "the board is out of step: its list before was another one"
-        return ""
+        return "the board is out of step: its list before was another one"
 
     def _send(self, octets: bytes) -> None:
         self._pipe.send(octets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from bentpipe_hdl.registers import RegisterMap
 from bentpipe_sim.board.errors import BoardError
@@ -44,6 +44,7 @@ from bentpipe_sim.loop import Loop
 
 __all__ = ["BridgeModel", "ModelBoard", "ModelPipe"]
 
+_ADDR: Final = (1 << 28) - 1
 _CLOCK_S: Final = 1e-4
 """What a receive takes of the pipe's clock, at the least."""
 
@@ -211,18 +212,36 @@ class ModelBoard:
         records.extend((ENDED << 28 | congested << 20 | status << 16 | vc, low, high | length << 16))
 
 
+class Machine(Protocol):
+    """What lists are done on."""
+
+    following: int
+    """The next tick."""
+
+    def read(self, addr: int) -> int:
+        """Read a word."""
+        ...
+
+    def write(self, addr: int, value: int) -> None:
+        """Write a word."""
+        ...
+
+    def run(self, until: int) -> bool:
+        """Let time pass to the end of a tick; whether an event stopped it before."""
+        ...
+
+
 class BridgeModel:
     """A bridge: octets in, octets out.
 
     Parameters
     ----------
-    board : ModelBoard
-        What lists are done on.
+    board : Machine
     words : int
         Of the longest frame.
     """
 
-    def __init__(self, board: ModelBoard, words: int) -> None:
+    def __init__(self, board: Machine, words: int) -> None:
         self._board, self._words = board, words
         self._reader = FrameReader(words)
         self._session = self._sequence = 0
@@ -254,25 +273,29 @@ class BridgeModel:
         board, found, at, stopped = self._board, [0], 0, False
         while at < len(words):
             kind, count = words[at] >> 24, words[at] & 0xFFFF
-            size = {WRITE: count, RUN: 1}.get(kind, 0) + 2
-            if kind not in (WRITE, READ, TAKE, RUN) or at + size > len(words):
+            if kind not in (WRITE, READ, TAKE, RUN) or at + (3 if kind == RUN else 2) > len(words):
                 found[0] |= MALFORMED
                 break
-            addr, rest = words[at + 1], words[at + 2 : at + size]
-            at += size
-            if kind == WRITE and not stopped:
-                for k, word in enumerate(rest):
-                    board.write(addr + k, word)
+            addr, at = words[at + 1], at + 2
+            if kind == WRITE:
+                for k, word in enumerate(words[at : at + count]):
+                    if not stopped:
+                        board.write(addr + k & _ADDR, word)
+                at += count
             elif kind == READ:
-                found += [board.read(addr + k) for k in range(count)]
+                found += [board.read(addr + k & _ADDR) for k in range(count)]
             elif kind == TAKE:
                 room = max(0, self._words - 2 - len(found) - 1)
-                taken = min(board.read(addr), count, room)
-                found += [taken, *(board.read(addr + 1) for _ in range(taken))]
-            elif kind == RUN and not stopped:
-                stopped = board.run(addr | rest[0] << 32)
-                following = board.following
-                found += [following & 0xFFFFFFFF, following >> 32 | (STOPPED if stopped else 0)]
+                taken = min(board.read(addr & _ADDR), count, room)
+                found += [taken, *(board.read(addr + 1 & _ADDR) for _ in range(taken))]
+            else:
+                until, at = addr | (words[at] & 0xFFFF) << 32, at + 1
+                if not stopped:
+                    stopped = board.run(until)
+                    following = board.following
+                    found += [following & 0xFFFFFFFF, following >> 32 | (STOPPED if stopped else 0)]
+        if at > len(words):
+            found[0] |= MALFORMED
         if len(found) > self._words - 2:
             found = [found[0] | OVERFLOW, *found[1 : self._words - 2]]
         return found
