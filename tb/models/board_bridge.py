@@ -1,6 +1,7 @@
 """Frames of boards and a bridge that does them, written from the description of the protocol alone.
 
-It shares no code with ``bentpipe_sim.board``: COBS by splitting at zeros, CRC-32 by its polynomial, items one after the other.
+It shares no code with ``bentpipe_sim.board``: COBS by splitting at zeros, CRC-32 by its polynomial, items one after the
+other.
 """
 
 from __future__ import annotations

@@ -220,8 +220,8 @@ class Board:
         size, all_words = -(-len(octets) // 4), self.plan.tx_words
         if port.used + size > all_words:
             raise BoardError(
-                f"the host port of node {nic} has no room for a PDU of {len(octets)} octets: {port.used} of {all_words} "
-                "words are taken by PDUs of other VCs"
+                f"the host port of node {nic} has no room for a PDU of {len(octets)} octets: PDUs of other VCs take "
+                f"{port.used} of {all_words} words"
             )
         words = struct.unpack(f"<{size}I", octets + b"\0" * (-len(octets) % 4))
         tx, first = self._registers["tx"].addr | port.base, min(size, all_words - port.at)

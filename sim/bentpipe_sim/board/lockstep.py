@@ -120,7 +120,7 @@ class LockstepNetwork(Network):
             native_write(index, addr, value)
             board.write(self._place[index] << WINDOW_BITS | addr, [value & 0xFFFFFFFF])
 
-        self.loop.csr_write = write
+        self.loop.divert("csr_write", write)
 
     def _make_driver_on(self, board: Board, node: Node) -> Any:
         return node._make_driver(board.window(self._place[node.index]))

@@ -23,8 +23,8 @@ Behind a ``RUN`` that stopped, ``WRITE`` and ``RUN`` are skipped and have no par
 are done. A ``TAKE`` is of the register with the FIFO's level, and of the next address, which gives a word at each read.
 
 Head of an answer: session and sequence number of the board, and ``OPENED``, ``ANSWER`` (a body follows: a word of
-flags, and what the items answer), ``BUSY`` (that list is being done) or ``REFUSED`` (another session, or a number out of
-sequence).
+flags, and what the items answer), ``BUSY`` (that list is being done) or ``REFUSED`` (another session, or a number out
+of sequence).
 """
 
 from __future__ import annotations

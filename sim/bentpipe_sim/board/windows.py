@@ -146,7 +146,9 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register("skips", 0x0003, "1: ticks in which nothing happens are skipped", width=1, reset=1),
             Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
             Register("dropped", 0x0005, "frames that were damaged or found no place", "ro", width=16, reset=None),
-            Register("patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)),
+            Register(
+                "patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)
+            ),
             Register(
                 "wire",
                 0x0200,
@@ -157,7 +159,14 @@ def board_registers(plan: Plan) -> RegisterMap:
                     Field("sends", 31, text="a cell is sent when the line's clock says so; 0: in the tick it is given"),
                 ),
             ),
-            Register("check", 0x0300, "CRC-32 of all cells of each output, with their ticks", "ro", count=max(1, faces), reset=None),
+            Register(
+                "check",
+                0x0300,
+                "CRC-32 of all cells of each output, with their ticks",
+                "ro",
+                count=max(1, faces),
+                reset=None,
+            ),
             Register(
                 "faults",
                 0x0400,
@@ -170,9 +179,16 @@ def board_registers(plan: Plan) -> RegisterMap:
                     Field("late", 16, 16, "that could not come in their tick; wraps", "cells"),
                 ),
             ),
-            Register("description", description_address(words), "octets of JSON; their number first", "ro", count=words, reset=None),
+            Register(
+                "description",
+                description_address(words),
+                "octets of JSON; their number first",
+                "ro",
+                count=words,
+                reset=None,
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def host_port_registers(plan: Plan) -> RegisterMap:
@@ -195,7 +211,9 @@ def host_port_registers(plan: Plan) -> RegisterMap:
             Register("uu", 0x0002, "CPCS-UU of the next PDU", width=8),
             Register("level", 0x0004, "words of records that wait", "ro", width=16, reset=None, unit="words"),
             Register("record", 0x0005, "the next word of the records; each read takes it", "ro", reset=None),
-            Register("lost", 0x0006, "words of records, or posts, that found no place; wraps", "ro", width=16, reset=None),
+            Register(
+                "lost", 0x0006, "words of records, or posts, that found no place; wraps", "ro", width=16, reset=None
+            ),
             Register("tx", 0x10000, "PDUs to be sent, first octet lowest", "wo", count=plan.tx_words),
         ),
-    )  # fmt: skip
+    )
