@@ -10,7 +10,7 @@ from bentpipe_hdl.switch.options.reactive import ReactiveSettings
 from bentpipe_sim.interface import PduEvent
 from bentpipe_sim.network import Network
 
-__all__ = ["NETWORKS", "play"]
+__all__ = ["NETWORKS", "play", "play_alone"]
 
 _MS: Final = 10**9
 
@@ -74,4 +74,19 @@ def play(network: Network, vcs: list[int], *, pdus: int, until_ms: float = 8) ->
             if event.nic == 2 and event.status == 0:
                 network.send(2, vcs[2], b"chars%04d" % answered, 4, 10 * answered, 40)
                 answered += 1
+    return found
+
+
+def play_alone(network: Network, *, pdus: int) -> list[PduEvent]:
+    """An interface whose PDUs come back to it through a link with errors; what came."""
+    nic, link = network.add_nic("nic"), network.add_link("link", delay_ps=_MS // 5, ber=1e-5)
+    network.connect(nic, link)
+    network.connect(link, nic)
+    vcs = [network.add_vc([nic, link, nic], 0, 100 + k) for k in range(2)]
+    found: list[PduEvent] = []
+    for k in range(pdus):
+        network.send(0, vcs[k % 2], b"%04d" % k, k, 10 * k, 1 + 97 * k)
+    until = 15 * _MS
+    while network.now_ps < until:
+        found += network.run(until)
     return found

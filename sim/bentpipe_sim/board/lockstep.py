@@ -26,6 +26,8 @@ __all__ = ["LockstepNetwork", "plan_of"]
 
 _log = logging.getLogger(__name__)
 
+_MOST_WORDS: Final = 1 << 16
+"""Of a host port's memory."""
 _JITTER: Final = 64
 """Ticks by which cells may come closer than their line's rate."""
 
@@ -49,7 +51,11 @@ def plan_of(network: Network) -> Plan:
             most = 8 if held is None else (held + _JITTER) * 65536 // node.spacing(port) + INGRESS + 4
             cells.append(1 << max(4, most.bit_length()))
     shapes = tuple(node.shape() for node in network.nodes)
-    return Plan(shapes, tuple(cells), tx_words=1 << 16, rx_words=1 << 14, frame_words=1 << 14)
+    nics = [node for node in network.nodes if isinstance(node, Nic)]
+    largest = max((receive.max_sdu for nic in nics for receive in nic.receives.values()), default=48)
+    sending = max((len(nic.sends) for nic in nics), default=1)
+    tx_words = 1 << max(10, (sending * -(-largest // 4) - 1).bit_length())
+    return Plan(shapes, tuple(cells), tx_words=min(tx_words, _MOST_WORDS), frame_words=4096)
 
 
 def _check(node: Node) -> None:
