@@ -16,7 +16,7 @@ export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-browser lint cocotb rtl-check interop attach formal synth bench digests soak docs docs-figures clean locks
+.PHONY: help demo test test-board test-browser lint cocotb rtl-check interop attach formal synth bench digests soak docs docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -37,6 +37,9 @@ demo: $(VENV)/.runtime ## a published result, whole: a gigabyte by TCP over an O
 
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-board: $(VENV)/.test ## whole experiments in lockstep with a board: its RTL in Verilator, and in software (minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/boards $(ARGS)
 
 test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a real browser, Debian's chromium
 	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }

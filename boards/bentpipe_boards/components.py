@@ -13,6 +13,10 @@ from amaranth.hdl import Cat, ClockDomain, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_boards.bridge import Bridge
+from bentpipe_boards.ticks import Ticks
+from bentpipe_boards.uart import Uart
+from bentpipe_boards.wire import Inputs, Wire
 from bentpipe_hdl.aal5.crc32 import advance_cell, crc32_word
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
@@ -191,6 +195,11 @@ COMPONENTS = (
     Entry("link", lambda: Link(width=NARROW), "no delay memory", node=True),
     Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),
     Entry("link-faults", lambda: Link(width=NARROW, faults=1), "with outages and bursts of errors", node=True),
+    Entry("board-bridge", lambda: Bridge(words=512), "frames of 512 words"),
+    Entry("board-ticks", Ticks, "stepped time"),
+    Entry("board-wire", lambda: Wire(cells=512), "512 cells on their way"),
+    Entry("board-inputs", lambda: Inputs(ports=4), "4 ports"),
+    Entry("board-uart", lambda: Uart(divisor=25), "3 Mbaud at 75 MHz"),
     Entry("hec-receiver", HecReceiver, "a header a clock"),
     Entry("crc32-word", lambda: _Function(crc32_word, {"crc": 32, "word": 32}, 32), "4 octets a clock"),
     Entry("crc32-cell", lambda: _Function(advance_cell, {"crc": 32}, 32), "over a cell of zeros"),

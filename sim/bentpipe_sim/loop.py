@@ -43,6 +43,11 @@ class Loop:
         for name in self._names:
             setattr(self, name, partial(getattr(self.library, f"bp_{name}"), self.network))
 
+    def divert(self, name: str, function: Any) -> None:
+        """From now on call this instead of a function, which it may call; the event loop is open."""
+        assert name in self._names
+        setattr(self, name, function)
+
     def __reduce__(self) -> tuple[type[Loop], tuple[()]]:
         """A copy is not open."""
         return Loop, ()

@@ -349,6 +349,11 @@ class Network(Topology, Pdus):
             node.check_told()
         return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
 
+    def verify(self) -> dict[str, int] | None:
+        """At the end of a run, compare it with that of something else that ran beside it; how much was compared. None:
+        there was nothing."""
+        return None
+
     def trace(self) -> None:
         """From now on keep the digests of what enters the wires: before cells are under way."""
         self.start()

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "crc32.hpp"
 #include "pattern.hpp"
 
 namespace bp {
@@ -87,7 +88,8 @@ void Loop::record(int index) {
     ways_known_ = false;
 }
 
-void Loop::trace(int from, int from_port, bool on) {
+void Loop::trace(int from, int from_port, bool on, bool crc) {
+    crc_ = crc;
     node(from).out(from_port).traced = on;
     ways_known_ = false;
 }
@@ -125,11 +127,12 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
     wake(index);
 }
 
-void Loop::wake(int index) { agenda_.set(node(index).face().ticket, std::max(node(index).next(), now_)); }
+void Loop::wake(int index) { agenda_.set(node(index).face().ticket, std::max(node(index).next(), now_ + after_)); }
 
 void Loop::run(uint64_t until) {
     inbox.clear();
     if (!ways_known_) look_at_ways();
+    after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
     if (!agenda_.few()) now_ = advance<Many::Run, true>(until);
     else now_ = lines_ ? advance<Few::Run, true>(until) : advance<Few::Run, false>(until);
@@ -412,13 +415,25 @@ void Loop::after_link(Node& link, bool came, uint64_t tick, Run& run) {
     std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, run), &cell, Flying::OCTETS);
 }
 
-void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) {
+void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) const {
     Flying cell;
     std::memcpy(&cell, o_cell(face), Flying::OCTETS);
     trace(digest, cell, tick);
 }
 
-void Loop::trace(uint64_t& digest, const Flying& cell, uint64_t tick) {
+void Loop::trace(uint64_t& digest, const Flying& cell, uint64_t tick) const {
+    if (crc_) {
+        // A board sees the cell on its line in the tick after (bentpipe_boards.wire)
+        const uint64_t end = (tick + 1) & NEVER;
+        digest = crc32::words(uint32_t(digest), &cell.header, 1);
+        for (uint64_t pair : cell.payload.w) {
+            const uint32_t both[] = {uint32_t(pair), uint32_t(pair >> 32)};
+            digest = crc32::words(uint32_t(digest), both, 2);
+        }
+        const uint32_t tail[] = {uint32_t(end), uint32_t(end >> 32) | uint32_t(cell.hec_error != 0) << 16};
+        digest = crc32::words(uint32_t(digest), tail, 2);
+        return;
+    }
     digest = mix64(digest ^ tick);
     digest = mix64(digest ^ cell.header ^ uint64_t(cell.hec_error) << 32);
     for (uint64_t pair : cell.payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);

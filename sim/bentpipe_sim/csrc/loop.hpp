@@ -1,5 +1,6 @@
 // The event loop: owns time, moves cells between nodes, evaluates a node only at ticks at which it has work.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -36,7 +37,12 @@ class Loop final : CellCounts {
     void wake(int index);
 
     void record(int index);  // errors as of Node
-    void trace(int from, int from_port, bool on);
+    // A digest of the cells that leave a face; `crc`: of all faces, the CRC-32 that a board's wires have of them.
+    void trace(int from, int from_port, bool on, bool crc);
+    // The first tick in which a node sees what it is given now: a PDU, a register's value.
+    uint64_t next_tick(int index) { return std::max(node(index).next_free(), now_ + after_); }
+    // From now on all nodes see what they are given after a run in the tick after its last, as on a board.
+    void act_after_runs() { acts_after_ = true; }
     void capture_input(int index, const Tap& tap);
 
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
@@ -64,8 +70,8 @@ class Loop final : CellCounts {
     void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run);
     template <class Run>
     void give_apart(Node& node, uint64_t tick, Run& run);
-    static void trace(uint64_t& digest, const bp_face& face, uint64_t tick);
-    static void trace(uint64_t& digest, const Flying& cell, uint64_t tick);
+    void trace(uint64_t& digest, const bp_face& face, uint64_t tick) const;
+    void trace(uint64_t& digest, const Flying& cell, uint64_t tick) const;
     static uint64_t arrival(const Output& output, const bp_face& face, uint64_t tick);
     template <class Run>
     void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Run& run);
@@ -102,7 +108,8 @@ class Loop final : CellCounts {
     bp_face* few_[Few::MOST + 1]{&at_end_};  // the same, near at hand
     Agenda agenda_;
     uint64_t now_ = 0;
-    bool ways_known_ = false, lines_ = false;
+    bool ways_known_ = false, lines_ = false, crc_ = false, acts_after_ = false;
+    uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen
     std::unique_ptr<Gauge> gauge_;
 };
 

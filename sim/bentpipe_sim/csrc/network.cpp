@@ -90,6 +90,8 @@ int bp_run(bp_net* net, uint64_t until) {
 
 const bp_event* bp_events(bp_net* net) { return net->loop.inbox.events().data(); }
 uint64_t bp_now(bp_net* net) { return net->loop.now(); }
+uint64_t bp_next_tick(bp_net* net, int index) { return net->loop.next_tick(index); }
+void bp_act_after_runs(bp_net* net) { net->loop.act_after_runs(); }
 
 int bp_check(bp_net* net, uint32_t handle, uint32_t start, uint32_t key, uint64_t offset, uint32_t length) {
     const bp::Octets& sdu = net->loop.inbox.sdu(handle);
@@ -177,7 +179,7 @@ int bp_gauge_heights(bp_net* net, uint64_t* heights, int most) {
 }
 
 void bp_trace(bp_net* net, int from, int from_port, int on) {
-    net->loop.trace(from, from_port, on != 0);
+    net->loop.trace(from, from_port, on != 0, on == 2);
 }
 
 uint64_t bp_digest(bp_net* net, int from, int from_port) { return net->loop.node(from).digests[from_port]; }

@@ -77,6 +77,8 @@ uint64_t bp_ledger_records(bp_net*);                       /* records held now *
 int bp_run(bp_net*, uint64_t until); /* number of events */
 const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);
+uint64_t bp_next_tick(bp_net*, int node); /* the first one in which the node sees what it is given now */
+void bp_act_after_runs(bp_net*); /* from now on that is the one after a run's last, as on a board, for all nodes */
 
 int bp_check(bp_net*, uint32_t handle, uint32_t start, uint32_t key, uint64_t offset, uint32_t length);
 uint32_t bp_checksum(bp_net*, uint32_t handle, uint32_t start, uint32_t length);
@@ -116,7 +118,7 @@ void bp_gauge_arm(bp_net*, uint64_t level, int empty);
 void bp_gauge_read(bp_net*, bp_gauge_counts*);
 int bp_gauge_heights(bp_net*, uint64_t* heights, int most); /* how many there are; with room for all they are cleared */
 
-void bp_trace(bp_net*, int from, int from_port, int on); /* digest of the cells that leave a face */
+void bp_trace(bp_net*, int from, int from_port, int on); /* 1: digest of the cells that leave a face; 2: their CRC-32, as a board's wires have it */
 uint64_t bp_digest(bp_net*, int from, int from_port);
 
 /* From now on each clock of a node is recorded: the tick that it is now, then all ports as they are after the clock, the

@@ -148,9 +148,10 @@ struct alignas(64) Node {
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
         const bp_face& its = face();
-        const uint64_t after = evaluations() ? its.time_now + 1 : 0;
+        const uint64_t after = next_free();
         return its.post_valid ? after : std::max(std::min(its.status_due, its.arrive_tick), after);
     }
+    uint64_t next_free() const { return evaluations() ? face().time_now + 1 : 0; }  // the first tick that it hasn't seen
     static uint64_t next_unless_posting(const bp_face& its, uint64_t tick) {  // after its evaluation at this tick
         uint64_t found = std::min(its.status_due, its.arrive_tick);
         if (__builtin_expect(found <= tick, 0)) {

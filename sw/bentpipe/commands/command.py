@@ -25,6 +25,7 @@ __all__ = [
     "Group",
     "case_option",
     "choose_engine",
+    "choose_target",
     "claim",
     "console",
     "engine_option",
@@ -41,6 +42,7 @@ __all__ = [
     "set_option",
     "settings_options",
     "take_options",
+    "target_option",
     "write_file",
 ]
 
@@ -160,6 +162,23 @@ def choose_engine(given: argparse.Namespace) -> None:
     """The engine of ``--engine``, for this process and those it starts."""
     if given.engine:
         os.environ["BENTPIPE_ENGINE"] = given.engine
+
+
+def target_option(parser: argparse.ArgumentParser) -> None:
+    """``--target``."""
+    parser.add_argument(
+        "--target",
+        metavar="BOARD",
+        help="a board that runs in lockstep: board:/dev/ttyUSB0, board:sim (its RTL, simulated), board:model",
+    )
+
+
+def choose_target(given: argparse.Namespace) -> None:
+    """The target of ``--target``, for this process."""
+    if given.target:
+        from bentpipe_sim.board.target import TARGET, check_target
+
+        os.environ[TARGET] = check_target(given.target)
 
 
 def junit_option(parser: argparse.ArgumentParser) -> None:

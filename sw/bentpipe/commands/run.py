@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bentpipe.commands.command import (
     Command,
     case_option,
+    choose_target,
     claim,
     console,
     engine_option,
@@ -20,6 +21,7 @@ from bentpipe.commands.command import (
     say_report,
     settings_options,
     take_options,
+    target_option,
 )
 from bentpipe.commands.sweep import do_sweep, judge, sweep_options
 from bentpipe.errors import BentpipeError, ExperimentFailed
@@ -40,6 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     case_option(parser)
     pcap_option(parser)
     engine_option(parser)
+    target_option(parser)
     sweep_options(parser)
 
 
@@ -47,6 +50,9 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.experiment.load import load_cases
 
     duration = take_options(given)
+    if given.target and given.seeds is not None:
+        raise BentpipeError("--target and --seeds: a board runs one experiment at a time")
+    choose_target(given)
     if given.seeds is not None:
         return _run_seeds(given, duration)
     for option in ("workers", "cluster", "dashboard", "metrics"):

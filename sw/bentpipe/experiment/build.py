@@ -84,6 +84,8 @@ class BuiltExperiment:
     asked : list[EventSpec]
         Changes besides those of the experiment, at the times at which they were made: somebody asked for them, or they
         are events of the experiment on top of what somebody asked for.
+    verify : Callable
+        At the end compares the run with that of a board beside it, if there is one; how much was compared.
     """
 
     engine: EngineHandle
@@ -102,6 +104,7 @@ class BuiltExperiment:
     restore: Callable[[Any, Path | None], None] | None = None
     splitting: Splitting | None = None
     asked: list[EventSpec] = field(default_factory=list)
+    verify: Callable[[], dict[str, int] | None] = field(default=lambda: None)
 
 
 Nodes = dict[str, Any]
@@ -130,9 +133,9 @@ def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
 def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Network, dict[str, Nic], list[int]]:
     """The network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces. An SDU has
     ``encapsulation`` octets more than the MTU at most."""
-    from bentpipe_sim.network import Network
+    from bentpipe_sim.board.target import make_network
 
-    network = Network(seed=experiment.seed)
+    network = make_network(experiment.seed)
     places = Places(experiment, network)
     nics, switches, links, between = _nodes(experiment, network, places)
     nodes: Nodes = {**nics, **switches}
@@ -229,6 +232,7 @@ def add_hosts(
         save=network.save if network.saves and splitting is None else None,
         restore=network.restore,
         splitting=splitting,
+        verify=network.verify,
     )
 
 

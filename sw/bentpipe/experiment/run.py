@@ -405,6 +405,14 @@ def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
     return ledger, None
 
 
+def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None]:
+    """How much of the run was compared with a board's, and what differs, or None."""
+    try:
+        return built.verify(), None
+    except SimulationError as error:
+        return None, f"the board differs: {error}"
+
+
 def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
     """Why the outcome can't be trusted, or None."""
     try:
@@ -462,6 +470,8 @@ def _sum_up(
     ledger, unexplained = _ledger(built)
     status = "running"
     reason = _failure(built, flows) or unexplained if over else None
+    verified, differs = _verified(built) if over else (None, None)
+    reason = reason or differs
     if over:
         status = "failed" if reason else "done" if stopped is None else "interrupted"
     if status == "interrupted":
@@ -519,6 +529,7 @@ def _sum_up(
         "ledger": ledger,
         "counters": built.counters(),
         "oam": built.oam(),
+        "board": verified,
         "splitting": split,
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),

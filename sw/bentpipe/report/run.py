@@ -25,6 +25,7 @@ from bentpipe.results.tables import (
     PUBLISHED_COLUMNS,
     SPLITTING_COLUMNS,
     THEORY_COLUMNS,
+    board_text,
     broken_text,
     change_text,
     congested_rows,
@@ -267,9 +268,8 @@ def _flows(result: RunResult) -> Iterator[str]:
     together = together_text(s, result.flows)
     if together:
         yield f"<p>{html.escape(together[0].upper() + together[1:])}.</p>"
-    lines = lines_text(s)
-    if lines:
-        yield f"<p>{html.escape(lines)}</p>"
+    for text in filter(None, (lines_text(s), board_text(s))):
+        yield f"<p>{html.escape(text[0].upper() + text[1:])}</p>"
 
 
 def _losses(s: Mapping[str, Any]) -> Iterator[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "SPLITTING_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
+    "board_text",
     "broken_text",
     "change_text",
     "congested_rows",
@@ -397,6 +398,18 @@ def lines_text(summary: dict[str, Any]) -> str | None:
     return f"SONET lines: {ours:.4f} Mb/s; lines of cells: {theirs:.4f} Mb/s; difference {difference:+.4f} Mb/s."
 
 
+def board_text(summary: dict[str, Any]) -> str | None:
+    """What a board did beside the native network, and how much of it was compared."""
+    board = summary.get("board")
+    if not board:
+        return None
+    return (
+        f"board verified against native: {board['pdus']:,} of {board['ended']:,} PDUs to the tick, "
+        f"{board['counters']:,} counters, the cells of {board['outputs']} outputs; {board['ticks']:,} ticks, "
+        f"{board['trips']:,} round trips"
+    )
+
+
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
     """Sum and fairness of the flows' rates; what they come to over the whole time where that differs by 1 % or more."""
     flows = [flow for flow in flows if flow.get("protocol") != "oam"]
@@ -461,6 +474,9 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     lines = lines_text(summary)
     if lines:
         console.print(lines, highlight=False)
+    board = board_text(summary)
+    if board:
+        console.print(board, highlight=False)
     broken = broken_text(flows)
     if broken:
         console.print(broken, style="red", highlight=False)

@@ -1,0 +1,217 @@
+"""A network on a board: nodes, wires between them, a patch panel, host ports, stepped time, all behind one bus."""
+
+from amaranth.hdl import Array, Cat, Const, Module, ResetInserter, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In
+
+from bentpipe_boards.bridge import BusSignature, RunSignature
+from bentpipe_boards.host_port import HostPort
+from bentpipe_boards.ticks import Ticks
+from bentpipe_boards.wire import STAMP_BITS, Inputs, Wire
+from bentpipe_hdl.cell import NARROW, TIME_BITS, earlier
+from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, board_registers, ports_of
+
+__all__ = ["Core"]
+
+
+class Core(wiring.Component):
+    """The nodes of a plan and what joins them.
+
+    Each output of a node leads to a wire of its own. The patch panel says which wire leads to each input: its registers
+    are written while no time passes.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Members
+    -------
+    bus : In(BusSignature)
+    run : In(RunSignature)
+    dropped : In(16)
+        The bridge's count.
+    """
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.registers = board_registers(plan)
+        super().__init__({"bus": In(BusSignature()), "run": In(RunSignature()), "dropped": In(16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        self._reset = Signal(reset_less=True)
+        csr_bus = CsrSignature().flip().create()
+        csr = CsrMap(m, csr_bus, self.registers)
+        resets = Signal(5)
+        with m.If(resets != 0):
+            m.d.sync += resets.eq(resets - 1)
+        with csr.written("reset"):
+            m.d.sync += resets.eq(16)
+        m.d.sync += self._reset.eq(resets != 0)
+
+        ticks = self._ticks = Ticks()
+        m.submodules.ticks = ResetInserter(self._reset)(ticks)
+        wiring.connect(m, wiring.flipped(self.run), ticks.run)
+        m.d.comb += [
+            ticks.clocks.eq(csr.setting("clocks")),
+            ticks.skips.eq(csr.setting("skips")),
+            ticks.halts.eq(csr.setting("halts")),
+        ]
+
+        nodes = [shape.component(NARROW) for shape in plan.nodes]
+        windows = {0: csr_bus}
+        hosts = {}
+        for k, (shape, node) in enumerate(zip(plan.nodes, nodes, strict=True)):
+            m.submodules[f"{shape.kind}{k}"] = ResetInserter(self._reset)(node)
+            m.d.comb += [node.time.tick.eq(ticks.time.tick), node.time.now.eq(ticks.time.now)]
+            windows[1 + k] = node.csr
+            if shape.kind == "nic":
+                host = hosts[k] = HostPort(node, plan)
+                m.submodules[f"host{k}"] = ResetInserter(self._reset)(host)
+                m.d.comb += host.now.eq(ticks.time.now)
+                windows[HOST_PORT + 1 + k] = host.csr
+
+        wires = self._wires(m, nodes, csr)
+        self._inputs(m, nodes, wires, csr)
+        csr.status("check", *(wire.check for wire in wires))
+        csr.status("faults", *(Cat(wire.lost, wire.late) for wire in wires))
+        csr.status("dropped", self.dropped)
+
+        event, idle = Signal(), Signal()
+        m.d.sync += [
+            event.eq(Cat(host.event for host in hosts.values()).any()),
+            idle.eq(Cat(node.status.idle for node in nodes).all() & ~Cat(host.waits for host in hosts.values()).any()),
+        ]
+        due = _first(m, [*(node.status.due for node in nodes), *(wire.due for wire in wires)])
+        m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
+        csr.status("state", Cat(ticks.run.running, event, idle))
+
+        words = plan.description
+        m.submodules.description = rom = memory.Memory(shape=32, depth=len(words), init=words)
+        get = rom.read_port(domain="sync")
+
+        def described(index):
+            m.d.comb += get.addr.eq(index)
+            return get.data
+
+        csr.counters("description", described)
+        csr.finish()
+        self._bus(m, windows)
+        return m
+
+    def _wires(self, m, nodes, csr):
+        """The wire behind each output."""
+        settings, wires = csr.settings("wire"), []
+        for k, (shape, node) in enumerate(zip(self.plan.nodes, nodes, strict=True)):
+            ports, given = ports_of(shape), node.o
+            port = Signal(range(ports), name=f"given{k}")
+            if ports > 1:
+                held = Signal.like(port, name=f"held{k}")
+                with m.If(given.valid & given.soc):
+                    m.d.sync += held.eq(given.port)
+                    m.d.comb += port.eq(given.port)
+                with m.Else():
+                    m.d.comb += port.eq(held)
+            for p in range(ports):
+                face = len(wires)
+                wire = Wire(cells=self.plan.wires[face])
+                m.submodules[f"wire{face}"] = ResetInserter(self._reset)(wire)
+                wires.append(wire)
+                m.d.comb += [
+                    wire.i.valid.eq(given.valid & (port == p)),
+                    wire.i.soc.eq(given.soc),
+                    wire.i.word.eq(given.word),
+                    wire.i.hec_error.eq(given.hec_error),
+                    wire.end.eq(node.o_end if hasattr(node, "o_end") else 0),
+                    wire.tick.eq(self._ticks.time.tick),
+                    wire.now.eq(self._ticks.time.now),
+                    wire.following.eq(self._ticks.following),
+                    Cat(wire.delay, wire.sends).eq(settings[face]),
+                ]
+        return wires
+
+    def _inputs(self, m, nodes, wires, csr):
+        """From the wires to the inputs that the patch panel names."""
+        patch = csr.settings("patch")
+        tick, following = self._ticks.time.tick, self._ticks.following[:STAMP_BITS]
+        taken = [[] for _ in wires]
+
+        def of(number, name):
+            return Array([Const(0, 1), *(getattr(wire, name) for wire in wires)])[number]
+
+        for k, (shape, node) in enumerate(zip(self.plan.nodes, nodes, strict=True)):
+            ports, base = ports_of(shape), self.plan.bases[k]
+            leads = patch[base : base + ports]
+            inputs = Inputs(ports=ports)
+            m.submodules[f"inputs{k}"] = ResetInserter(self._reset)(inputs)
+            m.d.comb += [
+                inputs.offers.eq(Cat(of(number, "offers") for number in leads)),
+                inputs.more.eq(Cat(of(number, "more") for number in leads)),
+                inputs.following.eq(following),
+                inputs.tick.eq(tick),
+            ]
+            for p, number in enumerate(leads):
+                m.d.comb += inputs.stamps.word_select(p, STAMP_BITS).eq(of(number, "stamp"))
+            takes, number, source = (
+                Signal(n, name=f"{name}{k}") for name, n in (("takes", 1), ("number", 8), ("from", 8))
+            )
+            port = Signal(range(ports), name=f"port{k}")
+            m.d.sync += [takes.eq(inputs.takes), number.eq(Array(leads)[inputs.port] if ports > 1 else leads[0])]
+            with m.If(tick):
+                m.d.sync += [source.eq(number), port.eq(inputs.port)]
+            for face, these in enumerate(taken):
+                these.append(takes & (number == face + 1))
+            m.d.comb += [
+                node.i.valid.eq(_of(source, wires, "valid")),
+                node.i.soc.eq(_of(source, wires, "soc")),
+                node.i.word.eq(_of(source, wires, "word")),
+                node.i.hec_error.eq(_of(source, wires, "hec_error")),
+                node.i.port.eq(port),
+            ]
+        for wire, these in zip(wires, taken, strict=True):
+            m.d.comb += wire.take.eq(Cat(these).any())
+
+    def _bus(self, m, windows):
+        """A register in front of all windows, one behind them."""
+        bus = self.bus
+        addr, w_data, w_en, r_en = Signal(len(bus.addr)), Signal(32), Signal(), Signal()
+        m.d.sync += [addr.eq(bus.addr), w_data.eq(bus.w_data), w_en.eq(bus.w_en), r_en.eq(bus.r_en)]
+        window, asked = addr[WINDOW_BITS:], Signal(8)
+        with m.If(r_en):
+            m.d.sync += asked.eq(window)
+        for k, each in windows.items():
+            m.d.comb += [
+                each.addr.eq(addr),
+                each.w_data.eq(w_data),
+                each.w_en.eq(w_en & (window == k)),
+                each.r_en.eq(r_en & (window == k)),
+            ]
+        with m.Switch(asked):
+            for k, each in windows.items():
+                with m.Case(k):
+                    m.d.sync += bus.r_data.eq(each.r_data)
+            with m.Default():
+                m.d.sync += bus.r_data.eq(0)
+
+
+def _of(number, wires, name):
+    """A member of the stream of the wire with this number in the patch panel."""
+    return Array([Const(0, 1), *(getattr(wire.o, name) for wire in wires)])[number]
+
+
+def _first(m, dues):
+    """The earliest of due ticks, some clocks later: a tree of registers."""
+    while len(dues) > 1:
+        above = []
+        for k in range(0, len(dues) - 1, 2):
+            first = Signal(TIME_BITS, name="first_due")
+            m.d.sync += first.eq(earlier(dues[k], dues[k + 1]))
+            above.append(first)
+        if len(dues) % 2:
+            last = Signal(TIME_BITS, name="last_due")
+            m.d.sync += last.eq(dues[-1])
+            above.append(last)
+        dues = above
+    return dues[0]

@@ -1,0 +1,178 @@
+"""The host's side of a NIC on a board: memory for PDUs to be sent, records of what came."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.cell import TIME_BITS
+from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_sim.board.windows import CELL, DONE, ENDED, host_port_registers
+
+__all__ = ["HostPort"]
+
+_POSTS = 16
+_MARGIN = 64
+"""Words that a tick can add to the records."""
+
+
+class HostPort(wiring.Component):
+    """Gives a NIC the PDUs that software has written, and keeps what it receives as records.
+
+    ====== ========================= ====================================================================
+    record head                      then
+    ====== ========================= ====================================================================
+    CELL   ``kind << 28 | vc``       12 words of payload; a VC's cells come in order, from its PDU's first on
+    ENDED  and ``status << 16``,     tick, low word; its upper bits, and ``length << 16``
+           ``efci << 20``
+    DONE   as of CELL                tick, low word; its upper bits
+    ====== ========================= ====================================================================
+
+    Parameters
+    ----------
+    nic : Nic
+        At 32 bits; its host's side is driven here. Single cells (OAM) are not.
+    plan : Plan
+
+    Members
+    -------
+    csr : In(CsrSignature)
+    now : In(48)
+    event : Out(1)
+        A record of an end waits, or the records' memory is nearly full.
+    waits : Out(1)
+        A PDU waits for the NIC.
+    """
+
+    def __init__(self, nic, plan):
+        self._nic, self.registers = nic, host_port_registers(plan)
+        self._tx_words, self._rx_words = plan.tx_words, plan.rx_words
+        super().__init__({"csr": In(CsrSignature()), "now": In(TIME_BITS), "event": Out(1), "waits": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        csr = CsrMap(m, self.csr, self.registers)
+        missed_post = self._send(m, csr)
+        missed_word = self._receive(m, csr)
+        lost = Signal(16)
+        with m.If(missed_post | missed_word):
+            m.d.sync += lost.eq(lost + 1)
+        csr.status("lost", lost)
+        csr.finish()
+        return m
+
+    def _send(self, m, csr):
+        nic, vc_bits, tx_bits = self._nic, len(self._nic.post_vc), (self._tx_words - 1).bit_length()
+        m.submodules.tx = tx = memory.Memory(shape=32, depth=self._tx_words, init=[])
+        put, get = tx.write_port(), tx.read_port(domain="sync")
+        m.d.comb += Cat(put.addr, put.data, put.en).eq(Cat(csr.table("tx")))
+        place, uu = csr.setting("place"), csr.setting("uu")
+        m.submodules.posts = posts = SyncFIFO(width=tx_bits + 16 + 8 + vc_bits, depth=_POSTS)
+        with csr.written("post"):
+            m.d.comb += posts.w_en.eq(1)
+        m.d.comb += posts.w_data.eq(Cat(place[:tx_bits], self.csr.w_data[:16], uu, self.csr.w_data[16:][:vc_bits]))
+        first = Signal(tx_bits)
+        m.d.comb += [
+            Cat(first, nic.post_length, nic.post_uu, nic.post_vc).eq(posts.r_data),
+            nic.post_valid.eq(posts.r_rdy),
+            nic.post_cpi.eq(0),
+            posts.r_en.eq(nic.post_taken),
+            self.waits.eq(posts.r_rdy),
+        ]
+        # Where the next cell of each VC's PDU begins
+        m.submodules.places = places = memory.Memory(shape=tx_bits, depth=nic.vcs, init=[])
+        put_place, get_place = places.write_port(), places.read_port(domain="comb")
+        # Two cells' words, one being sent and one fetched
+        m.submodules.cells = cells = memory.Memory(shape=32, depth=32, init=[])
+        put_word, get_word = cells.write_port(), cells.read_port(domain="comb")
+        left, at, vc = Signal(4), Signal(tx_bits), Signal(vc_bits)
+        came, filled, sent = Signal(), Signal(5), Signal(5)
+        m.d.sync += came.eq(left != 0)
+        m.d.comb += [
+            get.addr.eq(at),
+            put_word.addr.eq(filled),
+            put_word.data.eq(get.data),
+            put_word.en.eq(came),
+            get_word.addr.eq(sent),
+            nic.word.eq(get_word.data),
+            get_place.addr.eq(nic.fetch_vc),
+        ]
+        with m.If(came):
+            m.d.sync += filled.eq(filled + 1)
+        with m.If(nic.word_next):
+            m.d.sync += sent.eq(sent + 1)
+        with m.If(nic.fetch):  # a PDU may be taken, and its first cell fetched, in one clock
+            begins = nic.post_taken & (nic.post_vc == nic.fetch_vc)
+            m.d.sync += [left.eq(12), vc.eq(nic.fetch_vc), at.eq(Mux(begins, first, get_place.data))]
+        with m.Elif(left != 0):
+            m.d.sync += [left.eq(left - 1), at.eq(at + 1)]
+        with m.If(nic.post_taken):
+            m.d.comb += [put_place.addr.eq(nic.post_vc), put_place.data.eq(first), put_place.en.eq(1)]
+        with m.Elif(left == 1):
+            m.d.comb += [put_place.addr.eq(vc), put_place.data.eq(at + 1), put_place.en.eq(1)]
+        return posts.w_en & ~posts.w_rdy
+
+    def _receive(self, m, csr):
+        nic = self._nic
+        m.submodules.records = records = SyncFIFOBuffered(width=32, depth=self._rx_words)
+        word, puts = Signal(32), Signal()
+        m.d.comb += [records.w_data.eq(word), records.w_en.eq(puts)]
+        # A cell's words go behind its head, a clock later than they come
+        came, late, place = Signal(32), Signal(), Signal(4)
+        m.d.sync += [came.eq(nic.rx_word), late.eq(nic.rx_valid)]
+        with m.If(nic.rx_valid):
+            m.d.sync += place.eq(Mux(place == 11, 0, place + 1))
+        head, status = nic.rx_valid & (place == 0), nic.rx_status.as_value()
+        ended, done, tick, whose = Signal(2), Signal(2), Signal(TIME_BITS), Signal(32)
+        done_vc, done_tick = Signal(12), Signal(TIME_BITS)
+        length = Signal(16)
+        with m.If(head):
+            m.d.comb += [word.eq(Cat(nic.rx_vc, Const(0, 28 - len(nic.rx_vc)), Const(CELL, 4))), puts.eq(1)]
+        with m.Elif(late):
+            m.d.comb += [word.eq(came), puts.eq(1)]
+        with m.Elif(ended != 0):
+            m.d.sync += ended.eq(ended + 1)
+            m.d.comb += puts.eq(1)
+            with m.Switch(ended):
+                with m.Case(1):
+                    m.d.comb += word.eq(whose)
+                with m.Case(2):
+                    m.d.comb += word.eq(tick[:32])
+                with m.Case(3):
+                    m.d.comb += word.eq(Cat(tick[32:], length))
+        with m.Elif(done != 0):
+            m.d.sync += done.eq(done + 1)
+            m.d.comb += puts.eq(1)
+            with m.Switch(done):
+                with m.Case(1):
+                    m.d.comb += word.eq(Cat(done_vc, Const(0, 16), Const(DONE, 4)))
+                with m.Case(2):
+                    m.d.comb += word.eq(done_tick[:32])
+                with m.Case(3):
+                    m.d.comb += word.eq(done_tick[32:])
+        with m.If(nic.rx_last):
+            m.d.sync += [
+                ended.eq(1),
+                whose.eq(
+                    Cat(nic.rx_vc, Const(0, 16 - len(nic.rx_vc)), status, Const(0, 4 - len(status)),
+                        nic.rx_efci, Const(0, 7), Const(ENDED, 4))
+                ),
+                tick.eq(self.now),
+                length.eq(nic.rx_length),
+            ]  # fmt: skip
+        with m.If(nic.done):
+            m.d.sync += [done.eq(1), done_vc.eq(nic.done_vc), done_tick.eq(self.now)]
+        ends, full = Signal(), Signal()
+        with m.If(nic.rx_last | nic.done):
+            m.d.sync += ends.eq(1)
+        with m.Elif((records.level == 0) & (ended == 0) & (done == 0)):
+            m.d.sync += ends.eq(0)
+        m.d.sync += [full.eq(records.level > self._rx_words - _MARGIN), self.event.eq(ends | full)]
+        csr.status("level", records.level)
+        csr.status("record", records.r_data)
+        # The word has been read when the next one comes
+        reads = Signal(6)
+        asked = self.csr.r_en & (self.csr.addr == self.registers["record"].addr)
+        m.d.sync += reads.eq(Cat(asked, reads))
+        m.d.comb += records.r_en.eq(reads[5])
+        return records.w_en & ~records.w_rdy

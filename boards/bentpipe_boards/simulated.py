@@ -1,0 +1,86 @@
+"""A simulated board: ``python -m bentpipe_boards.simulated PLAN`` builds the top for a plan (JSON, as a board describes
+itself), and is that board behind a pseudo-terminal, whose name it prints, until its standard input ends.
+
+The program is compiled once for a plan and kept in the cache of models.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import sys
+from pathlib import Path
+
+from bentpipe_boards.top import OctetTop
+from bentpipe_sim import verilated
+from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.cache import Cache
+from bentpipe_sim.errors import SimulationError
+from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
+from bentpipe_sim.verilog import verilog_of
+
+__all__ = ["build"]
+
+_HERE = Path(__file__).parent
+_FLAGS = ("-std=gnu++17", "-O1", "-w")
+_RUNTIME_FLAGS = (*_FLAGS, "-fPIC")
+_INITIAL = re.compile(r"^  initial begin\n(?:    \w+\[\d+\] = .*\n)+  end\n", re.MULTILINE)
+"""The first contents of a memory."""
+_ZERO = re.compile(r"^    \w+\[\d+\] = \d+'[dh]0+;\n", re.MULTILINE)
+"""A word that is 0, as all are without it: Verilator takes longer for these than for the rest."""
+
+
+def _sources() -> str:
+    import bentpipe_hdl
+    import bentpipe_sim
+
+    rtl, sim = (Path(str(package.__file__)).parent for package in (bentpipe_hdl, bentpipe_sim))
+    makers = [sim / "verilated.py", sim / "verilog.py", *sorted((sim / "board").glob("*.py"))]
+    return digest_of([*sorted(rtl.rglob("*.py")), *sorted(_HERE.glob("*.py")), _HERE / "terminal.cpp", *makers])
+
+
+def build(plan: Plan) -> Path:
+    """The program that is a board of this plan."""
+    cache, tools = Cache(), verilated.tools
+    index = f"index-{digest('board', plan.to_json(), _sources(), importlib.metadata.version('amaranth'))}.json"
+    known = cache.find(index, tools)
+    if known:
+        return known
+    with cache.alone(index):
+        known = cache.find(index, tools)
+        if known:
+            return known
+        with uncollected():
+            whole = verilog_of(OctetTop(plan), "top")
+        text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), whole)
+        name = f"board-{digest(text, tools(), (_HERE / 'terminal.cpp').read_text(), *_FLAGS)}"
+        made = cache.make(name, lambda folder: _compiled(text, folder))
+        cache.note(index, tools(), name, "simulated board")
+    return made
+
+
+def _compiled(text: str, folder: Path) -> Path:
+    written, out, made = folder / "top.v", folder / "verilated", folder / "board"
+    written.write_text(text)
+    options = ("--x-initial", "0", "--prefix", "Vtop", "--top-module", "top")
+    included = verilated.verilate([written], out, "a board", *options)
+    whole = folder / "whole.cpp"
+    whole.write_text(f'{included}#include "{_HERE / "terminal.cpp"}"\n')
+    flags = [*_FLAGS, f"-I{out}", *verilated.cxx_options()]
+    runtime = verilated.runtime(_RUNTIME_FLAGS)
+    run([compiler(), *flags, str(whole), str(runtime), "-pthread", "-o", str(made)], "compiling a board")
+    return made
+
+
+def main() -> int:
+    try:
+        program = build(Plan.from_json(sys.argv[1]))
+    except (ValueError, SimulationError) as error:
+        print(f"bentpipe_boards.simulated: {error}", file=sys.stderr)
+        return 2
+    os.execv(program, [str(program)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

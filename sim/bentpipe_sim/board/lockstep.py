@@ -1,0 +1,323 @@
+"""A network that runs natively and on a board at once: each PDU goes to both, everything that comes of it is compared.
+
+The native network is the one that hosts see. The board follows it: what hosts and settings did before a tick is done on
+the board between the same two ticks, so that the board may be behind, but not otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from bentpipe_hdl.registers import RegisterMap
+from bentpipe_hdl.ticks import ps_to_ticks
+from bentpipe_sim.board.board import Board, Ended
+from bentpipe_sim.board.errors import BoardError, MismatchError
+from bentpipe_sim.board.windows import WINDOW_BITS, Plan
+from bentpipe_sim.build import EngineName, Shape
+from bentpipe_sim.interface import PduEvent, PduStatus
+from bentpipe_sim.network import INGRESS, Network
+from bentpipe_sim.nodes import Link, Nic, Node
+from bentpipe_sim.pattern import pattern
+
+__all__ = ["LockstepNetwork", "plan_of"]
+
+_log = logging.getLogger(__name__)
+
+_MOST_WORDS: Final = 1 << 16
+"""Of a host port's memory."""
+_JITTER: Final = 64
+"""Ticks by which cells may come closer than their line's rate."""
+
+
+def plan_of(network: Network) -> Plan:
+    """A board that is made for this network: its nodes in their order, and wires that are long enough.
+
+    Raises
+    ------
+    BoardError
+        The network has something that no board has yet.
+    """
+    wires = {
+        (a.index, port): delay + (a.delay if isinstance(a, Link) else 1) for a, port, _, _, delay in network._wires
+    }
+    cells: list[int] = []
+    for node in network.nodes:
+        _check(node)
+        for port in range(node.ports):
+            held = wires.get((node.index, port))
+            most = 8 if held is None else (held + _JITTER) * 65536 // node.spacing(port) + INGRESS + 4
+            cells.append(1 << max(4, most.bit_length()))
+    shapes = tuple(node.shape() for node in network.nodes)
+    nics = [node for node in network.nodes if isinstance(node, Nic)]
+    largest = max((receive.max_sdu for nic in nics for receive in nic.receives.values()), default=48)
+    sending = max((len(nic.sends) for nic in nics), default=1)
+    tx_words = 1 << max(10, (sending * -(-largest // 4) - 1).bit_length())
+    return Plan(shapes, tuple(cells), tx_words=min(tx_words, _MOST_WORDS), frame_words=4096)
+
+
+def _check(node: Node) -> None:
+    shape = dict(node.shape().parameters)
+    if node.kind == "sonet":
+        raise BoardError(f"{node.name}: boards have no SONET lines yet; take lines of cells")
+    if node.kind == "nic" and shape.get("oam"):
+        raise BoardError(f"{node.name}: host ports of boards send and receive no OAM cells yet")
+
+
+class LockstepNetwork(Network):
+    """A native network with a board beside it.
+
+    Parameters
+    ----------
+    seed, engine
+        As of :class:`~bentpipe_sim.network.Network`.
+    attach : Callable
+        Gets the plan of the network, and gives a board that has its nodes.
+
+    Members
+    -------
+    pdus, checked : int
+        PDUs that ended at interfaces natively; those of them that ended on the board at the same tick with the same
+        verdict and octets.
+    """
+
+    def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, engine: EngineName | None = None) -> None:
+        super().__init__(seed, engine=engine)
+        self._attach = attach
+        self._board: Board | None = None
+        self._place: dict[int, int] = {}  # windows by node, and back
+        self._node_at: dict[int, int] = {}
+        self._expected: dict[int, deque[tuple[int, int, int, bool, bytes]]] = {}
+        self.pdus = self.checked = 0
+
+    @property
+    def saves(self) -> bool:
+        """A board gives no state."""
+        return False
+
+    @property
+    def board(self) -> Board:
+        if self._board is None:
+            raise BoardError("the network has not begun")
+        return self._board
+
+    def _lay(self) -> None:
+        super()._lay()
+        plan = plan_of(self)
+        board = self._board = self._attach(plan)
+        self._place = placed(plan.nodes, board.plan, [node.name for node in self.nodes])
+        self._node_at = {window: index for index, window in self._place.items()}
+        self._expected = {node.index: deque() for node in self.nodes if isinstance(node, Nic)}
+        for node in self.nodes:
+            self._make_driver_on(board, node).identify()
+            for port in node.outputs:
+                self.loop.trace(node.index, port, 2)
+        for a, a_port, b, b_port, delay in self._wires:
+            face, to = self._face(a, a_port), self._face(b, b_port)
+            held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
+            board.csr.wire[face] = {"delay": held, "sends": int(self.sends(a, b))}
+            board.csr.patch[to] = face + 1
+        native_write = self.loop.csr_write
+
+        def write(index: int, addr: int, value: int) -> None:
+            self._follow(self.loop.next_tick(index) - 1)
+            native_write(index, addr, value)
+            board.write(self._place[index] << WINDOW_BITS | addr, [value & 0xFFFFFFFF])
+
+        self.loop.divert("csr_write", write)
+
+    def _make_driver_on(self, board: Board, node: Node) -> Any:
+        return node._make_driver(board.window(self._place[node.index]))
+
+    def _face(self, node: Node, port: int) -> int:
+        return self.board.plan.bases[self._place[node.index] - 1] + port
+
+    # The interface of the hosts
+
+    def send(
+        self,
+        nic: int,
+        vc: int,
+        head: bytes,
+        key: int = 0,
+        offset: int = 0,
+        length: int = 0,
+        checksum_start: int = -1,
+        checksum_at: int = -1,
+        uu: int = 0,
+    ) -> None:
+        if not self.begun:
+            self.start()
+        tick = self.loop.next_tick(nic)
+        super().send(nic, vc, head, key, offset, length, checksum_start, checksum_at, uu)
+        octets = head + pattern(key, offset, length)
+        if checksum_at >= 0:
+            octets = checksummed(octets, checksum_start, checksum_at)
+        self._follow(tick - 1)
+        self.board.send(self._place[nic], vc, octets, uu)
+
+    def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
+        raise BoardError("host ports of boards send no single cells yet")
+
+    def run(self, until_ps: int) -> list[PduEvent]:
+        events = super().run(until_ps)
+        for event in events:
+            if event.status < PduStatus.OAM_SEGMENT:
+                self.pdus += 1
+                octets = self.sdu(event.handle) if event.status == PduStatus.OK else b""
+                came = ps_to_ticks(event.time_ps), event.vc, int(event.status), event.congested, octets
+                self._expected[event.nic].append(came)
+        return events
+
+    # The board
+
+    def _follow(self, tick: int) -> None:
+        """The board comes to the end of this tick, which has passed natively."""
+        board = self.board
+        if tick < board.next_tick:
+            if tick < board.next_tick - 1:
+                raise MismatchError(f"the board is at tick {board.next_tick - 1}, and has to do something after {tick}")
+            return
+        for ended in board.run(tick):
+            self._compare(ended)
+        for index, expected in self._expected.items():
+            if expected and expected[0][0] <= tick:
+                raise MismatchError(
+                    f"{self.nodes[index].name}: {_told(expected[0])} natively, and nothing on the board"
+                )
+
+    def _compare(self, ended: Ended) -> None:
+        index = self._node_at[ended.nic]
+        name, expected = self.nodes[index].name, self._expected[index]
+        found = ended.tick, ended.vc, ended.status, ended.congested, ended.octets
+        if not expected:
+            raise MismatchError(f"{name}: {_told(found)} on the board, and nothing natively")
+        if expected[0] != found:
+            raise MismatchError(f"{name}: {_told(found)} on the board, and {_told(expected[0])} natively")
+        expected.popleft()
+        self.checked += 1
+
+    def verify(self) -> dict[str, int]:
+        """At the end of a run: compare all counters, and the CRCs of all cells of all outputs.
+
+        Returns
+        -------
+        dict
+            How much was compared, and was the same: ``pdus`` of those that ``ended``, ``counters``, ``outputs``. Then
+            ``ticks``, ``trips`` (lists that the board did), ``repeats``.
+
+        Raises
+        ------
+        MismatchError
+            Something is not the same.
+        BoardError
+        """
+        board = self.board
+        self._follow(self.loop.now())
+        board.faults()
+        counters = sum(self._compare_counters(node) for node in self.nodes)
+        outputs = [(node, port) for node in self.nodes for port in node.outputs]
+        checks = board.csr.check[:]
+        for node, port in outputs:
+            native, found = self.loop.digest(node.index, port), checks[self._face(node, port)]
+            if native != found:
+                raise MismatchError(
+                    f"{node.name}, output {port}: the CRC of its cells and their ticks is {found:#010x} on the board "
+                    f"and {native:#010x} natively"
+                )
+        client = board.client
+        _log.info("board: %d octets out, %d in", client.octets_out, client.octets_in)
+        return {
+            "pdus": self.checked,
+            "ended": self.pdus,
+            "counters": counters,
+            "outputs": len(outputs),
+            "ticks": board.next_tick,
+            "trips": client.trips,
+            "repeats": client.repeats,
+        }
+
+    def _compare_counters(self, node: Node) -> int:
+        """Compare the words that a node's driver reads for its counters; how many there are."""
+        spy = _Spy(node)
+        node._make_driver(spy).counters()
+        base = self._place[node.index] << WINDOW_BITS
+        found = self.board.read([base | addr for addr in spy.words])
+        for (addr, native), word in zip(spy.words.items(), found, strict=True):
+            if native != word:
+                name = _name_of(node.csr.map, addr)
+                raise MismatchError(f"{node.name}: {name} is {word} on the board and {native} natively")
+        return len(found)
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+        super().close()
+
+
+class _Spy:
+    """A node's bus that keeps what is read."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.words: dict[int, int] = {}
+
+    def read(self, addr: int) -> int:
+        self.words[addr] = self._node.read(addr)
+        return self.words[addr]
+
+    def write(self, addr: int, value: int) -> None:
+        raise ValueError(f"counters are only read: {addr:#x} would be {value}")
+
+
+def _name_of(registers: RegisterMap, addr: int) -> str:
+    for name, start, register in registers.walk():
+        if start <= addr < start + register.size:
+            return f"{name}[{addr - start}]" if register.count is not None else name
+    return f"register {addr:#x}"
+
+
+def _told(pdu: tuple[int, int, int, bool, bytes]) -> str:
+    tick, vc, status, congested, octets = pdu
+    marked = ", congested" if congested else ""
+    return f"a PDU of VC {vc} at tick {tick} ({PduStatus(status).name}, {len(octets)} octets{marked})"
+
+
+def checksummed(octets: bytes, start: int, at: int) -> bytes:
+    """The octets with their Internet checksum from ``start`` on in octets ``at`` and the next (RFC 1071)."""
+    summed = octets[start:] + b"\0" * ((len(octets) - start) % 2)
+    total = sum(memoryview(_swapped(summed)).cast("H")) % 0xFFFF if any(summed) else 0
+    total = total or (0xFFFF if any(summed) else 0)
+    value = ~total & 0xFFFF
+    if value == 0 and at - start == 6:  # UDP's, where zero says that there is none (RFC 768)
+        value = 0xFFFF
+    return octets[:at] + value.to_bytes(2, "big") + octets[at + 2 :]
+
+
+def _swapped(octets: bytes) -> bytes:
+    swapped = bytearray(octets)
+    swapped[::2], swapped[1::2] = octets[1::2], octets[::2]
+    return bytes(swapped)
+
+
+def placed(wanted: tuple[Shape, ...], plan: Plan, names: list[str]) -> dict[int, int]:
+    """The window of each node of a network on a board: the first free one with a node of the same kind and shape.
+
+    Raises
+    ------
+    BoardError
+        There is none.
+    """
+    free = dict(enumerate(plan.nodes, 1))
+    found: dict[int, int] = {}
+    for index, shape in enumerate(wanted):
+        window = next((window for window, has in free.items() if has == shape), None)
+        if window is None:
+            has = ", ".join(str(each) for each in free.values() if each.kind == shape.kind) or "none"
+            raise BoardError(f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}")
+        del free[window]
+        found[index] = window
+    return found

@@ -1,0 +1,108 @@
+"""Octets to a board and back: what a client needs of a line, and lines that have it."""
+
+from __future__ import annotations
+
+import os
+import select
+import termios
+import time
+import tty
+from pathlib import Path
+from typing import Final, Protocol
+
+from bentpipe_sim.board.errors import BoardError
+
+__all__ = ["BAUD", "Pipe", "SerialPipe"]
+
+BAUD: Final = 3_000_000
+"""Of serial lines to boards: exact from 75 MHz, and the most that common USB bridges have."""
+
+
+class Pipe(Protocol):
+    """A line to a board, and the clock by which the client waits."""
+
+    def now(self) -> float:
+        """Seconds."""
+        ...
+
+    def send(self, octets: bytes) -> None:
+        """Hand octets to the line; some may be lost or damaged.
+
+        Raises
+        ------
+        BoardError
+            The line is no more.
+        """
+        ...
+
+    def receive(self, until: float) -> bytes:
+        """What has come, as soon as there is something; nothing, if there is none at this time."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the line."""
+        ...
+
+
+class SerialPipe:
+    """A serial port, or a pseudo-terminal, by its device."""
+
+    def __init__(self, device: Path, baud: int = BAUD) -> None:
+        self._device = device
+        try:
+            self._fd = os.open(device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError as error:
+            hint = "; add yourself to the group that owns it" if isinstance(error, PermissionError) else ""
+            raise BoardError(f"{device} cannot be opened ({error.strerror}){hint}") from None
+        speed = getattr(termios, f"B{baud}", None)
+        try:
+            if speed is None:
+                raise BoardError(f"{device}: {baud} baud is no rate of this system's serial lines")
+            tty.setraw(self._fd)
+            settings = termios.tcgetattr(self._fd)
+            settings[4] = settings[5] = speed
+            settings[2] |= termios.CLOCAL | termios.CREAD
+            termios.tcsetattr(self._fd, termios.TCSANOW, settings)
+            termios.tcflush(self._fd, termios.TCIFLUSH)
+        except termios.error:
+            os.close(self._fd)
+            raise BoardError(f"{device} is no serial port") from None
+        except BoardError:
+            os.close(self._fd)
+            raise
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def send(self, octets: bytes) -> None:
+        rest = memoryview(octets)
+        end = self.now() + 2
+        while rest:
+            if self.now() > end:
+                raise BoardError(f"{self._device} takes no octets")
+            try:
+                select.select([], [self._fd], [], 0.1)
+                rest = rest[os.write(self._fd, rest) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._gone(error) from None
+
+    def receive(self, until: float) -> bytes:
+        try:
+            if not select.select([self._fd], [], [], max(0.0, until - self.now()))[0]:
+                return b""
+            found = os.read(self._fd, 1 << 16)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            raise self._gone(error) from None
+        if not found:
+            raise BoardError(f"{self._device} is gone: the cable, or the simulated board")
+        return found
+
+    def _gone(self, error: OSError) -> BoardError:
+        return BoardError(f"{self._device} is gone ({error.strerror})")
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,219 @@
+"""What is at which address of a board: its own registers, its nodes, its host ports.
+
+An address has 28 bits: 8 of a window, 20 of a register in it. Window 0 is the board's own, 1 to 127 are nodes, and the
+host port of the NIC in window ``k`` is window ``128 + k``.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Self
+
+from bentpipe_hdl.registers import Field, Register, RegisterMap
+from bentpipe_sim.build import Shape
+
+__all__ = [
+    "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "WINDOW_BITS", "Plan", "board_registers",
+    "description_address", "host_port_registers", "ports_of",
+]  # fmt: skip
+
+WINDOW_BITS: Final = 20
+HOST_PORT: Final = 128
+"""Windows from a NIC's to that of its host port."""
+
+NO_FACE: Final = 0
+"""In the patch panel: nothing comes in."""
+
+CELL: Final = 1
+"""A record of a host port: 48 octets of a PDU."""
+ENDED: Final = 2
+"""A PDU has ended, well or not."""
+DONE: Final = 3
+"""The last cell of a PDU has been chosen for the line."""
+RECORD_WORDS: Final = {CELL: 13, ENDED: 3, DONE: 3}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a board is built from.
+
+    Members
+    -------
+    nodes : tuple of Shape
+        From window 1 on.
+    wires : tuple of int
+        Cells that the wire behind each face holds, a power of two: all faces of the first node, of the second …
+    tx_words, rx_words : int
+        Memory of each host port for PDUs to be sent; for what came. Powers of two.
+    frame_words : int
+        Of the longest frame.
+    """
+
+    nodes: tuple[Shape, ...]
+    wires: tuple[int, ...]
+    tx_words: int = 4096
+    rx_words: int = 4096
+    frame_words: int = 512
+
+    def __post_init__(self) -> None:
+        if len(self.nodes) >= HOST_PORT:
+            raise ValueError(f"a board has {HOST_PORT - 1} nodes at most, not {len(self.nodes)}")
+        if len(self.wires) != self.faces or self.faces > 255:
+            raise ValueError(f"{self.faces} faces, of at most 255, have a wire each, and there are {len(self.wires)}")
+
+    @cached_property
+    def bases(self) -> tuple[int, ...]:
+        """The number of each node's first face."""
+        found, base = [], 0
+        for shape in self.nodes:
+            found.append(base)
+            base += ports_of(shape)
+        return tuple(found)
+
+    @property
+    def faces(self) -> int:
+        """Number of faces, each an input and an output."""
+        return sum(map(ports_of, self.nodes))
+
+    def to_json(self) -> str:
+        """The plan as the board's description has it."""
+        nodes = [[shape.kind, dict(shape.parameters)] for shape in self.nodes]
+        rest = {"tx_words": self.tx_words, "rx_words": self.rx_words, "frame_words": self.frame_words}
+        return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The plan of a description; ValueError: it is none."""
+        try:
+            found: dict[str, Any] = json.loads(text)
+            nodes = tuple(Shape.of(kind, **parameters) for kind, parameters in found.pop("nodes"))
+            return cls(nodes, tuple(found.pop("wires")), **found)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no description of a board: {error}") from None
+
+    @cached_property
+    def description(self) -> tuple[int, ...]:
+        """The description as words, behind the number of its octets."""
+        octets = self.to_json().encode()
+        padded = octets + b" " * (-len(octets) % 4)
+        return (len(octets), *struct.unpack(f"<{len(padded) // 4}I", padded))
+
+
+def ports_of(shape: Shape) -> int:
+    """Faces of a node."""
+    return {"nic": 1, "link": 1, "sonet": 2}.get(shape.kind) or dict(shape.parameters)["ports"]
+
+
+def description_address(words: int) -> int:
+    """Where a board's description of so many words begins."""
+    return 1 << max(12, (words - 1).bit_length())
+
+
+def board_registers(plan: Plan) -> RegisterMap:
+    """The board's own registers."""
+    faces, words = plan.faces, len(plan.description)
+    return RegisterMap(
+        "board",
+        "BPBD",
+        1,
+        {"faces": faces, "description": words},
+        (
+            Register(
+                "reset",
+                0x0000,
+                "the nodes and all between them as after power-up",
+                "wo",
+                width=1,
+                on_write="resets them, for 16 clocks",
+            ),
+            Register(
+                "state",
+                0x0001,
+                "what the board does",
+                "ro",
+                reset=None,
+                width=3,
+                fields=(
+                    Field("running", 0, text="time passes"),
+                    Field("event", 1, text="a host port has a record of an end"),
+                    Field("idle", 2, text="no node works before its due tick"),
+                ),
+            ),
+            Register("clocks", 0x0002, "of a tick, 32 and more", width=8, reset=32, unit="clocks"),
+            Register("skips", 0x0003, "1: ticks in which nothing happens are skipped", width=1, reset=1),
+            Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
+            Register("dropped", 0x0005, "frames that were damaged or found no place", "ro", width=16, reset=None),
+            Register(
+                "patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)
+            ),
+            Register(
+                "wire",
+                0x0200,
+                "the wire behind each output",
+                count=max(1, faces),
+                fields=(
+                    Field("delay", 0, 31, "from when a cell was sent", "ticks"),
+                    Field("sends", 31, text="a cell is sent when the line's clock says so; 0: in the tick it is given"),
+                ),
+            ),
+            Register(
+                "check",
+                0x0300,
+                "CRC-32 of all cells of each output, with their ticks",
+                "ro",
+                count=max(1, faces),
+                reset=None,
+            ),
+            Register(
+                "faults",
+                0x0400,
+                "of each wire",
+                "ro",
+                count=max(1, faces),
+                reset=None,
+                fields=(
+                    Field("lost", 0, 16, "that found the wire full; wraps", "cells"),
+                    Field("late", 16, 16, "that could not come in their tick; wraps", "cells"),
+                ),
+            ),
+            Register(
+                "description",
+                description_address(words),
+                "octets of JSON; their number first",
+                "ro",
+                count=words,
+                reset=None,
+            ),
+        ),
+    )
+
+
+def host_port_registers(plan: Plan) -> RegisterMap:
+    """The registers of a host port."""
+    return RegisterMap(
+        "host port",
+        "BPHP",
+        1,
+        {"tx_words": plan.tx_words, "rx_words": plan.rx_words},
+        (
+            Register("place", 0x0000, "of the next PDU's first word in `tx`", width=16, unit="words"),
+            Register(
+                "post",
+                0x0001,
+                "a PDU to be sent",
+                "wo",
+                on_write="puts it behind the others, of which 16 may wait",
+                fields=(Field("length", 0, 16, "of the SDU", "octets"), Field("vc", 16, 12), Field("waits", 28)),
+            ),
+            Register("uu", 0x0002, "CPCS-UU of the next PDU", width=8),
+            Register("level", 0x0004, "words of records that wait", "ro", width=16, reset=None, unit="words"),
+            Register("record", 0x0005, "the next word of the records; each read takes it", "ro", reset=None),
+            Register(
+                "lost", 0x0006, "words of records, or posts, that found no place; wraps", "ro", width=16, reset=None
+            ),
+            Register("tx", 0x10000, "PDUs to be sent, first octet lowest", "wo", count=plan.tx_words),
+        ),
+    )

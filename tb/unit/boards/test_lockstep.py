@@ -1,0 +1,155 @@
+"""Networks in lockstep with a board in software: the driver, the windows and the comparison, at speed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.client import Client
+from bentpipe_sim.board.errors import BoardError, MismatchError
+from bentpipe_sim.board.lockstep import LockstepNetwork, checksummed, placed, plan_of
+from bentpipe_sim.board.model import ModelBoard, ModelPipe
+from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.build import Shape
+from bentpipe_sim.network import Network
+from boards.networks import NETWORKS, play
+
+
+def _attach(plan: Plan) -> Board:
+    return Board(Client(ModelPipe(plan)))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_is_the_same_on_the_board(name: str) -> None:
+    network = LockstepNetwork(_attach, seed=3)
+    plain = Network(seed=3)
+    try:
+        events = play(network, NETWORKS[name](network), pdus=12)
+        verified = network.verify()
+        assert verified["pdus"] == verified["ended"] == len(events) > 12
+        network.check_conservation()
+        assert events == play(plain, NETWORKS[name](plain), pdus=12)  # a board beside it changes nothing
+    finally:
+        network.close()
+        plain.close()
+
+
+def _spoilt(spoil: Callable[[ModelBoard], None]) -> Callable[[Plan], Board]:
+    def attach(plan: Plan) -> Board:
+        pipe = ModelPipe(plan)
+        spoil(pipe._board)
+        return Board(Client(pipe))
+
+    return attach
+
+
+def _late(board: ModelBoard) -> None:
+    lay = board._lay
+
+    def laid() -> None:
+        wire = next(addr for addr in range(0x200, 0x300) if board._table.words.get(addr, 0) & 0x7FFFFFFF)
+        board._table.words[wire] += 1
+        lay()
+
+    board._lay = laid  # type: ignore[method-assign]
+
+
+def _wrong_octet(board: ModelBoard) -> None:
+    post = board._post
+
+    def posted(node: int, port: Any, length: int, vc: int) -> None:
+        port.tx[port.table.words[0] + 3] ^= 1 << 9
+        post(node, port, length, vc)
+
+    board._post = posted  # type: ignore[method-assign]
+
+
+
+
+def _wrong_check(board: ModelBoard) -> None:
+    read = board.read
+    board.read = lambda addr: read(addr) ^ (addr == 0x301)  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        (_late, "on the board"),
+        (_wrong_octet, "on the board"),
+        (_wrong_check, "output .*: the CRC of its cells"),
+    ],
+)
+def test_a_board_that_differs_is_noticed(spoil: Callable[[ModelBoard], None], what: str) -> None:
+    network = LockstepNetwork(_spoilt(spoil), seed=3)
+    try:
+        with pytest.raises(MismatchError, match=what):
+            play(network, NETWORKS["overrun"](network), pdus=3)
+            network.verify()
+    finally:
+        network.close()
+
+
+def test_a_counter_that_differs_is_named() -> None:
+    network = LockstepNetwork(_attach, seed=3)
+    try:
+        play(network, NETWORKS["overrun"](network), pdus=3)
+        read = network.board.read
+        network.board.read = lambda addrs: [word + 1 for word in read(addrs)]  # type: ignore[method-assign]
+        with pytest.raises(MismatchError, match=r"n0: \w+ is \d+ on the board and \d+ natively"):
+            network._compare_counters(network.nodes[0])
+    finally:
+        network.close()
+
+
+def test_a_board_without_a_node_of_the_shape_is_refused() -> None:
+    network = Network()
+    NETWORKS["overrun"](network)
+    plan = plan_of(network)
+    small = replace(plan, nodes=(*plan.nodes[:2], Shape.of("nic", vcs=256), *plan.nodes[3:]))
+    with pytest.raises(BoardError, match=r"has no nic\(vcs=64\) left for n2; of nic it has nic\(vcs=256\)"):
+        placed(plan.nodes, small, [node.name for node in network.nodes])
+
+
+def test_a_plan_is_what_its_description_says() -> None:
+    plan = Plan((Shape.of("nic", vcs=64), Shape.of("switch", vcs=64, cells=64, ports=4)), (16, 32, 16, 16, 64))
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.bases == (0, 1) and plan.faces == 5
+    with pytest.raises(ValueError, match="no description of a board"):
+        Plan.from_json('{"nodes": []}')
+    with pytest.raises(ValueError, match="5 faces, of at most 255, have a wire each, and there are 1"):
+        Plan(plan.nodes, (16,))
+
+
+def test_networks_that_no_board_has_yet_are_refused() -> None:
+    network = Network()
+    network.add_nic("a", oam=True)
+    with pytest.raises(BoardError, match="a: host ports of boards send and receive no OAM cells yet"):
+        plan_of(network)
+    network = Network()
+    network.add_sonet_line("line", sts=3)
+    with pytest.raises(BoardError, match="line: boards have no SONET lines yet"):
+        plan_of(network)
+
+
+def test_checksums_are_those_of_the_native_network() -> None:
+    rng, network = random.Random(1), Network()
+    a, b = network.add_nic("a"), network.add_nic("b")
+    network.connect(a, b)
+    vc = network.add_vc([a, b], 0, 100)
+    try:
+        for _ in range(40):
+            head = rng.randbytes(rng.randrange(20, 60))
+            at = rng.choice((6, 10, 16))
+            network.send(0, vc, head, 1, 0, 0, 0, at)
+            until = network.now_ps + 10**9
+            event = next(event for event in network.run(until))
+            assert network.sdu(event.handle) == checksummed(head, 0, at)
+        zero = bytes(20)
+        assert checksummed(zero, 0, 6)[6:8] == b"\xff\xff"
+    finally:
+        network.close()
