@@ -7,7 +7,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import RawPcapReader
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_beside_cells, run_experiment
+from bentpipe.experiment.run.run import run_beside_cells, run_experiment
 from bentpipe_hdl.sonet.line import SonetLine
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.interface import PduStatus

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
-from bentpipe.experiment.catalogue import find
-from bentpipe.experiment.document import Document
+from bentpipe.experiment.document.assign import SHORTHANDS, Setting, assigned
+from bentpipe.experiment.document.catalogue import find
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.document.tables import Document
 from bentpipe.experiment.load import apply_settings, value_of
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import EventSpec, Experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.words import nearest
 from bentpipe_sim.errors import SimulationError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bentpipe.attach.ends import End, parse_end
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe_hdl.words import nearest
 from bentpipe_sim.attached import Carries
 

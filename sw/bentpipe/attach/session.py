@@ -22,8 +22,8 @@ from bentpipe.attach.live import ENOUGH_PS, LiveFolder
 from bentpipe.attach.slack import take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import BentpipeError, one_line
-from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.build.network import BuiltExperiment, add_hosts, build_network
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
 from bentpipe_hdl.units import format_time
@@ -32,7 +32,7 @@ from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.nodes import Link
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import EventSpec, Experiment
+    from bentpipe.experiment.resolve.specs import EventSpec, Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
     from bentpipe_sim.network import Network

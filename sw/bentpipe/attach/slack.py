@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
+from bentpipe.experiment.resolve.specs import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.units import format_time
 
 __all__ = ["Slack", "shortened", "take_slack"]

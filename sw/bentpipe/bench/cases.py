@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe.bench.samples import sampled
-from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.build.network import add_hosts, build_network
 from bentpipe.experiment.load import load
-from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe_sim.network import Network
 
 __all__ = ["GOALS", "PS", "SDU", "TITLES", "in_tenths", "measure", "network_of", "segment"]

@@ -48,7 +48,7 @@ def _run(given: argparse.Namespace) -> int:
 
 def _names(only: list[str]) -> list[str]:
     """The experiments of these papers and ids, in the catalogue's order."""
-    from bentpipe.experiment.catalogue import catalogue, read_extended
+    from bentpipe.experiment.document.catalogue import catalogue, read_extended
     from bentpipe_hdl.words import nearest
 
     papers = {name: str(read_extended(path)[0]["experiment"].get("paper", "")) for name, path in catalogue().items()}

@@ -16,7 +16,7 @@ from bentpipe.errors import BentpipeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.results.folder import RunFolder
 
 __all__ = [

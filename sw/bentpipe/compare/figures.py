@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bentpipe.compare.rows import pairs_of
 from bentpipe.compare.sides import Group, Run, Side
-from bentpipe.experiment.catalogue import read_document
+from bentpipe.experiment.document.catalogue import read_document
 from bentpipe.plots.cases import places_of
 from bentpipe.plots.charts import Chart, Level, Point, chart_figure, marks_of
 from bentpipe.plots.layout import draw_panels, save

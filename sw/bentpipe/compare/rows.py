@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bentpipe.compare.sides import Group, Side, document_of
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.changes import changes_between
+from bentpipe.experiment.document.changes import changes_between
 from bentpipe.results.metrics import NOT_COMPARED, in_unit
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
 from bentpipe.results.tables import change_text

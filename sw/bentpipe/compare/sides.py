@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.changes import UNCHANGING
+from bentpipe.experiment.document.changes import UNCHANGING
 from bentpipe.results.folder import read_above
 from bentpipe.results.metrics import NOT_COMPARED, set_otherwise
 from bentpipe.sweeps.table import figures_of

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
-from bentpipe.experiment.catalogue import find, read_extended
-from bentpipe.experiment.changes import Change, changes_between
-from bentpipe.experiment.document import Cases, CaseTable, Document
-from bentpipe.experiment.faults import BuildError
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import Experiment
-from bentpipe.experiment.source import Source, Wrong
+from bentpipe.experiment.build.faults import BuildError
+from bentpipe.experiment.document.assign import SHORTHANDS, Setting, assigned
+from bentpipe.experiment.document.catalogue import find, read_extended
+from bentpipe.experiment.document.changes import Change, changes_between
+from bentpipe.experiment.document.source import Source, Wrong
+from bentpipe.experiment.document.tables import Cases, CaseTable, Document
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.units import format_time, parse_time
@@ -50,7 +50,8 @@ def load(
     quick: bool = False,
 ) -> Experiment:
     """Find, read, change and validate an experiment, without its cases' settings; see
-    :func:`~bentpipe.experiment.catalogue.find` and :func:`~bentpipe.experiment.parse.parse_experiment`."""
+    :func:`~bentpipe.experiment.document.catalogue.find` and
+    :func:`~bentpipe.experiment.resolve.parse.parse_experiment`."""
     file = _File(name)
     return file.changed(file.document, file.source, _read(settings, "--set"), _Options(seed, duration_ps, quick))
 
@@ -256,7 +257,7 @@ def _check_owner(setting: Setting, document: dict[str, Any], name: str) -> None:
 
 def _check_build(experiment: Experiment, source: Source) -> None:
     """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
-    from bentpipe.experiment.build import rehearse
+    from bentpipe.experiment.build.network import rehearse
 
     try:
         rehearse(experiment)

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
-from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.experiment.document.tables import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
+from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.manual.markdown import table
 from bentpipe.results.knees import FIGURES
 from bentpipe.tcp.config import SETTINGS

@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from bentpipe.experiment.branch import Branches
-from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.build.network import add_hosts, build_network
 from bentpipe.experiment.load import load
-from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.run.branch import Branches
+from bentpipe.experiment.run.record import TraceRecorder
 
 
 @contextmanager

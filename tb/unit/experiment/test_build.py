@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from bentpipe.experiment.build import build_network
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load
 from bentpipe_sim.network import Network
 

@@ -4,7 +4,7 @@ import pytest
 
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.report.network import network_of
 from bentpipe.results.metrics import deliverable, mean_over_time, port_rates
 from bentpipe_hdl.ticks import TICK_PS, ps_to_ticks

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.catalogue import catalogue, find, networks
+from bentpipe.experiment.document.catalogue import catalogue, find, networks
 from bentpipe.experiment.load import apply_settings, load, load_cases
 from bentpipe.hosts.config import host_costs
 

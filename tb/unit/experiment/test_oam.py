@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build import build_network
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
 
 TEXT = """

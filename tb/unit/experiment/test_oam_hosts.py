@@ -6,9 +6,9 @@ import tomllib
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.run import run_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe_hdl.ticks import round_ticks, ticks_to_ps
 
 MS = 10**9

@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.describe import describe
-from bentpipe.experiment.document import Face
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.source import Source
-from bentpipe.experiment.tcp_options import options_text
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.document.tables import Face
+from bentpipe.experiment.document.tcp_options import options_text
+from bentpipe.experiment.resolve.describe import describe
+from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.tcp.config import TcpConfig
 
 TEXT = """

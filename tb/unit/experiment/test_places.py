@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bentpipe.experiment.catalogue import catalogue, networks, read_document
-from bentpipe.experiment.places import lines
-from bentpipe.experiment.source import Source, Wrong
+from bentpipe.experiment.document.catalogue import catalogue, networks, read_document
+from bentpipe.experiment.document.places import lines
+from bentpipe.experiment.document.source import Source, Wrong
 
 TEXT = """# [no]
 a = \"\"\"

@@ -286,7 +286,7 @@ def test_what_the_command_line_gives_is_named_as_such(tmp_path):
 
 def test_too_many_copies_are_refused_before_they_are_made(tmp_path, monkeypatch):
     """Of 100,000 flows none is read: that would take minutes."""
-    monkeypatch.setattr("bentpipe.experiment.flows._Reader.read", lambda *_: pytest.fail("a copy is read"))
+    monkeypatch.setattr("bentpipe.experiment.resolve.flows._Reader.read", lambda *_: pytest.fail("a copy is read"))
     file = tmp_path / "many.toml"
     flows = "".join(f'[[flow]]\nname = "f{k}"\nsource = "anna"\nsink = "bert"\ncopies = 1000\n' for k in range(100))
     file.write_text(text_of({}).partition("[[flow]]")[0] + flows)

@@ -7,9 +7,9 @@ import tomllib
 import pytest
 
 from bentpipe.cli import main
-from bentpipe.experiment.build import build_network
-from bentpipe.experiment.catalogue import catalogue
-from bentpipe.experiment.document import json_schema
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.document.catalogue import catalogue
+from bentpipe.experiment.document.tables import json_schema
 from bentpipe.experiment.load import load
 from bentpipe.hosts.config import HostSettings
 from bentpipe.manual import keys

@@ -8,7 +8,7 @@ import pytest
 
 from bentpipe.errors import ConfigError, ExperimentFailed
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.splitting import Splitting, choose_levels, grow, starts
+from bentpipe.experiment.run.splitting import Splitting, choose_levels, grow, starts
 from bentpipe.report.verdict import _did
 from bentpipe.results.splitting import LOSS_METRICS, Stage, Tree, interval, loss_figures, sum_up_trees
 from bentpipe.results.tables import splitting_text

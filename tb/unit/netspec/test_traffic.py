@@ -13,10 +13,10 @@ from bentpipe.apps.registry import APPLICATIONS, make
 from bentpipe.apps.settings import BOUNDS, DRAWN, Given
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
+from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.load import load
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import Experiment, GroupSpec
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import Experiment, GroupSpec
 from bentpipe.netspec.language import PROTOCOLS
 from bentpipe.results.tables import flow_tables
 from bentpipe.tcp.recovery import VARIANTS

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from bentpipe.experiment.document import VpTable
-from bentpipe.experiment.schema import NetworkSpec, SwitchSpec, VcSpec, VpSpec
-from bentpipe.experiment.source import Problems, Wrong
+from bentpipe.experiment.document.source import Problems, Wrong
+from bentpipe.experiment.document.tables import VpTable
+from bentpipe.experiment.resolve.specs import NetworkSpec, SwitchSpec, VcSpec, VpSpec
 from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.switch.options.oam import point_at
 from bentpipe_hdl.words import nearest

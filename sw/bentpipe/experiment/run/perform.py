@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.experiment.run import cases_head, run_beside_cells, run_experiment, saved_run, versions
-from bentpipe.experiment.state import pack, read_state
+from bentpipe.experiment.run.run import cases_head, run_beside_cells, run_experiment, saved_run, versions
+from bentpipe.experiment.run.state import pack, read_state
 from bentpipe.report.cases import make_cases_report, sum_up_cases
 from bentpipe.report.places import Around, around
 from bentpipe.report.run import make_report
@@ -14,7 +14,7 @@ from bentpipe.results.folder import STATE, RunFolder, case_folder, read_run
 from bentpipe.results.schema import RunResult
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
 
 __all__ = ["perform", "perform_cases", "resume", "resume_cases"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.document import Face
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.document.tables import Face
+from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe_sim.errors import NetworkError, Subject
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.build import Build, BuiltExperiment
-from bentpipe.experiment.ledger import check_ledger
-from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.remarks import frame_remarks
-from bentpipe.experiment.schema import EventSpec, Experiment, NetworkSpec, plain
-from bentpipe.experiment.state import code, pack, read_state
+from bentpipe.experiment.build.ledger import check_ledger
+from bentpipe.experiment.build.network import Build, BuiltExperiment
+from bentpipe.experiment.resolve.remarks import frame_remarks
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, plain
+from bentpipe.experiment.run.record import TraceRecorder
+from bentpipe.experiment.run.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
 from bentpipe.results.metrics import NOT_COMPARED, compare, deliverable_bits, metrics, set_otherwise
@@ -93,7 +93,7 @@ def run_experiment(
         (cells or payload octets don't add up); ``summary["reason"]`` says by what and why.
     """
     if build is None:
-        from bentpipe.experiment.build import build
+        from bentpipe.experiment.build.network import build
     recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
     started = datetime.now(UTC)
     with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", show_progress):

@@ -18,7 +18,7 @@ from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
 
 __all__ = ["LONGEST_PS", "Wave", "experiment_of", "write_wave"]
 
@@ -121,8 +121,8 @@ def write_wave(
 
 class _Run:
     def __init__(self, experiment: Experiment, name: str, show_progress: bool) -> None:
-        from bentpipe.experiment.build import add_hosts, build_network
-        from bentpipe.experiment.record import TraceRecorder
+        from bentpipe.experiment.build.network import add_hosts, build_network
+        from bentpipe.experiment.run.record import TraceRecorder
 
         self._experiment, self._show = experiment, show_progress
         self._network, nics, vcs = build_network(experiment)

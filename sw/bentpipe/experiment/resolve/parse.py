@@ -1,6 +1,6 @@
 """From a document to an experiment: what its tables say of each other.
 
-The second of three steps from a file to an experiment; the first is :mod:`bentpipe.experiment.document`.
+The second of three steps from a file to an experiment; the first is :mod:`bentpipe.experiment.document.tables`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
-from bentpipe.experiment.captures import parse_capture
-from bentpipe.experiment.document import (
+from bentpipe.experiment.document.source import Problems, Source, Wrong
+from bentpipe.experiment.document.tables import (
     METRICS,
     Document,
     ExpectTable,
@@ -22,13 +22,13 @@ from bentpipe.experiment.document import (
     defaults,
     hosts_of,
 )
-from bentpipe.experiment.events import read_events
-from bentpipe.experiment.flows import read_flows, read_traffic
-from bentpipe.experiment.layout import Channels
-from bentpipe.experiment.network import read_network
-from bentpipe.experiment.paths import pieces, read_paths
-from bentpipe.experiment.schema import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
-from bentpipe.experiment.source import Problems, Source, Wrong
+from bentpipe.experiment.resolve.captures import parse_capture
+from bentpipe.experiment.resolve.events import read_events
+from bentpipe.experiment.resolve.flows import read_flows, read_traffic
+from bentpipe.experiment.resolve.layout import Channels
+from bentpipe.experiment.resolve.network import read_network
+from bentpipe.experiment.resolve.paths import pieces, read_paths
+from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
 from bentpipe.results.knees import FIGURES
 from bentpipe.results.metrics import GROUPED
 from bentpipe_hdl.words import nearest

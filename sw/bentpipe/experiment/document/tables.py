@@ -1,7 +1,7 @@
 """The document that an experiment is: every table and key with its unit, range, default, and what it says.
 
 This is the first of three steps from a file to an experiment: each table by itself. What one says of another is for
-:mod:`bentpipe.experiment.parse`, and what changes a document for :mod:`bentpipe.experiment.load`.
+:mod:`bentpipe.experiment.resolve.parse`, and what changes a document for :mod:`bentpipe.experiment.load`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pydantic import (
 from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
-from bentpipe.experiment.assign import over
-from bentpipe.experiment.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
-from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.experiment.document.assign import over
+from bentpipe.experiment.document.tcp_options import TcpTable
+from bentpipe.experiment.resolve.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.hosts.config import ContinuitySettings, HostSettings
 from bentpipe.results.splitting import LEAST_BATCHES, LOSS_METRICS
 from bentpipe_hdl.link.control import LinkSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from bentpipe.experiment.document import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
+from bentpipe.experiment.document.tables import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
 from bentpipe.hosts.config import ContinuitySettings, HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
@@ -19,7 +19,7 @@ from bentpipe_hdl.ticks import first_tick, ticks_to_ps
 
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
-    from bentpipe.experiment.changes import Change
+    from bentpipe.experiment.document.changes import Change
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [

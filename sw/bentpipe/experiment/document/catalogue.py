@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.assign import MOST_DEEP, over
-from bentpipe.experiment.places import bracket_line, lines
+from bentpipe.experiment.document.assign import MOST_DEEP, over
+from bentpipe.experiment.document.places import bracket_line, lines
 from bentpipe_hdl.words import nearest
 
 __all__ = ["catalogue", "find", "networks", "read_document", "read_extended"]
@@ -21,7 +21,7 @@ _NOT_INHERITED: Final = ("published", "theory", "expect", "case", "axis")
 _INHERITED: Final = ("duration", "quick", "seed")
 """What one has of another's ``[experiment]``."""
 
-_CATALOGUE: Final = Path(__file__).resolve().parent.parent / "catalogue"
+_CATALOGUE: Final = Path(__file__).resolve().parents[2] / "catalogue"
 
 
 def catalogue() -> dict[str, Path]:

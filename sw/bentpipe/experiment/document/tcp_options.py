@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, create_model
 
-from bentpipe.experiment.source import Wrong
+from bentpipe.experiment.document.source import Wrong
 from bentpipe.tcp.config import SETTINGS, TcpConfig
 from bentpipe.tcp.settings import Setting
 from bentpipe_hdl.settings import COUNT, NUMBER, SIZE, TIME, Settings, Words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.experiment.schema import Experiment, FlowSpec, NetworkSpec
+from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, NetworkSpec
 from bentpipe_hdl.oam.cells import END_POINT, END_PTI, SEGMENT_PTI, location_of, location_of_node
 
 if TYPE_CHECKING:

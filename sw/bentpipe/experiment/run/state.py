@@ -118,7 +118,7 @@ def code() -> str:
 
     total = hashlib.sha256()
     others = (Path(str(package.__file__)).parent for package in (bentpipe_sim, bentpipe_hdl))
-    for root in (Path(__file__).parents[1], *others):
+    for root in (Path(__file__).parents[2], *others):
         for file in sorted(each for each in root.rglob("*") if each.suffix in (".py", ".cpp", ".hpp", ".h")):
             total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
     return total.hexdigest()[:16]

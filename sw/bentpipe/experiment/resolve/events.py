@@ -12,11 +12,11 @@ from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
-from bentpipe.experiment.changes import changes_between
-from bentpipe.experiment.document import Document, EventTable
-from bentpipe.experiment.schema import EventSpec, Experiment
-from bentpipe.experiment.source import Source, Wrong
+from bentpipe.experiment.document.assign import SHORTHANDS, Setting, assigned
+from bentpipe.experiment.document.changes import changes_between
+from bentpipe.experiment.document.source import Source, Wrong
+from bentpipe.experiment.document.tables import Document, EventTable
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe_hdl.settings import Settings, in_run, key_of
 
 __all__ = ["read_events"]

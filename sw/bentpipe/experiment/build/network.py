@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import Given
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.branch import Branches
-from bentpipe.experiment.document import Face
-from bentpipe.experiment.faults import Places
-from bentpipe.experiment.ledger import LedgerHost, make_ledger
-from bentpipe.experiment.oam import OamEnds, add_ends, loopback_to, report_ends
-from bentpipe.experiment.paths import vpi_on
-from bentpipe.experiment.schema import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
-from bentpipe.experiment.splitting import Splitting, check_random
+from bentpipe.experiment.build.faults import Places
+from bentpipe.experiment.build.ledger import LedgerHost, make_ledger
+from bentpipe.experiment.build.oam import OamEnds, add_ends, loopback_to, report_ends
+from bentpipe.experiment.document.tables import Face
+from bentpipe.experiment.resolve.paths import vpi_on
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec, LineSpec, NetworkSpec, VcSpec
+from bentpipe.experiment.run.branch import Branches
+from bentpipe.experiment.run.splitting import Splitting, check_random
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
@@ -65,8 +65,8 @@ class BuiltExperiment:
     check : Callable
         Raises if cells in, out, dropped and queued don't add up in every node.
     ledger : Callable
-        What became of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.ledger.make_ledger`); raises if
-        that doesn't add up.
+        What became of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.build.ledger.make_ledger`);
+        raises if that doesn't add up.
     close : Callable
         Lets go of the network's resources.
     change : Callable

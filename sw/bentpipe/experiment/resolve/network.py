@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from bentpipe.experiment.clocks import draw_clocks
-from bentpipe.experiment.document import Document, Face, HostsTable, HostTable, LineTable, NetworkTable, SwitchTable
-from bentpipe.experiment.schema import HostSpec, LineSpec, NetworkSpec, SwitchSpec
-from bentpipe.experiment.source import Problems, Wrong
+from bentpipe.experiment.document.source import Problems, Wrong
+from bentpipe.experiment.document.tables import (
+    Document,
+    Face,
+    HostsTable,
+    HostTable,
+    LineTable,
+    NetworkTable,
+    SwitchTable,
+)
+from bentpipe.experiment.resolve.clocks import draw_clocks
+from bentpipe.experiment.resolve.specs import HostSpec, LineSpec, NetworkSpec, SwitchSpec
 from bentpipe.hosts.clock import clock_period_ps
 from bentpipe.hosts.config import HostSettings
 from bentpipe.hosts.profiles import profile

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.places import lines
+from bentpipe.experiment.document.places import lines
 from bentpipe_hdl.settings import Settings, from_document
 
 __all__ = ["Problems", "Source", "Wrong"]

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bentpipe.errors import BentpipeError, ExperimentFailed
-from bentpipe.experiment.document import LEAST_EFFORT
+from bentpipe.experiment.document.tables import LEAST_EFFORT
 from bentpipe.results.splitting import Stage, Tree, sum_up_trees
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.branch import Branch, Branches
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
+    from bentpipe.experiment.run.branch import Branch, Branches
 
 __all__ = ["Counts", "Splitting", "Walk", "check_random", "choose_levels", "grow", "starts"]
 

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bentpipe.experiment.schema import Experiment, FlowSpec, SwitchSpec, VcSpec
+from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, SwitchSpec, VcSpec
 from bentpipe.results.metrics import cells_of, hop_rates
 
 __all__ = ["frame_remarks"]

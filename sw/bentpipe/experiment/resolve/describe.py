@@ -9,9 +9,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from bentpipe.apps.registry import APPLICATIONS
-from bentpipe.experiment.document import CaseTable
-from bentpipe.experiment.schema import Experiment, GroupSpec, HostSpec, LineSpec
-from bentpipe.experiment.tcp_options import options_text
+from bentpipe.experiment.document.tables import CaseTable
+from bentpipe.experiment.document.tcp_options import options_text
+from bentpipe.experiment.resolve.specs import Experiment, GroupSpec, HostSpec, LineSpec
 from bentpipe.results.tables import change_text, figure_text
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bentpipe.captures import KINDS, CaptureSpec
-from bentpipe.experiment.schema import NetworkSpec
+from bentpipe.experiment.resolve.specs import NetworkSpec
 from bentpipe_hdl.words import nearest
 
 __all__ = ["parse_capture"]

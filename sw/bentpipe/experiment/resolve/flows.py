@@ -10,11 +10,11 @@ from pathlib import Path
 from bentpipe.apps.registry import APPLICATIONS, check
 from bentpipe.apps.settings import Given
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.document import FlowTable, HostsTable, TrafficTable, hosts_of
-from bentpipe.experiment.layout import Channels, given_path, host_named, shortest_path
-from bentpipe.experiment.schema import FlowSpec, GroupSpec, HostSpec
-from bentpipe.experiment.source import Problems, Source, Wrong
-from bentpipe.experiment.tcp_options import make_config
+from bentpipe.experiment.document.source import Problems, Source, Wrong
+from bentpipe.experiment.document.tables import FlowTable, HostsTable, TrafficTable, hosts_of
+from bentpipe.experiment.document.tcp_options import make_config
+from bentpipe.experiment.resolve.layout import Channels, given_path, host_named, shortest_path
+from bentpipe.experiment.resolve.specs import FlowSpec, GroupSpec, HostSpec
 from bentpipe.netspec.plan import Connection, Group, read_script
 from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.nic.control import PacingSettings

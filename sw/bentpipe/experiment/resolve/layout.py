@@ -7,10 +7,10 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bentpipe.experiment.document import VcTable, hosts_of
-from bentpipe.experiment.paths import Piece, check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
-from bentpipe.experiment.schema import NetworkSpec, VcSpec
-from bentpipe.experiment.source import Problems, Wrong
+from bentpipe.experiment.document.source import Problems, Wrong
+from bentpipe.experiment.document.tables import VcTable, hosts_of
+from bentpipe.experiment.resolve.paths import Piece, check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
+from bentpipe.experiment.resolve.specs import NetworkSpec, VcSpec
 from bentpipe.hosts.config import ContinuitySettings
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.switch.control import VcSettings

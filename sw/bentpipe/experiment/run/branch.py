@@ -18,8 +18,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from bentpipe.apps.draws import Draws
-from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.state import StatePickler, unpickled
+from bentpipe.experiment.run.record import TraceRecorder
+from bentpipe.experiment.run.state import StatePickler, unpickled
 from bentpipe.hosts.engine import Engine
 from bentpipe_sim.gauge import Gauge, GaugeCounts
 from bentpipe_sim.network import Network
