@@ -12,7 +12,7 @@ import pytest
 import bentpipe.experiment.run.run as runs
 import bentpipe.results.folder as folders
 from bentpipe.cli import main
-from bentpipe.experiment.build.network import build
+from bentpipe.experiment.build.hosts import build
 from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.run import state
 from bentpipe.experiment.run.perform import perform_cases, resume_cases

@@ -22,8 +22,10 @@ from bentpipe.attach.live import ENOUGH_PS, LiveFolder
 from bentpipe.attach.slack import take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import BentpipeError, one_line
-from bentpipe.experiment.build.network import BuiltExperiment, add_hosts, build_network
+from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.run.run import run_experiment
+from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
 from bentpipe_hdl.units import format_time
@@ -238,7 +240,7 @@ class Session:
                 host: _Ledger(attachment.refused(number), attachment.congested(number))
                 for host, number in self.numbers.items()
             }
-            built = add_hosts(experiment, recorder, network, nics, vcs, outside)
+            built = with_splitting(experiment, add_hosts(experiment, recorder, network, nics, vcs, outside))
         except BaseException:
             network.close()
             raise

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe.bench.samples import sampled
-from bentpipe.experiment.build.network import add_hosts, build_network
+from bentpipe.experiment.build.hosts import add_hosts
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe.experiment.run.record import TraceRecorder

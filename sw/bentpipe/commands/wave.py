@@ -59,8 +59,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _experiment(given: argparse.Namespace) -> Experiment:
-    from bentpipe.experiment.load import check_seed, load_cases
-    from bentpipe.experiment.run.wave import experiment_of
+    from bentpipe.experiment.load import check_seed, experiment_of, load_cases
 
     folder = Path(given.name)
     if folder.is_dir():

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from bentpipe.errors import BentpipeError
+from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.build.faults import BuildError
 from bentpipe.experiment.document.assign import SHORTHANDS, Setting, assigned
 from bentpipe.experiment.document.catalogue import find, read_extended
@@ -24,12 +24,22 @@ from bentpipe.experiment.document.source import Source, Wrong
 from bentpipe.experiment.document.tables import Cases, CaseTable, Document
 from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe.results.folder import is_cases, is_sweep, read_run
 from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.units import format_time, parse_time
 from bentpipe_hdl.words import kind_of, nearest
 
-__all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration", "value_of"]
+__all__ = [
+    "apply_settings",
+    "cases_of",
+    "check_seed",
+    "experiment_of",
+    "load",
+    "load_cases",
+    "parse_duration",
+    "value_of",
+]
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,38 @@ def load_cases(
     if not names:
         return [file.changed(file.document, file.source, given, options)]
     return [file.with_case(case, given, options) for case in file.cases if not only or case.name in only]
+
+
+def experiment_of(folder: Path) -> Experiment:
+    """The experiment whose run is in a folder, as it was run.
+
+    Raises
+    ------
+    BentpipeError
+        There is no run; its file isn't there any more, or is another one now.
+    """
+    if is_sweep(folder):
+        raise BentpipeError(f"{folder}: is a sweep's folder; give the name of its experiment, and --set")
+    if is_cases(folder):
+        raise BentpipeError(f"{folder}: has several runs; give the folder of one of them, as {folder}/CASE")
+    summary = read_run(folder).summary
+    case = summary.get("case")
+    limit = round(summary["time"]["limit_s"] * 1e12)
+    try:
+        found = load_cases(
+            summary["file"],
+            summary["settings"],
+            seed=summary["seed"],
+            duration_ps=limit if limit < round(summary["time"]["full_s"] * 1e12) else None,
+            only=[case["name"]] if case else [],
+        )[0]
+    except ConfigError:
+        raise
+    except BentpipeError as error:
+        raise BentpipeError(f"{folder}: its experiment can't be run again: {error}") from None
+    if found.document != summary["configuration"]:
+        raise BentpipeError(f"{folder}: its experiment, {summary['file']}, is another one now: run it again")
+    return found
 
 
 def parse_duration(text: str, who: str) -> int:
@@ -257,12 +299,18 @@ def _check_owner(setting: Setting, document: dict[str, Any], name: str) -> None:
 
 def _check_build(experiment: Experiment, source: Source) -> None:
     """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
-    from bentpipe.experiment.build.network import rehearse
+    from bentpipe.experiment.build.hosts import rehearse
+    from bentpipe.experiment.run.branch import check_random
 
     try:
-        rehearse(experiment)
+        engine = rehearse(experiment)
     except BuildError as error:
         raise source.error(Wrong(error.key, error.what)) from error
+    if experiment.splitting is not None:
+        try:
+            check_random(engine)
+        except ValueError as error:
+            raise source.error(Wrong("splitting", str(error))) from error
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[Wrong]:

@@ -11,7 +11,7 @@ from statistics import fmean
 
 import pytest
 
-import bentpipe.experiment.build.network
+import bentpipe.experiment.build.hosts
 from bentpipe.cli import main
 from bentpipe.compare.orders import Order, judged, orders
 from bentpipe.compare.rows import against_published, apart, beside, different, errors_of, pairs_of
@@ -328,7 +328,7 @@ def made(tmp_path_factory):
     (path / "empty").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
-        patch.setattr(bentpipe.experiment.build.network, "build", fake_build)
+        patch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
         main(["run", "x.toml", "--out", "a/1"])
         main(["run", "x.toml", "--out", "a/2", "--seed", "7"])
         main(["run", "x.toml", "--out", "b", "--set", "window=32 kB"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bentpipe.experiment.build.network import BuiltExperiment
+from bentpipe.experiment.build.hosts import BuiltExperiment
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe.results.folder import RunFolder
 from bentpipe.results.schema import RunResult

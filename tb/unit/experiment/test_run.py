@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from bentpipe.experiment.build.network import dropped
+from bentpipe.experiment.build.hosts import dropped
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.metrics import BEST_TCP_BPS, GROUPED, compare, fairness, metrics

@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build.network import build
+from bentpipe.experiment.build.hosts import build
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.specs import plain
 from bentpipe.results.metrics import most_deliverable

@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build.network import _Changer as Changer
+from bentpipe.experiment.build.changes import Reconfigurator
 from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.describe import describe
@@ -108,7 +108,7 @@ def test_what_a_path_has_changes_in_a_run(read):
     network, *_ = build_network(e)
     (sat,) = (node for node in network.nodes if node.name == "sat")
     assert [vc.settings.limit for vc in sat.vcs if vc.vpc] == [100] * 2
-    Changer(e, network).to(e.events[0])
+    Reconfigurator(e, network).to(e.events[0])
     assert [vc.settings.limit for vc in sat.vcs if vc.vpc] == [5] * 2
     with pytest.raises(ConfigError, match=r"network\.vps\.beam\.vpi can't be changed in a run"):
         read('\n[[event]]\nat = "1 ms"\nset = { "network.vps.beam.vpi" = 5 }\n')

@@ -30,7 +30,6 @@ from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
 from bentpipe.experiment.document.assign import over
 from bentpipe.experiment.document.tcp_options import TcpTable
-from bentpipe.experiment.resolve.clocks import CLOCK_TOLERANCE_PPM, MAX_CLOCK_TOLERANCE_PPM
 from bentpipe.hosts.config import ContinuitySettings, HostSettings
 from bentpipe.results.splitting import LEAST_BATCHES, LOSS_METRICS
 from bentpipe_hdl.link.control import LinkSettings
@@ -62,6 +61,7 @@ from bentpipe_hdl.units import LINE_RATES
 from bentpipe_hdl.words import kind_of, nearest
 
 __all__ = [
+    "CLOCK_TOLERANCE_PPM",
     "LEAST_EFFORT",
     "METRICS",
     "SERIES",
@@ -122,6 +122,11 @@ METRICS: Final = {
 
 LEAST_EFFORT: Final = 50
 """Trials from a level: with 12 an interval of 95 % has the truth in it in 86 of 100 runs only (``tb/soak/rare.py``)."""
+
+CLOCK_TOLERANCE_PPM: Final = 20.0
+"""Tolerance of a line's clocks if none is given: that of SONET (:mod:`bentpipe.experiment.resolve.clocks`)."""
+
+MAX_CLOCK_TOLERANCE_PPM: Final = 320.0
 
 _LINES = Literal["cell", "sonet"]
 _DELAY: Final = TIME.within(0, "1 s")

@@ -14,14 +14,8 @@ changes a throughput by T, 0.002 %.
 from __future__ import annotations
 
 import random
-from typing import Final
 
-__all__ = ["CLOCK_TOLERANCE_PPM", "MAX_CLOCK_TOLERANCE_PPM", "draw_clocks"]
-
-CLOCK_TOLERANCE_PPM: Final = 20.0
-"""Tolerance of a line's clocks if none is given: that of SONET."""
-
-MAX_CLOCK_TOLERANCE_PPM: Final = 320.0
+__all__ = ["draw_clocks"]
 
 
 def draw_clocks(seed: int, line: str, tolerance_ppm: float) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from bentpipe.hosts.engine import Engine
 from bentpipe_sim.gauge import Gauge, GaugeCounts
 from bentpipe_sim.network import Network
 
-__all__ = ["Branch", "Branches"]
+__all__ = ["Branch", "Branches", "check_random"]
 
 _CODEC: Final = "lz4_raw"
 _NETWORK, _RECORDER, _RANDOM, _KEPT = "network", "recorder", "random", "kept"
@@ -142,10 +142,11 @@ class Branches:
             self._network.give(now)
             self.engine = engine
 
-    def draws(self) -> bool:
-        """Any application draws random numbers, or any host's processor."""
-        pickler = StatePickler(io.BytesIO())
-        pickler.take(self.engine)
-        return any(isinstance(obj, Draws) for obj in pickler.met) or any(
-            host.processor.spread for host in self.engine.hosts
-        )
+
+def check_random(engine: Engine) -> None:
+    """Raise ValueError if nothing of a run is random, so that copies of it would all go on alike."""
+    pickler = StatePickler(io.BytesIO())
+    pickler.take(engine)
+    draws = any(isinstance(obj, Draws) for obj in pickler.met)
+    if not draws and not any(host.processor.spread for host in engine.hosts):
+        raise ValueError("nothing can be split: no application draws random numbers, nor does a 'cost_spread'")

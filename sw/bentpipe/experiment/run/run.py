@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
-from bentpipe.experiment.build.network import Build, BuiltExperiment
 from bentpipe.experiment.resolve.remarks import frame_remarks
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, plain
 from bentpipe.experiment.run.record import TraceRecorder
+from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.experiment.run.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.expect import judge
@@ -93,11 +94,16 @@ def run_experiment(
         (cells or payload octets don't add up); ``summary["reason"]`` says by what and why.
     """
     if build is None:
-        from bentpipe.experiment.build.network import build
+        from bentpipe.experiment.build.hosts import build
     recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
     started = datetime.now(UTC)
     with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", show_progress):
         built = build(experiment, recorder)
+        try:
+            built = with_splitting(experiment, built)
+        except BaseException:
+            built.close()
+            raise
     _log.info("%s: network and hosts are built", experiment.id)
     run = Run(experiment, built, recorder, settings, started, plots)
     return run.go(show_progress=show_progress, folder=folder, capture_folder=capture_folder)

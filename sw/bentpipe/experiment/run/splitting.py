@@ -9,17 +9,20 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.experiment.document.tables import LEAST_EFFORT
 from bentpipe.results.splitting import Stage, Tree, sum_up_trees
 
 if TYPE_CHECKING:
+    from bentpipe.experiment.build.hosts import BuiltExperiment
     from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.experiment.run.branch import Branch, Branches
+    from bentpipe.hosts.engine import Engine
 
-__all__ = ["Counts", "Splitting", "Walk", "check_random", "choose_levels", "grow", "starts"]
+__all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts", "with_splitting"]
 
 _SHARE: Final = 0.2
 """Of the pilot's trials so many come from a level to the next, or more; e^-2 = 0.135 takes the fewest trials in theory
@@ -221,10 +224,26 @@ class _Branched:
         return self._branches.engine.now_ps
 
 
-def check_random(branches: Branches) -> None:
-    """Raise ValueError if nothing of a run is random, so that copies of it would all go on alike."""
-    if not branches.draws():
-        raise ValueError("nothing can be split: no application draws random numbers, nor does a 'cost_spread'")
+def with_splitting(experiment: Experiment, built: BuiltExperiment) -> BuiltExperiment:
+    """The same with an engine that splits, where the experiment asks for one.
+
+    Raises
+    ------
+    BentpipeError
+        Nothing of it is random.
+    """
+    if built.gauge is None:
+        return built
+    from bentpipe.experiment.run.branch import Branches, check_random
+
+    assert built.network is not None
+    engine = cast("Engine", built.engine)
+    try:
+        check_random(engine)
+    except ValueError as error:
+        raise BentpipeError(f"{experiment.id}: {error}") from None
+    splitting = Splitting(experiment, Branches(built.network, engine, built.gauge))
+    return replace(built, engine=splitting, splitting=splitting, gauge=None)
 
 
 class Splitting:
@@ -236,20 +255,12 @@ class Splitting:
     branches : Branches
         Of the network with its hosts, at the beginning.
 
-    Raises
-    ------
-    BentpipeError
-        Nothing of it is random.
     """
 
     def __init__(self, experiment: Experiment, branches: Branches) -> None:
         assert experiment.splitting is not None
         self._table, self._seed = experiment.splitting, experiment.seed
         self._branches, self._walk = branches, _Branched(branches)
-        try:
-            check_random(branches)
-        except ValueError as error:
-            raise BentpipeError(f"{experiment.id}: {error}") from None
         self._end_ps = experiment.duration_ps
         parts = self._table.repeats + 1  # in the first the network fills
         self._ends = [experiment.duration_ps * part // parts for part in range(1, parts + 1)]

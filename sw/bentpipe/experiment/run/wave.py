@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.load import load_cases
+from bentpipe.errors import BentpipeError
 from bentpipe.progress import Progress, waiting
-from bentpipe.results.folder import is_cases, is_sweep, read_run
 from bentpipe_hdl.ticks import first_tick, ps_to_ticks, ticks_to_ps
 from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
@@ -20,7 +18,7 @@ from bentpipe_hdl.words import nearest
 if TYPE_CHECKING:
     from bentpipe.experiment.resolve.specs import Experiment
 
-__all__ = ["LONGEST_PS", "Wave", "experiment_of", "write_wave"]
+__all__ = ["LONGEST_PS", "Wave", "write_wave"]
 
 LONGEST_PS: Final = 10**10
 """A wave is of 10 ms at most, 56513 ticks: a minute or two, and some 100 MB."""
@@ -36,38 +34,6 @@ class Wave:
     last: int
     cells_in: int
     cells_out: int
-
-
-def experiment_of(folder: Path) -> Experiment:
-    """The experiment whose run is in a folder, as it was run.
-
-    Raises
-    ------
-    BentpipeError
-        There is no run; its file isn't there any more, or is another one now.
-    """
-    if is_sweep(folder):
-        raise BentpipeError(f"{folder}: is a sweep's folder; give the name of its experiment, and --set")
-    if is_cases(folder):
-        raise BentpipeError(f"{folder}: has several runs; give the folder of one of them, as {folder}/CASE")
-    summary = read_run(folder).summary
-    case = summary.get("case")
-    limit = round(summary["time"]["limit_s"] * 1e12)
-    try:
-        found = load_cases(
-            summary["file"],
-            summary["settings"],
-            seed=summary["seed"],
-            duration_ps=limit if limit < round(summary["time"]["full_s"] * 1e12) else None,
-            only=[case["name"]] if case else [],
-        )[0]
-    except ConfigError:
-        raise
-    except BentpipeError as error:
-        raise BentpipeError(f"{folder}: its experiment can't be run again: {error}") from None
-    if found.document != summary["configuration"]:
-        raise BentpipeError(f"{folder}: its experiment, {summary['file']}, is another one now: run it again")
-    return found
 
 
 def write_wave(
@@ -121,7 +87,8 @@ def write_wave(
 
 class _Run:
     def __init__(self, experiment: Experiment, name: str, show_progress: bool) -> None:
-        from bentpipe.experiment.build.network import add_hosts, build_network
+        from bentpipe.experiment.build.hosts import add_hosts
+        from bentpipe.experiment.build.network import build_network
         from bentpipe.experiment.run.record import TraceRecorder
 
         self._experiment, self._show = experiment, show_progress
