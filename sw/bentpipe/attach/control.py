@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.document.assign import SHORTHANDS, Setting, assigned
+from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
 from bentpipe.experiment.document.catalogue import find
 from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.document.tables import Document
@@ -123,7 +123,7 @@ class Changes:
 
     def came(self, event: EventSpec) -> None:
         """An event of the file has changed the network."""
-        given = (Setting(_ASKED, key, value) for key, value in event.settings)
+        given = (Assignment(_ASKED, key, value) for key, value in event.settings)
         self._document, _ = assigned(self._document, given, _ASKED)
         self._become(event)
 

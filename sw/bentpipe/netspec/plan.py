@@ -9,7 +9,7 @@ from typing import Any, Final
 from bentpipe.apps import settings as forms
 from bentpipe.apps.draws import DISTRIBUTIONS
 from bentpipe.apps.registry import APPLICATIONS, COMMON
-from bentpipe.apps.settings import Kind, Setting
+from bentpipe.apps.settings import ApplicationSpec, AppSetting
 from bentpipe.netspec.language import (
     BLOCKS,
     CONNECTIONS,
@@ -247,7 +247,7 @@ class _Reader:
             places={key: place for key, (_, place) in given.items()},
         )
 
-    def _application(self, given: Given, default: Place) -> tuple[Kind, dict[str, Any]]:
+    def _application(self, given: Given, default: Place) -> tuple[ApplicationSpec, dict[str, Any]]:
         """The application that makes a test's traffic, and its settings."""
         name, place = given.get("test", ("full", default))
         test = _TESTS[name]
@@ -358,7 +358,7 @@ class _Reader:
             count = self._quantity(value.second, parse_size, "", 1, 10**6)
             value = value.first
         try:
-            found = setting.parse(self._raw(setting, value))
+            found = setting.read(self._raw(setting, value))
         except ValueError as error:
             raise self.script.error(value.place, str(error)) from None
         return (*found, count) if setting.form == forms.BLOCKS else found
@@ -369,7 +369,7 @@ class _Reader:
             raise self.script.error(value.place, f"unknown value{nearest(text, argument.choices)}")
         return value.text
 
-    def _raw(self, setting: Setting, value: Value) -> Any:
+    def _raw(self, setting: AppSetting, value: Value) -> Any:
         """A value as an experiment's file would have it."""
         if isinstance(value, Quantity):
             unit = value.unit or setting.unit
@@ -388,7 +388,7 @@ class _Reader:
             return [found["min"], found["max"]]
         raise self.script.error(value.place, "expected a number")
 
-    def _parameter_of(self, setting: Setting, parameter: Parameter) -> Any:
+    def _parameter_of(self, setting: AppSetting, parameter: Parameter) -> Any:
         """A parameter of a distribution: a quantity as the setting's, or a plain number."""
         value = parameter.value
         if isinstance(value, Quantity) and parameter.name in ("sigma", "shape") and not value.unit:

@@ -10,7 +10,7 @@ import pytest
 
 from bentpipe.apps.draws import Distribution
 from bentpipe.apps.registry import APPLICATIONS, make
-from bentpipe.apps.settings import BOUNDS, DRAWN, Given
+from bentpipe.apps.settings import BOUNDS, DRAWN, FlowRequest
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.document.source import Source
@@ -289,7 +289,7 @@ def test_the_table_names_what_the_applications_take() -> None:
         values = {s.name: s.choices[0] if s.choices else forms[s.form] for s in kind.settings}
         if kind.name == "slots":  # a load, or a period
             values |= {"load": 0.5, "period": None, "rounds": None}
-        assert make(kind.name, Given(kind.protocols[0], values, 1)).kind == kind.name
+        assert make(kind.name, FlowRequest(kind.protocols[0], values, 1)).kind == kind.name
 
 
 def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from bentpipe.apps.registry import make
-from bentpipe.apps.settings import Given
+from bentpipe.apps.settings import FlowRequest
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.changes import Reconfigurator
 from bentpipe.experiment.build.faults import Places
@@ -267,7 +267,7 @@ def _add_flows(
         start = HELD if index in held else flow.start_ps
         source, sink = hosts[flow.source], hosts[flow.sink]
         there, back = vcs[flow.vc], 0 if flow.return_vc is None else vcs[flow.return_vc]
-        given = Given(
+        given = FlowRequest(
             flow.protocol,
             flow.settings,
             flow.size,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe_hdl.words import nearest
 
-__all__ = ["MOST_DEEP", "SHORTHANDS", "Setting", "assigned", "over"]
+__all__ = ["MOST_DEEP", "SHORTHANDS", "Assignment", "assigned", "over"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -27,7 +27,7 @@ _NAMED: Final = {"network.switches": "switch", "network.lines": "line", "network
 
 
 @dataclass(frozen=True)
-class Setting:
+class Assignment:
     """A value for a dotted key, and what gave it, for messages: ``--set``, ``--vary``."""
 
     by: str
@@ -35,7 +35,9 @@ class Setting:
     value: Any
 
 
-def assigned(document: dict[str, Any], settings: Iterable[Setting], name: str) -> tuple[dict[str, Any], dict[str, str]]:
+def assigned(
+    document: dict[str, Any], settings: Iterable[Assignment], name: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """A copy of the document with values in it, and by what each dotted key was set."""
     document = copy.deepcopy(document)
     touched: dict[str, str] = {}

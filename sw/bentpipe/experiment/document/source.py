@@ -14,12 +14,12 @@ from bentpipe.errors import ConfigError
 from bentpipe.experiment.document.places import lines
 from bentpipe_hdl.settings import Settings, from_document
 
-__all__ = ["Problems", "Source", "Wrong"]
+__all__ = ["ConfigProblem", "Problems", "Source"]
 
 S = TypeVar("S", bound=Settings)
 
 
-class Wrong(Exception):
+class ConfigProblem(Exception):
     """What is wrong with a dotted key of a document."""
 
     def __init__(self, key: str, what: str) -> None:
@@ -55,7 +55,7 @@ class Source:
     base: Source | None = None
     folder: Path | None = None
 
-    def error(self, *found: Wrong) -> ConfigError:
+    def error(self, *found: ConfigProblem) -> ConfigError:
         """One error of all that was found, in the order of the lines; what the command line gave comes first."""
         said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
         first, *more = _lists_once(said)
@@ -63,7 +63,7 @@ class Source:
         error.more = tuple(more)
         return error
 
-    def _said(self, wrong: Wrong) -> tuple[int, str]:
+    def _said(self, wrong: ConfigProblem) -> tuple[int, str]:
         key = wrong.key
         by = next((by for o, by in self.overrides.items() if key == o or o.startswith(f"{key}.")), "")
         if by:
@@ -112,12 +112,12 @@ def _lists_once(lines: Iterable[str]) -> Iterator[str]:
         listed.add(words)
 
 
-def _wrong(place: tuple[int | str, ...], what: str, given: object) -> Wrong:
+def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProblem:
     """An error of a model; of a list of values the list's."""
     parts = [str(part) for part in place if not str(part).startswith(("|", "["))]
     if parts and isinstance(place[-1], int) and not isinstance(given, dict) and not what.startswith("expected a table"):
         parts.pop()
-    return Wrong(".".join(parts), what)
+    return ConfigProblem(".".join(parts), what)
 
 
 class Problems:
@@ -125,14 +125,14 @@ class Problems:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.found: list[Wrong] = []
+        self.found: list[ConfigProblem] = []
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
         """What is wrong in here is kept for later."""
         try:
             yield
-        except Wrong as wrong:
+        except ConfigProblem as wrong:
             self.found.append(wrong)
 
     def check(self) -> None:

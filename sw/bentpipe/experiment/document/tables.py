@@ -7,28 +7,27 @@ This is the first of three steps from a file to an experiment: each table by its
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union, get_args
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
+    ModelWrapValidatorHandler,
     Tag,
-    TypeAdapter,
+    ValidationError,
     WithJsonSchema,
-    create_model,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
-from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
-from bentpipe.apps.registry import APPLICATIONS
-from bentpipe.apps.settings import BOUNDS, DRAWN, REQUIRED, Kind, Setting
+from bentpipe.apps.registry import APPLICATIONS, KEYS
+from bentpipe.apps.settings import ApplicationSpec
+from bentpipe.declarations import Setting
 from bentpipe.experiment.document.assign import over
+from bentpipe.experiment.document.declared import DeclaredTable, schema_of
 from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.hosts.config import ContinuitySettings, HostSettings
 from bentpipe.results.splitting import LEAST_BATCHES, LOSS_METRICS
@@ -45,7 +44,6 @@ from bentpipe_hdl.settings import (
     Length,
     Number,
     Pattern,
-    Quantity,
     Rate,
     Settings,
     Words,
@@ -128,6 +126,8 @@ CLOCK_TOLERANCE_PPM: Final = 20.0
 
 MAX_CLOCK_TOLERANCE_PPM: Final = 320.0
 
+_APP: Final = "ttcp"
+"""The application of a flow that names none."""
 _LINES = Literal["cell", "sonet"]
 _DELAY: Final = TIME.within(0, "1 s")
 _TOLERANCE: Final = PPM.within(0.0, MAX_CLOCK_TOLERANCE_PPM)
@@ -369,7 +369,7 @@ class VcTable(VcSettings, PacingSettings, ContinuitySettings):
         return self
 
 
-class FlowTable(PacingSettings, ContinuitySettings):
+class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
     """A flow: an application that sends from one host to another, on a VC of its own unless one is named."""
 
     name: str | None = Field(default=None, description="`flow1` and so on unless given")
@@ -388,7 +388,7 @@ class FlowTable(PacingSettings, ContinuitySettings):
         "switch stands twice in a row where the path passes its line in loop-back",
     )
     protocol: Literal["tcp", "udp", "oam"] = Field(default="tcp", description="what it runs over")
-    app: str = Field(default="ttcp", description="the application, whose settings stand beside these")
+    app: str = Field(default=_APP, description="the application, whose settings stand beside these")
     size: (
         Annotated[
             Annotated[int, SIZE, Tag("|size")] | Annotated[Literal["endless"], Tag("|endless")],
@@ -418,107 +418,58 @@ class FlowTable(PacingSettings, ContinuitySettings):
             raise wrong('goes with protocol = "tcp"', "tcp")
         return self
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The application's, with their defaults."""
+        return APPLICATIONS[self.app].defaults(self.values)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def unknown(cls, key: str) -> str:
-        own = cls.settings()
-        if own and any(key in model.settings() for model in FLOWS.values()):
-            (app,) = get_args(cls.model_fields["app"].annotation)
+    def _known_app(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(given, dict) and (what := _wrong_app(given.get("app", _APP))):
+            error = InitErrorDetails(type=wrong(what), loc=("app",), input=given)
+            raise ValidationError.from_exception_data(cls.__name__, [error])
+        return handler(given)
+
+    @classmethod
+    def declared(cls, given: Mapping[str, Any]) -> tuple[Setting, ...]:
+        return APPLICATIONS[given.get("app", _APP)].settings
+
+    @classmethod
+    def supplied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {"protocol": APPLICATIONS[given.get("app", _APP)].protocols[0]}
+
+    @classmethod
+    def unknown_in(cls, given: Mapping[str, Any], key: str) -> str:
+        app = given.get("app", _APP)
+        own = [setting.name for setting in APPLICATIONS[app].settings]
+        if own and key in KEYS:
             return f"{app} has no such setting{nearest(key, own)}"
-        return unknown_key(key, (key_of(name) for model in FLOWS.values() for name in model.model_fields))
-
-    @classmethod
-    def settings(cls) -> list[str]:
-        """The application's own."""
-        return [name for name in cls.model_fields if name not in FlowTable.model_fields]
+        return unknown_key(key, [*map(key_of, cls.model_fields), *KEYS])
 
 
-def _in_order(given: tuple[int, int] | int) -> tuple[int, int]:
-    low, high = given if isinstance(given, tuple) else (given, given)
-    if high < low:
-        raise wrong("the bounds are the wrong way round")
-    return low, high
-
-
-def _bounds(one: Any) -> Any:
-    """The type of two bounds, or of one value that is both."""
-    length = Length(2, 2, "give one value, or a list of the lower and the upper bound")
-    both: Any = Union[Annotated[one, Tag("|one")], Annotated[tuple[one, ...], length, Tag("|list")]]  # noqa: UP007
-    return Annotated[both, Discriminator(one_or_list), AfterValidator(_in_order)]
-
-
-def _drawn(setting: Setting) -> Any:
-    """The type of a quantity that is drawn: one value, two bounds, or a table with a distribution."""
-
-    def read(given: object) -> object:
-        try:
-            return given if isinstance(given, Distribution) else setting.parse(given)
-        except ValueError as error:
-            raise wrong(str(error)) from None
-
-    one = TypeAdapter(Annotated[int, setting.of]).json_schema()
-    names = sorted({name for parameters in DISTRIBUTIONS.values() for name in parameters} | {"most"})
-    table = {
-        "type": "object",
-        "properties": {"distribution": {"enum": [*DISTRIBUTIONS]}} | dict.fromkeys(names, one),
-        "required": ["distribution"],
-        "additionalProperties": False,
-    }
-    schema = {"anyOf": [one, {"type": "array", "items": one, "minItems": 2, "maxItems": 2}, table]}
-    return Annotated[Any, BeforeValidator(read), WithJsonSchema(schema)]
-
-
-def _type(setting: Setting) -> Any:
-    """The type of an application's setting."""
-    if setting.choices:
-        return Annotated[str, Words(lambda: dict.fromkeys(setting.choices, ""))]
-    if isinstance(setting.of, str):
-        return str
-    if setting.form == DRAWN:
-        return _drawn(setting)
-    kind = float if isinstance(setting.of, Quantity) and isinstance(setting.of.low, float) else int
-    one = Annotated[kind, setting.of]
-    return _bounds(one) if setting.form == BOUNDS else one
-
-
-def _flow_model(kind: Kind) -> type[FlowTable]:
-    """The table of a flow of an application: what every flow has, and the application's settings."""
-    must = FlowTable.model_fields["app"].default != kind.name
-    members: dict[str, Any] = {
-        "app": (Literal[kind.name], Field(default=... if must else kind.name, description=kind.text)),
-        "protocol": (Literal["tcp", "udp", "oam"], Field(default=kind.protocols[0], description="what it runs over")),
-    }
-    for setting in kind.settings:
-        given = setting.default if setting.default is not REQUIRED else ...
-        kept = _type(setting) | None if given is None else _type(setting)
-        members[setting.name] = (kept, Field(default=given, description=setting.text))
-    return create_model(
-        f"{kind.name.title()}Flow", __base__=FlowTable, __doc__=f"`{kind.name}`: {kind.text}", **members
-    )
-
-
-FLOWS: Final = {kind.name: _flow_model(kind) for kind in APPLICATIONS.values()}
-"""The table of a flow by its application."""
-
-
-def _app_of(given: Any) -> str:
-    app = given.get("app", "ttcp") if isinstance(given, dict) else getattr(given, "app", "ttcp")
-    return f"|{app}"
-
-
-def _known_app(given: Any) -> Any:
-    app = given.get("app", "ttcp") if isinstance(given, dict) else "ttcp"
+def _wrong_app(app: object) -> str:
     if not isinstance(app, str):
-        raise wrong(f"expected a text, not {kind_of(app)}", "app")
-    if app not in FLOWS:
-        raise wrong(f"unknown value {app!r}{nearest(app, FLOWS)}", "app")
-    return given
+        return f"expected a text, not {kind_of(app)}"
+    return "" if app in APPLICATIONS else f"unknown value {app!r}{nearest(app, APPLICATIONS)}"
 
 
-if TYPE_CHECKING:
-    Flow = FlowTable
-else:
-    _ANY_FLOW = reduce(or_, [Annotated[model, Tag(f"|{app}")] for app, model in FLOWS.items()])
-    Flow = Annotated[_ANY_FLOW, Discriminator(_app_of), BeforeValidator(_known_app)]
+def _flow_schema(common: Mapping[str, Any], kind: ApplicationSpec) -> dict[str, Any]:
+    """The JSON Schema of a flow with an application, from that of any flow."""
+    app = {"const": kind.name, "description": kind.text, "title": "app", "type": "string"}
+    must = kind.name != _APP
+    known = common["properties"]
+    own = {
+        "protocol": known["protocol"] | {"default": kind.protocols[0]},
+        "app": app if must else dict(sorted((app | {"default": _APP}).items())),
+    }
+    required = [*common["required"], *(["app"] if must else [])]
+    return dict(common) | {
+        "description": f"`{kind.name}`: {kind.text}",
+        "properties": known | own | schema_of(kind.settings),
+        "required": [*required, *(setting.name for setting in kind.settings if setting.required)],
+        "title": f"{kind.name.title()}Flow",
+    }
 
 
 class TrafficTable(PacingSettings):
@@ -725,7 +676,7 @@ class Document(Cases, extra="forbid"):
     network: NetworkTable = Field(description="switches, lines, hosts")
     hosts: HostsTable = Field(default=HostsTable(), description="what all hosts share")
     vc: tuple[VcTable, ...] = Field(default=(), description="virtual channels laid out by hand")
-    flow: tuple[Flow, ...] = Field(default=(), description="flows")
+    flow: tuple[FlowTable, ...] = Field(default=(), description="flows")
     traffic: TrafficTable | None = Field(default=None, description="the flows of a script")
     loss: tuple[LossTable, ...] = Field(default=(), description="losses to the cell")
     event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
@@ -754,6 +705,9 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
             for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
                 if isinstance(inner, Settings):
                     yield from defaults(inner, f"{key}.{part}")
+    if isinstance(model, DeclaredTable):
+        for name, value in model.unset():
+            yield f"{above}.{name}" if above else name, value
 
 
 def json_schema() -> dict[str, Any]:
@@ -763,6 +717,11 @@ def json_schema() -> dict[str, Any]:
     name and title. What stands in an array of tables is whole.
     """
     schema = Document.model_json_schema()
+    known_defs = schema["$defs"]
+    flows = [_flow_schema(known_defs[FlowTable.__name__], kind) for kind in APPLICATIONS.values()]
+    del known_defs[FlowTable.__name__]
+    schema["$defs"] = dict(sorted((known_defs | {flow["title"]: flow for flow in flows}).items()))
+    schema["properties"]["flow"]["items"] = {"oneOf": [{"$ref": _DEFS + flow["title"]} for flow in flows]}
     made: dict[str, Any] = {}
     tables = {key: one for key, one in schema["properties"].items() if _is_table(one, schema)}
     over = {key: _partly(one, schema, made) for key, one in tables.items()}

@@ -2,66 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field, create_model
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
-from bentpipe.experiment.document.source import Wrong
+from bentpipe.declarations import FLAG, Setting
+from bentpipe.experiment.document.declared import DeclaredTable, schema_of
+from bentpipe.experiment.document.source import ConfigProblem
 from bentpipe.tcp.config import SETTINGS, TcpConfig
-from bentpipe.tcp.settings import Setting
-from bentpipe_hdl.settings import COUNT, NUMBER, SIZE, TIME, Settings, Words
+from bentpipe_hdl.settings import SIZE, TIME, Quantity, key_of, unknown_key
 from bentpipe_hdl.units import format_time
 
 __all__ = ["TcpTable", "make_config", "options_text"]
 
-_WINDOW = Annotated[int, SIZE.within(1, 2**30 - 1)]
 
+class TcpTable(DeclaredTable):
+    """TCP, of all hosts; `[flow.tcp]` has the same keys, for one flow."""
 
-def _type(setting: Setting) -> Any:
-    low, high = setting.low, setting.high
-    match setting.kind:
-        case "flag":
-            return bool
-        case "choice":
-            return Annotated[str, Words(lambda: dict.fromkeys(setting.choices, ""))]
-        case "time":
-            return Annotated[int, TIME.within(low, high)]
-        case "size":
-            return Annotated[int, SIZE.within(low, high)]
-        case "count":
-            return Annotated[int, COUNT.counting(setting.unit).within(low, high)]
-    return Annotated[float, NUMBER.within(low, high, name=setting.unit or "number")]
+    window: Annotated[int, SIZE.within(1, 2**30 - 1)] | None = Field(default=None, description="both socket buffers")
 
+    @classmethod
+    def declared(cls, given: Mapping[str, Any]) -> tuple[Setting, ...]:
+        del given
+        return SETTINGS
 
-class _Common(Settings):
-    """TCP."""
+    @classmethod
+    def unknown(cls, key: str) -> str:
+        return unknown_key(key, [*map(key_of, cls.model_fields), *(setting.key for setting in SETTINGS)])
 
-    window: _WINDOW | None = Field(default=None, description="both socket buffers")
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        made = super().__get_pydantic_json_schema__(schema, handler)
+        handler.resolve_ref_schema(made)["properties"] |= schema_of(SETTINGS)
+        return made
 
     def given(self) -> dict[str, Any]:
         """The members of TcpConfig that are given; ``window`` gives both socket buffers."""
-        options = {} if self.window is None else {"send_buffer": self.window, "receive_buffer": self.window}
-        return options | {name: getattr(self, name) for name in self.model_fields_set if name != "window"}
+        buffers = {} if self.window is None else {"send_buffer": self.window, "receive_buffer": self.window}
+        return buffers | {**self.values}
 
 
-if TYPE_CHECKING:
-    TcpTable = _Common
-else:
-    TcpTable = create_model(
-        "TcpTable",
-        __base__=_Common,
-        __doc__="TCP, of all hosts; `[flow.tcp]` has the same keys, for one flow.",
-        **{s.name: (_type(s), Field(default=s.default, description=s.text)) for s in SETTINGS},
-    )
-
-
-def make_config(options: dict[str, Any], mtu: int, place: str) -> TcpConfig:
-    """The TcpConfig of the options; ``place`` is where they came from."""
+def make_config(options: Mapping[str, Any], mtu: int, place: str) -> TcpConfig:
+    """The TcpConfig of options that were read by their declarations; ``place`` is where they came from."""
     try:
-        config = TcpConfig(**options)
+        config = TcpConfig.of_read(options)
         config.segment_size(mtu)
     except ValueError as error:
-        raise Wrong(place, str(error)) from None
+        raise ConfigProblem(place, str(error)) from None
     return config
 
 
@@ -72,8 +61,9 @@ def options_text(config: TcpConfig) -> str:
         value = getattr(config, setting.name)
         if value == setting.default or setting.name in ("variant", "send_buffer", "receive_buffer"):
             continue
-        if setting.kind == "flag":
+        if setting.of == FLAG:
             words.append(setting.key if value else f"no {setting.key}")
         else:
-            words.append(f"{setting.key} {format_time(value) if setting.kind == 'time' else value}")
+            is_time = isinstance(setting.of, Quantity) and setting.of.name == TIME.name
+            words.append(f"{setting.key} {format_time(value) if is_time else value}")
     return ", ".join(words)

@@ -12,9 +12,9 @@ from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.document.assign import SHORTHANDS, Setting, assigned
+from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
 from bentpipe.experiment.document.changes import changes_between
-from bentpipe.experiment.document.source import Source, Wrong
+from bentpipe.experiment.document.source import ConfigProblem, Source
 from bentpipe.experiment.document.tables import Document, EventTable
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe_hdl.settings import Settings, in_run, key_of
@@ -28,8 +28,8 @@ class _EventSource(Source):
 
     event: str = ""
 
-    def _said(self, wrong: Wrong) -> tuple[int, str]:
-        return super()._said(Wrong(self.event, ": ".join(filter(None, (wrong.key, wrong.what)))))
+    def _said(self, wrong: ConfigProblem) -> tuple[int, str]:
+        return super()._said(ConfigProblem(self.event, ": ".join(filter(None, (wrong.key, wrong.what)))))
 
 
 def read_events(
@@ -57,8 +57,10 @@ def read_events(
     found = []
     for number, table in sorted(enumerate(tables), key=lambda pair: pair[1].at_ps):
         place = f"event.{number}.set"
-        values = [Setting(f"{place},", key, value) for key, value in table.set.items()]
-        wrong = [Wrong(place, what) for each in values if (what := _refusal(SHORTHANDS.get(each.key, each.key)))]
+        values = [Assignment(f"{place},", key, value) for key, value in table.set.items()]
+        wrong = [
+            ConfigProblem(place, what) for each in values if (what := _refusal(SHORTHANDS.get(each.key, each.key)))
+        ]
         if wrong:
             raise source.error(*wrong)
         changed, _ = assigned(now, values, source.name)
@@ -68,7 +70,7 @@ def read_events(
         after = read(changed, named)
         for old, new in zip(before.network.lines, after.network.lines, strict=True):
             if new.sonet and new.rate_bps != old.rate_bps:
-                raise source.error(Wrong(place, f"network.lines.{new.name}.rate: a SONET line keeps its rate"))
+                raise source.error(ConfigProblem(place, f"network.lines.{new.name}.rate: a SONET line keeps its rate"))
         changes = tuple(changes_between(now, changed, source.defaults))
         found.append(EventSpec(table.at_ps, changes, after.network, after.vcs, tuple(table.set.items())))
         now, before = changed, after

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from bentpipe.apps.registry import APPLICATIONS, check
-from bentpipe.apps.settings import Given
+from bentpipe.apps.settings import FlowRequest
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.document.source import Problems, Source, Wrong
+from bentpipe.experiment.document.source import ConfigProblem, Problems, Source
 from bentpipe.experiment.document.tables import FlowTable, HostsTable, TrafficTable, hosts_of
 from bentpipe.experiment.document.tcp_options import make_config
 from bentpipe.experiment.resolve.layout import Channels, given_path, host_named, shortest_path
@@ -65,7 +65,7 @@ class _Reader:
         counts: Counter[str] = Counter()
         full: dict[str, str] = {}
         for index, table in enumerate(tables):
-            with suppress(Wrong):  # which is said when the table is read
+            with suppress(ConfigProblem):  # which is said when the table is read
                 paths = self._paths(f"flow.{index}", table)
                 each = (table.vc is None) + (table.return_vc is None and len(paths) == 1)
                 whole = len(paths) == 1 and not self._channels.network.vps
@@ -75,7 +75,7 @@ class _Reader:
                     if counts[node] > MOST_VCS:
                         full.setdefault(node, f"flow.{index}.copies")
         for node, key in full.items():
-            raise Wrong(key, f"{node} has {counts[node]} VCs, a node has {MOST_VCS} at most")
+            raise ConfigProblem(key, f"{node} has {counts[node]} VCs, a node has {MOST_VCS} at most")
 
     def read(self, place: str, table: FlowTable, name: str, group: str | None) -> None:
         paths = self._paths(place, table)
@@ -83,12 +83,12 @@ class _Reader:
         names = [f"{name}.{path[-1]}" if several else name for path in paths]
         for own in names:
             if own in self._names:
-                raise Wrong(f"{place}.name", f"there is a flow {own!r} already")
+                raise ConfigProblem(f"{place}.name", f"there is a flow {own!r} already")
         source, *sinks = (self._hosts[end] for end in (paths[0][0], *(path[-1] for path in paths)))
-        settings = {key: getattr(table, key) for key in table.settings()}
+        settings = table.settings
         size = table.size if isinstance(table.size, int) else None
         mtu = min(host.mtu for host in (source, *sinks))
-        given = Given(
+        given = FlowRequest(
             table.protocol,
             settings,
             size,
@@ -101,9 +101,9 @@ class _Reader:
         problem = check(table.app, given)
         if problem:
             key, what = problem
-            raise Wrong(f"{place}.{key}" if key in table.model_fields_set else place, what)
+            raise ConfigProblem(f"{place}.{key}" if key in table.given_names else place, what)
         if several and table.return_vc is not None:
-            raise Wrong(f"{place}.return_vc", "nothing comes back from several sinks")
+            raise ConfigProblem(f"{place}.return_vc", "nothing comes back from several sinks")
         if table.protocol == "oam":
             self._check_loopback(place, settings["at"], paths[0], source, sinks[0])
         vc = self._vc(f"{place}.vc", table.vc, paths, table, table, name)
@@ -113,7 +113,7 @@ class _Reader:
             back = self._vc(f"{place}.return_vc", table.return_vc, way, PacingSettings(), table, own)
         other = self._of_vc.get(vc)
         if other is not None and back not in (other.vc, other.return_vc):
-            raise Wrong(f"{place}.return_vc", f"{other.name!r} has another one for the same VC")
+            raise ConfigProblem(f"{place}.return_vc", f"{other.name!r} has another one for the same VC")
         own = {} if table.tcp is None else table.tcp.given()
         tcp = None
         if table.protocol == "tcp":
@@ -149,13 +149,15 @@ class _Reader:
         """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
         for host in (source,) if at else (source, sink):
             if not host.oam:
-                raise Wrong(place, f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true")
+                raise ConfigProblem(
+                    place, f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
+                )
         try:
             location = location_of(at) if at and at not in path[1:-1] else None
         except ValueError as error:
-            raise Wrong(f"{place}.at", str(error)) from None
+            raise ConfigProblem(f"{place}.at", str(error)) from None
         if location is not None and len(at or "") != 2 * len(location):
-            raise Wrong(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
+            raise ConfigProblem(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
         """The ways of a flow's data: its ``path``, or else the shortest."""
@@ -164,12 +166,12 @@ class _Reader:
         if table.path is None:
             return self._channels.paths(place, f"{place}.sink", source, sinks)
         if len(sinks) != 1:
-            raise Wrong(f"{place}.path", "leads to one sink; the ways to several are the shortest")
+            raise ConfigProblem(f"{place}.path", "leads to one sink; the ways to several are the shortest")
         ends = (source, host_named(f"{place}.sink", sinks[0], network))
         path = given_path(f"{place}.path", table.path, network)
         if (path[0], path[-1]) != ends:
             what = f"leads from {path[0]!r} to {path[-1]!r}, the flow from {ends[0]!r} to {ends[1]!r}"
-            raise Wrong(f"{place}.path", what)
+            raise ConfigProblem(f"{place}.path", what)
         return [path]
 
     def _vc(
@@ -190,22 +192,22 @@ class _Reader:
             return self._channels.add(f"{place}.name", own, paths, pacing, table)
         names = self._channels.names
         if name not in names:
-            raise Wrong(key, f"there is no VC {name!r}{nearest(name, names)}")
+            raise ConfigProblem(key, f"there is no VC {name!r}{nearest(name, names)}")
         index = names[name]
         vc = self._channels.vcs[index]
         flow = own.removesuffix(".return")
         for given in PacingSettings.model_fields:
             if getattr(pacing, given) is not None:
-                raise Wrong(f"{place}.{key_of(given)}", f"the VC {name!r} has its own pacing")
+                raise ConfigProblem(f"{place}.{key_of(given)}", f"the VC {name!r} has its own pacing")
         if table.continuity_check != "none":
-            raise Wrong(f"{place}.continuity_check", f"the VC {name!r} has its own")
+            raise ConfigProblem(f"{place}.continuity_check", f"the VC {name!r} has its own")
         ends = [self._channels.vcs[leaf].path[-1] for leaf in self._channels.leaves(index)]
         if vc.path[0] != paths[0][0] or {*ends} != {path[-1] for path in paths}:
-            raise Wrong(key, f"the VC {name!r} leads from {vc.path[0]!r} to {', '.join(map(repr, ends))}")
+            raise ConfigProblem(key, f"the VC {name!r} leads from {vc.path[0]!r} to {', '.join(map(repr, ends))}")
         if table.protocol == "oam":
             return index
         if index in self._users:
-            raise Wrong(key, f"the VC {name!r} is used twice: by {self._users[index]!r} and {flow!r}")
+            raise ConfigProblem(key, f"the VC {name!r} is used twice: by {self._users[index]!r} and {flow!r}")
         self._users[index] = flow
         return index
 
@@ -255,7 +257,7 @@ def read_traffic(
             raise script.error(connection.where("receive"), f"transmits to itself, {a!r}")
         mtu = min(hosts[a].mtu, hosts[b].mtu)
         settings = APPLICATIONS[connection.app].defaults(connection.settings)
-        given = Given(
+        given = FlowRequest(
             connection.protocol,
             settings,
             connection.size,
@@ -306,7 +308,7 @@ def _script(table: TrafficTable, source: Source) -> Script:
     try:
         return Script(path.read_bytes().decode("utf-8-sig"), path.name)
     except OSError as error:
-        raise source.error(Wrong("traffic.netspec", f"{path}: {error.strerror or error}")) from None
+        raise source.error(ConfigProblem("traffic.netspec", f"{path}: {error.strerror or error}")) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
 

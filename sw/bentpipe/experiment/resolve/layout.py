@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bentpipe.experiment.document.source import Problems, Wrong
+from bentpipe.experiment.document.source import ConfigProblem, Problems
 from bentpipe.experiment.document.tables import VcTable, hosts_of
 from bentpipe.experiment.resolve.paths import Piece, check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
 from bentpipe.experiment.resolve.specs import NetworkSpec, VcSpec
@@ -63,10 +63,10 @@ def shortest_path(network: NetworkSpec, source: str, sink: str) -> tuple[str, ..
 def path_between(key: str, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
     """The shortest path between two hosts."""
     if source == sink:
-        raise Wrong(key, f"source and sink are the same host, {source!r}")
+        raise ConfigProblem(key, f"source and sink are the same host, {source!r}")
     path = shortest_path(network, source, sink)
     if path is None:
-        raise Wrong(key, f"no lines lead from {source!r} to {sink!r}")
+        raise ConfigProblem(key, f"no lines lead from {source!r} to {sink!r}")
     return path
 
 
@@ -75,18 +75,18 @@ def given_path(key: str, path: tuple[str, ...], network: NetworkSpec) -> tuple[s
 
     Raises
     ------
-    Wrong
+    ConfigProblem
         No such node, no line from one to the next, or a node is passed twice: only a line in loop-back leads from a
         switch to itself.
     """
     hosts = {h.name for h in network.hosts}
     check_nodes(key, path, network)
     if len(path) < 3 or path[0] not in hosts or path[-1] not in hosts or path[0] == path[-1]:
-        raise Wrong(key, "a path leads from a host over switches to another host")
+        raise ConfigProblem(key, "a path leads from a host over switches to another host")
     # A switch stands twice in a row where the path passes its looped line.
     passed = [(node, len(list(times))) for node, times in itertools.groupby(path)]
     if len({node for node, _ in passed}) != len(passed) or any(times > 2 for _, times in passed):
-        raise Wrong(key, "a path passes a node once, and a line in loop-back once")
+        raise ConfigProblem(key, "a path passes a node once, and a line in loop-back once")
     return path
 
 
@@ -94,7 +94,7 @@ def host_named(key: str, name: str, network: NetworkSpec) -> str:
     """A host that a document names."""
     names = [h.name for h in network.hosts]
     if name not in names:
-        raise Wrong(key, f"there is no host {name!r}{nearest(name, names)}")
+        raise ConfigProblem(key, f"there is no host {name!r}{nearest(name, names)}")
     return name
 
 
@@ -147,7 +147,7 @@ class Channels:
             for path in paths
         ]
         if any(name in self.names or name in self._known for name in (table.name, *(leg.name for leg in legs))):
-            raise Wrong(f"{key}.name", f"there is a VC {table.name!r} already")
+            raise ConfigProblem(f"{key}.name", f"there is a VC {table.name!r} already")
         self.check_pacing(key, table, paths[0])
         self.check_continuity(key, table, paths)
         looking = {node for leg in legs for node in leg.path if node not in passed_on(leg, self.network)}
@@ -156,12 +156,12 @@ class Channels:
         self._check_contract(key, table, paths[0], [switch.name for switch in own])
         if table.oam is not None:
             if len(legs) > 1:
-                raise Wrong(f"{key}.oam", "the VC goes to several hosts, and OAM's answers come from one")
+                raise ConfigProblem(f"{key}.oam", "the VC goes to several hosts, and OAM's answers come from one")
             inside = passed_on(legs[0], self.network)
             try:
                 point_at(table.oam, [node for node in paths[0][1:-1] if node not in inside], 0)
             except ValueError as error:
-                raise Wrong(f"{key}.oam.segment", str(error)) from None
+                raise ConfigProblem(f"{key}.oam.segment", str(error)) from None
         for leg in legs:
             self._check_free(key, leg)
         self.names[table.name] = len(self.vcs)
@@ -187,16 +187,16 @@ class Channels:
             where = f"from {piece[0]} to {piece[1]}"
             for vp in self.network.vps:
                 if vp.name not in vc.vps and vp.vpi == vpi and {piece, piece[::-1]} & set(pieces(vp.path)):
-                    raise Wrong(f"{key}.vpi", f"VPI {vpi} is that of the virtual path {vp.name!r} {where}")
+                    raise ConfigProblem(f"{key}.vpi", f"VPI {vpi} is that of the virtual path {vp.name!r} {where}")
             other = self._numbers.get((piece, vpi, vc.vci))
             if other is not None:
                 what = f"VPI/VCI {vpi}/{vc.vci} is used twice {where}: by {other!r} and {vc.name!r}"
-                raise Wrong(f"{key}.vci", what)
+                raise ConfigProblem(f"{key}.vci", what)
 
     def paths(self, key: str, place: str, source: str, sinks: Sequence[str]) -> list[tuple[str, ...]]:
         """The shortest paths from one host to some: a tree."""
         if len(set(sinks)) < len(sinks):
-            raise Wrong(place, "a host is named twice")
+            raise ConfigProblem(place, "a host is named twice")
         return [path_between(key, self.network, source, host_named(place, sink, self.network)) for sink in sinks]
 
     def _line(self, path: tuple[str, ...]) -> int:
@@ -208,17 +208,19 @@ class Channels:
         line, rate = self._line(path), pacing.sustained_rate_bps
         if rate is not None and rate > line:
             what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
-            raise Wrong(f"{key}.sustained_rate", what)
+            raise ConfigProblem(f"{key}.sustained_rate", what)
 
     def check_continuity(self, key: str, given: ContinuitySettings, paths: Sequence[tuple[str, ...]]) -> None:
         """Both ends of a VC with a continuity check have OAM flows, and it has two ends."""
         path = paths[0]
         if given.continuity_check != "none" and len(paths) > 1:
-            raise Wrong(f"{key}.continuity_check", "the VC goes to several hosts, and OAM's answers come from one")
+            raise ConfigProblem(
+                f"{key}.continuity_check", "the VC goes to several hosts, and OAM's answers come from one"
+            )
         for host in self.network.hosts:
             if given.continuity_check != "none" and host.name in path and not host.oam:
                 what = f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
-                raise Wrong(f"{key}.continuity_check", what)
+                raise ConfigProblem(f"{key}.continuity_check", what)
 
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...], switches: Sequence[str]) -> None:
         """A contract's switch is one of these, and its rates are not above the line that the VC begins on."""
@@ -227,10 +229,12 @@ class Channels:
             if contract is None:
                 continue
             if contract.at is not None and contract.at not in switches:
-                raise Wrong(f"{key}.{name}.at", f"the VC passes {', '.join(switches)}, and no switch {contract.at!r}")
+                raise ConfigProblem(
+                    f"{key}.{name}.at", f"the VC passes {', '.join(switches)}, and no switch {contract.at!r}"
+                )
             if contract.pcr_bps > line:
                 what = f"{format_rate(contract.pcr_bps)} is more than the {format_rate(line)} of {path[0]}'s line"
-                raise Wrong(f"{key}.{name}.pcr", what)
+                raise ConfigProblem(f"{key}.{name}.pcr", what)
 
     def add(
         self,
@@ -252,7 +256,7 @@ class Channels:
         first = len(self.vcs)
         for own in (name, *(f"{name}.{path[-1]}" for path in paths if len(paths) > 1)):
             if own in self.names or own in self._known:
-                raise Wrong(key, f"its own VC would be called {own!r}, as another one is")
+                raise ConfigProblem(key, f"its own VC would be called {own!r}, as another one is")
         given = PacingSettings.part_of(pacing) | ContinuitySettings.part_of(continuity)
         for path, its in zip(paths, through, strict=True):
             own = name if len(paths) == 1 else f"{name}.{path[-1]}"
@@ -262,7 +266,7 @@ class Channels:
                 for vp in self.network.vps:
                     if vp.vpi == 0 and vp.name not in its and {piece, piece[::-1]} & set(pieces(vp.path)):
                         what = f"VC {own!r} has VPI 0 from {piece[0]} to {piece[1]}, too; give the virtual path another"
-                        raise Wrong(f"network.vps.{vp.name}.vpi", what)
+                        raise ConfigProblem(f"network.vps.{vp.name}.vpi", what)
             self._add(key.removesuffix(".name"), vc)
         return first
 
@@ -279,7 +283,9 @@ class Channels:
             for key, own, instead in (("policy", vc.policy, "policy"), ("vc_limit", vc.limit, "limit")):
                 if not own and len({getattr(s, key) for s in path}) > 1:
                     what = f"{' and '.join(s.name for s in path)} differ in {key}, but VC {vc.name!r} passes both"
-                    problems.found.append(Wrong("network.switches", f"{what}; give it its own {instead} in [[vc]]"))
+                    problems.found.append(
+                        ConfigProblem("network.switches", f"{what}; give it its own {instead} in [[vc]]")
+                    )
         passing: Counter[str] = Counter()
         full: dict[str, str] = {}  # the table that gives a node one VC too many
         known: set[tuple[int, tuple[str, str]]] = set()
@@ -296,5 +302,5 @@ class Channels:
         for node in (*self.network.hosts, *self.network.switches):
             if passing[node.name] > MOST_VCS:
                 what = f"{node.name} has {passing[node.name]} VCs, a node has {MOST_VCS} at most"
-                problems.found.append(Wrong(full.get(node.name, "network.vps"), what))
+                problems.found.append(ConfigProblem(full.get(node.name, "network.vps"), what))
         problems.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from bentpipe.experiment.document.source import Problems, Wrong
+from bentpipe.experiment.document.source import ConfigProblem, Problems
 from bentpipe.experiment.document.tables import (
     Document,
     Face,
@@ -44,7 +44,7 @@ def read_network(document: Document, seed: int, problems: Problems) -> NetworkSp
     """
     table = document.network
     if not table.switches:
-        raise problems.source.error(Wrong("network", "there is no switch ([network.switches.NAME])"))
+        raise problems.source.error(ConfigProblem("network", "there is no switch ([network.switches.NAME])"))
     ports = _Ports(table.switches)
     lines = []
     hosts = []
@@ -55,7 +55,9 @@ def read_network(document: Document, seed: int, problems: Problems) -> NetworkSp
         with problems.gathered():
             hosts.append(_host(name, host, document, ports, seed, problems.source.defaults))
     if len(table.hosts) < 2:
-        problems.found.append(Wrong("network.hosts", "an experiment has two hosts and more ([network.hosts.NAME])"))
+        problems.found.append(
+            ConfigProblem("network.hosts", "an experiment has two hosts and more ([network.hosts.NAME])")
+        )
     problems.check()
     switches = []
     for name, switch in table.switches.items():
@@ -96,24 +98,28 @@ class _Ports:
     def take(self, face: Face, place: str, key: str, rate: int | None, settings: PortSettings) -> int:
         """Attach a line to a port. What the port sends at is the line's rate unless it has its own."""
         if face.switch not in self.counts:
-            raise Wrong(f"{place}.{key}", f"there is no switch {face.switch!r}{nearest(face.switch, self.counts)}")
+            raise ConfigProblem(
+                f"{place}.{key}", f"there is no switch {face.switch!r}{nearest(face.switch, self.counts)}"
+            )
         if face not in self.rates:
             last = self.counts[face.switch] - 1
-            raise Wrong(f"{place}.{key}", f"switch {face.switch!r} has no port {face.port}; its ports are 0..{last}")
+            raise ConfigProblem(
+                f"{place}.{key}", f"switch {face.switch!r} has no port {face.port}; its ports are 0..{last}"
+            )
         if face in self._taken:
-            raise Wrong(f"{place}.{key}", f"port {face} is taken by {self._taken[face]}")
+            raise ConfigProblem(f"{place}.{key}", f"port {face} is taken by {self._taken[face]}")
         self._taken[face] = place
         own = self._own.get(face)
         if own is not None and rate is not None and own > rate:
             what = f"port {face} sends at {format_rate(own)}, more than the line's {format_rate(rate)}"
-            raise Wrong(f"{place}.rate", what)
+            raise ConfigProblem(f"{place}.rate", what)
         self.rates[face] = own or rate or LINE_RATES["OC-3c"]
         self.settings[face] = settings
         reactive = settings.reactive
         if reactive is not None and reactive.cell_ceiling_bps > self.rates[face]:
             rates = (format_rate(rate) for rate in (reactive.cell_ceiling_bps, self.rates[face]))
             what = "{} of cells is more than the {} of the line".format(*rates)
-            raise Wrong(f"{place}.reactive.ceiling", what)
+            raise ConfigProblem(f"{place}.reactive.ceiling", what)
         self.going[face.switch] += self.rates[face]
         return self.rates[face]
 
@@ -123,7 +129,7 @@ def _kind(place: str, own: str | None, network: NetworkTable, rate: int) -> str:
     kind = own or network.line
     if kind == "sonet" and rate not in SONET_RATES:
         key = f"{place}.line" if own else "network.line"
-        raise Wrong(key, f"{place} has {format_rate(rate)}; SONET is OC-3c or OC-12c")
+        raise ConfigProblem(key, f"{place} has {format_rate(rate)}; SONET is OC-3c or OC-12c")
     return kind
 
 
@@ -140,13 +146,15 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     rate = line.rate_bps or max(sending)
     kind = _kind(place, line.line, network, rate)
     if "ppm" in line.model_fields_set and kind != "sonet":
-        raise Wrong(f"{place}.ppm", 'a clock offset needs line = "sonet"')
+        raise ConfigProblem(f"{place}.ppm", 'a clock offset needs line = "sonet"')
     if len(faces) == 1 and line.errors[0] != line.errors[1]:
-        raise Wrong(f"{place}.ber", "a line in loop-back has one direction, so one error ratio")
+        raise ConfigProblem(f"{place}.ber", "a line in loop-back has one direction, so one error ratio")
     if len(faces) == 1 and line.outages[0] != line.outages[1]:
-        raise Wrong(f"{place}.outage", "a line in loop-back has one direction: true or false")
+        raise ConfigProblem(f"{place}.outage", "a line in loop-back has one direction: true or false")
     if line.bursts is not None and kind == "sonet":
-        raise Wrong(f"{place}.bursts", 'bursts of errors go with line = "cell"; a SONET line has ber and outage')
+        raise ConfigProblem(
+            f"{place}.bursts", 'bursts of errors go with line = "cell"; a SONET line has ber and outage'
+        )
     for face, far, own in zip(faces, reversed(faces), sending, strict=True):
         ports.rates[face] = round(own * (1 - abs(line.ppm) * 1e-6))  # so that a slower payload takes all cells
         ports.coming[far.switch] += own
@@ -168,7 +176,7 @@ def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
         if cells > MAX_RATE_BPS:
             what = f"its lines {verb} up to {format_rate(cells)} of cells together, and a switch moves "
             what += f"{format_rate(MAX_RATE_BPS)}: give it fewer lines, or slower ones"
-            raise Wrong(f"network.switches.{name}.ports", what)
+            raise ConfigProblem(f"network.switches.{name}.ports", what)
     faces = [Face(name, port) for port in range(ports.counts[name])]
     rates = tuple(ports.rates[face] for face in faces)
     own = tuple(ports.settings.get(face, PortSettings()) for face in faces)
@@ -181,7 +189,7 @@ def _host(
 ) -> HostSpec:
     place = f"network.hosts.{name}"
     if name in ports.counts:
-        raise Wrong(place, f"{name!r} is a switch already")
+        raise ConfigProblem(place, f"{name!r} is a switch already")
     ports.take(host.port, place, "port", host.rate_bps, PortSettings(**PortSettings.part_of(host)))
     ports.coming[host.port.switch] += host.rate_bps
     values, places = _settings({place: host, "hosts": document.hosts}, defaults)
@@ -229,10 +237,10 @@ def _check_clock(host: str, values: dict[str, Any], places: dict[str, str]) -> N
     hz, cost_ps, ppm = (values[name] for name in _CLOCK)
     hz_key, cost_key = (f"{places[name]}.{key_of(name)}" if name in places else "" for name in _CLOCK[:2])
     if cost_ps and not hz and not hz_key:
-        raise Wrong(cost_key, "needs clock_hz: how many clock interrupts there are a second")
+        raise ConfigProblem(cost_key, "needs clock_hz: how many clock interrupts there are a second")
     if hz and not cost_ps and not cost_key:
-        raise Wrong(hz_key, "needs clock_cost: how long each of the interrupts takes")
+        raise ConfigProblem(hz_key, "needs clock_cost: how long each of the interrupts takes")
     if hz and cost_ps >= clock_period_ps(hz, -ppm):
         each = format_time(clock_period_ps(hz, 0.0))
         what = f"an interrupt of {format_time(cost_ps)} each {each} leaves the processor of {host} no time"
-        raise Wrong(cost_key or hz_key, what)
+        raise ConfigProblem(cost_key or hz_key, what)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
-from bentpipe.experiment.document.source import Problems, Source, Wrong
+from bentpipe.experiment.document.source import ConfigProblem, Problems, Source
 from bentpipe.experiment.document.tables import (
     METRICS,
     Document,
@@ -71,12 +71,14 @@ def parse_experiment(
     """
     tables = source.read(Document, document)
     if tables.extends is not None:
-        raise source.error(Wrong("extends", "can't be set: it stands in a file, and is read before settings are"))
+        raise source.error(
+            ConfigProblem("extends", "can't be set: it stands in a file, and is read before settings are")
+        )
     source.defaults.update(defaults(tables))
     problems = Problems(source)
     head = tables.experiment
     if quick and head.quick_ps is None:
-        raise source.error(Wrong("experiment", "the experiment declares no 'quick' duration; use --duration"))
+        raise source.error(ConfigProblem("experiment", "the experiment declares no 'quick' duration; use --duration"))
     run_ps = duration_ps if duration_ps is not None else head.quick_ps if quick and head.quick_ps else head.duration_ps
     used_seed = head.seed if seed is None else seed
     network = read_network(tables, used_seed, problems)
@@ -88,11 +90,13 @@ def parse_experiment(
         with problems.gathered():
             scripted, schedule, script = read_traffic(tables.traffic, tables.hosts, channels, source, len(flows))
             names = [flow.name for flow in flows]
-            problems.found += [Wrong("traffic", f"there are two flows {f.name!r}") for f in scripted if f.name in names]
+            problems.found += [
+                ConfigProblem("traffic", f"there are two flows {f.name!r}") for f in scripted if f.name in names
+            ]
             flows += scripted
         problems.check()
     if not flows:
-        problems.found.append(Wrong("", "there is no flow ([[flow]], or a script in [traffic])"))
+        problems.found.append(ConfigProblem("", "there is no flow ([[flow]], or a script in [traffic])"))
     problems.check()
     channels.check(problems)
     losses = _losses(tables.loss, channels, problems)
@@ -103,7 +107,7 @@ def parse_experiment(
     for metric in head.shows:
         if metric not in known:
             what = f"unknown value {metric!r}{nearest(metric, known)}"
-            problems.found.append(Wrong("experiment.shows", what))
+            problems.found.append(ConfigProblem("experiment.shows", what))
     theory = _theory(tables, network, flows, problems)
     _splitting(tables, network, problems)
     problems.check()
@@ -162,18 +166,18 @@ def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems)
         place = f"loss.{number}"
         with problems.gathered():
             if table.line not in lines:
-                raise Wrong(f"{place}.line", f"there is no line {table.line!r}{nearest(table.line, lines)}")
+                raise ConfigProblem(f"{place}.line", f"there is no line {table.line!r}{nearest(table.line, lines)}")
             if table.vc not in names:
-                raise Wrong(f"{place}.vc", f"there is no VC {table.vc!r}{nearest(table.vc, names)}")
+                raise ConfigProblem(f"{place}.vc", f"there is no VC {table.vc!r}{nearest(table.vc, names)}")
             index = names.index(table.vc)
             root = channels.vcs[index].root
             tree = names[index if root is None else root]  # its leaves have one VPI/VCI
             if (table.line, tree) in found:
-                raise Wrong(f"{place}.vc", f"{table.vc!r} has losses on {table.line!r} already")
+                raise ConfigProblem(f"{place}.vc", f"{table.vc!r} has losses on {table.line!r} already")
             ends = {end.switch for end in lines[table.line].ends}
             way = next((piece for piece in pieces(channels.vcs[index].path) if set(piece) == ends), None)
             if way is None:
-                raise Wrong(f"{place}.vc", f"{table.vc!r} does not pass the line {table.line!r}")
+                raise ConfigProblem(f"{place}.vc", f"{table.vc!r} does not pass the line {table.line!r}")
             pdus, cells = (tuple(sorted(set(numbers))) for numbers in (table.pdus, table.cells))
             found[table.line, tree] = LossSpec(index, way, pdus, cells)
     return tuple(found.values())
@@ -182,13 +186,13 @@ def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems)
 def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Problems) -> RecordSpec:
     if run_ps // table.interval_ps > 1_000_000:
         what = "more than a million intervals fit into the run; record less often"
-        problems.found.append(Wrong("record.interval", what))
+        problems.found.append(ConfigProblem("record.interval", what))
     captures = []
     for text in table.pcap:
         try:
             captures.append(parse_capture(text, network))
         except ValueError as error:
-            problems.found.append(Wrong("record.pcap", str(error)))
+            problems.found.append(ConfigProblem("record.pcap", str(error)))
     return RecordSpec(table.interval_ps, table.what, tuple(dict.fromkeys(captures)))
 
 
@@ -201,15 +205,17 @@ def _theory(
         owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.port_rates_bps)))]
     for number, table in enumerate(tables.theory):
         if table.metric and tables.splitting is None:
-            problems.found.append(Wrong(f"theory.{number}.metric", "is a figure of [splitting], which there isn't"))
+            problems.found.append(
+                ConfigProblem(f"theory.{number}.metric", "is a figure of [splitting], which there isn't")
+            )
         for key in () if table.metric else ("growth", "per"):
             owner, _, series = getattr(table, key).partition(".")
             if owner not in owners:
                 what = f"no flow, switch or port is called {owner!r}{nearest(owner, owners)}"
-                problems.found.append(Wrong(f"theory.{number}.{key}", what))
+                problems.found.append(ConfigProblem(f"theory.{number}.{key}", what))
             elif not series:
                 what = f"{owner!r} alone is no series: give one of it, as {owner}.drops.full"
-                problems.found.append(Wrong(f"theory.{number}.{key}", what))
+                problems.found.append(ConfigProblem(f"theory.{number}.{key}", what))
     return tables.theory
 
 
@@ -222,18 +228,20 @@ def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> No
     switch = switches.get(table.port.switch)
     if switch is None:
         what = f"there is no switch {table.port.switch!r}{nearest(table.port.switch, switches)}"
-        problems.found.append(Wrong("splitting.port", what))
+        problems.found.append(ConfigProblem("splitting.port", what))
     elif table.port.port >= len(switch.port_rates_bps):
-        problems.found.append(Wrong("splitting.port", f"{switch.name} has no port {table.port.port}"))
+        problems.found.append(ConfigProblem("splitting.port", f"{switch.name} has no port {table.port.port}"))
     elif table.levels and table.levels[-1] > switch.buffer_cells:
         what = f"{switch.name} has a buffer of {switch.buffer_cells} cells, and never {table.levels[-1]} queued"
-        problems.found.append(Wrong("splitting.levels", what))
+        problems.found.append(ConfigProblem("splitting.levels", what))
     if tables.event:
-        problems.found.append(Wrong("event", "doesn't go with [splitting]: it is of what stays as it is"))
+        problems.found.append(ConfigProblem("event", "doesn't go with [splitting]: it is of what stays as it is"))
     if tables.record.pcap:
-        problems.found.append(Wrong("record.pcap", "doesn't go with [splitting]: trials have no place in a capture"))
+        problems.found.append(
+            ConfigProblem("record.pcap", "doesn't go with [splitting]: trials have no place in a capture")
+        )
     if network.sonet:
-        problems.found.append(Wrong("splitting", 'goes with lines of cells: give line = "cell"'))
+        problems.found.append(ConfigProblem("splitting", 'goes with lines of cells: give line = "cell"'))
 
 
 def _metrics(flows: list[FlowSpec]) -> list[str]:
@@ -248,7 +256,7 @@ def _expect(tables: Document, flows: list[FlowSpec], problems: Problems) -> tupl
     for number, table in enumerate(tables.expect):
         if table.metric not in known:
             what = f"unknown value {table.metric!r}{nearest(table.metric, known)}"
-            problems.found.append(Wrong(f"expect.{number}.metric", what))
+            problems.found.append(ConfigProblem(f"expect.{number}.metric", what))
     return tables.expect
 
 
@@ -259,6 +267,6 @@ def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> t
         metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
         if metric not in known:
             what = f"unknown value {metric!r}{nearest(metric, known)}"
-            problems.found.append(Wrong(f"published.{number}.metric", what))
+            problems.found.append(ConfigProblem(f"published.{number}.metric", what))
         rows.append(table.model_copy(update={"metric": "" if metric == "none" else metric}))
     return tuple(rows)

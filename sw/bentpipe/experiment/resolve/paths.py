@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from bentpipe.experiment.document.source import Problems, Wrong
+from bentpipe.experiment.document.source import ConfigProblem, Problems
 from bentpipe.experiment.document.tables import VpTable
 from bentpipe.experiment.resolve.specs import NetworkSpec, SwitchSpec, VcSpec, VpSpec
 from bentpipe_hdl.switch.control import VcSettings
@@ -26,17 +26,17 @@ def pieces(path: Sequence[str]) -> Iterable[Piece]:
 
 
 def check_nodes(key: str, path: Sequence[str], network: NetworkSpec) -> None:
-    """Raise Wrong unless the nodes are there and a line leads from each to the next one."""
+    """Raise ConfigProblem unless the nodes are there and a line leads from each to the next one."""
     hosts = {h.name: h.port.switch for h in network.hosts}
     joined = {frozenset(end.switch for end in line.ends) for line in network.lines}
     nodes = [*hosts, *(s.name for s in network.switches)]
     for node in path:
         if node not in nodes:
-            raise Wrong(key, f"there is no node {node!r}{nearest(node, nodes)}")
+            raise ConfigProblem(key, f"there is no node {node!r}{nearest(node, nodes)}")
     for a, b in pieces(path):
         if hosts.get(a) != b and hosts.get(b) != a and frozenset((a, b)) not in joined:
             loop = "; no line of it is in loop-back" if a == b else ""
-            raise Wrong(key, f"no line joins {a!r} and {b!r}{loop}")
+            raise ConfigProblem(key, f"no line joins {a!r} and {b!r}{loop}")
 
 
 def read_paths(tables: dict[str, VpTable], network: NetworkSpec, problems: Problems) -> tuple[VpSpec, ...]:
@@ -57,7 +57,7 @@ def read_paths(tables: dict[str, VpTable], network: NetworkSpec, problems: Probl
                 shared = set(map(frozenset, pieces(vp.path))) & set(map(frozenset, pieces(other.path)))
                 if vp.vpi == other.vpi and shared:
                     a, b = sorted(next(iter(shared)))
-                    raise Wrong(
+                    raise ConfigProblem(
                         f"{place}.vpi", f"VPI {vp.vpi} is used twice between {a} and {b}: {other.name!r} has it"
                     )
             found.append(vp)
@@ -69,26 +69,26 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
     key = f"{place}.path"
     check_nodes(key, vp.path, network)
     if len(set(vp.path)) != len(vp.path):
-        raise Wrong(key, "a virtual path passes a node once")
+        raise ConfigProblem(key, "a virtual path passes a node once")
     hosts = {host.name for host in network.hosts}
     if len(vp.path) < 3 or hosts & set(vp.path[1:-1]):
-        raise Wrong(key, "a virtual path leads from a switch or host over switches to another switch or host")
+        raise ConfigProblem(key, "a virtual path leads from a switch or host over switches to another switch or host")
     for name, contract in (("police", vp.police), ("shape", vp.shape)):
         if contract is not None and contract.at is not None and contract.at not in vp.path[1:-1]:
             what = f"the virtual path is switched at {', '.join(vp.path[1:-1])}, and not at {contract.at!r}"
-            raise Wrong(f"{place}.{name}.at", what)
+            raise ConfigProblem(f"{place}.{name}.at", what)
     if vp.oam is not None:
         for end in hosts & {vp.path[0], vp.path[-1]}:
-            raise Wrong(f"{place}.oam", f"the virtual path ends at {end!r}, and hosts know nothing of F4 flows")
+            raise ConfigProblem(f"{place}.oam", f"the virtual path ends at {end!r}, and hosts know nothing of F4 flows")
         try:
             point_at(vp.oam, list(vp.path), 0)
         except ValueError as error:
-            raise Wrong(f"{place}.oam.segment", str(error)) from None
+            raise ConfigProblem(f"{place}.oam.segment", str(error)) from None
     inside = [switch for switch in network.switches if switch.name in vp.path[1:-1]]
     check_schedulers(place, vp, inside)
     for switch in inside:
         if switch.credits is not None:
-            raise Wrong(key, f"{switch.name!r} has credits, which don't go through a virtual path")
+            raise ConfigProblem(key, f"{switch.name!r} has credits, which don't go through a virtual path")
     for line in network.lines:
         for end, other in zip(line.ends, reversed(line.ends), strict=True):
             if end.switch in vp.path[1:-1] and frozenset((end.switch, other.switch)) in map(frozenset, pieces(vp.path)):
@@ -98,11 +98,11 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
                         what = (
                             f"{name} of line {line.name!r} refuses frames, and those of a virtual path's VCs interleave"
                         )
-                        raise Wrong(key, what)
+                        raise ConfigProblem(key, what)
 
 
 def check_schedulers(key: str, given: VcSettings, switches: Sequence[SwitchSpec]) -> None:
-    """Raise Wrong if what is given needs a scheduler that none of the switches has."""
+    """Raise ConfigProblem if what is given needs a scheduler that none of the switches has."""
     schedulers = {s for switch in switches for s in (switch.scheduler, *(p.scheduler for p in switch.port_settings))}
     for asked, name, scheduler in (
         (given.weight > 1, "weight", "weighted"),
@@ -110,7 +110,7 @@ def check_schedulers(key: str, given: VcSettings, switches: Sequence[SwitchSpec]
     ):
         if asked and scheduler not in schedulers:
             what = f'no switch on its way goes by it: give one scheduler = "{scheduler}"'
-            raise Wrong(f"{key}.{name}", what)
+            raise ConfigProblem(f"{key}.{name}", what)
 
 
 def _within(path: Sequence[str], vp: VpSpec) -> int | None:
@@ -125,7 +125,7 @@ def vps_of(key: str, path: Sequence[str], network: NetworkSpec) -> tuple[str, ..
 
     Raises
     ------
-    Wrong
+    ConfigProblem
         Two of them go over one line.
     """
     users: dict[Piece, str] = {}
@@ -138,7 +138,7 @@ def vps_of(key: str, path: Sequence[str], network: NetworkSpec) -> tuple[str, ..
         for piece in pieces(path[k : k + len(vp.path)]):
             if piece in users:
                 what = f"it would go through the virtual paths {users[piece]!r} and {vp.name!r} at once, "
-                raise Wrong(key, f"{what}from {piece[0]} to {piece[1]}")
+                raise ConfigProblem(key, f"{what}from {piece[0]} to {piece[1]}")
             users[piece] = vp.name
     return tuple(found)
 
