@@ -229,9 +229,18 @@ class Settings(BaseModel):
                 raise TypeError(f"{cls.__name__}.{name} has no description: Field(…, description=…)")
 
     @classmethod
-    def part_of(cls, whole: Settings) -> dict[str, Any]:
-        """The members of this model in one that has them too."""
-        return {name: getattr(whole, name) for name in cls.model_fields}
+    def part_of(cls, whole: Settings, **changes: Any) -> Self:
+        """This model's part of one that has its members, too, but for the changes; nothing is validated again."""
+        return cls.of_read({name: getattr(whole, name) for name in cls.model_fields} | changes)
+
+    @classmethod
+    def of_read(cls, values: Mapping[str, Any]) -> Self:
+        """The model of values that were validated before, each as a member of some model."""
+        return cls.model_construct(None, **values)
+
+    def members(self) -> dict[str, Any]:
+        """The members by name."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
     hints: ClassVar[Mapping[tuple[str, str], str]] = {}
     """What to do instead, by a key and a value that it doesn't take."""

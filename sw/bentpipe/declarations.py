@@ -65,7 +65,7 @@ class Setting:
         return isinstance(self.of, Quantity) and bool(self.of.texts)
 
     def read(self, given: object, document: bool = True) -> Any:
-        """The value in base units of what a document or Python gives; ValueError says what is wrong."""
+        """The value in base units of what a document or Python gives; ValueError: its arguments say what is wrong."""
         if isinstance(self.of, Quantity):
             value = self.of.check(given, document)
             return float(value) if isinstance(self.of.low, float) else value

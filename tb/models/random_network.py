@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bentpipe_hdl.link.control import BurstSettings
-from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.switch.control import PortSettings, VcSettings
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
@@ -269,7 +269,7 @@ class _Maker:
                     continue
                 given = {"limit": self.rng.choice([0, 30])}
                 try:
-                    self.network.add_vp(path, 9 + number, **given)
+                    self.network.add_vp(path, 9 + number, VcSettings(**given))
                 except NetworkError:
                     continue
                 found.append(given)

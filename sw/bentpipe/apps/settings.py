@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,12 +91,23 @@ class AppSetting(Setting):
         both = given if isinstance(given, (list, tuple)) else [given, given]
         if len(both) != 2:
             raise ValueError("give one value, or a list of the lower and the upper bound")
-        low, high = (self.of.check(one, document) for one in both)
+        low, high = self._bounds(self.of, both, document)
         if high < low:
             raise ValueError("the bounds are the wrong way round")
         if self.form in (BOUNDS, BLOCKS):
             return low, high
         return Distribution("constant", low) if low == high else Distribution("uniform", low, float(high))
+
+    def _bounds(self, of: Quantity, both: Sequence[object], document: bool) -> list[Any]:
+        found, problems = [], []
+        for one in both:
+            try:
+                found.append(of.check(one, document))
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise ValueError(*problems[: 1 if self.form == DRAWN else None])
+        return found
 
     def show(self, value: Any) -> str:
         """A value in words."""

@@ -222,7 +222,7 @@ class Session:
         """Octets of an IP packet that the host may send: no more than those that it talks to."""
         paths = [self.experiment.vcs[vc].path for vc in self.attached.vcs]
         pairs = [{path[0], path[-1]} for path in paths if host in (path[0], path[-1])]
-        return min(self.experiment.host(end).mtu for end in set().union(*pairs))
+        return min(self.experiment.host(end).config.mtu for end in set().union(*pairs))
 
     # The network
 
@@ -259,7 +259,7 @@ class Session:
             opened, mtu = self.opened.get(host), self._mtu(host)
             frame = mtu + ETHERNET
             most = {Carries.FRAMES: frame, Carries.PACKETS: mtu}.get(end.carries, frame + _BRIDGED)
-            queue = self.experiment.host(host).interface_queue or _QUEUE
+            queue = self.experiment.host(host).config.interface_queue or _QUEUE
             transport, fd = (opened.transport, opened.fd) if opened else (Transport.DEVICE, -1)
             self.numbers[host] = made.add(nics[host], EndPort(end.carries, transport, fd, most, queue))
         for index in self.attached.vcs:

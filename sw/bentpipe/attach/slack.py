@@ -164,4 +164,4 @@ def _with_delay(spec: _Spec, delay_ps: int) -> _Spec:
         return spec
     if delay_ps < 0:
         raise BentpipeError(f"{spec.name}: an event leaves it less delay than is needed as slack")
-    return spec.model_copy(update={"delay_ps": delay_ps})
+    return spec.with_delay(delay_ps)

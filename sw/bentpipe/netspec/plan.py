@@ -360,7 +360,7 @@ class _Reader:
         try:
             found = setting.read(self._raw(setting, value))
         except ValueError as error:
-            raise self.script.error(value.place, str(error)) from None
+            raise self.script.error(value.place, error.args[0]) from None
         return (*found, count) if setting.form == forms.BLOCKS else found
 
     def _choice(self, argument: Argument, value: Value) -> str:

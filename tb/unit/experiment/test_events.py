@@ -31,9 +31,9 @@ def test_an_event_changes_the_network_from_then_on(read):
     e = read(('"2 s"', '"network.lines.wan.ber" = 1e-6'), ('"1 s"', '"network.switches.*.policy" = "tail"'))
     first, second = e.events
     assert (first.at_ps, second.at_ps) == (1 * PS, 2 * PS)
-    (line,), policies = e.network.lines, [s.policy for s in e.network.switches]
+    (line,), policies = e.network.lines, [s.settings.policy for s in e.network.switches]
     assert line.ber == (1e-9, 0) and policies == ["epd", "epd"]
-    assert [(e.network.lines[0].ber, e.network.switches[0].policy) for e in e.events] == [
+    assert [(e.network.lines[0].ber, e.network.switches[0].settings.policy) for e in e.events] == [
         ((1e-9, 0), "tail"),
         ((1e-6, 1e-6), "tail"),
     ]

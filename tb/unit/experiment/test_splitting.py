@@ -145,7 +145,7 @@ def test_what_can_not_be_split_is_said(changes, said):
 def test_the_catalogue_says_what_the_exact_chain_has():
     for experiment in load_cases("rare-loss"):
         load, (by_splitting, plain) = experiment.flows[0].settings["load"], experiment.theory
-        exact = geo_d_1_k_loss(load, 4, experiment.network.switches[0].buffer_cells)
+        exact = geo_d_1_k_loss(load, 4, experiment.network.switches[0].settings.buffer_cells)
         assert by_splitting.predicted == plain.predicted == pytest.approx(exact, rel=1e-4)
         assert experiment.splitting.reach == pytest.approx(geo_d_1_k_reach(load, 4, 16), rel=1e-4)
         assert exact == pytest.approx(float(experiment.case), rel=0.06)
@@ -153,7 +153,7 @@ def test_the_catalogue_says_what_the_exact_chain_has():
 
 def test_the_catalogue_says_what_the_chain_of_periodic_sources_has():
     for experiment in load_cases("rare-loss-nd"):
-        places, flow = experiment.network.switches[0].buffer_cells, experiment.flows[0].settings
+        places, flow = experiment.network.switches[0].settings.buffer_cells, experiment.flows[0].settings
         exact = nd_d_1_k_loss(len(experiment.flows), flow["period"], 16, places, 1)
         assert [row.predicted for row in experiment.theory] == [pytest.approx(exact, rel=1e-4)] * 2
         assert experiment.splitting.levels == (*range(2, places + 1),) and experiment.case == f"K = {places}"

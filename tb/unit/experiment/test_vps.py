@@ -104,7 +104,7 @@ def test_a_listed_loss_in_a_path_is_of_its_vpi(read):
 
 def test_what_a_path_has_changes_in_a_run(read):
     e = read('\n[[event]]\nat = "1 ms"\nset = { "network.vps.beam.limit" = 5 }\n')
-    assert (e.network.vps[0].limit, e.events[0].network.vps[0].limit) == (100, 5)
+    assert (e.network.vps[0].settings.limit, e.events[0].network.vps[0].settings.limit) == (100, 5)
     network, *_ = build_network(e)
     (sat,) = (node for node in network.nodes if node.name == "sat")
     assert [vc.settings.limit for vc in sat.vcs if vc.vpc] == [100] * 2

@@ -140,7 +140,7 @@ def rehearse(experiment: Experiment) -> Engine:
     hosts: dict[str, Host] = {}
     for host in experiment.network.hosts:
         with places.at(f"network.hosts.{host.name}"):
-            hosts[host.name] = engine.add_host(host, nics[host.name].index)
+            hosts[host.name] = engine.add_host(host.config, nics[host.name].index)
     ends = add_ends(experiment, engine, network, hosts, vcs)
     _add_flows(experiment, engine, hosts, vcs, ends, places)
     with places.at(""):
@@ -167,7 +167,7 @@ def add_hosts(
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
     inside = [host for host in experiment.network.hosts if host.name not in (outside or {})]
-    hosts = {h.name: engine.add_host(h, nics[h.name].index) for h in inside}
+    hosts = {h.name: engine.add_host(h.config, nics[h.name].index) for h in inside}
     ends = add_ends(experiment, engine, network, hosts, vcs)
     flows = _add_flows(experiment, engine, hosts, vcs, ends, Places(experiment, network))
     gauge = _gauge(experiment, network)

@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.experiment.build.changes import Reconfigurator, link_settings, sonet_settings, ways
+from bentpipe.experiment.build.changes import Reconfigurator, ways
 from bentpipe.experiment.build.faults import Places
 from bentpipe.experiment.document.tables import Face
 from bentpipe.experiment.resolve.paths import vpi_on
 from bentpipe.experiment.resolve.specs import Experiment, LineSpec, VcSpec
-from bentpipe_hdl.nic.control import NicSettings, PacingSettings
-from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
-from bentpipe_hdl.units import LINE_RATES, SONET_RATES
+from bentpipe_hdl.nic.control import NicLine
+from bentpipe_hdl.switch.control import SwitchPort, VcSettings
 
 if TYPE_CHECKING:
     from bentpipe_sim.network import Network
@@ -41,10 +40,10 @@ def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Netwo
     nics, switches, links, between = _nodes(experiment, network, places)
     nodes: Nodes = {**nics, **switches}
     for vp in experiment.network.vps:
-        for path, oam in ((vp.path, vp.oam), (vp.path[::-1], vp.oam and vp.oam.other_way())):
-            settings = VcSettings.part_of(vp) | {"oam": oam}
+        for path, oam in ((vp.path, vp.settings.oam), (vp.path[::-1], vp.settings.oam and vp.settings.oam.other_way())):
+            settings = VcSettings.part_of(vp.settings, oam=oam)
             with places.at(f"network.vps.{vp.name}"):
-                network.add_vp(_along(path, nodes, between), vp.vpi, **settings)
+                network.add_vp(_along(path, nodes, between), vp.vpi, settings)
     vcs: list[int] = []
     leaves: defaultdict[int, list[VcSpec]] = defaultdict(list)
     for vc in experiment.vcs:
@@ -78,30 +77,22 @@ def _nodes(
             offsets[face] = line.clock_ppm[end]
     for spec in experiment.network.switches:
         with places.at(f"network.switches.{spec.name}"):
-            switches[spec.name] = network.add_switch(
-                spec.name,
-                port_rates_bps=[*spec.port_rates_bps, *[LINE_RATES["OC-3c"]] * (_PORTS - len(spec.port_rates_bps))],
-                port_clock_ppm=[
-                    offsets.get(Face(spec.name, port), 0.0) for port in range(max(_PORTS, len(spec.port_rates_bps)))
-                ],
-                port_settings=dict(enumerate(spec.port_settings)),
-                **SwitchSettings.part_of(spec),
-            )
+            ports = [
+                SwitchPort(port.rate_bps, offsets.get(Face(spec.name, number), 0.0), settings=port.settings)
+                for number, port in enumerate(spec.ports)
+            ]
+            ports += [SwitchPort()] * (_PORTS - len(ports))
+            switches[spec.name] = network.add_switch(spec.name, spec.settings, ports=ports)
     for line in experiment.network.lines:
         with places.at(f"network.lines.{line.name}"):
             _line(network, line, switches, links, between)
     for host in experiment.network.hosts:
         with places.at(f"network.hosts.{host.name}"):
-            nic = nics[host.name] = network.add_nic(
-                host.name,
-                rate_bps=host.rate_bps,
-                clock_ppm=host.line_clock_ppm[0],
-                frames=host.frames,
-                **NicSettings.part_of(host),
-            )
+            line = NicLine(host.rate_bps, host.line_clock_ppm[0], frames=host.frames)
+            nic = nics[host.name] = network.add_nic(host.name, host.interface, line=line)
             face = (switches[host.port.switch], host.port.port)
-            if host.sonet:
-                sonet = network.add_sonet_line(f"{host.name}.line", sts=SONET_RATES[host.rate_bps])
+            if host.framing:
+                sonet = network.add_sonet_line(f"{host.name}.line", host.framing)
                 for end, node in enumerate((nic, face)):
                     network.connect(node, (sonet, end))
                     network.connect((sonet, end), node, delay_ps=host.delay_ps)
@@ -125,11 +116,11 @@ def _line(
     are delayed before the receiver or behind it.
     """
     sonet = None
-    if line.sonet:
-        sonet = network.add_sonet_line(f"{line.name}.line", **sonet_settings(line))
+    if line.framing:
+        sonet = network.add_sonet_line(f"{line.name}.line", line.framing)
     for end, way in enumerate(ways(line)):
         a, b = line.ends[end], line.ends[1 - end]
-        link = network.add_link(f"{line.name}.{way}", **link_settings(line, end))
+        link = network.add_link(f"{line.name}.{way}", line.ways[end])
         face = (switches[a.switch], a.port)
         if sonet:
             network.connect(face, (sonet, end))
@@ -152,14 +143,14 @@ def _vc(
 ) -> int:
     """A VC with all its leaves."""
     vc, paths = legs[0], [leg.path for leg in legs]
-    mtu = min(experiment.host(host).mtu for host in (vc.path[0], *(path[-1] for path in paths)))
+    mtu = min(experiment.host(host).config.mtu for host in (vc.path[0], *(path[-1] for path in paths)))
     first, *branches = (_along(path, nodes, between) for path in paths)
     return network.add_vc(
         path=first,
         branches=branches,
         vpi=vc.vpi,
         vci=vc.vci,
-        **PacingSettings.part_of(vc),
+        settings=vc.settings,
+        pacing=vc.pacing,
         max_sdu=min(mtu + encapsulation, 65535),
-        **VcSettings.part_of(vc),
     )

@@ -34,7 +34,7 @@ def add_ends(
     roots = [number for number, vc in enumerate(experiment.vcs) if vc.root is None]  # as the network has them
     several = {vc.root for vc in experiment.vcs}
     ends: OamEnds = {}
-    with_oam = {host.name for host in experiment.network.hosts if host.oam}
+    with_oam = {host.name for host in experiment.network.hosts if host.interface.oam}
     for place, number in enumerate(roots):
         if number in several:
             continue
@@ -42,12 +42,12 @@ def add_ends(
         back = ways.get(number, None if other is None else roots[other])
         source, sink = vc.path[0], vc.path[-1]
         if source in with_oam:
-            watches = back is not None and experiment.vcs[back].continuity_check != "none"
-            point = EndPoint(location_of_node(source), vc.continuity_check, watches)
+            watches = back is not None and experiment.vcs[back].continuity.continuity_check != "none"
+            point = EndPoint(location_of_node(source), vc.continuity.continuity_check, watches)
             receives = -1 if back is None else vcs[back]
             ends[number] = engine.add_oam_end(hosts[source], point, receives, vcs[number])
         if back is None and sink in with_oam:
-            point = EndPoint(location_of_node(sink), "none", vc.continuity_check != "none")
+            point = EndPoint(location_of_node(sink), "none", vc.continuity.continuity_check != "none")
             ends[-1 - number] = engine.add_oam_end(hosts[sink], point, vcs[number], -1)
     return ends
 
@@ -61,7 +61,7 @@ def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:
     at = flow.settings["at"]
     if not at:
         return END_POINT, END_PTI
-    own = next((switch.oam for switch in network.switches if switch.name == at), None)
+    own = next((switch.settings.oam for switch in network.switches if switch.name == at), None)
     if own is not None and own.location:
         return location_of(own.location), SEGMENT_PTI
     names = [switch.name for switch in network.switches]

@@ -3,7 +3,7 @@ the members that the table's own model has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from pydantic import ModelWrapValidatorHandler, PrivateAttr, ValidationError, ValidationInfo, model_validator
@@ -39,6 +39,11 @@ class DeclaredTable(Settings):
         raise NotImplementedError
 
     @classmethod
+    def declared_keys(cls) -> Collection[str]:
+        """The keys of all settings that any such table may have."""
+        raise NotImplementedError
+
+    @classmethod
     def supplied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Defaults of members that depend on what is given."""
         del given
@@ -49,11 +54,6 @@ class DeclaredTable(Settings):
         """Return the message for an unknown key of a table."""
         del given
         return cls.unknown(key)
-
-    @classmethod
-    def members(cls, document: bool) -> set[str]:
-        """The keys of the table's own members, or their names."""
-        return {key_of(name) if document else name for name in cls.model_fields}
 
     def unset(self) -> Iterator[tuple[str, Any]]:
         """The declared settings that are not given and have a default: key and default as one would write them."""
@@ -68,6 +68,8 @@ class DeclaredTable(Settings):
             return handler(given)
         document = info.context is DOCUMENT
         declared = {setting.key if document else setting.name: setting for setting in cls.declared(given)}
+        own = {key: value for key, value in given.items() if key not in declared}
+        unknown = own.keys() - {key_of(name) if document else name for name in cls.model_fields}
         values: dict[str, Any] = {}
         found: list[InitErrorDetails] = []
         for key, setting in declared.items():
@@ -75,23 +77,21 @@ class DeclaredTable(Settings):
                 try:
                     values[setting.name] = setting.read(given[key], document)
                 except ValueError as error:
-                    found.append(InitErrorDetails(type=wrong(str(error)), loc=(key,), input=given[key]))
-        own = {key: value for key, value in given.items() if key not in declared}
-        unknown = own.keys() - cls.members(document)
-        if not unknown:
-            missing = [key for key, setting in declared.items() if setting.required and key not in given]
-            found += [
-                InitErrorDetails(type=wrong(f"the key {key!r} is missing"), loc=(), input=given) for key in missing
-            ]
+                    found += [InitErrorDetails(type=wrong(what), loc=(key,), input=given[key]) for what in error.args]
+            elif setting.required and not unknown:
+                found.append(InitErrorDetails(type=wrong(f"the key {key!r} is missing"), loc=(), input=given))
         supplied = {name: value for name, value in cls.supplied(given).items() if name not in own}
         made: Self | None = None
         try:
             made = handler(own | supplied)
         except ValidationError as error:
+            before, after = [], []  # members, then what is declared, then unknown keys
             for each in error.errors(include_url=False):
                 key = each["loc"][0] if len(each["loc"]) == 1 else None
                 what = cls.unknown_in(given, str(key)) if key in unknown else each["msg"]
-                found.append(InitErrorDetails(type=wrong(what), loc=each["loc"], input=each["input"]))
+                said = InitErrorDetails(type=wrong(what), loc=each["loc"], input=each["input"])
+                (after if key in unknown else before).append(said)
+            found = [*before, *found, *after]
         if found or made is None:
             raise ValidationError.from_exception_data(cls.__name__, found)
         made.model_fields_set.difference_update(supplied)

@@ -7,7 +7,7 @@ This is the first of three steps from a file to an experiment: each table by its
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -250,13 +250,13 @@ class LineTable(LinkSettings, PortSettings):
 
     def port(self, end: int) -> PortSettings:
         """What the port at its first end (0) or second one (1) has."""
-        return self.back if end and self.back is not None else PortSettings(**PortSettings.part_of(self))
+        return self.back if end and self.back is not None else PortSettings.part_of(self)
 
     @property
     def errors(self) -> tuple[float, float]:
         """Bit error ratio out and back."""
         out, back = self.ber if isinstance(self.ber, tuple) else (self.ber, self.ber)
-        return out, back
+        return float(out), float(back)
 
     @property
     def outages(self) -> tuple[bool, bool]:
@@ -434,6 +434,10 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
     @classmethod
     def declared(cls, given: Mapping[str, Any]) -> tuple[Setting, ...]:
         return APPLICATIONS[given.get("app", _APP)].settings
+
+    @classmethod
+    def declared_keys(cls) -> Collection[str]:
+        return KEYS
 
     @classmethod
     def supplied(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, GetJsonSchemaHandler
@@ -29,8 +29,12 @@ class TcpTable(DeclaredTable):
         return SETTINGS
 
     @classmethod
+    def declared_keys(cls) -> Collection[str]:
+        return [setting.key for setting in SETTINGS]
+
+    @classmethod
     def unknown(cls, key: str) -> str:
-        return unknown_key(key, [*map(key_of, cls.model_fields), *(setting.key for setting in SETTINGS)])
+        return unknown_key(key, [*map(key_of, cls.model_fields), *cls.declared_keys()])
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.experiment.document.tables import CaseTable
 from bentpipe.experiment.document.tcp_options import options_text
-from bentpipe.experiment.resolve.specs import Experiment, GroupSpec, HostSpec, LineSpec
+from bentpipe.experiment.resolve.specs import Experiment, GroupSpec, LineSpec
+from bentpipe.hosts.config import HostConfig
 from bentpipe.results.tables import change_text, figure_text
-from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import Settings, key_of, shown
-from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
+from bentpipe_hdl.switch.control import SwitchSettings
 from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["describe"]
 
 
-def _ports(rates: tuple[int, ...]) -> str:
+def _ports(rates: Sequence[int]) -> str:
     """Rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
     runs = [(rate, len(list(same))) for rate, same in itertools.groupby(rates)]
     return ", ".join(f"{count} x {format_rate(rate)}" for rate, count in runs)
@@ -48,14 +47,14 @@ _SHOWN_OF_SWITCH: Final = (
 )
 
 
-def _also(spec: Settings, model: type[Settings], shown_already: Sequence[str] = ()) -> str:
+def _also(settings: Settings, shown_already: Sequence[str] = ()) -> str:
     """What a node has of its settings, beside those that have a column and those that are at their defaults."""
     parts = []
-    for name, value in model.part_of(spec).items():
-        field = model.model_fields[name]
+    for name, value in settings.members().items():
+        field = type(settings).model_fields[name]
         if name not in shown_already and value != field.default:
             if isinstance(value, Settings):
-                inner = _also(value, type(value))
+                inner = _also(value)
                 said = f"({inner})" if inner else ""
             else:
                 said = str(value).lower() if isinstance(value, bool) else shown(field, value)
@@ -66,7 +65,11 @@ def _also(spec: Settings, model: type[Settings], shown_already: Sequence[str] = 
 def _also_line(line: LineSpec) -> str:
     ways = [way for way, down in zip(("out", "back"), line.outage, strict=True) if down]
     outage = f"outage {', '.join(ways[:1] if line.looped else ways)}" if ways else ""
-    return ", ".join(filter(None, (outage, _also(line, LinkSettings, ("delay_ps", "ber", "outage")))))
+    return ", ".join(filter(None, (outage, _also(line.ways[0], ("delay_ps", "ber", "outage")))))
+
+
+def _thresholds(settings: SwitchSettings) -> tuple[tuple[str, int], ...]:
+    return ("EPD", settings.epd_cells), ("CLP", settings.clp_threshold), ("VC", settings.vc_limit)
 
 
 def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable] = ()) -> None:
@@ -100,25 +103,25 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         [
             (
                 s.name,
-                _ports(s.port_rates_bps),
-                f"{s.buffer_cells} cells",
-                s.policy,
+                _ports([port.rate_bps for port in s.ports]),
+                f"{s.settings.buffer_cells} cells",
+                s.settings.policy,
                 ", ".join(
                     f"{name} {value}"
-                    for name, value in (("EPD", s.epd_threshold), ("CLP", s.clp_threshold), ("VC", s.vc_limit))
-                    if value and (name != "EPD" or s.policy == "epd")
+                    for name, value in _thresholds(s.settings)
+                    if value and (name != "EPD" or s.settings.policy == "epd")
                 ),
-                format_time(s.processing_delay_ps),
+                format_time(s.settings.processing_delay_ps),
             )
             for s in e.network.switches
         ],
-        [_also(s, SwitchSettings, _SHOWN_OF_SWITCH) for s in e.network.switches],
+        [_also(s.settings, _SHOWN_OF_SWITCH) for s in e.network.switches],
     )
     ports = [
         (f"{s.name}:{number}", said)
         for s in e.network.switches
-        for number, port in enumerate(s.port_settings)
-        if (said := _also(port, PortSettings))
+        for number, port in enumerate(s.ports)
+        if (said := _also(port.settings))
     ]
     if ports:
         table("Ports", ("port", "has"), ports)
@@ -147,13 +150,13 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
                 str(h.port),
                 format_rate(h.rate_bps),
                 _line_clocks(h.line_clock_ppm),
-                _cost(h),
-                _clock(h),
-                str(h.mtu),
+                _cost(h.config),
+                _clock(h.config),
+                str(h.config.mtu),
             )
             for h in e.network.hosts
         ],
-        [_also(h, NicSettings) for h in e.network.hosts],
+        [_also(h.interface) for h in e.network.hosts],
     )
     if e.network.vps:
         table(
@@ -163,13 +166,13 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
                 (vp.name, str(vp.vpi), " - ".join(vp.path), ", ".join(vc.name for vc in e.vcs if vp.name in vc.vps))
                 for vp in e.network.vps
             ],
-            [_also(vp, VcSettings) for vp in e.network.vps],
+            [_also(vp.settings) for vp in e.network.vps],
         )
     table(
         "Virtual channels",
         ("VC", "VPI/VCI", "path"),
         [(vc.name, f"{vc.vpi}/{vc.vci}", " - ".join(vc.path)) for vc in e.vcs],
-        [", ".join(filter(None, (_also(vc, PacingSettings), _also(vc, VcSettings)))) for vc in e.vcs],
+        [", ".join(filter(None, (_also(vc.pacing), _also(vc.settings)))) for vc in e.vcs],
     )
     table(
         "Flows",
@@ -254,7 +257,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         )
 
 
-def _cost(host: HostSpec) -> str:
+def _cost(host: HostConfig) -> str:
     if host.send_cost_ps is None and host.profile:
         text = host.profile
     else:
@@ -268,7 +271,7 @@ def _line_clocks(offsets: Sequence[float]) -> str:
     return ", ".join(f"{offset:+.1f}" for offset in offsets) if any(offsets) else "exact"
 
 
-def _clock(host: HostSpec) -> str:
+def _clock(host: HostConfig) -> str:
     text = f"{host.clock_hz:g} Hz x {format_time(host.clock_cost_ps or 0)}" if host.clock_hz else ""
     if host.clock_tolerance_ppm:
         text += f"{', ' if text else ''}± {host.clock_tolerance_ppm:g} ppm"

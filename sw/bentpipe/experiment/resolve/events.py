@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
 from bentpipe.experiment.document.changes import changes_between
+from bentpipe.experiment.document.declared import DeclaredTable
 from bentpipe.experiment.document.source import ConfigProblem, Source
 from bentpipe.experiment.document.tables import Document, EventTable
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment
@@ -69,7 +70,7 @@ def read_events(
         )
         after = read(changed, named)
         for old, new in zip(before.network.lines, after.network.lines, strict=True):
-            if new.sonet and new.rate_bps != old.rate_bps:
+            if new.framing and new.rate_bps != old.rate_bps:
                 raise source.error(ConfigProblem(place, f"network.lines.{new.name}.rate: a SONET line keeps its rate"))
         changes = tuple(changes_between(now, changed, source.defaults))
         found.append(EventSpec(table.at_ps, changes, after.network, after.vcs, tuple(table.set.items())))
@@ -84,14 +85,15 @@ def _refusal(key: str) -> str:
     while parts:
         part, *parts = parts
         known = [(field, model) for model in models for field in _field(model, part)]
-        if not known:
+        declaring = [model for model in models if issubclass(model, DeclaredTable) and part in model.declared_keys()]
+        if not known and not declaring:
             return ""
-        field, model = known[0]
-        models = _models(field.annotation)
-        if not models:
+        field, model = known[0] if known else (None, declaring[0])
+        models = [] if field is None else _models(field.annotation)
+        if field is None or not models:
             others = [key_of(name) for name, each in model.model_fields.items() if in_run(each)]
             can = f"; {', '.join(others)} can" if others else ""
-            return "" if in_run(field) else f"{key} can't be changed in a run{can}"
+            return "" if field is not None and in_run(field) else f"{key} can't be changed in a run{can}"
         if get_origin(field.annotation) in (dict, tuple):
             parts = parts[1:]  # a name, a number or *
     return f"{key} is a table: name a setting of it"

@@ -87,7 +87,7 @@ class _Reader:
         source, *sinks = (self._hosts[end] for end in (paths[0][0], *(path[-1] for path in paths)))
         settings = table.settings
         size = table.size if isinstance(table.size, int) else None
-        mtu = min(host.mtu for host in (source, *sinks))
+        mtu = min(host.config.mtu for host in (source, *sinks))
         given = FlowRequest(
             table.protocol,
             settings,
@@ -95,7 +95,7 @@ class _Reader:
             table.duration_ps or 0,
             table.datagram,
             mtu,
-            source.interface_queue,
+            source.config.interface_queue,
             sinks=len(sinks),
         )
         problem = check(table.app, given)
@@ -148,7 +148,7 @@ class _Reader:
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
         """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
         for host in (source,) if at else (source, sink):
-            if not host.oam:
+            if not host.interface.oam:
                 raise ConfigProblem(
                     place, f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
                 )
@@ -255,7 +255,7 @@ def read_traffic(
         a, b = host(connection, "transmit"), host(connection, "receive")
         if a == b:
             raise script.error(connection.where("receive"), f"transmits to itself, {a!r}")
-        mtu = min(hosts[a].mtu, hosts[b].mtu)
+        mtu = min(hosts[a].config.mtu, hosts[b].config.mtu)
         settings = APPLICATIONS[connection.app].defaults(connection.settings)
         given = FlowRequest(
             connection.protocol,
@@ -264,7 +264,7 @@ def read_traffic(
             connection.duration_ps or 0,
             connection.datagram,
             mtu,
-            hosts[a].interface_queue,
+            hosts[a].config.interface_queue,
         )
         problem = check(connection.app, given)
         if problem:

@@ -140,9 +140,9 @@ class Channels:
                 vci=table.vci,
                 vps=vps_of(f"{key}.path", path, self.network),
                 root=len(self.vcs) if path is not paths[0] else None,
-                **PacingSettings.part_of(table),
-                **ContinuitySettings.part_of(table),
-                **VcSettings.part_of(table),
+                settings=VcSettings.part_of(table),
+                pacing=PacingSettings.part_of(table),
+                continuity=ContinuitySettings.part_of(table),
             )
             for path in paths
         ]
@@ -152,7 +152,7 @@ class Channels:
         self.check_continuity(key, table, paths)
         looking = {node for leg in legs for node in leg.path if node not in passed_on(leg, self.network)}
         own = [switch for switch in self.network.switches if switch.name in looking]
-        check_schedulers(key, legs[0], own)
+        check_schedulers(key, legs[0].settings, own)
         self._check_contract(key, table, paths[0], [switch.name for switch in own])
         if table.oam is not None:
             if len(legs) > 1:
@@ -218,7 +218,7 @@ class Channels:
                 f"{key}.continuity_check", "the VC goes to several hosts, and OAM's answers come from one"
             )
         for host in self.network.hosts:
-            if given.continuity_check != "none" and host.name in path and not host.oam:
+            if given.continuity_check != "none" and host.name in path and not host.interface.oam:
                 what = f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
                 raise ConfigProblem(f"{key}.continuity_check", what)
 
@@ -257,11 +257,11 @@ class Channels:
         for own in (name, *(f"{name}.{path[-1]}" for path in paths if len(paths) > 1)):
             if own in self.names or own in self._known:
                 raise ConfigProblem(key, f"its own VC would be called {own!r}, as another one is")
-        given = PacingSettings.part_of(pacing) | ContinuitySettings.part_of(continuity)
+        paced, checks = PacingSettings.part_of(pacing), ContinuitySettings.part_of(continuity)
         for path, its in zip(paths, through, strict=True):
             own = name if len(paths) == 1 else f"{name}.{path[-1]}"
             root = first if len(self.vcs) > first else None
-            vc = VcSpec(name=own, path=path, vpi=0, vci=vci, vps=its, root=root, **given)
+            vc = VcSpec(own, path, 0, vci, VcSettings(), paced, checks, its, root)
             for piece in pieces(path):
                 for vp in self.network.vps:
                     if vp.vpi == 0 and vp.name not in its and {piece, piece[::-1]} & set(pieces(vp.path)):
@@ -280,8 +280,9 @@ class Channels:
         for vc in self.vcs:
             inside = passed_on(vc, self.network)
             path = [s for s in self.network.switches if s.name in vc.path and s.name not in inside]
-            for key, own, instead in (("policy", vc.policy, "policy"), ("vc_limit", vc.limit, "limit")):
-                if not own and len({getattr(s, key) for s in path}) > 1:
+            given = vc.settings
+            for key, own, instead in (("policy", given.policy, "policy"), ("vc_limit", given.limit, "limit")):
+                if not own and len({getattr(s.settings, key) for s in path}) > 1:
                     what = f"{' and '.join(s.name for s in path)} differ in {key}, but VC {vc.name!r} passes both"
                     problems.found.append(
                         ConfigProblem("network.switches", f"{what}; give it its own {instead} in [[vc]]")

@@ -16,13 +16,14 @@ from bentpipe.experiment.document.tables import (
     SwitchTable,
 )
 from bentpipe.experiment.resolve.clocks import draw_clocks
-from bentpipe.experiment.resolve.specs import HostSpec, LineSpec, NetworkSpec, SwitchSpec
+from bentpipe.experiment.resolve.specs import HostSpec, LineSpec, NetworkSpec, PortSpec, SwitchSpec
 from bentpipe.hosts.clock import clock_period_ps
-from bentpipe.hosts.config import HostSettings
+from bentpipe.hosts.config import HostConfig, HostSettings
 from bentpipe.hosts.profiles import profile
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.settings import key_of, shown
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings
 from bentpipe_hdl.units import LINE_RATES, MAX_RATE_BPS, SONET_RATES, format_rate, format_time
 from bentpipe_hdl.words import nearest
@@ -159,16 +160,13 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
         ports.rates[face] = round(own * (1 - abs(line.ppm) * 1e-6))  # so that a slower payload takes all cells
         ports.coming[far.switch] += own
     clocks = _clocks(line.clock_tolerance_ppm, network, seed, name)
-    settings: dict[str, Any] = LinkSettings.part_of(line) | {"ber": line.errors, "outage": line.outages}
-    return LineSpec(
-        **settings,
-        name=name,
-        ends=(first, second),
-        rate_bps=rate,
-        line=kind,
-        ppm=line.ppm,
-        clock_ppm=clocks,
-    )
+    framing = None
+    faults = [*zip(line.errors, line.outages, strict=True)]
+    if kind == "sonet":  # the frames have the errors
+        both = {"ber": line.errors, "outage": line.outages, "ppm": line.ppm}
+        framing, faults = SonetSettings.of_read({"sts": SONET_RATES[rate], **both}), [(0.0, False)] * 2
+    out, back = (LinkSettings.part_of(line, ber=ber, outage=outage) for ber, outage in faults)
+    return LineSpec(name, (first, second), rate, clocks, (out, back), framing)
 
 
 def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
@@ -178,10 +176,8 @@ def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:
             what += f"{format_rate(MAX_RATE_BPS)}: give it fewer lines, or slower ones"
             raise ConfigProblem(f"network.switches.{name}.ports", what)
     faces = [Face(name, port) for port in range(ports.counts[name])]
-    rates = tuple(ports.rates[face] for face in faces)
-    own = tuple(ports.settings.get(face, PortSettings()) for face in faces)
-    settings: dict[str, Any] = SwitchSettings.part_of(table) | {"epd_threshold": table.epd_cells}
-    return SwitchSpec(**settings, name=name, port_rates_bps=rates, port_settings=own)
+    made = tuple(PortSpec(ports.rates[face], ports.settings.get(face, PortSettings())) for face in faces)
+    return SwitchSpec(name, made, SwitchSettings.part_of(table))
 
 
 def _host(
@@ -190,20 +186,22 @@ def _host(
     place = f"network.hosts.{name}"
     if name in ports.counts:
         raise ConfigProblem(place, f"{name!r} is a switch already")
-    ports.take(host.port, place, "port", host.rate_bps, PortSettings(**PortSettings.part_of(host)))
+    ports.take(host.port, place, "port", host.rate_bps, PortSettings.part_of(host))
     ports.coming[host.port.switch] += host.rate_bps
     values, places = _settings({place: host, "hosts": document.hosts}, defaults)
     _check_clock(name, values, places)
+    sonet = _kind(place, host.line, document.network, host.rate_bps) == "sonet"
+    own = {key: values[key] for key in HostSettings.model_fields} | {"name": name, "seed": seed}
+    own |= {key: float(own[key]) for key in ("clock_hz", "clock_tolerance_ppm")}
     return HostSpec(
-        **values,
-        name=name,
-        seed=seed,
+        config=HostConfig.of_read(own),
+        interface=NicSettings.of_read({key: values[key] for key in NicSettings.model_fields}),
         port=host.port,
         rate_bps=host.rate_bps,
         delay_ps=host.delay_ps,
-        line=_kind(place, host.line, document.network, host.rate_bps),
-        frames=host.frames,
         line_clock_ppm=_clocks(host.line_clock_tolerance_ppm, document.network, seed, name),
+        frames=host.frames,
+        framing=SonetSettings.of_read({"sts": SONET_RATES[host.rate_bps]}) if sonet else None,
     )
 
 

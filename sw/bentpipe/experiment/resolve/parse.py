@@ -202,7 +202,7 @@ def _theory(
     """Predicted figures, each of two series that can be there."""
     owners = [flow.name for flow in flows]
     for switch in network.switches:
-        owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.port_rates_bps)))]
+        owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.ports)))]
     for number, table in enumerate(tables.theory):
         if table.metric and tables.splitting is None:
             problems.found.append(
@@ -229,10 +229,12 @@ def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> No
     if switch is None:
         what = f"there is no switch {table.port.switch!r}{nearest(table.port.switch, switches)}"
         problems.found.append(ConfigProblem("splitting.port", what))
-    elif table.port.port >= len(switch.port_rates_bps):
+    elif table.port.port >= len(switch.ports):
         problems.found.append(ConfigProblem("splitting.port", f"{switch.name} has no port {table.port.port}"))
-    elif table.levels and table.levels[-1] > switch.buffer_cells:
-        what = f"{switch.name} has a buffer of {switch.buffer_cells} cells, and never {table.levels[-1]} queued"
+    elif table.levels and table.levels[-1] > switch.settings.buffer_cells:
+        what = (
+            f"{switch.name} has a buffer of {switch.settings.buffer_cells} cells, and never {table.levels[-1]} queued"
+        )
         problems.found.append(ConfigProblem("splitting.levels", what))
     if tables.event:
         problems.found.append(ConfigProblem("event", "doesn't go with [splitting]: it is of what stays as it is"))

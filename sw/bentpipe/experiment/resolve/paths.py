@@ -51,7 +51,7 @@ def read_paths(tables: dict[str, VpTable], network: NetworkSpec, problems: Probl
     for name, table in tables.items():
         with problems.gathered():
             place = f"network.vps.{name}"
-            vp = VpSpec(name=name, path=table.path, vpi=table.vpi, **VcSettings.part_of(table))
+            vp = VpSpec(name, table.path, table.vpi, VcSettings.part_of(table))
             _check(place, vp, network)
             for other in found:
                 shared = set(map(frozenset, pieces(vp.path))) & set(map(frozenset, pieces(other.path)))
@@ -73,26 +73,26 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
     hosts = {host.name for host in network.hosts}
     if len(vp.path) < 3 or hosts & set(vp.path[1:-1]):
         raise ConfigProblem(key, "a virtual path leads from a switch or host over switches to another switch or host")
-    for name, contract in (("police", vp.police), ("shape", vp.shape)):
+    for name, contract in (("police", vp.settings.police), ("shape", vp.settings.shape)):
         if contract is not None and contract.at is not None and contract.at not in vp.path[1:-1]:
             what = f"the virtual path is switched at {', '.join(vp.path[1:-1])}, and not at {contract.at!r}"
             raise ConfigProblem(f"{place}.{name}.at", what)
-    if vp.oam is not None:
+    if vp.settings.oam is not None:
         for end in hosts & {vp.path[0], vp.path[-1]}:
             raise ConfigProblem(f"{place}.oam", f"the virtual path ends at {end!r}, and hosts know nothing of F4 flows")
         try:
-            point_at(vp.oam, list(vp.path), 0)
+            point_at(vp.settings.oam, list(vp.path), 0)
         except ValueError as error:
             raise ConfigProblem(f"{place}.oam.segment", str(error)) from None
     inside = [switch for switch in network.switches if switch.name in vp.path[1:-1]]
-    check_schedulers(place, vp, inside)
+    check_schedulers(place, vp.settings, inside)
     for switch in inside:
-        if switch.credits is not None:
+        if switch.settings.credits is not None:
             raise ConfigProblem(key, f"{switch.name!r} has credits, which don't go through a virtual path")
     for line in network.lines:
         for end, other in zip(line.ends, reversed(line.ends), strict=True):
             if end.switch in vp.path[1:-1] and frozenset((end.switch, other.switch)) in map(frozenset, pieces(vp.path)):
-                port = next(s for s in inside if s.name == end.switch).port_settings[end.port]
+                port = next(s for s in inside if s.name == end.switch).ports[end.port].settings
                 for name in _BY_FRAMES:
                     if getattr(port, name) is not None:
                         what = (
@@ -103,7 +103,8 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
 
 def check_schedulers(key: str, given: VcSettings, switches: Sequence[SwitchSpec]) -> None:
     """Raise ConfigProblem if what is given needs a scheduler that none of the switches has."""
-    schedulers = {s for switch in switches for s in (switch.scheduler, *(p.scheduler for p in switch.port_settings))}
+    schedulers = {port.settings.scheduler for switch in switches for port in switch.ports}
+    schedulers |= {switch.settings.scheduler for switch in switches}
     for asked, name, scheduler in (
         (given.weight > 1, "weight", "weighted"),
         (given.service_rate_bps, "service_rate", "virtual-clock"),

@@ -38,14 +38,14 @@ def frame_remarks(
     rate = hop_rates(resolved, ports)
     for flow in experiment.flows:
         vc = experiment.vcs[flow.vc]
-        if flow.protocol == "oam" or vc.credits is not None:
+        if flow.protocol == "oam" or vc.settings.credits is not None:
             continue
         cells = cells_of(_packet(experiment, flow))
         hops = [*itertools.pairwise(vc.path)]
         paced = [phase["vcs"][flow.vc] for phase in rates]
         comes = min([rate(*hops[0]), *(bps for bps in paced if bps)])
         for before, after in hops[1:]:
-            leaves = min(comes, rate(before, after), vc.service_rate_bps or comes)
+            leaves = min(comes, rate(before, after), vc.settings.service_rate_bps or comes)
             queued = round((cells - 1) * (1 - leaves / comes))
             places, what = _places(experiment, switches[before], after, vc)
             if queued > places + 1:
@@ -60,7 +60,7 @@ def frame_remarks(
 
 def _packet(experiment: Experiment, flow: FlowSpec) -> int:
     """The octets of the largest packet of a flow."""
-    mtu = min(host.mtu for host in experiment.network.hosts if host.name in (flow.source, flow.sink))
+    mtu = min(host.config.mtu for host in experiment.network.hosts if host.name in (flow.source, flow.sink))
     if flow.protocol == "tcp":
         return mtu
     written = flow.settings.get("block") or flow.settings.get("octets") or mtu
@@ -76,11 +76,11 @@ def _places(experiment: Experiment, switch: SwitchSpec, after: str, vc: VcSpec) 
         faces += [
             near for near, far in (line.ends, line.ends[::-1]) if near.switch == switch.name and far.switch == after
         ]
-    found = [(switch.buffer_cells, "buffer_cells")]
-    limit = vc.limit or switch.vc_limit
+    found = [(switch.settings.buffer_cells, "buffer_cells")]
+    limit = vc.settings.limit or switch.settings.vc_limit
     if limit:
-        found.append((limit, "limit" if vc.limit else "vc_limit"))
-    limits = [switch.port_settings[face.port].queue_limit for face in faces]
+        found.append((limit, "limit" if vc.settings.limit else "vc_limit"))
+    limits = [switch.ports[face.port].settings.queue_limit for face in faces]
     if limits and all(limits):
         found.append((max(filter(None, limits)), "queue_limit"))
     return min(found)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, Field
 
 from bentpipe.experiment.document.tables import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
 from bentpipe.hosts.config import ContinuitySettings, HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.plcp import FramesName
-from bentpipe_hdl.settings import Rate, Time
+from bentpipe_hdl.settings import Settings
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.ticks import first_tick, ticks_to_ps
 
@@ -31,6 +30,7 @@ __all__ = [
     "LineSpec",
     "LossSpec",
     "NetworkSpec",
+    "PortSpec",
     "RecordSpec",
     "SwitchSpec",
     "Tables",
@@ -40,81 +40,230 @@ __all__ = [
 ]
 
 
-class SwitchSpec(SwitchSettings):
-    """A switch; its EPD threshold in cells."""
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A port of a switch: what it sends at, in bits of cells a second, and its settings."""
 
-    name: str = Field(description="its name")
-    port_rates_bps: tuple[int, ...] = Field(description="output rate of each port, bits of cells a second")
-    port_settings: tuple[PortSettings, ...] = Field(description="what each has besides")
+    rate_bps: int
+    settings: PortSettings
 
 
-class LineSpec(LinkSettings):
-    """A line between two switches, both ways; in loop-back both ends are the same port."""
+@dataclass(frozen=True, slots=True)
+class SwitchSpec:
+    """A switch."""
 
-    name: str = Field(description="its name")
-    ends: tuple[Face, Face] = Field(description="its ports")
-    rate_bps: Rate = Field(description="no port sends faster into it")
-    ber: tuple[float, float] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
-        description="bit error ratio from the first end to the second, and back"
-    )
-    outage: tuple[bool, bool] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
-        description="whether nothing passes from the first end to the second, and back"
-    )
-    line: str = Field(description="`cell`, with SONET overhead in the rate, or `sonet`: every byte of the frames")
-    ppm: float = Field(
-        description="of a SONET line: its payload is so much slower at the first end, faster at the second"
-    )
-    clock_ppm: tuple[float, float] = Field(
-        description="how much faster than nominal the ports send, at the first end and at the second"
-    )
+    name: str
+    ports: tuple[PortSpec, ...]
+    settings: SwitchSettings
 
-    @property
-    def sonet(self) -> bool:
-        return self.line == "sonet"
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it; the EPD threshold in cells."""
+        return {
+            **self.settings.members(),
+            "epd_threshold": self.settings.epd_cells,
+            "name": self.name,
+            "port_rates_bps": tuple(port.rate_bps for port in self.ports),
+            "port_settings": tuple(port.settings for port in self.ports),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LineSpec:
+    """A line between two switches, both ways; in loop-back both ends are the same port.
+
+    Members
+    -------
+    name : str
+    ends : tuple of Face
+        Its ports.
+    rate_bps : int
+        No port sends faster into it.
+    clock_ppm : tuple of float
+        How much faster than nominal the ports send, at the first end and at the second.
+    ways : tuple of LinkSettings
+        Of the way from the first end to the second, and of the way back.
+    framing : SonetSettings or None
+        Of a SONET line, which carries every byte of the frames: errors and outages of both ways are here. None: it
+        carries cells, with SONET overhead in the rate.
+    """
+
+    name: str
+    ends: tuple[Face, Face]
+    rate_bps: int
+    clock_ppm: tuple[float, float]
+    ways: tuple[LinkSettings, LinkSettings]
+    framing: SonetSettings | None = None
 
     @property
     def looped(self) -> bool:
         return self.ends[0] == self.ends[1]
 
-
-class HostSpec(HostConfig, NicSettings):
-    """A host with its interface, and the line to its switch."""
-
-    port: Face = Field(description="the switch's port that it is at")
-    rate_bps: Rate = Field(description="of its line")
-    delay_ps: Time = Field(description="of its line, one way")
-    line: str = Field(description="what carries its cells, as of a line between switches")
-    frames: FramesName | None = Field(default=None, description="in which its line has slots for cells")
-    line_clock_ppm: tuple[float, float] = Field(
-        description="how much faster than nominal the host's interface sends, and the switch's port to it"
-    )
+    @property
+    def delay_ps(self) -> int:
+        """One way."""
+        return self.ways[0].delay_ps
 
     @property
-    def sonet(self) -> bool:
-        return self.line == "sonet"
+    def ber(self) -> tuple[float, float]:
+        """Bit error ratio out and back."""
+        return self.framing.ber if self.framing else (self.ways[0].ber, self.ways[1].ber)
+
+    @property
+    def outage(self) -> tuple[bool, bool]:
+        """Whether there is an outage, out and back."""
+        return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
+
+    def with_delay(self, delay_ps: int) -> LineSpec:
+        out, back = (LinkSettings.part_of(way, delay_ps=delay_ps) for way in self.ways)
+        return replace(self, ways=(out, back))
+
+    def of_cells(self) -> LineSpec:
+        """The same line with cells alone."""
+        faults = zip(self.ways, self.ber, self.outage, strict=True)
+        out, back = (LinkSettings.part_of(way, ber=ber, outage=outage) for way, ber, outage in faults)
+        return replace(self, ways=(out, back), framing=None)
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            **self.ways[0].members(),
+            "ber": self.ber,
+            "outage": self.outage,
+            "name": self.name,
+            "ends": self.ends,
+            "rate_bps": self.rate_bps,
+            "line": _carries(self.framing),
+            "ppm": self.framing.ppm if self.framing else 0.0,
+            "clock_ppm": self.clock_ppm,
+        }
 
 
-class VcSpec(VcSettings, PacingSettings, ContinuitySettings):
-    """One direction of a virtual channel with the nodes it passes."""
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A host with its interface, and the line to its switch.
 
-    name: str = Field(description="its name")
-    path: tuple[str, ...] = Field(
-        description="host, switches, host; a switch twice in a row where it passes a looped line there"
-    )
-    vpi: int = Field(description="on every line, but in virtual paths")
-    vci: int = Field(description="on every line")
-    vps: tuple[str, ...] = Field(default=(), description="the virtual paths that it goes through")
-    root: int | None = Field(
-        default=None, description="the VC of which this is another leaf: with the same VPI/VCI, one as far as paths are"
-    )
+    Members
+    -------
+    config : HostConfig
+    interface : NicSettings
+    port : Face
+        The switch's port that it is at.
+    rate_bps, delay_ps : int
+        Of its line, one way.
+    line_clock_ppm : tuple of float
+        How much faster than nominal the host's interface sends, and the switch's port to it.
+    frames : FramesName or None
+        In which its line has slots for cells.
+    framing : SonetSettings or None
+        As of a line between switches.
+    """
+
+    config: HostConfig
+    interface: NicSettings
+    port: Face
+    rate_bps: int
+    delay_ps: int
+    line_clock_ppm: tuple[float, float]
+    frames: FramesName | None = None
+    framing: SonetSettings | None = None
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    def with_delay(self, delay_ps: int) -> HostSpec:
+        return replace(self, delay_ps=delay_ps)
+
+    def of_cells(self) -> HostSpec:
+        """The same host with a line of cells alone."""
+        return replace(self, framing=None)
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            **self.interface.members(),
+            **self.config.members(),
+            "port": self.port,
+            "rate_bps": self.rate_bps,
+            "delay_ps": self.delay_ps,
+            "line": _carries(self.framing),
+            "frames": self.frames,
+            "line_clock_ppm": self.line_clock_ppm,
+        }
 
 
-class VpSpec(VcSettings):
-    """A virtual path, both ways."""
+def _carries(framing: SonetSettings | None) -> str:
+    return "cell" if framing is None else "sonet"
 
-    name: str = Field(description="its name")
-    path: tuple[str, ...] = Field(description="switch or host, switches, switch or host")
-    vpi: int = Field(description="on every line of it")
+
+@dataclass(frozen=True, slots=True)
+class VcSpec:
+    """One direction of a virtual channel with the nodes it passes.
+
+    Members
+    -------
+    name : str
+    path : tuple of str
+        Host, switches, host; a switch twice in a row where it passes a looped line there.
+    vpi, vci : int
+        On every line; in virtual paths the VPI is theirs.
+    settings : VcSettings
+    pacing : PacingSettings
+    continuity : ContinuitySettings
+    vps : tuple of str
+        The virtual paths that it goes through.
+    root : int or None
+        The VC of which this is another leaf: with the same VPI/VCI, one as far as paths are.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    vpi: int
+    vci: int
+    settings: VcSettings
+    pacing: PacingSettings
+    continuity: ContinuitySettings
+    vps: tuple[str, ...] = ()
+    root: int | None = None
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            **self.continuity.members(),
+            **self.pacing.members(),
+            **self.settings.members(),
+            "name": self.name,
+            "path": self.path,
+            "vpi": self.vpi,
+            "vci": self.vci,
+            "vps": self.vps,
+            "root": self.root,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VpSpec:
+    """A virtual path, both ways.
+
+    Members
+    -------
+    name : str
+    path : tuple of str
+        Switch or host, switches, switch or host.
+    vpi : int
+        On every line of it.
+    settings : VcSettings
+        What the switches between its ends give it.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    vpi: int
+    settings: VcSettings
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {**self.settings.members(), "name": self.name, "path": self.path, "vpi": self.vpi}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +347,7 @@ class NetworkSpec:
     @property
     def sonet(self) -> bool:
         """Any line carries SONET frames."""
-        return any(line.sonet for line in self.lines) or any(host.sonet for host in self.hosts)
+        return any(each.framing for each in (*self.lines, *self.hosts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +451,10 @@ class Experiment:
 
 def plain(value: Any) -> Any:
     """Members of dataclasses and models by name, down to values, as JSON has them."""
-    if isinstance(value, BaseModel):
-        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec)):
+        return plain(value.row())
+    if isinstance(value, Settings):
+        return plain(value.members())
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):

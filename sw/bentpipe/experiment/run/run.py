@@ -313,8 +313,8 @@ def _of_cells(network: NetworkSpec) -> NetworkSpec:
     """The network with lines of cells alone."""
     return dataclasses.replace(
         network,
-        lines=tuple(line.model_copy(update={"line": "cell", "ppm": 0.0}) for line in network.lines),
-        hosts=tuple(host.model_copy(update={"line": "cell"}) for host in network.hosts),
+        lines=tuple(line.of_cells() for line in network.lines),
+        hosts=tuple(host.of_cells() for host in network.hosts),
     )
 
 
@@ -439,12 +439,13 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
         for event in experiment.events
         if event.before_ps > now
     ]
-    cells = max((host.mtu + 8 + 8 + 47) // 48 for host in experiment.network.hosts)
+    cells = max((host.config.mtu + 8 + 8 + 47) // 48 for host in experiment.network.hosts)
     for switch in experiment.network.switches:
-        if switch.policy != "tail" and switch.buffer_cells < cells:
+        settings = switch.settings
+        if settings.policy != "tail" and settings.buffer_cells < cells:
             found.append(
                 f"A frame of {cells} cells (the MTU's) does not fit into the buffer of {switch.name}, "
-                f"{switch.buffer_cells} cells: {switch.policy.upper()} can hardly keep one whole."
+                f"{settings.buffer_cells} cells: {settings.policy.upper()} can hardly keep one whole."
             )
     return found
 
@@ -557,12 +558,12 @@ def _rates(experiment: Experiment, came: Sequence[EventSpec]) -> list[dict[str, 
         rates = {
             "ports": {
                 switch.name: [
-                    rate if own.reactive is None else own.reactive.cell_ceiling_bps
-                    for rate, own in zip(switch.port_rates_bps, switch.port_settings, strict=True)
+                    port.rate_bps if port.settings.reactive is None else port.settings.reactive.cell_ceiling_bps
+                    for port in switch.ports
                 ]
                 for switch in network.switches
             },
-            "vcs": [vc.cell_rate_bps for vc in vcs],
+            "vcs": [vc.pacing.cell_rate_bps for vc in vcs],
         }
         if found and found[-1]["at_s"] == at_ps / _PS:  # of changes at one time the last counts
             found[-1] |= rates
