@@ -267,7 +267,7 @@ class _Maker:
                 path = self._route(one, other)
                 if path is None or any(self._leaves_by_frames(x, y) for x, y in itertools.pairwise(path)):
                     continue
-                given = {"limit": self.rng.choice([0, 30])}
+                given: dict[str, Any] = {"limit": self.rng.choice([0, 30])}
                 try:
                     self.network.add_vp(path, 9 + number, VcSettings(**given))
                 except NetworkError:

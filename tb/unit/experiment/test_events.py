@@ -152,8 +152,13 @@ def test_outages_and_bursts_of_a_line(read):
     )
     (line,) = e.network.lines
     assert line.outage == (False, True)
-    assert (line.bursts.good_ps, line.bursts.bad_ps, line.bursts.ber, line.bursts.loss) == (2 * PS, PS // 200, 1e-4, 0)
-    assert line.bursts.lengths == pytest.approx((2e12 / TICK_PS, 5e9 / TICK_PS))
+    assert (
+        line.ways[0].bursts.good_ps,
+        line.ways[0].bursts.bad_ps,
+        line.ways[0].bursts.ber,
+        line.ways[0].bursts.loss,
+    ) == (2 * PS, PS // 200, 1e-4, 0)
+    assert line.ways[0].bursts.lengths == pytest.approx((2e12 / TICK_PS, 5e9 / TICK_PS))
 
 
 @pytest.mark.parametrize(
