@@ -26,7 +26,7 @@ from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.words import nearest
 from bentpipe_sim.errors import SimulationError
 
-__all__ = ["SOCKET", "Changes", "Control", "ask", "whole_key"]
+__all__ = ["SOCKET", "Control", "SessionChanges", "ask", "whole_key"]
 
 SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
@@ -53,7 +53,7 @@ def whole_key(setting: str, experiment: Experiment) -> str:
     return setting
 
 
-class Changes:
+class SessionChanges:
     """The experiment as it is now, and what a change of settings makes of it, as an event of the file would: only what
     it names is another then.
 
@@ -155,10 +155,10 @@ class Control:
     ----------
     path : Path
         Of the socket.
-    changes : Changes
+    changes : SessionChanges
     """
 
-    def __init__(self, path: Path, changes: Changes) -> None:
+    def __init__(self, path: Path, changes: SessionChanges) -> None:
         self._path, self._changes = path, changes
         self._asked: queue.Queue[_Asked] = queue.Queue()
         self._socket = socket.socket(socket.AF_UNIX)

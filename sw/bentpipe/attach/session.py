@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.attach.control import SOCKET, Changes, Control
+from bentpipe.attach.control import SOCKET, Control, SessionChanges
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.live import ENOUGH_PS, LiveFolder
@@ -197,7 +197,7 @@ class Session:
         self._report: dict[str, Any] = {}
         self._control: Control | None = None
         self._to_do = list(changes)
-        self._changes = Changes(experiment, self.slack)
+        self._changes = SessionChanges(experiment, self.slack)
         self.changed: list[dict[str, Any]] = []
         self._begun = False
         self._spent = (time.thread_time(), time.process_time())

@@ -6,7 +6,7 @@ import argparse
 
 from bentpipe.commands.command import (
     Command,
-    Group,
+    CommandGroup,
     choose_engine,
     engine_option,
     gone_on_options,
@@ -66,7 +66,7 @@ def _names(only: list[str]) -> list[str]:
     ]
 
 
-COMMAND = Group(
+COMMAND = CommandGroup(
     "catalogue",
     "Run all of the catalogue.",
     (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INTERRUPTED",
     "Command",
-    "Group",
+    "CommandGroup",
     "case_option",
     "choose_engine",
     "claim",
@@ -86,7 +86,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Group:
+class CommandGroup:
     """Commands of two words: a name, and its actions."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bentpipe.commands.command import Command, Group, json_option, print_json
+from bentpipe.commands.command import Command, CommandGroup, json_option, print_json
 from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
@@ -39,4 +39,4 @@ def _check(given: argparse.Namespace) -> int:
 _CHECK = Command(
     "check", "Tell what a script says, or what is wrong with it; hosts are not looked up.", _check, _arguments
 )
-COMMAND = Group("netspec", "Check a NetSpec script.", (_CHECK,))
+COMMAND = CommandGroup("netspec", "Check a NetSpec script.", (_CHECK,))

@@ -24,7 +24,7 @@ from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantit
 from bentpipe_hdl.units import format_time, parse_size, parse_time
 from bentpipe_hdl.words import nearest
 
-__all__ = ["Connection", "Group", "read_script", "summary"]
+__all__ = ["Connection", "FlowGroup", "read_script", "summary"]
 
 _MAX_BUFFER: Final = 2**30 - 1
 _MAX_TIME_PS: Final = 10**15
@@ -73,12 +73,12 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FlowGroup:
     """Connections and groups that start together, or (``serial``) each when the one before has ended."""
 
     serial: bool
     delay_ps: int
-    members: tuple[Group | Connection, ...]
+    members: tuple[FlowGroup | Connection, ...]
 
     def connections(self) -> Iterator[Connection]:
         for member in self.members:
@@ -92,7 +92,7 @@ Given = dict[str, tuple[Any, Place]]
 """What is given, in base units, by the name of the parameter (of tests: by ``test.`` and the argument)."""
 
 
-def read_script(script: Script) -> Group:
+def read_script(script: Script) -> FlowGroup:
     """The connections of a script and their order.
 
     Raises
@@ -103,11 +103,11 @@ def read_script(script: Script) -> Group:
     tree = parse(script)
     reader = _Reader(script)
     if tree.kind in _LEAVES:
-        return Group(False, 0, tuple(reader.members((tree,), {})))
+        return FlowGroup(False, 0, tuple(reader.members((tree,), {})))
     return reader.group(tree, {})
 
 
-def summary(plan: Group) -> str:
+def summary(plan: FlowGroup) -> str:
     """A script in a few words."""
     connections = [*plan.connections()]
     hosts = sorted({host for c in connections for host in (c.transmit, c.receive)})
@@ -144,7 +144,7 @@ class _Reader:
         self.count = 0
         self.names: dict[str, Place] = {}
 
-    def group(self, block: Block, above: Given) -> Group:
+    def group(self, block: Block, above: Given) -> FlowGroup:
         if block.kind not in _GROUPS:
             raise self._unknown(block.place, "block", block.kind, (*_GROUPS, *_LEAVES))
         own = self._parameters(p for p in block.members if isinstance(p, Parameter))
@@ -155,11 +155,11 @@ class _Reader:
         serial = _GROUPS[block.kind] == "serial"
         if serial:
             self._check_ends(members)
-        return Group(serial, delay, tuple(members))
+        return FlowGroup(serial, delay, tuple(members))
 
-    def members(self, blocks: Sequence[Block], above: Given) -> list[Group | Connection]:
+    def members(self, blocks: Sequence[Block], above: Given) -> list[FlowGroup | Connection]:
         """Connections and groups, each source of an ITTC script with its sink."""
-        found: list[Group | Connection] = []
+        found: list[FlowGroup | Connection] = []
         sinks: list[tuple[Block, Given]] = []
         sources: list[int] = []
         for block in blocks:
@@ -186,7 +186,7 @@ class _Reader:
                 raise self.script.error(member.place, f"a {block.kind} has no blocks in it")
             yield member
 
-    def _pair(self, block: Block, given: Given, found: list[Group | Connection], sources: list[int]) -> None:
+    def _pair(self, block: Block, given: Given, found: list[FlowGroup | Connection], sources: list[int]) -> None:
         """Give the sink's receive buffer to its source."""
         own, peer = (given.get(name) for name in ("transmit", "receive"))
         for index in sources:
@@ -199,7 +199,7 @@ class _Reader:
                 return
         raise self.script.error(block.place, "this sink has no source: no test from its peer to its own host")
 
-    def _check_ends(self, members: Sequence[Group | Connection]) -> None:
+    def _check_ends(self, members: Sequence[FlowGroup | Connection]) -> None:
         for member in members[:-1]:
             for connection in [member] if isinstance(member, Connection) else member.connections():
                 if connection.size is None and connection.duration_ps is None and not connection.ends:

@@ -15,7 +15,7 @@ from bentpipe.experiment.document.tables import FlowTable, HostsTable, TrafficTa
 from bentpipe.experiment.document.tcp_options import make_config
 from bentpipe.experiment.resolve.layout import Channels, given_path, host_named, shortest_path
 from bentpipe.experiment.resolve.specs import FlowSpec, GroupSpec, HostSpec
-from bentpipe.netspec.plan import Connection, Group, read_script
+from bentpipe.netspec.plan import Connection, FlowGroup, read_script
 from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.oam.cells import location_of
@@ -290,7 +290,7 @@ def read_traffic(
         )
         return numbered + len(flows) - 1
 
-    def stage(group: Group) -> GroupSpec:
+    def stage(group: FlowGroup) -> GroupSpec:
         members = [flow(m) if isinstance(m, Connection) else stage(m) for m in group.members]
         return GroupSpec(group.serial, group.delay_ps, tuple(members))
 

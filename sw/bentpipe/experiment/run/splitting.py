@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.experiment.document.tables import LEAST_EFFORT
-from bentpipe.results.splitting import Stage, Tree, sum_up_trees
+from bentpipe.results.splitting import SplittingLevel, Tree, sum_up_trees
 
 if TYPE_CHECKING:
     from bentpipe.experiment.build.hosts import BuiltExperiment
@@ -109,7 +109,7 @@ def grow(
 ) -> bool:
     """The trials of a batch, from the states of its excursions on; False: something stopped them."""
     for k, level in enumerate(levels):
-        stage = Stage(level)
+        stage = SplittingLevel(level)
         tree.stages.append(stage)
         if not states:
             continue
