@@ -146,8 +146,7 @@ CASES = {
 
 UNREACHED = {
     "the network runs already": "an experiment adds nothing to a network that runs",
-    "port_clock_ppm has a value for each": "the builder gives one for each",
-    "settings of port": "the builder gives them by the ports that there are",
+    "its settings are": "the builder gives each node settings of its own kind",
     "has no port": "read_network refuses it",
     "is connected twice": "read_network refuses it",
     "twice, both times as VPI/VCI": "given_path and shortest_path pass a node once",
