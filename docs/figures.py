@@ -36,7 +36,7 @@ def known() -> dict[str, dict[str, Any]]:
 
 def parameters(name: str) -> str:
     """The hash of an experiment's parameters as they are now."""
-    from bentpipe.experiment.catalogue import find, read_extended
+    from bentpipe.experiment.document.catalogue import find, read_extended
 
     return _hash(read_extended(find(name))[0])
 
@@ -68,9 +68,9 @@ def take(folders: list[Path]) -> Iterator[str]:
 
 def _one(folder: Path, entries: dict[str, dict[str, Any]]) -> Iterator[str]:
     from bentpipe.errors import BentpipeError
-    from bentpipe.experiment.catalogue import catalogue
+    from bentpipe.experiment.document.catalogue import catalogue
     from bentpipe.experiment.load import load_cases
-    from bentpipe.experiment.run import cases_head
+    from bentpipe.experiment.run.run import cases_head
     from bentpipe.report.cases import sum_up_cases
     from bentpipe.results.folder import read_above
 
@@ -196,7 +196,7 @@ def main() -> int:
 
 
 def _catalogue() -> list[str]:
-    from bentpipe.experiment.catalogue import catalogue
+    from bentpipe.experiment.document.catalogue import catalogue
 
     return [*catalogue()]
 

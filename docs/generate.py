@@ -111,7 +111,7 @@ def experiments() -> str:
     """A section for each experiment of the catalogue: what it is, each parameter with its place, what was published."""
     import figures
 
-    from bentpipe.experiment.catalogue import catalogue, networks, read_extended
+    from bentpipe.experiment.document.catalogue import catalogue, networks, read_extended
 
     parts, pictures = [], figures.known()
     for name, path in networks().items():

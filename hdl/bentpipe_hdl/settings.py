@@ -12,9 +12,6 @@ numbers of seconds, octets, b/s: ``delay = "5 ps"``. The JSON Schema of a model 
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,22 +24,25 @@ from pydantic import (
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
-    ValidationInfo,
     model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from bentpipe_hdl.units import (
-    MAX_RATE_BPS,
-    MIN_RATE_BPS,
-    format_rate,
-    format_size,
-    format_time,
-    parse_rate,
-    parse_size,
-    parse_time,
-    rate_names,
+    BER,
+    CELL_RATE,
+    CELLS,
+    COUNT,
+    DOCUMENT,
+    NUMBER,
+    PPM,
+    RATE,
+    SHARE,
+    SIZE,
+    TIME,
+    Quantity,
+    key_of,
 )
 from bentpipe_hdl.words import kind_of, nearest
 
@@ -85,7 +85,6 @@ __all__ = [
 
 S = TypeVar("S", bound="Settings")
 
-_DOCUMENT: Final = {"document": True}
 _EXPECTED: Final = {
     "bool_type": "true or false",
     "dict_type": "a table",
@@ -111,7 +110,6 @@ _MEANT: Final = {
     "congestion_control": ("variant",),
 }
 """Keys as other tools call them."""
-_BASES: Final = ("_ps", "_bps", "_ppm")
 
 IN_RUN: Final[dict[str, Any]] = {"in_run": True}
 """As ``json_schema_extra`` of a member: its driver can write it while the node works, ``[[event]]`` may change it."""
@@ -120,83 +118,6 @@ IN_RUN: Final[dict[str, Any]] = {"in_run": True}
 def wrong(what: str, key: str | None = None) -> PydanticCustomError:
     """What a validator raises to say that line, as it stands, about its member, or a model's about its key."""
     return PydanticCustomError("setting", "{what}", {"what": what, "key": key})
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """The unit and the range of a setting: stands in its type, ``Annotated[int, TIME.within("1 us", "1 s")]``.
-
-    Members
-    -------
-    name : str
-        What the documentation calls it.
-    read : Callable
-        The value in the base unit of what a document has; ValueError says what is wrong.
-    shown : Callable
-        A value as one would write it in a document.
-    low, high : int or float
-        The range, in the base unit, both ends in it.
-    or_zero : bool
-        0 is in it too.
-    beyond : str
-        What is said of a value out of it, with ``{given}``, ``{low}`` and ``{high}``.
-    texts : str
-        Pattern of the texts that a document may have (JSON Schema); "": only numbers.
-    """
-
-    name: str
-    read: Callable[[object], Any]
-    shown: Callable[[Any], Any]
-    low: float
-    high: float
-    or_zero: bool = False
-    beyond: str = "{given!r} is out of range {low} to {high}"
-    texts: str = ""
-
-    def within(self, low: float | str, high: float | str, **changes: Any) -> Quantity:
-        """The same with another range, of numbers in the base unit or of texts with a unit; and other members."""
-        low, high = (self.read(bound) if isinstance(bound, str) else bound for bound in (low, high))
-        return dataclasses.replace(self, low=low, high=high, **changes)
-
-    def counting(self, things: str) -> Quantity:
-        """A whole number of these."""
-        return dataclasses.replace(self, name=things, read=functools.partial(_whole, things=things))
-
-    def check(self, given: object, document: bool = False) -> Any:
-        """The value in the base unit of what was given, in Python or in a document.
-
-        Raises
-        ------
-        ValueError
-            It is of another type, has no unit of this kind, or is out of range.
-        """
-        value = self.read(given) if document or isinstance(given, str) or not self.texts else _whole(given)
-        if not (self.low <= value <= self.high or (self.or_zero and value == 0)):
-            low, high = self.bounds
-            raise ValueError(self.beyond.format(given=given, low=low, high=high))
-        return value
-
-    @property
-    def bounds(self) -> tuple[str, str]:
-        """The range as one would write it."""
-        low, high = (self.shown(bound) for bound in (self.low, self.high))
-        return tuple(f"{bound:g}" if isinstance(bound, float) else str(bound) for bound in (low, high))
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def read(given: object, info: ValidationInfo) -> Any:
-            try:
-                return self.check(given, info.context is _DOCUMENT)
-            except ValueError as error:
-                raise wrong(str(error)) from None
-
-        return core_schema.with_info_before_validator_function(read, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        if self.texts:
-            return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": self.texts}]}
-        bounds = {"minimum": self.low, "maximum": self.high}
-        made = {"type": handler(schema)["type"]} | {k: v for k, v in bounds.items() if math.isfinite(v)}
-        return {"anyOf": [{"const": 0}, made]} if self.or_zero else made
 
 
 @dataclass(frozen=True)
@@ -270,55 +191,6 @@ def one_or_list(given: object) -> str:
     return "|list" if isinstance(given, (list, tuple)) else "|one"
 
 
-def _whole(value: object, things: str = "") -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"expected a whole number{f' of {things}' if things else ''}, not {kind_of(value)}")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise ValueError(f"expected a number, not {kind_of(value)}")
-    return value
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-_NUMBER_TEXT: Final = r"^\s*[+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
-
-TIME: Final = Quantity("time", parse_time, format_time, 0, 10**17, texts=_NUMBER_TEXT + "(s|ms|us|µs|ns|ps|min)?\\s*$")
-"""In ps; a number in a document counts seconds. To 100000 s."""
-SIZE: Final = Quantity(
-    "size",
-    parse_size,
-    format_size,
-    1,
-    2**50,
-    texts=_NUMBER_TEXT + "(B|octets|bytes|kB|MB|GB|KiB|MiB|GiB)?\\s*$",
-)
-"""In octets."""
-RATE: Final = Quantity(
-    "rate",
-    parse_rate,
-    format_rate,
-    1,
-    MAX_RATE_BPS,
-    texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|{rate_names()}",
-)
-"""In bits a second, to one cell a tick."""
-CELL_RATE: Final = RATE.within(MIN_RATE_BPS, MAX_RATE_BPS)
-"""In bits of cells a second, of what hardware sends."""
-COUNT: Final = Quantity("whole number", _whole, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")
-CELLS: Final = COUNT.counting("cells")
-NUMBER: Final = Quantity("number", _number, _same, -math.inf, math.inf)
-SHARE: Final = NUMBER.within(0.0, 1.0, name="share")
-PPM: Final = NUMBER.within(0.0, 1000.0, name="ppm", beyond="{given!r} ppm is out of range {low} to {high}")
-BER: Final = NUMBER.within(
-    1e-15, 1e-3, name="bit error ratio", or_zero=True, beyond="{given!r} is out of range: 0, or {low} to {high}"
-)
-
 Time = Annotated[int, TIME]
 Size = Annotated[int, SIZE]
 Rate = Annotated[int, CELL_RATE]
@@ -328,13 +200,6 @@ Number = Annotated[float, NUMBER]
 Share = Annotated[float, SHARE]
 Ppm = Annotated[float, PPM]
 Ber = Annotated[float, BER]
-
-
-def key_of(member: str) -> str:
-    """The key of a document for a member of a model: ``delay`` of ``delay_ps``, ``from`` of ``from_``."""
-    for base in _BASES:
-        member = member.removesuffix(base)
-    return member.removesuffix("_")
 
 
 def in_run(field: FieldInfo) -> bool:
@@ -364,9 +229,18 @@ class Settings(BaseModel):
                 raise TypeError(f"{cls.__name__}.{name} has no description: Field(…, description=…)")
 
     @classmethod
-    def part_of(cls, whole: Settings) -> dict[str, Any]:
-        """The members of this model in one that has them too."""
-        return {name: getattr(whole, name) for name in cls.model_fields}
+    def part_of(cls, whole: Settings, **changes: Any) -> Self:
+        """This model's part of one that has its members, too, but for the changes; nothing is validated again."""
+        return cls.of_read({name: getattr(whole, name) for name in cls.model_fields} | changes)
+
+    @classmethod
+    def of_read(cls, values: Mapping[str, Any]) -> Self:
+        """The model of values that were validated before, each as a member of some model."""
+        return cls.model_construct(None, **values)
+
+    def members(self) -> dict[str, Any]:
+        """The members by name."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
     hints: ClassVar[Mapping[tuple[str, str], str]] = {}
     """What to do instead, by a key and a value that it doesn't take."""
@@ -462,7 +336,7 @@ def from_document(model: type[S], document: Mapping[str, Any]) -> S:
     pydantic.ValidationError
         All that is wrong with it; ``loc`` is made of keys of the document.
     """
-    return model.model_validate(_tuples(document), context=_DOCUMENT, by_alias=True, by_name=False)
+    return model.model_validate(_tuples(document), context=DOCUMENT, by_alias=True, by_name=False)
 
 
 def _tuples(value: Any) -> Any:

@@ -2,24 +2,47 @@
 
 A bare number is in the base unit: seconds, octets, bits a second. Everything becomes an integer exactly
 (decimal arithmetic, no binary fractions): picoseconds, octets, bits a second.
+
+A :class:`Quantity` is a unit with a range. Settings are declared with it, in models (:mod:`bentpipe_hdl.settings`) and
+without them.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
+
+from bentpipe_hdl.words import kind_of
 
 __all__ = [
+    "BER",
+    "CELLS",
+    "CELL_RATE",
+    "COUNT",
+    "DOCUMENT",
     "LINE_RATES",
     "MAX_RATE_BPS",
     "MIN_RATE_BPS",
+    "NUMBER",
+    "PPM",
+    "RATE",
+    "SHARE",
+    "SIZE",
     "SONET_RATES",
     "TICK_PS",
+    "TIME",
+    "Quantity",
     "format_rate",
     "format_size",
     "format_time",
+    "key_of",
     "parse_rate",
     "parse_size",
     "parse_time",
@@ -179,3 +202,149 @@ def format_rate(bps: float) -> str:
         if abs(bps) >= scale:
             return f"{bps / scale:.7g} {unit}"
     return f"{bps:.7g} b/s"
+
+
+DOCUMENT: Final = {"document": True}
+"""The validation context of what a document has."""
+
+_BASES: Final = ("_ps", "_bps", "_ppm")
+
+
+def key_of(member: str) -> str:
+    """The key of a document for a member of a model: ``delay`` of ``delay_ps``, ``from`` of ``from_``."""
+    for base in _BASES:
+        member = member.removesuffix(base)
+    return member.removesuffix("_")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The unit and the range of a setting: stands in its type, ``Annotated[int, TIME.within("1 us", "1 s")]``.
+
+    Members
+    -------
+    name : str
+        What the documentation calls it.
+    read : Callable
+        The value in the base unit of what a document has; ValueError says what is wrong.
+    shown : Callable
+        A value as one would write it in a document.
+    low, high : int or float
+        The range, in the base unit, both ends in it.
+    or_zero : bool
+        0 is in it too.
+    beyond : str
+        What is said of a value out of it, with ``{given}``, ``{low}`` and ``{high}``.
+    texts : str
+        Pattern of the texts that a document may have (JSON Schema); "": only numbers.
+    """
+
+    name: str
+    read: Callable[[object], Any]
+    shown: Callable[[Any], Any]
+    low: float
+    high: float
+    or_zero: bool = False
+    beyond: str = "{given!r} is out of range {low} to {high}"
+    texts: str = ""
+
+    def within(self, low: float | str, high: float | str, **changes: Any) -> Quantity:
+        """The same with another range, of numbers in the base unit or of texts with a unit; and other members."""
+        low, high = (self.read(bound) if isinstance(bound, str) else bound for bound in (low, high))
+        return dataclasses.replace(self, low=low, high=high, **changes)
+
+    def counting(self, things: str) -> Quantity:
+        """A whole number of these."""
+        return dataclasses.replace(self, name=things, read=functools.partial(_whole_of, things=things))
+
+    def check(self, given: object, document: bool = False) -> Any:
+        """The value in the base unit of what was given, in Python or in a document.
+
+        Raises
+        ------
+        ValueError
+            It is of another type, has no unit of this kind, or is out of range.
+        """
+        value = self.read(given) if document or isinstance(given, str) or not self.texts else _whole_of(given)
+        if not (self.low <= value <= self.high or (self.or_zero and value == 0)):
+            low, high = self.bounds
+            raise ValueError(self.beyond.format(given=given, low=low, high=high))
+        return value
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The range as one would write it."""
+        low, high = (self.shown(bound) for bound in (self.low, self.high))
+        return tuple(f"{bound:g}" if isinstance(bound, float) else str(bound) for bound in (low, high))
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import PydanticCustomError, core_schema  # what has no models needs none
+
+        def read(given: object, info: Any) -> Any:
+            try:
+                return self.check(given, info.context is DOCUMENT)
+            except ValueError as error:
+                raise PydanticCustomError("setting", "{what}", {"what": str(error), "key": None}) from None
+
+        return core_schema.with_info_before_validator_function(read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return self.json_schema("" if self.texts else handler(schema)["type"])
+
+    def json_schema(self, kind: str) -> dict[str, Any]:
+        """The JSON Schema of what a document has; ``kind`` is the type of a number without a unit."""
+        if self.texts:
+            return {"anyOf": [{"minimum": 0, "type": "number"}, {"pattern": self.texts, "type": "string"}]}
+        bounds = {"maximum": self.high, "minimum": self.low}
+        made = {k: v for k, v in bounds.items() if math.isfinite(v)} | {"type": kind}
+        return {"anyOf": [{"const": 0}, made]} if self.or_zero else made
+
+
+def _whole_of(value: object, things: str = "") -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"expected a whole number{f' of {things}' if things else ''}, not {kind_of(value)}")
+    return value
+
+
+def _number_of(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        raise ValueError(f"expected a number, not {kind_of(value)}")
+    return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_NUMBER_TEXT: Final = r"^\s*[+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
+
+TIME: Final = Quantity("time", parse_time, format_time, 0, 10**17, texts=_NUMBER_TEXT + "(s|ms|us|µs|ns|ps|min)?\\s*$")
+"""In ps; a number in a document counts seconds. To 100000 s."""
+SIZE: Final = Quantity(
+    "size",
+    parse_size,
+    format_size,
+    1,
+    2**50,
+    texts=_NUMBER_TEXT + "(B|octets|bytes|kB|MB|GB|KiB|MiB|GiB)?\\s*$",
+)
+"""In octets."""
+RATE: Final = Quantity(
+    "rate",
+    parse_rate,
+    format_rate,
+    1,
+    MAX_RATE_BPS,
+    texts=f"{_NUMBER_TEXT}([kMG]?b/s)?\\s*$|{rate_names()}",
+)
+"""In bits a second, to one cell a tick."""
+CELL_RATE: Final = RATE.within(MIN_RATE_BPS, MAX_RATE_BPS)
+"""In bits of cells a second, of what hardware sends."""
+COUNT: Final = Quantity("whole number", _whole_of, _same, 0, 2**63 - 1, beyond="{given} is out of range {low}..{high}")
+CELLS: Final = COUNT.counting("cells")
+NUMBER: Final = Quantity("number", _number_of, _same, -math.inf, math.inf)
+SHARE: Final = NUMBER.within(0.0, 1.0, name="share")
+PPM: Final = NUMBER.within(0.0, 1000.0, name="ppm", beyond="{given!r} ppm is out of range {low} to {high}")
+BER: Final = NUMBER.within(
+    1e-15, 1e-3, name="bit error ratio", or_zero=True, beyond="{given!r} is out of range: 0, or {low} to {high}"
+)

@@ -161,8 +161,9 @@ class Node:
         """Write the settings to the registers of a node that was reset."""
         self._apply(driver)
 
-    def change(self, **settings: Any) -> None:
-        """From now on these settings, members of the node's model, instead; in a running network from the next tick on.
+    def change(self, settings: Settings | None = None, **members: Any) -> None:
+        """From now on these settings, or these members of those that it has; in a running network from the next tick
+        on.
 
         Raises
         ------
@@ -170,7 +171,11 @@ class Node:
             There is no such setting, it is out of range, or it can't be changed in a running network.
         """
         model, what = type(self.settings), f"{self.kind} {self.name}"
-        new = made(what, model, model.part_of(self.settings) | settings)
+        new = settings or self.settings
+        if type(new) is not model:
+            raise NetworkError(f"{what}: its settings are {model.__name__}, not {type(new).__name__}")
+        if members:
+            new = made(what, model, new.members() | members)
         if self.loop.is_open:
             for key in fixed_changes(self.settings, new):
                 raise NetworkError(f"{what}: {key} can't be changed in a running network")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_hdl.nic.control import NicLine, NicReceive, NicSend, NicSettings
-from bentpipe_hdl.plcp import FramesName
+from bentpipe_hdl.nic.control import NicLine, NicReceive, NicSend, NicSettings, PacingSettings
 from bentpipe_hdl.sonet.control import SonetSettings
-from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings
+from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings, SwitchVc, VcSettings
 from bentpipe_hdl.ticks import round_ticks
 
 from .build import Shape
@@ -20,7 +19,8 @@ from .defects import Defects
 from .errors import NetworkError, Subject
 from .loop import Loop
 from .management import manage, manage_path
-from .nodes import Link, Nic, Node, SonetLine, Switch, checked, made, size_of
+from .nodes import Link, Nic, Node, SonetLine, Switch, checked, size_of
+from .old_calls import old_nic, old_settings, old_switch, old_vc
 
 __all__ = ["Topology"]
 
@@ -40,64 +40,40 @@ class Topology:
         self._defects = Defects(self.loop, self.nodes, self._wires)
 
     def add_nic(
-        self,
-        name: str,
-        rate_bps: float = 149_760_000,
-        *,
-        clock_ppm: float = 0.0,
-        nni: bool = False,
-        frames: FramesName | None = None,
-        **settings: Any,
+        self, name: str, settings: NicSettings | float | None = None, *, line: NicLine | None = None, **old: Any
     ) -> Nic:
-        """A host's interface with a line of ``rate_bps`` (bits of cells a second). Its clock, from which line and VCs
-        take their rates, is ``clock_ppm`` fast, -1000 to 1000. With ``frames`` each cell goes in a slot of the line's.
-
-        ``settings``: as of :class:`~bentpipe_hdl.nic.control.NicSettings`.
-        """
-        made_of = made(f"NIC {name}", NicSettings, settings)
-        return self._add(Nic, name, NicLine(rate_bps, clock_ppm, nni, frames), made_of)
+        """A host's interface with a line, OC-3c with an exact clock unless given. The rates of its VCs go by the line's
+        clock, too. With frames each cell goes in a slot of the line's."""
+        if old or not isinstance(settings, NicSettings | None):
+            settings, line = old_nic(name, settings, old)
+        return self._add(Nic, name, line or NicLine(), settings or NicSettings())
 
     def add_switch(
         self,
         name: str,
-        port_rates_bps: Sequence[float] = (149_760_000,) * 4,
+        settings: SwitchSettings | Sequence[float] | None = None,
         *,
-        port_clock_ppm: Sequence[float] | None = None,
-        nni_ports: Sequence[int] = (),
-        port_settings: Mapping[int, PortSettings] | None = None,
-        **settings: Any,
+        ports: Sequence[SwitchPort] = (SwitchPort(),) * 4,
+        **old: Any,
     ) -> Switch:
-        """A switch module: a port for each rate (bits of cells a second), one buffer for all. The clock of each port is
-        ``port_clock_ppm`` fast, -1000 to 1000; None: all are exact. ``port_settings``: what some ports have besides.
+        """A switch module with these ports, and one buffer for all."""
+        if old or not isinstance(settings, SwitchSettings | None):
+            settings, ports = old_switch(name, settings, old)
+        for number, port in enumerate(ports):
+            if port.settings.reactive is not None:
+                subject = Subject(name, number, key="reactive.initial")
+                checked(f"switch {name}, port {number}", port.settings.reactive.check_start, subject)
+        return self._add(Switch, name, ports, settings or SwitchSettings(), self.seed)
 
-        ``settings``: as of :class:`~bentpipe_hdl.switch.control.SwitchSettings`.
-        """
-        clocks = (0.0,) * len(port_rates_bps) if port_clock_ppm is None else tuple(port_clock_ppm)
-        if len(clocks) != len(port_rates_bps):
-            raise NetworkError(f"switch {name}: port_clock_ppm has a value for each of {len(port_rates_bps)} ports")
-        own = port_settings or {}
-        for port in own:
-            if not 0 <= port < len(port_rates_bps):
-                raise NetworkError(f"switch {name}: settings of port {port}, and its ports are 0..{len(clocks) - 1}")
-        for port, given in own.items():
-            if given.reactive is not None:
-                subject = Subject(name, port, key="reactive.initial")
-                checked(f"switch {name}, port {port}", given.reactive.check_start, subject)
-        lines = [
-            SwitchPort(rate, clock, port in nni_ports, own.get(port, PortSettings()))
-            for port, (rate, clock) in enumerate(zip(port_rates_bps, clocks, strict=True))
-        ]
-        return self._add(Switch, name, lines, made(f"switch {name}", SwitchSettings, settings), self.seed)
+    def add_link(self, name: str, settings: LinkSettings | None = None, **old: Any) -> Link:
+        """One direction of a line, with at least a tick of delay."""
+        given = old_settings("add_link", f"link {name}", LinkSettings, settings, old)
+        return self._add(Link, name, given, self.seed)
 
-    def add_link(self, name: str, **settings: Any) -> Link:
-        """One direction of a line, with at least a tick of delay; ``settings`` as of
-        :class:`~bentpipe_hdl.link.control.LinkSettings`."""
-        return self._add(Link, name, made(f"link {name}", LinkSettings, settings), self.seed)
-
-    def add_sonet_line(self, name: str, **settings: Any) -> SonetLine:
-        """A SONET line both ways; its ports are 0 and 1. ``settings`` as of
-        :class:`~bentpipe_hdl.sonet.control.SonetSettings`."""
-        return self._add(SonetLine, name, made(f"SONET line {name}", SonetSettings, settings), self.seed)
+    def add_sonet_line(self, name: str, settings: SonetSettings | None = None, **old: Any) -> SonetLine:
+        """A SONET line both ways; its ports are 0 and 1."""
+        given = old_settings("add_sonet_line", f"SONET line {name}", SonetSettings, settings, old)
+        return self._add(SonetLine, name, given, self.seed)
 
     def _add(self, kind: Callable[..., N], name: str, *made_of: Any) -> N:
         if self.loop.is_open:
@@ -138,13 +114,12 @@ class Topology:
         path: Sequence[Node],
         vpi: int,
         vci: int,
+        settings: VcSettings | None = None,
         *,
-        cell_rate_bps: float | None = None,
-        sustained_rate_bps: float | None = None,
-        burst: int | None = None,
+        pacing: PacingSettings | None = None,
         max_sdu: int = 65535,
         branches: Sequence[Sequence[Node]] = (),
-        **settings: Any,
+        **old: Any,
     ) -> int:
         """A VC in one direction along ``path``, from a NIC through switches and links to a NIC; through the virtual
         paths that are there (:meth:`add_vp`) and are parts of it.
@@ -157,15 +132,13 @@ class Topology:
         vpi, vci : int
             The same on every line (0..255, with NNI lines 0..4095; 32..65535), but for the VPI in virtual paths, which
             is theirs.
-        cell_rate_bps : float, optional
-            The source paces the VC at this rate of cells; None: the rate of its line.
-        sustained_rate_bps, burst : float, int, optional
-            In the long run at this one, with so many cells at most in a row at the first.
+        settings : VcSettings, optional
+            What the switches give it.
+        pacing : PacingSettings, optional
+            How the source paces it; at the rate of its line unless given.
         max_sdu : int
             Octets of the largest SDU that the sinks take.
         branches : sequence of paths
-        settings
-            What the switches give it, as of :class:`~bentpipe_hdl.switch.control.VcSettings`.
 
         Returns
         -------
@@ -187,12 +160,12 @@ class Topology:
             raise NetworkError(f"{what}: a VC goes from a NIC to a NIC")
         if len({id(each[-1]) for each in paths}) < len(paths) or any(each[0] is not source for each in paths):
             raise NetworkError(f"{what}: its branches begin at {source.name}, each to another NIC")
-        given = made(what, VcSettings, settings)
+        rates, given = old_vc("add_vc", what, settings, pacing, old)
         if not 0 <= vpi < 4096 or not 32 <= vci < 65536:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI), VCI from 32 to 65535")
         if not 1 <= max_sdu <= 65535:
             raise NetworkError(f"{what}: an SDU has 1 to 65535 octets, not {max_sdu}")
-        pacing = checked(what, lambda: source.line.paced(cell_rate_bps, sustained_rate_bps, burst))
+        paced = checked(what, lambda: source.line.paced(*rates))
         sinks = [each[-1] for each in paths if isinstance(each[-1], Nic)]
         index = max(nic.first_free() for nic in (source, *sinks))
         while any(index in nic.sends or index in nic.receives for nic in (source, *sinks)):
@@ -214,7 +187,7 @@ class Topology:
             hop.switch.vcs.append(SwitchVc(hop.come, before, vci, hop.go, after, vci, own))
         for switch, root, number in laid.chained:
             switch.vcs[root] = replace(switch.vcs[root], leaf=number)
-        source.sends[index] = NicSend(laid.legs[0].stops[0].vpi, vci, *pacing)
+        source.sends[index] = NicSend(laid.legs[0].stops[0].vpi, vci, *paced)
         for leg, nic in zip(laid.legs, sinks, strict=True):
             nic.receives[index] = NicReceive(leg.stops[-1].vpi, vci, max_sdu)
         self._channels.lay(channel)
@@ -237,7 +210,7 @@ class Topology:
         if vci in known:
             raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
 
-    def add_vp(self, path: Sequence[Node], vpi: int, **settings: Any) -> int:
+    def add_vp(self, path: Sequence[Node], vpi: int, settings: VcSettings | None = None, **old: Any) -> int:
         """A virtual path in one direction: VCs that are added from now on and have it as a part of their own path go
         through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
 
@@ -247,9 +220,8 @@ class Topology:
             From a switch or NIC, over links and at least one switch, to a switch or NIC; each once.
         vpi : int
             The same on every line (0..255, with NNI lines 0..4095).
-        settings
-            What the switches between its ends give it, as of :class:`~bentpipe_hdl.switch.control.VcSettings`; nothing
-            that goes by frames, and no credits.
+        settings : VcSettings, optional
+            What the switches between its ends give it; nothing that goes by frames, and no credits.
 
         Returns
         -------
@@ -265,7 +237,7 @@ class Topology:
         what = f"virtual path {vpi} from {ends[0].name} to {ends[1].name}"
         if self.loop.is_open:
             raise NetworkError(f"{what}: the network runs already, nothing can be added")
-        given = made(what, VcSettings, settings)
+        given = old_settings("add_vp", what, VcSettings, settings, old)
         if not 0 <= vpi < 4096:
             raise NetworkError(f"{what}: VPI from 0 to 4095 (255 at a UNI)")
         if not all(isinstance(end, (Nic, Switch)) for end in ends) or len({id(node) for node in path}) < len(path):
@@ -292,7 +264,7 @@ class Topology:
         manage_path(self.paths)
         return len(self.paths) - 1
 
-    def change_vp(self, number: int, **settings: Any) -> None:
+    def change_vp(self, number: int, settings: VcSettings | None = None, **old: Any) -> None:
         """From its next cell at each switch on a virtual path has these settings, as of :meth:`add_vp`, instead of all
         that it had.
 
@@ -302,7 +274,7 @@ class Topology:
             A setting is not one.
         """
         vp = self.paths[number]
-        given = made(vp.what, VcSettings, settings)
+        given = old_settings("change_vp", vp.what, VcSettings, settings, old)
         for k, hop in enumerate(vp.hops):
             hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
 
@@ -314,11 +286,10 @@ class Topology:
     def change_vc(
         self,
         number: int,
+        settings: VcSettings | None = None,
         *,
-        cell_rate_bps: float | None = None,
-        sustained_rate_bps: float | None = None,
-        burst: int | None = None,
-        **settings: Any,
+        pacing: PacingSettings | None = None,
+        **old: Any,
     ) -> None:
         """From its next cell at each node on a VC has these settings, as of :meth:`add_vc`, instead of all that it had.
 
@@ -333,10 +304,10 @@ class Topology:
             A setting or the rate is not one.
         """
         channel = self._channels[number]
-        given = made(channel.what, VcSettings, settings)
+        rates, given = old_vc("change_vc", channel.what, settings, pacing, old)
         source = channel.path[0]
         assert isinstance(source, Nic)
-        source.change_send(channel.index, cell_rate_bps, sustained_rate_bps, burst)
+        source.change_send(channel.index, *rates)
         for hop, own in replace(channel, settings=given).own_hops():
             hop.switch.change_vc(hop.number, own)
 

@@ -17,7 +17,7 @@ from bentpipe.errors import BentpipeError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.results.schema import RunResult
 
 __all__ = ["Run", "Sweep", "load", "read", "run", "sweep"]
@@ -259,8 +259,8 @@ def run(
     """
     _prepare()
     from bentpipe.experiment.load import cases_of
-    from bentpipe.experiment.perform import perform
-    from bentpipe.experiment.run import run_experiment
+    from bentpipe.experiment.run.perform import perform
+    from bentpipe.experiment.run.run import run_experiment
     from bentpipe.results.folder import RunFolder
 
     if isinstance(what, (str, Path)):

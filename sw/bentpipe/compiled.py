@@ -53,7 +53,7 @@ INTERPRETED: Final = frozenset(
 BORDER: Final = "bentpipe_sim.pdus"
 """The network's side of their border. Hosts don't import it, so that it doesn't matter whether it was imported before
 :mod:`bentpipe`, and so is plain."""
-_BESIDE: Final = ("bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
+_BESIDE: Final = ("bentpipe.declarations", "bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
 """What the compiled modules import and mypyc reads for its types."""
 _UNITS: Final = 4
 """Files that the C of a library is compiled as, two at a time."""

@@ -1,5 +1,7 @@
 """A network with everything that can happen to a cell, for the comparison of cocotb with the native harness."""
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_sim.network import Network
 
 MS = 10**9
@@ -10,10 +12,10 @@ def satellite(ber=1e-4):
     """Two senders into one line with bit errors; the second overruns its share of the buffer."""
     network = Network(seed=11)
     a, b, c = (network.add_nic(name) for name in "abc")
-    west = network.add_switch("west", buffer_cells=256, epd_threshold=150)
-    east = network.add_switch("east", buffer_cells=256)
-    out = network.add_link("out", delay_ps=2 * MS, ber=ber)
-    back = network.add_link("back", delay_ps=2 * MS)
+    west = network.add_switch("west", SwitchSettings(buffer_cells=256, epd_threshold=150))
+    east = network.add_switch("east", SwitchSettings(buffer_cells=256))
+    out = network.add_link("out", LinkSettings(delay_ps=2 * MS, ber=ber))
+    back = network.add_link("back", LinkSettings(delay_ps=2 * MS))
     for node, face in ((a, (west, 0)), (c, (west, 1)), (b, (east, 0))):
         network.connect(node, face)
         network.connect(face, node)
@@ -23,7 +25,7 @@ def satellite(ber=1e-4):
     network.connect(back, (west, 3))
     vcs = (
         network.add_vc([a, west, out, east, b], 0, 100),
-        network.add_vc([c, west, out, east, b], 1, 200, policy="ppd", limit=100),
+        network.add_vc([c, west, out, east, b], 1, 200, VcSettings(policy="ppd", limit=100)),
         network.add_vc([b, east, back, west, a], 0, 101),
     )
     return network, (a, b, c), vcs

@@ -15,10 +15,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.build.hosts import add_hosts
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load_cases
-from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe_hdl.units import format_time
 from bentpipe_sim.network import Network
 

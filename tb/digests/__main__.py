@@ -7,7 +7,7 @@ import sys
 import time
 
 from bentpipe.compiled import prepare
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from digests import SETS, differences, digests
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 
 PROGRAM = Path(__file__).with_name("kernel_tcp.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bentpipe_hdl.link.control import BurstSettings
-from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.switch.control import PortSettings, VcSettings
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.histograms import HistogramSettings
 from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
@@ -267,9 +267,9 @@ class _Maker:
                 path = self._route(one, other)
                 if path is None or any(self._leaves_by_frames(x, y) for x, y in itertools.pairwise(path)):
                     continue
-                given = {"limit": self.rng.choice([0, 30])}
+                given: dict[str, Any] = {"limit": self.rng.choice([0, 30])}
                 try:
-                    self.network.add_vp(path, 9 + number, **given)
+                    self.network.add_vp(path, 9 + number, VcSettings(**given))
                 except NetworkError:
                     continue
                 found.append(given)

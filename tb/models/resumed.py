@@ -5,9 +5,9 @@ import signal
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-import bentpipe.experiment.run as runs
-from bentpipe.experiment.perform import resume
-from bentpipe.experiment.run import run_experiment
+import bentpipe.experiment.run.run as runs
+from bentpipe.experiment.run.perform import resume
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.progress import Progress
 from bentpipe.results.folder import RunFolder
 

@@ -1,5 +1,5 @@
 """Geo/D/1/K and N*D/D/1/K cell by cell, as something that splitting goes on with
-(``bentpipe.experiment.splitting.Walk``)."""
+(``bentpipe.experiment.run.splitting.Walk``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bentpipe.experiment.splitting import grow
+from bentpipe.experiment.run.splitting import grow
 from bentpipe.results.splitting import Tree
 
 NEVER = 10**12

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe_sim import native
 from bentpipe_sim.build import build_model
 from digests import SETS, digests

@@ -14,8 +14,8 @@ from math import sqrt
 from typing import Any
 
 from bentpipe.experiment.load import load_cases
-from bentpipe.experiment.run import run_experiment
-from bentpipe.experiment.splitting import choose_levels
+from bentpipe.experiment.run.run import run_experiment
+from bentpipe.experiment.run.splitting import choose_levels
 from bentpipe.results.splitting import CONFIDENCE, sum_up_trees
 from models.queueing import geo_d_1_k_loss, nd_d_1_k_loss
 from models.split_queue import GeoQueue, PhaseQueue, grown

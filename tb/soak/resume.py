@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load_cases
 from models.resumed import interrupted, uninterrupted
 

@@ -10,9 +10,9 @@ import argparse
 import sys
 from math import comb
 
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.theory import CONFIDENCE
 
 

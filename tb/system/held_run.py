@@ -12,15 +12,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import bentpipe.experiment.build
-import bentpipe.experiment.run
+import bentpipe.experiment.build.hosts
+import bentpipe.experiment.run.run
 import bentpipe.plots.cases
 import bentpipe.plots.figures
 from bentpipe.cli import main
 from unit.experiment.fake import fake_build
 
 points = sys.argv[1].split("+")
-bentpipe.experiment.run._KEEP_S = bentpipe.experiment.run._KEEP_SHARE = 0
+bentpipe.experiment.run.run._KEEP_S = bentpipe.experiment.run.run._KEEP_SHARE = 0
 
 
 def stop_at(point):
@@ -44,7 +44,7 @@ def blank(folder, result):
         (folder / name).write_text("<svg/>".ljust(250_000))
 
 
-bentpipe.experiment.build.build = build
+bentpipe.experiment.build.hosts.build = build
 bentpipe.plots.figures.write_plots = bentpipe.plots.cases.write_cases_plot = blank
 if "FSIZE" in os.environ:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(os.environ["FSIZE"]),) * 2)

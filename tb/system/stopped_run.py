@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-import bentpipe.experiment.run
+import bentpipe.experiment.run.run
 from bentpipe.cli import main
 from bentpipe.progress import Progress
 
@@ -23,6 +23,6 @@ class Stopping(Progress):
             os.kill(os.getpid(), number)
 
 
-bentpipe.experiment.run.Progress = Stopping
-bentpipe.experiment.run._SAVE_S = bentpipe.experiment.run._KEEP_SHARE = 0
+bentpipe.experiment.run.run.Progress = Stopping
+bentpipe.experiment.run.run._SAVE_S = bentpipe.experiment.run.run._KEEP_SHARE = 0
 sys.exit(main(sys.argv[3:]))

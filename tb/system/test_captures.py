@@ -12,8 +12,8 @@ from scapy.utils import RawPcapReader
 
 from bentpipe.captures import CaptureSpec, cut_to_whole_records
 from bentpipe.cli import main
-from bentpipe.experiment.captures import parse_capture
 from bentpipe.experiment.load import load
+from bentpipe.experiment.resolve.captures import parse_capture
 
 NETWORK = load("lan-3flows").network
 

@@ -4,11 +4,11 @@ from statistics import fmean
 
 import pytest
 
-from bentpipe.experiment.catalogue import find, read_document
+from bentpipe.experiment.document.catalogue import find, read_document
+from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.run import run_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.run.run import run_experiment
 
 PS = 10**12
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import bentpipe.doctor
-import bentpipe.experiment.build
+import bentpipe.experiment.build.hosts
 import bentpipe.plots.figures
 from bentpipe.cli import main
 from unit.experiment.fake import fake_build
@@ -26,7 +26,7 @@ def stand_in(request, monkeypatch, tmp_path):
         (folder / "overview.svg").write_text("<svg/>")
         return ["overview"]
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", fake_build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
     if "plots" not in request.fixturenames:
         monkeypatch.setattr(bentpipe.plots.figures, "write_plots", blank)
     monkeypatch.chdir(tmp_path)
@@ -43,7 +43,7 @@ def change_network(monkeypatch, change):
         change(built.engine)
         return built
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", build)
 
 
 def one_line(text):
@@ -88,7 +88,7 @@ def test_runs_without_out_are_numbered(capsys, tmp_path):
 
 
 def test_a_file_of_ones_own_runs(capsys, tmp_path):
-    from bentpipe.experiment.catalogue import find
+    from bentpipe.experiment.document.catalogue import find
 
     (tmp_path / "mine.toml").write_text(find("lan-1flow").read_text().replace('id = "lan-1flow"', 'id = "mine"'))
     assert main(["run", "mine.toml", "--quick"]) == 0
@@ -198,7 +198,7 @@ def test_errors_of_the_harness_are_one_line(capsys, monkeypatch):
     def build(experiment, recorder):
         raise ToolError("A C++17 compiler is missing: install g++")
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", build)
     assert main(["run", "lan-1flow", "--out", "out"]) == 2
     assert "compiler is missing" in one_line(capsys.readouterr().err)
     assert not os.path.exists("out")
@@ -219,7 +219,7 @@ def test_a_traceback_only_with_vv(capsys, monkeypatch):
     def build(experiment, recorder):
         raise ZeroDivisionError("first\nsecond")
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", build)
     assert main(["run", "lan-1flow", "-v"]) == 1
     assert "internal error: ZeroDivisionError: first second" in one_line(capsys.readouterr().err)
     assert main(["run", "lan-1flow", "-vv"]) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from digests import PARTS, QUICK, SHORT, RunSet, __main__, differences, digests
 
 KEPT = SHORT.kept()

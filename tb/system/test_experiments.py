@@ -2,11 +2,11 @@
 
 import pytest
 
-from bentpipe.experiment.catalogue import find, read_extended
+from bentpipe.experiment.document.catalogue import find, read_extended
+from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.load import load
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.run import run_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.folder import RunFolder, read_run
 from bentpipe.results.tables import note_texts
 
@@ -58,8 +58,8 @@ def test_what_a_run_keeps_as_it_goes_does_not_change_it(tmp_path, monkeypatch):
         "network.switches.*.epd_threshold=460",
     )
     alone = run("lan-3flows", *settings, duration_ps=PS // 2)
-    monkeypatch.setattr("bentpipe.experiment.run._KEEP_S", 0)
-    monkeypatch.setattr("bentpipe.experiment.run._KEEP_SHARE", 0)
+    monkeypatch.setattr("bentpipe.experiment.run.run._KEEP_S", 0)
+    monkeypatch.setattr("bentpipe.experiment.run.run._KEEP_SHARE", 0)
     with RunFolder.claim(tmp_path / "run") as folder:
         kept = run("lan-3flows", *settings, duration_ps=PS // 2, folder=folder)
         folder.finish(kept)

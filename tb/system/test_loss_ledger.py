@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.report.run import report_html
 from bentpipe.results.tables import print_run
 

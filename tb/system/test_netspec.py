@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.folder import read_run
 from unit.experiment.fake import write_run
 

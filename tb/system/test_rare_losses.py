@@ -7,7 +7,7 @@ import pytest
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
 
 SHORT = (  # a small buffer, whose switch other tests have, too
@@ -51,8 +51,8 @@ def test_levels_are_reached_as_theory_says(summary):
 def test_the_plain_run_is_as_without_splitting(summary):
     experiment = load("rare-loss", SHORT)
     document = {key: value for key, value in experiment.document.items() if key not in ("splitting", "theory")}
-    from bentpipe.experiment.parse import parse_experiment
-    from bentpipe.experiment.source import Source
+    from bentpipe.experiment.document.source import Source
+    from bentpipe.experiment.resolve.parse import parse_experiment
 
     plain = run_experiment(parse_experiment(document, Source("rare-loss", "")))
     assert plain.summary["splitting"] is None

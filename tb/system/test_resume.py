@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-import bentpipe.experiment.run as runs
+import bentpipe.experiment.run.run as runs
 import bentpipe.results.folder as folders
 from bentpipe.cli import main
-from bentpipe.experiment import state
-from bentpipe.experiment.build import build
+from bentpipe.experiment.build.hosts import build
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.perform import perform_cases, resume_cases
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run import state
+from bentpipe.experiment.run.perform import perform_cases, resume_cases
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.folder import RunFolder
 from bentpipe_sim.network import Network
 from models.resumed import interrupted, no_report, outcome, stopped_at, uninterrupted
@@ -116,7 +116,7 @@ def test_plots_are_drawn_as_the_run_began(entry, began, more, drawn, tmp_path, m
     """``--no-plots`` holds for the whole run; ``bentpipe resume`` may add it."""
     asked: list[bool] = []
     for name in ("make_report", "make_cases_report"):
-        monkeypatch.setattr(f"bentpipe.experiment.perform.{name}", lambda *given: asked.append(given[-1]))
+        monkeypatch.setattr(f"bentpipe.experiment.run.perform.{name}", lambda *given: asked.append(given[-1]))
     path = str(tmp_path / "run")
     with stopped_at(60 * MS):
         assert main(["run", *entry, "--duration", "100 ms", "--out", path, *began]) == 128 + signal.SIGTERM

@@ -87,7 +87,7 @@ def in_an_empty_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def cases(tmp_path):
-    from bentpipe.experiment.catalogue import find
+    from bentpipe.experiment.document.catalogue import find
 
     text = find("acts-3flows").read_text()
     (tmp_path / "cases.toml").write_text(text[: text.index("[[published]]")] + CASES)

@@ -7,7 +7,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import RawPcapReader
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_beside_cells, run_experiment
+from bentpipe.experiment.run.run import run_beside_cells, run_experiment
 from bentpipe_hdl.sonet.line import SonetLine
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.interface import PduStatus
@@ -230,7 +230,7 @@ def packets(folder):
 def test_a_transfer_with_all_lines_sonet(tmp_path):
     settings = ["flow.0.size=1 MB", 'record.pcap=["ip:alpha2"]']
     e = load("lan-1flow", ["line=sonet", *settings])
-    assert e.network.sonet and all(host.sonet for host in e.network.hosts)
+    assert e.network.sonet and all(host.framing for host in e.network.hosts)
     folders = [tmp_path / kind for kind in ("sonet", "cell")]
     for folder in folders:
         folder.mkdir()
@@ -267,5 +267,5 @@ def test_only_sonet_rates_can_be_sonet():
         load("lan-1flow", ["network.lines.lan.ppm=20"])
     e = load("lan-1flow", ["network.lines.lan.ppm=-20", "network.lines.lan.line=sonet"])
     assert e.network.lines[0].ppm == -20
-    assert e.network.switches[0].port_rates_bps[3] == round(149_760_000 * (1 - 20e-6))
-    assert e.network.lines[0].model_copy(update={"line": "cell"}).sonet is False
+    assert e.network.switches[0].ports[3].rate_bps == round(149_760_000 * (1 - 20e-6))
+    assert e.network.lines[0].of_cells().framing is None

@@ -1,7 +1,7 @@
 """An experiment with a virtual path, from its file to its result."""
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 
 MS = 10**9
 TEXT = """

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from bentpipe.commands.parser import parse, parser
-from bentpipe.experiment.catalogue import catalogue, networks
+from bentpipe.experiment.document.catalogue import catalogue, networks
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

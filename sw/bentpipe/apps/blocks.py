@@ -7,19 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bentpipe.apps.app import Application, Fact, Socket
-from bentpipe.apps.settings import (
-    BLOCKS,
-    BOUNDS,
-    OCTETS,
-    REQUIRED,
-    SPAN,
-    TIMES,
-    Column,
-    Given,
-    Problem,
-    Report,
-    Setting,
-)
+from bentpipe.apps.settings import BLOCKS, BOUNDS, OCTETS, SPAN, TIMES, AppSetting, Column, FlowRequest, Problem, Report
+from bentpipe.declarations import REQUIRED
 from bentpipe.ip.udp import STAMP_OCTETS
 
 __all__ = ["BLOCK", "LATE", "LATE_BLOCKS", "PERIODIC", "BlockSource", "blocks_fit", "periodic", "positive"]
@@ -27,7 +16,7 @@ __all__ = ["BLOCK", "LATE", "LATE_BLOCKS", "PERIODIC", "BlockSource", "blocks_fi
 BLOCK: Final = ("blocksize", ("messagesize",))
 """What NetSpec calls a block."""
 
-LATE: Final = Setting(
+LATE: Final = AppSetting(
     "late",
     ("queue", "skip"),
     "queue",
@@ -48,7 +37,7 @@ LATE_BLOCKS: Final = Report(
 )
 
 PERIODIC: Final = (
-    Setting(
+    AppSetting(
         "blocks",
         OCTETS,
         REQUIRED,
@@ -57,10 +46,10 @@ PERIODIC: Final = (
         word=BLOCK[0],
         also=BLOCK[1],
     ),
-    Setting(
+    AppSetting(
         "gaps", SPAN, REQUIRED, "from block to block; bounds likewise", BOUNDS, word="period", also=("gap",), unit="us"
     ),
-    Setting("repeats", TIMES.within(1, 10**9), None, "how many periods", ends=True),
+    AppSetting("repeats", TIMES.within(1, 10**9), None, "how many periods", ends=True),
     LATE,
 )
 """Arguments of NetSpec's tests of blocks."""
@@ -82,7 +71,7 @@ def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]
     return "random", {"block": (low, high), "gap": gaps, "late": late}, None
 
 
-def blocks_fit(given: Given) -> Problem:
+def blocks_fit(given: FlowRequest) -> Problem:
     """A block over UDP is at least one datagram."""
     block = given.values["block"]
     if given.protocol == "udp" and (min(block) if isinstance(block, tuple) else block) < STAMP_OCTETS:

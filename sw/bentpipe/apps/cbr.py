@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, final
 
 from bentpipe.apps.blocks import BLOCK, LATE, LATE_BLOCKS, PERIODIC, BlockSource, blocks_fit, periodic, positive
-from bentpipe.apps.settings import OCTETS, REQUIRED, SPAN, TIMES, Given, Kind, Problem, Setting, Test
-from bentpipe_hdl.settings import RATE
+from bentpipe.apps.settings import OCTETS, SPAN, TIMES, ApplicationSpec, AppSetting, FlowRequest, Problem, Test
+from bentpipe.declarations import REQUIRED
+from bentpipe_hdl.units import RATE
 
 __all__ = ["APPLICATION", "Cbr"]
 
@@ -46,7 +47,7 @@ class Cbr(BlockSource):
         return due_ps
 
 
-def _check(given: Given) -> Problem:
+def _check(given: FlowRequest) -> Problem:
     period, rate = given.values["period"], given.values["rate"]
     if period is None and rate is None:
         return "", "cbr needs 'period' or 'rate'"
@@ -55,20 +56,20 @@ def _check(given: Given) -> Problem:
     return blocks_fit(given)
 
 
-def _make(given: Given) -> Cbr:
+def _make(given: FlowRequest) -> Cbr:
     v = given.values
     period = v["period"] or v["block"] * v["count"] * 8 * _PS_PER_S // v["rate"]
     return Cbr(v["block"], period, v["count"], given.size, given.duration_ps, v["late"] == "skip")
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "cbr",
     "constant rate: blocks at fixed times",
     (
-        Setting("block", OCTETS, REQUIRED, "octets a block", word=BLOCK[0], also=BLOCK[1]),
-        Setting("period", SPAN, None, "from one block to the next; this or the rate", unit="us"),
-        Setting("rate", RATE, None, "of the blocks' octets, instead of the period"),
-        Setting("count", TIMES, 1, "blocks each period"),
+        AppSetting("block", OCTETS, REQUIRED, "octets a block", word=BLOCK[0], also=BLOCK[1]),
+        AppSetting("period", SPAN, None, "from one block to the next; this or the rate", unit="us"),
+        AppSetting("rate", RATE, None, "of the blocks' octets, instead of the period"),
+        AppSetting("count", TIMES, 1, "blocks each period"),
         LATE,
     ),
     _make,

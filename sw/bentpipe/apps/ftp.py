@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from bentpipe.apps.app import Application, Fact, Program, Socket, SocketPair
-from bentpipe.apps.settings import OCTETS, Column, Given, Kind, Problem, Report, Setting, Test
-from bentpipe_hdl.settings import RATE
+from bentpipe.apps.settings import OCTETS, ApplicationSpec, AppSetting, Column, FlowRequest, Problem, Report, Test
+from bentpipe_hdl.units import RATE
 
 __all__ = ["APPLICATION", "COMMANDS", "GREETING", "MODES", "Ftp"]
 
@@ -298,22 +298,22 @@ class FtpReceive(Program):
         return 0
 
 
-def _check(given: Given) -> Problem:
+def _check(given: FlowRequest) -> Problem:
     return ("size", "ftp needs the size of the file") if given.size is None else None
 
 
-def _make(given: Given) -> Ftp:
+def _make(given: FlowRequest) -> Ftp:
     v = given.values
     return Ftp(given.size or 0, v["block"], v["disk_read"] or 0, v["disk_write"] or 0, v["mode"] == MODES[1])
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "ftp",
     "a file over a data connection, after a dialogue on a control connection; `size` is the file's",
     (
-        Setting("mode", MODES, MODES[0], "whether the sink fetches the file or the source stores it"),
-        Setting("block", OCTETS, 8192, "octets read or written at once", word="blocksize", also=("messagesize",)),
-        Setting(
+        AppSetting("mode", MODES, MODES[0], "whether the sink fetches the file or the source stores it"),
+        AppSetting("block", OCTETS, 8192, "octets read or written at once", word="blocksize", also=("messagesize",)),
+        AppSetting(
             "disk_read",
             RATE,
             None,
@@ -321,7 +321,7 @@ APPLICATION: Final = Kind(
             word="diskread",
             unit="b/s",
         ),
-        Setting("disk_write", RATE, None, "of the sink's disk", word="diskwrite", unit="b/s"),
+        AppSetting("disk_write", RATE, None, "of the sink's disk", word="diskwrite", unit="b/s"),
     ),
     _make,
     _check,

@@ -7,7 +7,19 @@ from typing import Final, final
 
 from bentpipe.apps.app import Alarm, Application, Fact, Program, Socket, SocketPair
 from bentpipe.apps.draws import Distribution, Draws
-from bentpipe.apps.settings import DRAWN, OCTETS, REQUIRED, SPAN, TIMES, Column, Given, Kind, Report, Setting, Test
+from bentpipe.apps.settings import (
+    DRAWN,
+    OCTETS,
+    SPAN,
+    TIMES,
+    ApplicationSpec,
+    AppSetting,
+    Column,
+    FlowRequest,
+    Report,
+    Test,
+)
+from bentpipe.declarations import REQUIRED
 
 __all__ = ["APPLICATION", "CONNECTIONS", "Http"]
 
@@ -233,7 +245,7 @@ class Server(Program):
         return 0
 
 
-def _make(given: Given) -> Http:
+def _make(given: FlowRequest) -> Http:
     v = given.values
     return Http(
         v["request"] or Distribution("constant", _REQUEST),
@@ -248,16 +260,16 @@ def _make(given: Given) -> Http:
     )
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "http",
     "users at the sink who think, ask the source for an object, and wait until it is there",
     (
-        Setting("response", OCTETS, REQUIRED, "octets of a response", DRAWN, also=("itemsize",)),
-        Setting("request", OCTETS, None, "octets of a request; 320 unless given", DRAWN),
-        Setting("think", SPAN, None, "time before each request; without it there is none", DRAWN, unit="s"),
-        Setting("users", TIMES.within(1, 10_000), 1, "who ask independently of each other"),
-        Setting("requests", TIMES.within(1, 10**9), None, "how many, together", also=("repeats",), ends=True),
-        Setting(
+        AppSetting("response", OCTETS, REQUIRED, "octets of a response", DRAWN, also=("itemsize",)),
+        AppSetting("request", OCTETS, None, "octets of a request; 320 unless given", DRAWN),
+        AppSetting("think", SPAN, None, "time before each request; without it there is none", DRAWN, unit="s"),
+        AppSetting("users", TIMES.within(1, 10_000), 1, "who ask independently of each other"),
+        AppSetting("requests", TIMES.within(1, 10**9), None, "how many, together", also=("repeats",), ends=True),
+        AppSetting(
             "connections",
             CONNECTIONS,
             CONNECTIONS[0],

@@ -6,7 +6,8 @@ from typing import Final, final
 
 from bentpipe.apps.app import Fact
 from bentpipe.apps.round_trips import RoundTrips
-from bentpipe.apps.settings import SPAN, TEXT, TIMES, Column, Given, Kind, Report, Setting
+from bentpipe.apps.settings import SPAN, TIMES, ApplicationSpec, AppSetting, Column, FlowRequest, Report
+from bentpipe.declarations import TEXT
 
 __all__ = ["APPLICATION", "LoopbackCells"]
 
@@ -30,18 +31,18 @@ class LoopbackCells(RoundTrips):
         return counts | self.times()
 
 
-def _make(given: Given) -> LoopbackCells:
+def _make(given: FlowRequest) -> LoopbackCells:
     v = given.values
     return LoopbackCells(v["interval"], v["count"] or 0, given.duration_ps)
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "loopback",
     "round trips of a VC's loopback cells (I.610) to its far end or a switch, at fixed times; hosts need `oam = true`",
     (
-        Setting("interval", SPAN, 10**12, "from one cell to the next", word="period", unit="s"),
-        Setting("count", TIMES, None, "how many cells; without it there is no end", word="repeats", ends=True),
-        Setting(
+        AppSetting("interval", SPAN, 10**12, "from one cell to the next", word="period", unit="s"),
+        AppSetting("count", TIMES, None, "how many cells; without it there is no end", word="repeats", ends=True),
+        AppSetting(
             "at",
             TEXT,
             None,

@@ -7,8 +7,9 @@ from typing import Final, final
 from bentpipe.apps.app import Fact
 from bentpipe.apps.blocks import BLOCK, LATE, LATE_BLOCKS, BlockSource, blocks_fit, positive
 from bentpipe.apps.draws import Draws
-from bentpipe.apps.settings import OCTETS, REQUIRED, SPAN, Column, Given, Kind, Report, Setting, Test
-from bentpipe_hdl.settings import RATE
+from bentpipe.apps.settings import OCTETS, SPAN, ApplicationSpec, AppSetting, Column, FlowRequest, Report, Test
+from bentpipe.declarations import REQUIRED
+from bentpipe_hdl.units import RATE
 
 __all__ = ["APPLICATION", "TIMES", "OnOff"]
 
@@ -82,22 +83,22 @@ class OnOff(BlockSource):
         return facts
 
 
-def _make(given: Given) -> OnOff:
+def _make(given: FlowRequest) -> OnOff:
     v = given.values
     draws = Draws(given.seed, given.number)
     skip = v["late"] == "skip"
     return OnOff(v["block"], v["rate"], v["on"], v["off"], v["times"], draws, given.size, given.duration_ps, skip)
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "onoff",
     "blocks at a constant rate while on, nothing while off",
     (
-        Setting("block", OCTETS, REQUIRED, "octets a block", word=BLOCK[0], also=BLOCK[1]),
-        Setting("rate", RATE, REQUIRED, "of the blocks' octets while on", unit="b/s"),
-        Setting("on", SPAN, REQUIRED, "how long on (exponential times: in the mean)", unit="s"),
-        Setting("off", SPAN, REQUIRED, "how long off", unit="s"),
-        Setting("times", TIMES, TIMES[0], "how the times are chosen"),
+        AppSetting("block", OCTETS, REQUIRED, "octets a block", word=BLOCK[0], also=BLOCK[1]),
+        AppSetting("rate", RATE, REQUIRED, "of the blocks' octets while on", unit="b/s"),
+        AppSetting("on", SPAN, REQUIRED, "how long on (exponential times: in the mean)", unit="s"),
+        AppSetting("off", SPAN, REQUIRED, "how long off", unit="s"),
+        AppSetting("times", TIMES, TIMES[0], "how the times are chosen"),
         LATE,
     ),
     _make,

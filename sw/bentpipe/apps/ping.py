@@ -6,9 +6,9 @@ from typing import Final, final
 
 from bentpipe.apps.app import Fact, Program, Socket
 from bentpipe.apps.round_trips import RoundTrips
-from bentpipe.apps.settings import SPAN, TIMES, Column, Given, Kind, Problem, Report, Setting, Test
+from bentpipe.apps.settings import SPAN, TIMES, ApplicationSpec, AppSetting, Column, FlowRequest, Problem, Report, Test
 from bentpipe.ip.udp import STAMP_OCTETS, UDP_OVERHEAD
-from bentpipe_hdl.settings import SIZE
+from bentpipe_hdl.units import SIZE
 
 __all__ = ["APPLICATION", "Ping"]
 
@@ -57,7 +57,7 @@ class Ping(RoundTrips):
         return counts | self.times()
 
 
-def _check(given: Given) -> Problem:
+def _check(given: FlowRequest) -> Problem:
     octets = given.values["octets"]
     most = min(given.datagram or given.mtu, given.mtu - UDP_OVERHEAD)
     if octets > most:
@@ -65,16 +65,16 @@ def _check(given: Given) -> Problem:
     return None
 
 
-def _make(given: Given) -> Ping:
+def _make(given: FlowRequest) -> Ping:
     v = given.values
     return Ping(v["octets"], v["interval"], v["count"] or 0, given.duration_ps)
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "ping",
     "round trips to the sink and back: requests to its echo service (RFC 862) at fixed times",
     (
-        Setting(
+        AppSetting(
             "octets",
             SIZE.within(STAMP_OCTETS, 65507),
             56,
@@ -82,8 +82,8 @@ APPLICATION: Final = Kind(
             word="blocksize",
             also=("messagesize",),
         ),
-        Setting("interval", SPAN, 10**12, "from one request to the next", word="period", unit="s"),
-        Setting("count", TIMES, None, "how many requests; without it there is no end", word="repeats", ends=True),
+        AppSetting("interval", SPAN, 10**12, "from one request to the next", word="period", unit="s"),
+        AppSetting("count", TIMES, None, "how many requests; without it there is no end", word="repeats", ends=True),
     ),
     _make,
     _check,

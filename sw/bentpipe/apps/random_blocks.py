@@ -6,7 +6,8 @@ from typing import Final, final
 
 from bentpipe.apps.blocks import BLOCK, LATE, LATE_BLOCKS, PERIODIC, BlockSource, blocks_fit, periodic, positive
 from bentpipe.apps.draws import Draws
-from bentpipe.apps.settings import BOUNDS, OCTETS, REQUIRED, SPAN, Given, Kind, Setting, Test
+from bentpipe.apps.settings import BOUNDS, OCTETS, SPAN, ApplicationSpec, AppSetting, FlowRequest, Test
+from bentpipe.declarations import REQUIRED
 
 __all__ = ["APPLICATION", "RandomBlocks"]
 
@@ -40,18 +41,18 @@ class RandomBlocks(BlockSource):
         return due_ps + self.draws.uniform(self.low_ps, self.high_ps)
 
 
-def _make(given: Given) -> RandomBlocks:
+def _make(given: FlowRequest) -> RandomBlocks:
     v = given.values
     draws = Draws(given.seed, given.number)
     return RandomBlocks(v["block"], v["gap"], draws, given.size, given.duration_ps, v["late"] == "skip")
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "random",
     "blocks of random sizes at random times, drawn uniformly",
     (
-        Setting("block", OCTETS, REQUIRED, "bounds of the octets of a block", BOUNDS, word=BLOCK[0], also=BLOCK[1]),
-        Setting("gap", SPAN, REQUIRED, "bounds of the time from one block to the next", BOUNDS),
+        AppSetting("block", OCTETS, REQUIRED, "bounds of the octets of a block", BOUNDS, word=BLOCK[0], also=BLOCK[1]),
+        AppSetting("gap", SPAN, REQUIRED, "bounds of the time from one block to the next", BOUNDS),
         LATE,
     ),
     _make,

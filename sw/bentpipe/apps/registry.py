@@ -8,15 +8,15 @@ from typing import Final
 
 import bentpipe.apps
 from bentpipe.apps.app import Application
-from bentpipe.apps.settings import Given, Kind, Problem, Report, Setting
+from bentpipe.apps.settings import ApplicationSpec, AppSetting, FlowRequest, Problem, Report
 from bentpipe.ip.udp import datagram_octets
-from bentpipe_hdl.settings import SIZE, TIME
+from bentpipe_hdl.units import SIZE, TIME
 
 __all__ = ["APPLICATIONS", "COMMON", "KEYS", "REPORTS", "check", "make", "reported"]
 
 COMMON: Final = (
-    Setting("size", SIZE, None, "how much to send; without it the flow is endless", ends=True),
-    Setting(
+    AppSetting("size", SIZE, None, "how much to send; without it the flow is endless", ends=True),
+    AppSetting(
         "duration",
         TIME.within(1, TIME.high),
         None,
@@ -28,14 +28,14 @@ COMMON: Final = (
 """Settings of every application that takes them."""
 
 
-def _found() -> dict[str, Kind]:
+def _found() -> dict[str, ApplicationSpec]:
     names = sorted(module.name for module in pkgutil.iter_modules(bentpipe.apps.__path__))
     modules = [importlib.import_module(f"bentpipe.apps.{name}") for name in names if name != "registry"]
     kinds = [module.APPLICATION for module in modules if hasattr(module, "APPLICATION")]
     return {kind.name: kind for kind in kinds}
 
 
-APPLICATIONS: Final[dict[str, Kind]] = _found()
+APPLICATIONS: Final[dict[str, ApplicationSpec]] = _found()
 """By name."""
 
 KEYS: Final = tuple(sorted({setting.name for kind in APPLICATIONS.values() for setting in kind.settings}))
@@ -45,7 +45,7 @@ REPORTS: Final[dict[str, Report]] = {k.name: k.report for k in APPLICATIONS.valu
 """What they report, by the application."""
 
 
-def check(name: str, given: Given) -> Problem:
+def check(name: str, given: FlowRequest) -> Problem:
     """What is wrong with settings that are each right: the key and the reason; None if nothing is."""
     kind = APPLICATIONS[name]
     if given.protocol not in kind.protocols:
@@ -63,7 +63,7 @@ def check(name: str, given: Given) -> Problem:
     return kind.check(given)
 
 
-def make(name: str, given: Given) -> Application:
+def make(name: str, given: FlowRequest) -> Application:
     """The application of one flow; its settings have been checked."""
     return APPLICATIONS[name].make(given)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
-from bentpipe_hdl.settings import COUNT, NUMBER, SIZE, TIME, Quantity
-from bentpipe_hdl.words import kind_of, nearest
+from bentpipe.declarations import Setting
+from bentpipe_hdl.units import COUNT, NUMBER, SIZE, TIME, Quantity
+from bentpipe_hdl.words import nearest
 
 if TYPE_CHECKING:
     from bentpipe.apps.app import Application
@@ -18,16 +19,14 @@ __all__ = [
     "BOUNDS",
     "DRAWN",
     "OCTETS",
-    "REQUIRED",
     "SPAN",
-    "TEXT",
     "TIMES",
+    "AppSetting",
+    "ApplicationSpec",
     "Column",
-    "Given",
-    "Kind",
+    "FlowRequest",
     "Problem",
     "Report",
-    "Setting",
     "Test",
 ]
 
@@ -45,27 +44,18 @@ DRAWN: Final = "drawn"
 BLOCKS: Final = "blocks"
 """In NetSpec: one size, a size and a count, or two bounds."""
 
-REQUIRED: Final[Any] = object()
-"""The default of a setting that must be given."""
-
-TEXT: Final = "text"
-"""As what a setting is of: any text."""
-
 Problem = tuple[str, str] | None
 """The key that is wrong ("" for none) and why; None if nothing is."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class AppSetting(Setting):
     """One setting of an application, or one argument of NetSpec that becomes one.
 
     Members
     -------
-    of : Quantity or tuple of str or str
-        Its unit and range, or the words that it may be, or :data:`TEXT`.
     default : Any
-        In base units (octets, ps, b/s); None: none, the setting may be left out. :data:`REQUIRED`: it may not. What is
-        drawn has one of these two.
+        What is drawn has none, or must be given.
     form : str
         "" for one value; :data:`BOUNDS`, :data:`DRAWN`, :data:`BLOCKS`.
     word, also : str, tuple of str
@@ -76,10 +66,6 @@ class Setting:
         A flow that has it ends by itself.
     """
 
-    name: str
-    of: Quantity | tuple[str, ...] | str
-    default: Any
-    text: str
     form: str = ""
     word: str = ""
     also: tuple[str, ...] = ()
@@ -90,50 +76,38 @@ class Setting:
         if self.form == DRAWN and self.default is not None and not self.required:
             raise ValueError(f"{self.name}: what is drawn has no default, as a document can't show it")
 
-    @property
-    def required(self) -> bool:
-        return self.default is REQUIRED
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return self.of if isinstance(self.of, tuple) else ()
-
-    @property
-    def measured(self) -> bool:
-        """It has a unit."""
-        return isinstance(self.of, Quantity) and bool(self.of.texts)
-
     def words(self) -> tuple[str, ...]:
         """Its names in NetSpec."""
         return (self.word or self.name, *self.also)
 
-    def parse(self, value: object) -> Any:
-        """The value in base units of what stands in an experiment; ValueError says what is wrong."""
-        if isinstance(self.of, tuple):
-            if not isinstance(value, str):
-                raise ValueError(f"expected a text, not {kind_of(value)}")
-            if value not in self.of:
-                raise ValueError(f"unknown value {value!r}{nearest(value, self.of)}")
-            return value
-        if isinstance(self.of, str):
-            if not isinstance(value, str) or not value:
-                raise ValueError(f"expected a text, not {kind_of(value)}")
-            return value
-        if not self.form:
-            return self.of.check(value, document=True)
-        if isinstance(value, Mapping):
-            if self.form == DRAWN:
-                return _distribution(self.of, value)
-            raise ValueError(f"expected one value or two bounds, not {kind_of(value)}")
-        both = value if isinstance(value, (list, tuple)) else [value, value]
+    def read(self, given: object, document: bool = True) -> Any:
+        if not self.form or not isinstance(self.of, Quantity):
+            return super().read(given, document)
+        if self.form == DRAWN:
+            if isinstance(given, Mapping):
+                return _distribution(self.of, given)
+            if isinstance(given, Distribution):
+                return given
+        both = given if isinstance(given, (list, tuple)) else [given, given]
         if len(both) != 2:
             raise ValueError("give one value, or a list of the lower and the upper bound")
-        low, high = (self.of.check(one, document=True) for one in both)
+        low, high = self._bounds(self.of, both, document)
         if high < low:
             raise ValueError("the bounds are the wrong way round")
         if self.form in (BOUNDS, BLOCKS):
             return low, high
         return Distribution("constant", low) if low == high else Distribution("uniform", low, float(high))
+
+    def _bounds(self, of: Quantity, both: Sequence[object], document: bool) -> list[Any]:
+        found, problems = [], []
+        for one in both:
+            try:
+                found.append(of.check(one, document))
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise ValueError(*problems[: 1 if self.form == DRAWN else None])
+        return found
 
     def show(self, value: Any) -> str:
         """A value in words."""
@@ -174,7 +148,7 @@ def _distribution(of: Quantity, given: Mapping[str, Any]) -> Distribution:
 
 
 @dataclass(frozen=True)
-class Given:
+class FlowRequest:
     """What an experiment says of one flow.
 
     Members
@@ -255,7 +229,7 @@ class Test:
     Members
     -------
     name, text : str
-    arguments : tuple of Setting or None
+    arguments : tuple of AppSetting or None
         What it takes, beside size and duration; None: the application's settings.
     read : callable or None
         From these by name: the name of the application, its settings, and the size or None; ValueError says what is
@@ -266,23 +240,23 @@ class Test:
 
     name: str
     text: str
-    arguments: tuple[Setting, ...] | None = None
+    arguments: tuple[AppSetting, ...] | None = None
     read: Callable[[Mapping[str, Any]], tuple[str, dict[str, Any], int | None]] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _right(given: Given) -> Problem:
+def _right(given: FlowRequest) -> Problem:
     return None
 
 
 @dataclass(frozen=True)
-class Kind:
+class ApplicationSpec:
     """An application.
 
     Members
     -------
     name, text : str
-    settings : tuple of Setting
+    settings : tuple of AppSetting
     make : callable
         The application of one flow; it has been checked.
     check : callable
@@ -301,15 +275,15 @@ class Kind:
 
     name: str
     text: str
-    settings: tuple[Setting, ...]
-    make: Callable[[Given], Application]
-    check: Callable[[Given], Problem] = _right
+    settings: tuple[AppSetting, ...]
+    make: Callable[[FlowRequest], Application]
+    check: Callable[[FlowRequest], Problem] = _right
     protocols: tuple[str, ...] = ("tcp", "udp")
     takes: tuple[str, ...] = ("size", "duration")
     tests: tuple[Test, ...] = ()
     report: Report | None = None
     answers: bool = False
-    by_name: dict[str, Setting] = field(init=False, compare=False, repr=False)
+    by_name: dict[str, AppSetting] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {setting.name: setting for setting in self.settings})

@@ -7,9 +7,10 @@ from typing import Final, final
 
 from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
 from bentpipe.apps.draws import Draws
-from bentpipe.apps.settings import REQUIRED, TIMES, Given, Kind, Problem, Setting
+from bentpipe.apps.settings import TIMES, ApplicationSpec, AppSetting, FlowRequest, Problem
+from bentpipe.declarations import REQUIRED
 from bentpipe.ip.udp import CELL_STAMP_OCTETS
-from bentpipe_hdl.settings import RATE, SHARE
+from bentpipe_hdl.units import RATE, SHARE
 
 __all__ = ["APPLICATION", "Slots"]
 
@@ -106,7 +107,7 @@ class Slots(BlockSource):
         return CELL_STAMP_OCTETS
 
 
-def _check(given: Given) -> Problem:
+def _check(given: FlowRequest) -> Problem:
     load, period, rounds = (given.values[name] for name in ("load", "period", "rounds"))
     if given.datagram != CELL_STAMP_OCTETS:
         return "datagram", f"slots has datagrams of one cell: give datagram = {CELL_STAMP_OCTETS}"
@@ -121,20 +122,20 @@ def _check(given: Given) -> Problem:
     return None
 
 
-def _make(given: Given) -> Slots:
+def _make(given: FlowRequest) -> Slots:
     v = given.values
     draws = Draws(given.seed, given.number)
     return Slots(v["rate"], v["load"] or 0.0, v["period"] or 0, v["rounds"] or 0, draws, given.size, given.duration_ps)
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "slots",
     "datagrams of one cell in slots of a line: at random, or every so many slots",
     (
-        Setting("rate", RATE, REQUIRED, "of the line whose cell times are the slots"),
-        Setting("load", SHARE, None, "the probability that a slot has a cell; this or the period"),
-        Setting("period", TIMES, None, "slots from one cell to the next; which slots, is drawn"),
-        Setting(
+        AppSetting("rate", RATE, REQUIRED, "of the line whose cell times are the slots"),
+        AppSetting("load", SHARE, None, "the probability that a slot has a cell; this or the period"),
+        AppSetting("period", TIMES, None, "slots from one cell to the next; which slots, is drawn"),
+        AppSetting(
             "rounds", TIMES, None, "after so many periods one is left out, and which slots is drawn again; else never"
         ),
     ),

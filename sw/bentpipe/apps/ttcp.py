@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from bentpipe.apps.app import Application, Socket
-from bentpipe.apps.settings import OCTETS, Given, Kind, Problem, Setting, Test
+from bentpipe.apps.settings import OCTETS, ApplicationSpec, AppSetting, FlowRequest, Problem, Test
 from bentpipe.ip.udp import UDP_OVERHEAD, datagram_octets
 from bentpipe.tcp.connection import ENDLESS
 
@@ -62,7 +62,7 @@ class Ttcp(Application):
         return f"Ttcp(size_octets={self.size_octets}, write_octets={self.write_octets})"
 
 
-def _check(given: Given) -> Problem:
+def _check(given: FlowRequest) -> Problem:
     if given.protocol == "udp":
         try:
             datagram_octets(given.values["write"] or min(UDP_WRITE, given.mtu - UDP_OVERHEAD), given.mtu)
@@ -76,16 +76,16 @@ def _check(given: Given) -> Problem:
     return None
 
 
-def _make(given: Given) -> Ttcp:
+def _make(given: FlowRequest) -> Ttcp:
     write = given.values["write"] or (UDP_WRITE if given.protocol == "udp" else 65536)
     return Ttcp(given.size, write, given.duration_ps)
 
 
-APPLICATION: Final = Kind(
+APPLICATION: Final = ApplicationSpec(
     "ttcp",
     "full blast: writes as fast as the socket takes it",
     (
-        Setting(
+        AppSetting(
             "write",
             OCTETS,
             None,

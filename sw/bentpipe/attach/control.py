@@ -15,18 +15,18 @@ from typing import Any, Final
 
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
-from bentpipe.experiment.catalogue import find
-from bentpipe.experiment.document import Document
+from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
+from bentpipe.experiment.document.catalogue import find
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.document.tables import Document
 from bentpipe.experiment.load import apply_settings, value_of
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import EventSpec, Experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.words import nearest
 from bentpipe_sim.errors import SimulationError
 
-__all__ = ["SOCKET", "Changes", "Control", "ask", "whole_key"]
+__all__ = ["SOCKET", "Control", "SessionChanges", "ask", "whole_key"]
 
 SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
@@ -53,7 +53,7 @@ def whole_key(setting: str, experiment: Experiment) -> str:
     return setting
 
 
-class Changes:
+class SessionChanges:
     """The experiment as it is now, and what a change of settings makes of it, as an event of the file would: only what
     it names is another then.
 
@@ -123,7 +123,7 @@ class Changes:
 
     def came(self, event: EventSpec) -> None:
         """An event of the file has changed the network."""
-        given = (Setting(_ASKED, key, value) for key, value in event.settings)
+        given = (Assignment(_ASKED, key, value) for key, value in event.settings)
         self._document, _ = assigned(self._document, given, _ASKED)
         self._become(event)
 
@@ -155,10 +155,10 @@ class Control:
     ----------
     path : Path
         Of the socket.
-    changes : Changes
+    changes : SessionChanges
     """
 
-    def __init__(self, path: Path, changes: Changes) -> None:
+    def __init__(self, path: Path, changes: SessionChanges) -> None:
         self._path, self._changes = path, changes
         self._asked: queue.Queue[_Asked] = queue.Queue()
         self._socket = socket.socket(socket.AF_UNIX)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bentpipe.attach.ends import End, parse_end
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe_hdl.words import nearest
 from bentpipe_sim.attached import Carries
 
@@ -75,7 +75,7 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
     if len(kinds) > 1:
         raise BentpipeError("one end carries Ethernet frames, another one IP packets: let all carry the same")
     for host in ends:
-        if experiment.host(host).oam:
+        if experiment.host(host).interface.oam:
             raise BentpipeError(f"host {host} is an end of OAM flows, which an attached one can't be: oam = false")
     vcs = []
     for index, vc in enumerate(experiment.vcs):

@@ -9,8 +9,8 @@ from typing import Any
 from bentpipe.attach.ends import parse_end
 from bentpipe.attach.session import ARRIVALS, Options, Session
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.results.folder import read_run
 
 __all__ = ["recorded"]

@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.attach.control import SOCKET, Changes, Control
+from bentpipe.attach.control import SOCKET, Control, SessionChanges
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.live import ENOUGH_PS, LiveFolder
 from bentpipe.attach.slack import take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import BentpipeError, one_line
-from bentpipe.experiment.build import BuiltExperiment, add_hosts, build_network
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.run.run import run_experiment
+from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
 from bentpipe_hdl.units import format_time
@@ -32,7 +34,7 @@ from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.nodes import Link
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import EventSpec, Experiment
+    from bentpipe.experiment.resolve.specs import EventSpec, Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
     from bentpipe_sim.network import Network
@@ -195,7 +197,7 @@ class Session:
         self._report: dict[str, Any] = {}
         self._control: Control | None = None
         self._to_do = list(changes)
-        self._changes = Changes(experiment, self.slack)
+        self._changes = SessionChanges(experiment, self.slack)
         self.changed: list[dict[str, Any]] = []
         self._begun = False
         self._spent = (time.thread_time(), time.process_time())
@@ -220,7 +222,7 @@ class Session:
         """Octets of an IP packet that the host may send: no more than those that it talks to."""
         paths = [self.experiment.vcs[vc].path for vc in self.attached.vcs]
         pairs = [{path[0], path[-1]} for path in paths if host in (path[0], path[-1])]
-        return min(self.experiment.host(end).mtu for end in set().union(*pairs))
+        return min(self.experiment.host(end).config.mtu for end in set().union(*pairs))
 
     # The network
 
@@ -238,7 +240,7 @@ class Session:
                 host: _Ledger(attachment.refused(number), attachment.congested(number))
                 for host, number in self.numbers.items()
             }
-            built = add_hosts(experiment, recorder, network, nics, vcs, outside)
+            built = with_splitting(experiment, add_hosts(experiment, recorder, network, nics, vcs, outside))
         except BaseException:
             network.close()
             raise
@@ -257,7 +259,7 @@ class Session:
             opened, mtu = self.opened.get(host), self._mtu(host)
             frame = mtu + ETHERNET
             most = {Carries.FRAMES: frame, Carries.PACKETS: mtu}.get(end.carries, frame + _BRIDGED)
-            queue = self.experiment.host(host).interface_queue or _QUEUE
+            queue = self.experiment.host(host).config.interface_queue or _QUEUE
             transport, fd = (opened.transport, opened.fd) if opened else (Transport.DEVICE, -1)
             self.numbers[host] = made.add(nics[host], EndPort(end.carries, transport, fd, most, queue))
         for index in self.attached.vcs:

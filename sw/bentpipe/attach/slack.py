@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.schema import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
+from bentpipe.experiment.resolve.specs import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.units import format_time
 
 __all__ = ["Slack", "shortened", "take_slack"]
@@ -164,4 +164,4 @@ def _with_delay(spec: _Spec, delay_ps: int) -> _Spec:
         return spec
     if delay_ps < 0:
         raise BentpipeError(f"{spec.name}: an event leaves it less delay than is needed as slack")
-    return spec.model_copy(update={"delay_ps": delay_ps})
+    return spec.with_delay(delay_ps)

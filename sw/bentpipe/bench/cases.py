@@ -11,10 +11,15 @@ from typing import Any, Final
 
 from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe.bench.samples import sampled
-from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.build.hosts import add_hosts
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
-from bentpipe.experiment.record import TraceRecorder
-from bentpipe.experiment.schema import Experiment
+from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe.experiment.run.record import TraceRecorder
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine, PacingSettings
+from bentpipe_hdl.sonet.control import SonetSettings
+from bentpipe_hdl.switch.control import SwitchPort
 from bentpipe_sim.network import Network
 
 __all__ = ["GOALS", "PS", "SDU", "TITLES", "in_tenths", "measure", "network_of", "segment"]
@@ -94,10 +99,10 @@ def _cells(case: str) -> Network:
 def _fifteen() -> Network:
     """Fifteen flows, each paced to a fifteenth of the satellite's line, between switches of 16 ports."""
     network = Network(seed=1)
-    west, east = (network.add_switch(name, (_RATE,) * 16) for name in ("west", "east"))
+    west, east = (network.add_switch(name, ports=(SwitchPort(_RATE),) * 16) for name in ("west", "east"))
     ways = []
     for name, here, there in (("out", west, east), ("back", east, west)):
-        link = network.add_link(f"satellite.{name}", delay_ps=_SATELLITE_PS)
+        link = network.add_link(f"satellite.{name}", LinkSettings(delay_ps=_SATELLITE_PS))
         network.connect((here, 15), link)
         network.connect(link, (there, 15))
         ways.append(link)
@@ -105,11 +110,12 @@ def _fifteen() -> Network:
     vcs = []
     for k in range(15):
         # Each line has a clock of its own: cells don't come at once for good.
-        source, sink = (network.add_nic(f"{name}{k}", _RATE, clock_ppm=-k) for name in ("source", "sink"))
+        source, sink = (network.add_nic(f"{name}{k}", line=NicLine(_RATE, -k)) for name in ("source", "sink"))
         for nic, switch in ((source, west), (sink, east)):
             network.connect(nic, (switch, k))
             network.connect((switch, k), nic)
-        there = network.add_vc([source, west, out, east, sink], 0, 32 + k, cell_rate_bps=_RATE / 15)
+        paced = PacingSettings(cell_rate_bps=_RATE // 15)
+        there = network.add_vc([source, west, out, east, sink], 0, 32 + k, pacing=paced)
         vcs.append((source, sink, there, network.add_vc([sink, east, back, west, source], 0, 64 + k)))
     network.start()
     for key, (source, sink, there, answer) in enumerate(vcs):
@@ -123,8 +129,8 @@ def _sonet(sts: int) -> Network:
     """Two NICs on a SONET line, which send as fast as it goes."""
     network = Network(seed=1)
     rate = {3: 149_760_000, 12: 599_040_000}[sts]
-    nics = [network.add_nic(name, rate) for name in ("left", "right")]
-    line = network.add_sonet_line("line", sts=sts)
+    nics = [network.add_nic(name, line=NicLine(rate)) for name in ("left", "right")]
+    line = network.add_sonet_line("line", SonetSettings(sts=3 if sts == 3 else 12))
     for end, nic in enumerate(nics):
         network.connect(nic, (line, end))
         network.connect((line, end), nic)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bentpipe.bench.cases import PS, SDU
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine, PacingSettings
 from bentpipe_sim.network import Network
 
 __all__ = ["POINTS", "Point", "counted", "draw", "network_at", "seconds_a_cell"]
@@ -67,8 +69,11 @@ def network_at(point: Point) -> Network:
     paths = range(point.full + point.idle)
     # By kind, as experiments add them: of those due in one tick, one kind comes after the other
     switches = [[network.add_switch(f"{name}{path}") for name in ("west", "east")] for path in paths]
-    nics = [[network.add_nic(f"{name}{path}", _RATE) for name in ("a", "b")] for path in paths]
-    links = [[network.add_link(f"{name}{path}", delay_ps=40_000_000) for name in ("out", "back")] for path in paths]
+    nics = [[network.add_nic(f"{name}{path}", line=NicLine(_RATE)) for name in ("a", "b")] for path in paths]
+    links = [
+        [network.add_link(f"{name}{path}", LinkSettings(delay_ps=40_000_000)) for name in ("out", "back")]
+        for path in paths
+    ]
     for path, ((a, b), (west, east), (out, back)) in enumerate(zip(nics, switches, links, strict=True)):
         for host, switch in ((a, west), (b, east)):
             network.connect(host, (switch, 0))
@@ -79,8 +84,8 @@ def network_at(point: Point) -> Network:
         network.connect(back, (west, 3))
         full = path < point.full
         for number in range(point.vcs + point.idle_vcs if full else 1):
-            rate = _RATE / point.vcs if number < point.vcs else None
-            vc = network.add_vc([a, west, out, east, b], 0, 32 + number, cell_rate_bps=rate)
+            rate = _RATE // point.vcs if number < point.vcs else None
+            vc = network.add_vc([a, west, out, east, b], 0, 32 + number, pacing=PacingSettings(cell_rate_bps=rate))
             if full and number < point.vcs:
                 sending.append((a.index, b.index, vc))
     network.start()

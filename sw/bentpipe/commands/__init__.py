@@ -5,7 +5,7 @@ A new one is a module with a ``COMMAND`` and its name in the list here."""
 from importlib import import_module
 from typing import Final
 
-from bentpipe.commands.command import Command, Group
+from bentpipe.commands.command import Command, CommandGroup
 
 __all__ = ["commands"]
 
@@ -17,6 +17,6 @@ _MODULES: Final = (
 """In the order of ``bentpipe --help``."""
 
 
-def commands() -> list[Command | Group]:
+def commands() -> list[Command | CommandGroup]:
     """All commands. What is heavy they import when they run."""
     return [import_module(f"bentpipe.commands.{name}").COMMAND for name in _MODULES]

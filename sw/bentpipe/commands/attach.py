@@ -27,7 +27,7 @@ from bentpipe.errors import BentpipeError, ExperimentFailed
 
 if TYPE_CHECKING:
     from bentpipe.attach.session import Options, Session
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
 
 __all__ = ["COMMAND", "carry_on", "conclude", "experiment_of", "options_of", "session_options", "subnet_of"]
 

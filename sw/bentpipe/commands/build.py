@@ -26,7 +26,7 @@ def _run(given: argparse.Namespace) -> int:
     why_plain = prepare()
     shapes = list(DEFAULT_SHAPES)
     if given.experiments:
-        from bentpipe.experiment.build import build_network
+        from bentpipe.experiment.build.network import build_network
         from bentpipe.experiment.load import load_cases
 
         cases = [case for name in given.experiments for case in load_cases(name)]

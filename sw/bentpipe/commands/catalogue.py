@@ -6,7 +6,7 @@ import argparse
 
 from bentpipe.commands.command import (
     Command,
-    Group,
+    CommandGroup,
     choose_engine,
     engine_option,
     gone_on_options,
@@ -48,7 +48,7 @@ def _run(given: argparse.Namespace) -> int:
 
 def _names(only: list[str]) -> list[str]:
     """The experiments of these papers and ids, in the catalogue's order."""
-    from bentpipe.experiment.catalogue import catalogue, read_extended
+    from bentpipe.experiment.document.catalogue import catalogue, read_extended
     from bentpipe_hdl.words import nearest
 
     papers = {name: str(read_extended(path)[0]["experiment"].get("paper", "")) for name, path in catalogue().items()}
@@ -66,7 +66,7 @@ def _names(only: list[str]) -> list[str]:
     ]
 
 
-COMMAND = Group(
+COMMAND = CommandGroup(
     "catalogue",
     "Run all of the catalogue.",
     (

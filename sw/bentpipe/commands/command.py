@@ -16,13 +16,13 @@ from bentpipe.errors import BentpipeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.results.folder import RunFolder
 
 __all__ = [
     "INTERRUPTED",
     "Command",
-    "Group",
+    "CommandGroup",
     "case_option",
     "choose_engine",
     "choose_target",
@@ -88,7 +88,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Group:
+class CommandGroup:
     """Commands of two words: a name, and its actions."""
 
     name: str

@@ -10,7 +10,7 @@ __all__ = ["COMMAND"]
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.catalogue import catalogue, read_extended
+    from bentpipe.experiment.document.catalogue import catalogue, read_extended
     from bentpipe_hdl.units import format_time, parse_time
 
     rows = []

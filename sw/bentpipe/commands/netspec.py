@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bentpipe.commands.command import Command, Group, json_option, print_json
+from bentpipe.commands.command import Command, CommandGroup, json_option, print_json
 from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
@@ -39,4 +39,4 @@ def _check(given: argparse.Namespace) -> int:
 _CHECK = Command(
     "check", "Validate a NetSpec script and print its contents; host names are not resolved.", _check, _arguments
 )
-COMMAND = Group("netspec", "Work with NetSpec scripts.", (_CHECK,))
+COMMAND = CommandGroup("netspec", "Work with NetSpec scripts.", (_CHECK,))

@@ -32,7 +32,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.catalogue import EXTENDS, find, read_document, read_extended
+    from bentpipe.experiment.document.catalogue import EXTENDS, find, read_document, read_extended
     from bentpipe.experiment.load import load_cases
 
     file: Path = given.file

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from bentpipe.commands import commands
-from bentpipe.commands.command import INTERRUPTED, Command, Group
+from bentpipe.commands.command import INTERRUPTED, Command, CommandGroup
 
 __all__ = ["parse", "parser"]
 
@@ -67,8 +67,8 @@ def parser() -> _Parser:
     made.add_argument("--version", action="store_true", help="print the version and exit")
     made.set_defaults(parser=made)
 
-    def add(to: Any, each: Command | Group) -> None:
-        codes = INTERRUPTED if isinstance(each, Group) else each.exit_codes
+    def add(to: Any, each: Command | CommandGroup) -> None:
+        codes = INTERRUPTED if isinstance(each, CommandGroup) else each.exit_codes
         sub = to.add_parser(
             each.name,
             aliases=each.aliases,
@@ -77,7 +77,7 @@ def parser() -> _Parser:
             parents=[common],
             epilog=_epilog(codes),
         )
-        if isinstance(each, Group):
+        if isinstance(each, CommandGroup):
             actions = sub.add_subparsers(dest="action", metavar="ACTION", required=True)
             for action in each.actions:
                 add(actions, action)

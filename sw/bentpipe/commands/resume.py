@@ -27,7 +27,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _resume(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.perform import resume, resume_cases
+    from bentpipe.experiment.run.perform import resume, resume_cases
     from bentpipe.results.folder import RunFolder, is_cases
 
     os.environ["BENTPIPE_ENGINE"] = "native"  # whose state it is

@@ -28,7 +28,7 @@ from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.signals import exit_code
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
 
@@ -109,7 +109,7 @@ def shows(given: argparse.Namespace) -> bool:
 
 
 def _run_one(given: argparse.Namespace, experiment: Experiment, folder: RunFolder) -> dict[str, Any]:
-    from bentpipe.experiment.perform import perform
+    from bentpipe.experiment.run.perform import perform
 
     result = perform(experiment, folder, settings=given.settings, show_progress=shows(given), plots=given.plots)
     print_one(given, result, folder)
@@ -133,7 +133,7 @@ def begins(given: argparse.Namespace, index: int, count: int, experiment: Experi
 
 
 def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
-    from bentpipe.experiment.perform import perform_cases
+    from bentpipe.experiment.run.perform import perform_cases
 
     def told(index: int, experiment: Experiment) -> None:
         begins(given, index, len(experiments), experiment)

@@ -10,7 +10,7 @@ __all__ = ["COMMAND"]
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.experiment.document import json_schema
+    from bentpipe.experiment.document.tables import json_schema
 
     return print_json(json_schema())
 

@@ -19,13 +19,13 @@ def _run(given: argparse.Namespace) -> int:
 
     experiment = load(given.name, given.settings, seed=given.seed, duration_ps=length_ps(given), quick=given.quick)
     if given.json:
-        from bentpipe.experiment.schema import plain
+        from bentpipe.experiment.resolve.specs import plain
 
         data = plain(experiment)
         data["configuration"] = data.pop("document")
         data["cases"] = [{"name": c.name, "at": c.at, "settings": c.set} for c in cases_of(given.name)]
         return print_json(data)
-    from bentpipe.experiment.describe import describe
+    from bentpipe.experiment.resolve.describe import describe
 
     describe(console(), experiment, cases_of(given.name))
     return 0

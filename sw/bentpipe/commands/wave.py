@@ -10,7 +10,7 @@ from bentpipe.commands.command import Command, case_option, one_case, set_option
 from bentpipe.errors import BentpipeError
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
 
 __all__ = ["COMMAND"]
 
@@ -38,7 +38,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(given: argparse.Namespace) -> int:
     import sys
 
-    from bentpipe.experiment.wave import write_wave
+    from bentpipe.experiment.run.wave import write_wave
     from bentpipe_hdl.ticks import ticks_to_ps
     from bentpipe_hdl.units import format_time
 
@@ -59,8 +59,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _experiment(given: argparse.Namespace) -> Experiment:
-    from bentpipe.experiment.load import check_seed, load_cases
-    from bentpipe.experiment.wave import experiment_of
+    from bentpipe.experiment.load import check_seed, experiment_of, load_cases
 
     folder = Path(given.name)
     if folder.is_dir():

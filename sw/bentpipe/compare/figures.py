@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.compare.rows import pairs_of
-from bentpipe.compare.sides import Group, Run, Side
-from bentpipe.experiment.catalogue import read_document
+from bentpipe.compare.sides import Run, SeedGroup, Side
+from bentpipe.experiment.document.catalogue import read_document
 from bentpipe.plots.cases import places_of
 from bentpipe.plots.charts import Chart, Level, Point, chart_figure, marks_of
 from bentpipe.plots.layout import draw_panels, save
@@ -75,15 +75,15 @@ def _write(charts: dict[str, Chart], folder: Path) -> list[str]:
     return written
 
 
-def _of(group: Group, key: str) -> Any:
+def _of(group: SeedGroup, key: str) -> Any:
     return (group.first.summary["case"] or {}).get(key)
 
 
-def _axis(group: Group) -> str:
+def _axis(group: SeedGroup) -> str:
     return group.first.summary["resolved"].get("axis", "")
 
 
-def _point(group: Group, metrics: Sequence[str], curve: str) -> Point:
+def _point(group: SeedGroup, metrics: Sequence[str], curve: str) -> Point:
     figures = {}
     for metric in metrics:
         values = group.values(metric)
@@ -92,7 +92,7 @@ def _point(group: Group, metrics: Sequence[str], curve: str) -> Point:
     return Point(group.first.case, _of(group, "at"), curve, figures)
 
 
-def _chart(own: Sequence[Group], side: Side, plain: Sequence[Group]) -> Chart:
+def _chart(own: Sequence[SeedGroup], side: Side, plain: Sequence[SeedGroup]) -> Chart:
     first = own[0].first
     shows = first.summary["configuration"]["experiment"].get("shows") or [_TOGETHER]
     metrics = tuple(shows)
@@ -115,7 +115,7 @@ def _chart(own: Sequence[Group], side: Side, plain: Sequence[Group]) -> Chart:
     )
 
 
-def _levels(name: str, groups: Sequence[Group]) -> tuple[Level, ...]:
+def _levels(name: str, groups: Sequence[SeedGroup]) -> tuple[Level, ...]:
     found = []
     for table in read_document(_LEVELS)[0]["level"]:
         group = next((g for g in groups if table["chart"] == name and g.first.id == table["experiment"]), None)

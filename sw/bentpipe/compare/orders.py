@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bentpipe.compare.rows import apart
 from bentpipe.compare.sides import Side
-from bentpipe.experiment.catalogue import read_document
+from bentpipe.experiment.document.catalogue import read_document
 from bentpipe.results.statistics import Mean, mean_of
 
 __all__ = ["Order", "judged", "orders"]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bentpipe.compare.sides import Group, Side, document_of
+from bentpipe.compare.sides import SeedGroup, Side, document_of
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.changes import changes_between
+from bentpipe.experiment.document.changes import changes_between
 from bentpipe.results.metrics import NOT_COMPARED, in_unit
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
 from bentpipe.results.tables import change_text
@@ -65,14 +65,14 @@ def apart(ours: Mean, theirs: Mean) -> float | None:
     return t_quantile((1 + CONFIDENCE) / 2, max(1, math.floor(freedom))) * math.sqrt(one + two)
 
 
-def pairs_of(ours: Side, theirs: Side) -> list[tuple[Group, Group]]:
+def pairs_of(ours: Side, theirs: Side) -> list[tuple[SeedGroup, SeedGroup]]:
     """Return the pairs of groups to compare, in the order of ``ours``.
 
     Groups are paired by the first rule that fits: equal experiment, case, settings and time limit; all but the limit;
     the only group of its experiment and case on each side; the only one of its case; the only one.
     """
     left, right = list(ours.groups), list(theirs.groups)
-    found: list[tuple[Group, Group]] = []
+    found: list[tuple[SeedGroup, SeedGroup]] = []
     for name in (lambda g: g.key, lambda g: g.key[:3], lambda g: g.key[:2], lambda g: g.key[1], lambda g: ""):
         one, two = _only(left, name), _only(right, name)
         pairs = [(one[key], two[key]) for key in one if key in two]
@@ -83,15 +83,15 @@ def pairs_of(ours: Side, theirs: Side) -> list[tuple[Group, Group]]:
     return sorted(found, key=lambda pair: order[id(pair[0])])
 
 
-def _only(groups: Iterable[Group], name: Any) -> dict[Any, Group]:
+def _only(groups: Iterable[SeedGroup], name: Any) -> dict[Any, SeedGroup]:
     """Those that alone have their name."""
-    found: dict[Any, list[Group]] = {}
+    found: dict[Any, list[SeedGroup]] = {}
     for group in groups:
         found.setdefault(name(group), []).append(group)
     return {key: same[0] for key, same in found.items() if len(same) == 1}
 
 
-def different(ours: Group, theirs: Group) -> list[dict[str, Any]]:
+def different(ours: SeedGroup, theirs: SeedGroup) -> list[dict[str, Any]]:
     """What was set differently: each key with our value and theirs; the time limit, too."""
     one, two = (document_of(group.first.summary) for group in (ours, theirs))
     found = [{"key": change.key, "ours": change.new, "theirs": change.old} for change in changes_between(two, one, {})]
@@ -102,7 +102,7 @@ def different(ours: Group, theirs: Group) -> list[dict[str, Any]]:
     return found
 
 
-def seeds_text(ours: Group, theirs: Group) -> str | None:
+def seeds_text(ours: SeedGroup, theirs: SeedGroup) -> str | None:
     """Return which seeds two groups have, in words; None if they have the same."""
     one, two = ([run.seed for run in group.runs] for group in (ours, theirs))
     if one == two:
@@ -122,7 +122,7 @@ def unpaired_text(ours: Side, theirs: Side) -> list[str]:
     return found
 
 
-def groups_text(groups: Iterable[Group]) -> str:
+def groups_text(groups: Iterable[SeedGroup]) -> str:
     """Return which runs some groups have, in words."""
     said = []
     for group in groups:
@@ -179,7 +179,7 @@ def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[s
     return rows
 
 
-def _metrics(one: Group, two: Group) -> list[str]:
+def _metrics(one: SeedGroup, two: SeedGroup) -> list[str]:
     flows = one.first.summary["flows"]
     each = [f"{flow['name']}.goodput" for flow in flows] if 1 < len(flows) <= _EACH else []
     rows = (*one.first.summary["published"], *two.first.summary["published"])
@@ -206,7 +206,7 @@ def against_published(side: Side) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_group(group: Group) -> Iterator[dict[str, Any]]:
+def _of_group(group: SeedGroup) -> Iterator[dict[str, Any]]:
     carried = sum(flow["octets_delivered"] > 0 for flow in group.first.summary["flows"])
     for row in group.first.summary["published"]:
         values = [in_unit(row["metric"], row["unit"], value) for value in group.values(row["metric"])]

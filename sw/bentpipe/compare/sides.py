@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.changes import UNCHANGING
+from bentpipe.experiment.document.changes import UNCHANGING
 from bentpipe.results.folder import read_above
 from bentpipe.results.metrics import NOT_COMPARED, set_otherwise
 from bentpipe.sweeps.table import figures_of
 from bentpipe_hdl.units import format_time
 
-__all__ = ["Group", "OverCases", "Run", "Side", "document_of", "grouped", "read_side"]
+__all__ = ["OverCases", "Run", "SeedGroup", "Side", "document_of", "grouped", "read_side"]
 
 _WHOLE: Final = ("done",)
 _NAMES: Final = ("published", "theory", "expect", "case", "axis", *UNCHANGING)
@@ -97,7 +97,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SeedGroup:
     """Runs of one case with one set of settings, which differ in their seeds; at least one."""
 
     runs: tuple[Run, ...]
@@ -179,7 +179,7 @@ class Side:
     Members
     -------
     name : str
-    groups : tuple[Group, ...]
+    groups : tuple[SeedGroup, ...]
     over_cases : tuple[tuple[OverCases, ...], ...]
         Those that differ in their seeds only, together.
     left_out : int
@@ -189,21 +189,21 @@ class Side:
     """
 
     name: str
-    groups: tuple[Group, ...]
+    groups: tuple[SeedGroup, ...]
     over_cases: tuple[tuple[OverCases, ...], ...]
     left_out: int
     doubled: int = 0
 
-    def plain(self) -> dict[tuple[str, str], Group]:
+    def plain(self) -> dict[tuple[str, str], SeedGroup]:
         """Return the groups without changes, by experiment and case: of several the one that compares with published
         figures, and of these the one with the longest time limit."""
-        found: dict[tuple[str, str], Group] = {}
+        found: dict[tuple[str, str], SeedGroup] = {}
         for group in sorted(self.groups, key=lambda g: (g.compared, g.key[3], g.key)):
             if not group.first.changes:
                 found[group.first.id, group.first.case] = group
         return found
 
-    def comparable(self) -> tuple[Side, tuple[Group, ...]]:
+    def comparable(self) -> tuple[Side, tuple[SeedGroup, ...]]:
         """Return what is held against published figures, and the groups that are left out. Those are groups that were
         shortened, or do not compare for another reason, where others with the same settings do."""
         best: dict[tuple[str, str, str], tuple[bool, int]] = {}
@@ -231,15 +231,15 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def grouped(runs: Iterable[Run]) -> tuple[Group, ...]:
+def grouped(runs: Iterable[Run]) -> tuple[SeedGroup, ...]:
     """Return runs that differ in their seeds only, together, by their seeds; the groups in the order in which their
     first runs come. Of several with one seed the one that began last counts."""
     found: dict[tuple[str, str, str, int], dict[int, Run]] = {}
     for run in runs:
-        same = found.setdefault(Group((run,)).key, {})
+        same = found.setdefault(SeedGroup((run,)).key, {})
         if run.seed not in same or run.started >= same[run.seed].started:
             same[run.seed] = run
-    return tuple(Group(tuple(by_seed[seed] for seed in sorted(by_seed))) for by_seed in found.values())
+    return tuple(SeedGroup(tuple(by_seed[seed] for seed in sorted(by_seed))) for by_seed in found.values())
 
 
 def _over_grouped(found: Iterable[OverCases]) -> tuple[tuple[OverCases, ...], ...]:
@@ -285,7 +285,7 @@ def read_side(folders: Sequence[Path]) -> Side:
         names = ", ".join(map(str, folders))
         raise BentpipeError(f"{names}: no run in it is done")
 
-    def place(group: Group) -> tuple[Any, ...]:
+    def place(group: SeedGroup) -> tuple[Any, ...]:
         name, case, given, limit_ps = group.key
         cases = planned.get(name, ())
         order = cases.index(case) if case in cases else len(cases)

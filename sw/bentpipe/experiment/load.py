@@ -15,21 +15,31 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from bentpipe.errors import BentpipeError
-from bentpipe.experiment.assign import SHORTHANDS, Setting, assigned
-from bentpipe.experiment.catalogue import find, read_extended
-from bentpipe.experiment.changes import Change, changes_between
-from bentpipe.experiment.document import Cases, CaseTable, Document
-from bentpipe.experiment.faults import BuildError
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import Experiment
-from bentpipe.experiment.source import Source, Wrong
+from bentpipe.errors import BentpipeError, ConfigError
+from bentpipe.experiment.build.faults import BuildError
+from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
+from bentpipe.experiment.document.catalogue import find, read_extended
+from bentpipe.experiment.document.changes import Change, changes_between
+from bentpipe.experiment.document.source import ConfigProblem, Source
+from bentpipe.experiment.document.tables import Cases, CaseTable, Document
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe.results.folder import is_cases, is_sweep, read_run
 from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.units import format_time, parse_time
 from bentpipe_hdl.words import kind_of, nearest
 
-__all__ = ["apply_settings", "cases_of", "check_seed", "load", "load_cases", "parse_duration", "value_of"]
+__all__ = [
+    "apply_settings",
+    "cases_of",
+    "check_seed",
+    "experiment_of",
+    "load",
+    "load_cases",
+    "parse_duration",
+    "value_of",
+]
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,8 @@ def load(
     quick: bool = False,
 ) -> Experiment:
     """Find, read, change and validate an experiment, without its cases' settings; see
-    :func:`~bentpipe.experiment.catalogue.find` and :func:`~bentpipe.experiment.parse.parse_experiment`."""
+    :func:`~bentpipe.experiment.document.catalogue.find` and
+    :func:`~bentpipe.experiment.resolve.parse.parse_experiment`."""
     file = _File(name)
     return file.changed(file.document, file.source, _read(settings, "--set"), _Options(seed, duration_ps, quick))
 
@@ -87,6 +98,38 @@ def load_cases(
     if not names:
         return [file.changed(file.document, file.source, given, options)]
     return [file.with_case(case, given, options) for case in file.cases if not only or case.name in only]
+
+
+def experiment_of(folder: Path) -> Experiment:
+    """The experiment whose run is in a folder, as it was run.
+
+    Raises
+    ------
+    BentpipeError
+        There is no run; its file isn't there any more, or is another one now.
+    """
+    if is_sweep(folder):
+        raise BentpipeError(f"{folder}: is a sweep's folder; give the name of its experiment, and --set")
+    if is_cases(folder):
+        raise BentpipeError(f"{folder}: has several runs; give the folder of one of them, as {folder}/CASE")
+    summary = read_run(folder).summary
+    case = summary.get("case")
+    limit = round(summary["time"]["limit_s"] * 1e12)
+    try:
+        found = load_cases(
+            summary["file"],
+            summary["settings"],
+            seed=summary["seed"],
+            duration_ps=limit if limit < round(summary["time"]["full_s"] * 1e12) else None,
+            only=[case["name"]] if case else [],
+        )[0]
+    except ConfigError:
+        raise
+    except BentpipeError as error:
+        raise BentpipeError(f"{folder}: its experiment can't be run again: {error}") from None
+    if found.document != summary["configuration"]:
+        raise BentpipeError(f"{folder}: its experiment, {summary['file']}, is another one now: run it again")
+    return found
 
 
 def parse_duration(text: str, who: str) -> int:
@@ -150,14 +193,14 @@ class _File:
     def _check_cases(self, given: Cases) -> None:
         names = [case.name for case in self.cases]
         found = [
-            Wrong(f"case.{number}.name", f"there is a case {name!r} already")
+            ConfigProblem(f"case.{number}.name", f"there is a case {name!r} already")
             for number, name in enumerate(names)
             if name in names[:number]
         ]
         if not given.axis and len({case.at is None for case in self.cases}) > 1:
-            found.append(Wrong("case", "either all cases have a place on the axis ('at') or none"))
+            found.append(ConfigProblem("case", "either all cases have a place on the axis ('at') or none"))
         found += [
-            Wrong(f"{table}.{number}.{key}", f"expected a text, not {kind_of(row[key])}")
+            ConfigProblem(f"{table}.{number}.{key}", f"expected a text, not {kind_of(row[key])}")
             for table in ("published", "expect")
             for number, row in enumerate(self._rows(table))
             for key in ("case", "metric")
@@ -172,7 +215,7 @@ class _File:
             name = row.get("case", "")
             if name and name not in names:
                 what = f"there is no case {name!r}{nearest(name, names)}" if names else "there are no cases"
-                found.append(Wrong(f"expect.{number}.case", what))
+                found.append(ConfigProblem(f"expect.{number}.case", what))
         if found:
             raise self.source.error(*found)
 
@@ -182,9 +225,9 @@ class _File:
         given = self.document.get(key)
         return given if isinstance(given, list) and all(isinstance(row, dict) for row in given) else []
 
-    def with_case(self, case: CaseTable, settings: Sequence[Setting], options: _Options) -> Experiment:
+    def with_case(self, case: CaseTable, settings: Sequence[Assignment], options: _Options) -> Experiment:
         """The experiment with the values of a case, and its own published figures."""
-        own = [Setting("set", key, value) for key, value in case.set.items()]
+        own = [Assignment("set", key, value) for key, value in case.set.items()]
         try:
             document, touched = assigned(self.document, own, self.source.name)
             source = dataclasses.replace(self.source, overrides=touched, defaults={})
@@ -214,7 +257,7 @@ class _File:
         )
 
     def changed(
-        self, document: dict[str, Any], source: Source, settings: Sequence[Setting], options: _Options
+        self, document: dict[str, Any], source: Source, settings: Sequence[Assignment], options: _Options
     ) -> Experiment:
         """The experiment of a document with settings in it, and how it differs from that of the document alone."""
         for setting in settings:
@@ -237,7 +280,7 @@ class _File:
         return dataclasses.replace(made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes))
 
 
-def _check_owner(setting: Setting, document: dict[str, Any], name: str) -> None:
+def _check_owner(setting: Assignment, document: dict[str, Any], name: str) -> None:
     """Refuse a key that begins with a line, switch or host, or with what is near to one, and name the whole key."""
     first, _, rest = setting.key.partition(".")
     tables = [*map(key_of, Document.model_fields), *SHORTHANDS]
@@ -256,19 +299,25 @@ def _check_owner(setting: Setting, document: dict[str, Any], name: str) -> None:
 
 def _check_build(experiment: Experiment, source: Source) -> None:
     """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
-    from bentpipe.experiment.build import rehearse
+    from bentpipe.experiment.build.hosts import rehearse
+    from bentpipe.experiment.run.branch import check_random
 
     try:
-        rehearse(experiment)
+        engine = rehearse(experiment)
     except BuildError as error:
-        raise source.error(Wrong(error.key, error.what)) from error
+        raise source.error(ConfigProblem(error.key, error.what)) from error
+    if experiment.splitting is not None:
+        try:
+            check_random(engine)
+        except ValueError as error:
+            raise source.error(ConfigProblem("splitting", str(error))) from error
 
 
-def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[Wrong]:
+def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[ConfigProblem]:
     """Published figures, by case and metric, of cases that aren't there; those of all cases together have none."""
     for number, (name, metric) in enumerate(given):
         if name not in names and (name or metric.rpartition(".")[2] not in FIGURES):
-            yield Wrong(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
+            yield ConfigProblem(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
 
 
 def value_of(text: str) -> Any:
@@ -291,7 +340,7 @@ def apply_settings(
     return assigned(document, _read(settings, "--set"), name)
 
 
-def _read(settings: Iterable[str], by: str) -> list[Setting]:
+def _read(settings: Iterable[str], by: str) -> list[Assignment]:
     """``KEY=VALUE`` taken apart; a key without dots is one of a document's tables, or short for another."""
     found = []
     for setting in settings:
@@ -302,5 +351,5 @@ def _read(settings: Iterable[str], by: str) -> list[Setting]:
         tables = map(key_of, Document.model_fields)
         if "." not in key and key not in (short := {*SHORTHANDS, *tables}):
             raise BentpipeError(f"{by} {key}: unknown key{nearest(key, short)}")
-        found.append(Setting(by, key, value_of(text.strip())))
+        found.append(Assignment(by, key, value_of(text.strip())))
     return found

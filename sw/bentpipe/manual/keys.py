@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.document import METRICS, SERIES, Document, Face, FlowTable, HostsTable, HostTable
-from bentpipe.experiment.tcp_options import TcpTable
+from bentpipe.experiment.document.tables import METRICS, SERIES, Document, Face, HostsTable, HostTable
+from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.manual.markdown import table
 from bentpipe.results.knees import FIGURES
-from bentpipe.tcp.config import SETTINGS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
 __all__ = ["metrics", "profiles", "series", "tables"]
@@ -25,7 +24,7 @@ _PLAIN = {
     float: "number",
     int: "whole number",
 }
-_ELSEWHERE = {HostTable: HostsTable.model_fields, TcpTable: {setting.name: setting for setting in SETTINGS}}
+_ELSEWHERE = {HostTable: HostsTable.model_fields, TcpTable: {}}
 """What a table has that stands elsewhere in the manual."""
 
 _LAST = "[[case]]", "[network.vps"
@@ -90,7 +89,7 @@ def _walk(model: type[Settings], path: str) -> Iterator[tuple[str, type[Settings
         models = _models(field.annotation)
         if not models:
             continue
-        inner = FlowTable if issubclass(models[0], FlowTable) else models[0]
+        inner = models[0]
         key = f"{path}.{key_of(name)}" if path else key_of(name)
         origin = get_origin(field.annotation)
         yield (f"[[{key}]]" if origin is tuple else f"[{key}.NAME]" if origin is dict else f"[{key}]"), inner
@@ -107,7 +106,7 @@ def tables() -> str:
         seen.add(model)
         about = " ".join((model.__doc__ or "").split())
         parts.append(f"### `{heading}`\n\n{about}\n")
-        common = _ELSEWHERE.get(model, {})
+        common = _ELSEWHERE.get(model)
         rows = [
             (
                 f"`{key_of(name)}`",
@@ -116,10 +115,10 @@ def tables() -> str:
                 (field.description or "").replace("``", "`") + ("; may change in a run" if in_run(field) else ""),
             )
             for name, field in model.model_fields.items()
-            if not _models(field.annotation) and name not in common
+            if not _models(field.annotation) and name not in (common or {})
         ]
         parts.append(table(("key", "is", "default", "meaning"), rows))
-        if common:
+        if common is not None:
             parts.append("And the keys of `[hosts]`.\n" if model is HostTable else "And [the settings of TCP](#tcp).\n")
     return "\n".join(parts)
 

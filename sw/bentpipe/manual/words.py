@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.manual.markdown import table
+from bentpipe_hdl.units import Quantity
 
 __all__ = ["applications", "netspec", "registers", "tcp"]
 
@@ -50,20 +52,18 @@ def tcp() -> dict[str, str]:
     from bentpipe.tcp.config import SETTINGS
     from bentpipe.tcp.growth import GROWTHS
     from bentpipe.tcp.recovery import VARIANTS
-    from bentpipe_hdl.units import format_size, format_time
 
-    def shown(setting: Any, value: Any) -> str:
-        if setting.kind == "time":
-            return format_time(value)
-        if setting.kind == "size":
-            return format_size(value)
-        return "" if value is None else f"`{str(value).lower() if setting.kind == 'flag' else value}`"
+    def shown(setting: Setting, value: Any) -> str:
+        if setting.measured:
+            return setting.shown(value)
+        return "" if value is None else f"`{str(value).lower() if setting.of == FLAG else value}`"
 
-    def row(setting: Any) -> tuple[str, str, str, str]:
-        kind = {"flag": "true or false", "count": f"number of {setting.unit}", "number": setting.unit or "number"}
-        what = _words(setting.choices) if setting.choices else kind.get(setting.kind, setting.kind)
-        if setting.kind in ("time", "size", "count", "number"):
-            what += f", {shown(setting, setting.low)} to {shown(setting, setting.high)}"
+    def row(setting: Setting) -> tuple[str, str, str, str]:
+        what = _words(setting.choices) if setting.choices else str(setting.of)
+        if isinstance(setting.of, Quantity):
+            what = f"number of {setting.of.name}" if isinstance(setting.of.low, int) else setting.of.name
+            what = setting.of.name if setting.measured else what
+            what += f", {shown(setting, setting.of.low)} to {shown(setting, setting.of.high)}"
         return f"`{setting.key}`", what, shown(setting, setting.default), setting.text.replace("``", "`")
 
     head = ("key", "is", "default", "meaning")

@@ -7,7 +7,7 @@ from typing import Final
 
 from bentpipe.apps import settings as apps
 from bentpipe.apps.registry import APPLICATIONS, COMMON
-from bentpipe.apps.settings import Kind, Setting
+from bentpipe.apps.settings import ApplicationSpec, AppSetting
 
 __all__ = [
     "BLOCKS",
@@ -41,7 +41,7 @@ class Argument:
         ``host``, ``size``, ``time``, ``choice``, ``protocol``, ``test``; ``setting`` is for an application.
     unit : str
         Of a number without one.
-    setting : Setting or None
+    setting : AppSetting or None
         Whose value it gives.
     """
 
@@ -52,7 +52,7 @@ class Argument:
     also: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     required: bool = False
-    setting: Setting | None = None
+    setting: AppSetting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Test:
     name: str
     text: str
     arguments: tuple[Argument, ...]
-    kind: Kind | None = None
+    kind: ApplicationSpec | None = None
     test: apps.Test | None = None
 
 
@@ -118,7 +118,7 @@ HOST_ARGUMENTS: Final = {
 """What a host may have in parentheses."""
 
 
-def _argument(setting: Setting) -> Argument:
+def _argument(setting: AppSetting) -> Argument:
     """An argument of a test, which becomes a setting of an application."""
     name, *also = setting.words()
     return Argument(
@@ -126,7 +126,7 @@ def _argument(setting: Setting) -> Argument:
     )
 
 
-def _test(kind: Kind, test: apps.Test) -> Test:
+def _test(kind: ApplicationSpec, test: apps.Test) -> Test:
     own = kind.settings if test.arguments is None else test.arguments
     common = [setting for setting in COMMON if setting.name in kind.takes]
     taken = tuple(_argument(setting) for setting in (*own, *common) if setting.name not in test.fixed)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from bentpipe.apps import settings as forms
 from bentpipe.apps.draws import DISTRIBUTIONS
 from bentpipe.apps.registry import APPLICATIONS, COMMON
-from bentpipe.apps.settings import Kind, Setting
+from bentpipe.apps.settings import ApplicationSpec, AppSetting
 from bentpipe.netspec.language import (
     BLOCKS,
     CONNECTIONS,
@@ -24,7 +24,7 @@ from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantit
 from bentpipe_hdl.units import format_time, parse_size, parse_time
 from bentpipe_hdl.words import nearest
 
-__all__ = ["Connection", "Group", "read_script", "summary"]
+__all__ = ["Connection", "FlowGroup", "read_script", "summary"]
 
 _MAX_BUFFER: Final = 2**30 - 1
 _MAX_TIME_PS: Final = 10**15
@@ -73,12 +73,12 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FlowGroup:
     """Connections and groups that start together, or (``serial``) each when the one before has ended."""
 
     serial: bool
     delay_ps: int
-    members: tuple[Group | Connection, ...]
+    members: tuple[FlowGroup | Connection, ...]
 
     def connections(self) -> Iterator[Connection]:
         for member in self.members:
@@ -92,7 +92,7 @@ Given = dict[str, tuple[Any, Place]]
 """What is given, in base units, by the name of the parameter (of tests: by ``test.`` and the argument)."""
 
 
-def read_script(script: Script) -> Group:
+def read_script(script: Script) -> FlowGroup:
     """The connections of a script and their order.
 
     Raises
@@ -103,11 +103,11 @@ def read_script(script: Script) -> Group:
     tree = parse(script)
     reader = _Reader(script)
     if tree.kind in _LEAVES:
-        return Group(False, 0, tuple(reader.members((tree,), {})))
+        return FlowGroup(False, 0, tuple(reader.members((tree,), {})))
     return reader.group(tree, {})
 
 
-def summary(plan: Group) -> str:
+def summary(plan: FlowGroup) -> str:
     """A script in a few words."""
     connections = [*plan.connections()]
     hosts = sorted({host for c in connections for host in (c.transmit, c.receive)})
@@ -144,7 +144,7 @@ class _Reader:
         self.count = 0
         self.names: dict[str, Place] = {}
 
-    def group(self, block: Block, above: Given) -> Group:
+    def group(self, block: Block, above: Given) -> FlowGroup:
         if block.kind not in _GROUPS:
             raise self._unknown(block.place, "block", block.kind, (*_GROUPS, *_LEAVES))
         own = self._parameters(p for p in block.members if isinstance(p, Parameter))
@@ -155,11 +155,11 @@ class _Reader:
         serial = _GROUPS[block.kind] == "serial"
         if serial:
             self._check_ends(members)
-        return Group(serial, delay, tuple(members))
+        return FlowGroup(serial, delay, tuple(members))
 
-    def members(self, blocks: Sequence[Block], above: Given) -> list[Group | Connection]:
+    def members(self, blocks: Sequence[Block], above: Given) -> list[FlowGroup | Connection]:
         """Connections and groups, each source of an ITTC script with its sink."""
-        found: list[Group | Connection] = []
+        found: list[FlowGroup | Connection] = []
         sinks: list[tuple[Block, Given]] = []
         sources: list[int] = []
         for block in blocks:
@@ -186,7 +186,7 @@ class _Reader:
                 raise self.script.error(member.place, f"a {block.kind} has no blocks in it")
             yield member
 
-    def _pair(self, block: Block, given: Given, found: list[Group | Connection], sources: list[int]) -> None:
+    def _pair(self, block: Block, given: Given, found: list[FlowGroup | Connection], sources: list[int]) -> None:
         """Give the sink's receive buffer to its source."""
         own, peer = (given.get(name) for name in ("transmit", "receive"))
         for index in sources:
@@ -199,7 +199,7 @@ class _Reader:
                 return
         raise self.script.error(block.place, "this sink has no source: no test from its peer to its own host")
 
-    def _check_ends(self, members: Sequence[Group | Connection]) -> None:
+    def _check_ends(self, members: Sequence[FlowGroup | Connection]) -> None:
         for member in members[:-1]:
             for connection in [member] if isinstance(member, Connection) else member.connections():
                 if connection.size is None and connection.duration_ps is None and not connection.ends:
@@ -247,7 +247,7 @@ class _Reader:
             places={key: place for key, (_, place) in given.items()},
         )
 
-    def _application(self, given: Given, default: Place) -> tuple[Kind, dict[str, Any]]:
+    def _application(self, given: Given, default: Place) -> tuple[ApplicationSpec, dict[str, Any]]:
         """The application that makes a test's traffic, and its settings."""
         name, place = given.get("test", ("full", default))
         test = _TESTS[name]
@@ -358,9 +358,9 @@ class _Reader:
             count = self._quantity(value.second, parse_size, "", 1, 10**6)
             value = value.first
         try:
-            found = setting.parse(self._raw(setting, value))
+            found = setting.read(self._raw(setting, value))
         except ValueError as error:
-            raise self.script.error(value.place, str(error)) from None
+            raise self.script.error(value.place, error.args[0]) from None
         return (*found, count) if setting.form == forms.BLOCKS else found
 
     def _choice(self, argument: Argument, value: Value) -> str:
@@ -369,7 +369,7 @@ class _Reader:
             raise self.script.error(value.place, f"unknown value{nearest(text, argument.choices)}")
         return value.text
 
-    def _raw(self, setting: Setting, value: Value) -> Any:
+    def _raw(self, setting: AppSetting, value: Value) -> Any:
         """A value as an experiment's file would have it."""
         if isinstance(value, Quantity):
             unit = value.unit or setting.unit
@@ -388,7 +388,7 @@ class _Reader:
             return [found["min"], found["max"]]
         raise self.script.error(value.place, "expected a number")
 
-    def _parameter_of(self, setting: Setting, parameter: Parameter) -> Any:
+    def _parameter_of(self, setting: AppSetting, parameter: Parameter) -> Any:
         """A parameter of a distribution: a quantity as the setting's, or a plain number."""
         value = parameter.value
         if isinstance(value, Quantity) and parameter.name in ("sigma", "shape") and not value.unit:

@@ -20,7 +20,16 @@ from bentpipe.results.statistics import t_quantile
 from bentpipe.results.theory import FIGURE_CONFIDENCE as CONFIDENCE
 from bentpipe.results.theory import LEAST_BATCHES, ratio
 
-__all__ = ["CONFIDENCE", "LEAST_BATCHES", "LOSS_METRICS", "Stage", "Tree", "interval", "loss_figures", "sum_up_trees"]
+__all__ = [
+    "CONFIDENCE",
+    "LEAST_BATCHES",
+    "LOSS_METRICS",
+    "SplittingLevel",
+    "Tree",
+    "interval",
+    "loss_figures",
+    "sum_up_trees",
+]
 
 LOSS_METRICS: Final = {
     "loss_ratio": "with `[splitting]`: cells lost at its port over cells that came for it",
@@ -35,7 +44,7 @@ LOSS_METRICS: Final = {
 
 
 @dataclass(slots=True)
-class Stage:
+class SplittingLevel:
     """The trials that began at a level.
 
     Members
@@ -88,7 +97,7 @@ class Tree:
     cycles: int = 0
     excursions: int = 0
     heights: list[int] = field(default_factory=list)
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[SplittingLevel] = field(default_factory=list)
 
     def weights(self) -> list[float]:
         """Excursions that come to each level, as estimated."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.assign import SHORTHANDS
+from bentpipe.experiment.document.assign import SHORTHANDS
 from bentpipe.experiment.load import check_seed
 
 __all__ = ["Axis", "as_text", "combinations", "parse_axes", "parse_seeds", "seeds_text"]

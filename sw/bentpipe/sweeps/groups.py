@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bentpipe.results.statistics import Mean, mean_of
 
-__all__ = ["UNEXPECTED", "Group", "group_rows"]
+__all__ = ["UNEXPECTED", "RowGroup", "group_rows"]
 
 UNEXPECTED: Final = "unexpected"
 """The verdict on a run that is done, and isn't what ``[[expect]]`` says; its figures count."""
@@ -21,7 +21,7 @@ _COUNT: Final = ("done", UNEXPECTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """A figure over some seeds.
 
     Members
@@ -42,7 +42,7 @@ class Group:
     left_out: int
 
 
-def group_rows(rows: Iterable[Mapping[str, Any]]) -> list[Group]:
+def group_rows(rows: Iterable[Mapping[str, Any]]) -> list[RowGroup]:
     """The groups of a table's rows (``table.to_pylist()``), in their order. A run without a result has no figures and
     is in no group."""
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -57,5 +57,5 @@ def group_rows(rows: Iterable[Mapping[str, Any]]) -> list[Group]:
         mean = mean_of([row["value"] for row in counted]) if counted else None
         left_out = sum(row["verdict"] not in _COUNT for row in same)
         seeds = tuple(row["seed"] for row in counted)
-        groups.append(Group(dict(zip(names, at, strict=True)), mean, seeds, left_out))
+        groups.append(RowGroup(dict(zip(names, at, strict=True)), mean, seeds, left_out))
     return groups

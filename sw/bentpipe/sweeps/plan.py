@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.assign import SHORTHANDS
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.assign import SHORTHANDS
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.schema import Experiment, plain
+from bentpipe.experiment.resolve.specs import Experiment, plain
 from bentpipe.results.folder import CATALOGUE, case_folder
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.grid import Axis, combinations, seeds_text

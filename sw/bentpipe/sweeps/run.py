@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.run import versions
-from bentpipe.experiment.schema import Experiment, plain
+from bentpipe.experiment.resolve.specs import Experiment, plain
+from bentpipe.experiment.run.run import versions
 from bentpipe.plots.sweep import PLOTS
 from bentpipe.results.folder import RUNS, RunFolder, read_above
 from bentpipe.results.schema import SCHEMA_VERSION

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.document import METRICS
+from bentpipe.experiment.document.tables import METRICS
 from bentpipe.results.files import read_parquet
 from bentpipe.results.metrics import GROUPED
 from bentpipe.results.splitting import LOSS_METRICS
@@ -44,7 +44,7 @@ from bentpipe.sweeps.grid import Axis
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
 
 __all__ = [
     "TABLE",

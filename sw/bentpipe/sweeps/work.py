@@ -20,7 +20,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.results.folder import RUNS
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.schema import Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
 
 __all__ = ["TOKEN", "Job", "OtherVersion", "Outcome", "dask_setup", "is_done", "unpack", "work"]
 
@@ -134,7 +134,7 @@ def _seen(job: Job) -> bool:
 
 
 def _perform(experiment: Experiment, job: Job, path: Path) -> None:
-    from bentpipe.experiment.perform import perform
+    from bentpipe.experiment.run.perform import perform
     from bentpipe.report.places import in_sweep
     from bentpipe.results.folder import FolderHeld, RunFolder
 
@@ -152,7 +152,7 @@ def _perform(experiment: Experiment, job: Job, path: Path) -> None:
 
 def _goes_on(job: Job, path: Path) -> bool:
     """Go on from the state that a run left that was cut off; False if there is none that can be gone on from."""
-    from bentpipe.experiment.perform import resume
+    from bentpipe.experiment.run.perform import resume
     from bentpipe.report.places import in_sweep
     from bentpipe.results.folder import STATE, RunFolder
     from bentpipe_sim.errors import SimulationError

@@ -6,12 +6,15 @@ Not compiled: the class is made from the declarations, of which the files of :mo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, make_dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.growth import GROWTHS
 from bentpipe.tcp.recovery import VARIANTS
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
+from bentpipe_hdl.units import COUNT, SIZE, TIME
 
 __all__ = ["SETTINGS", "TcpConfig"]
 
@@ -21,149 +24,144 @@ _S: Final = 10**12
 
 def _choice(name: str, default: str, text: str, known: dict[str, Registration]) -> Setting:
     whole = text + ". " + "; ".join(f"``{kind.name}``: {kind.text}" for kind in known.values())
-    return Setting(name, "choice", default, whole, choices=tuple(known))
+    return Setting(name, tuple(known), default, whole)
 
 
 _GENERAL: Final = (
     _choice("variant", "reno", "How losses are found and sent again", VARIANTS),
     _choice("growth", "reno", "How the congestion window grows, and shrinks at a loss", GROWTHS),
-    Setting("mss", "size", 0, "Largest payload of a segment (also advertised); 0: the MTU less 40", 0, 65495),
-    Setting("send_buffer", "size", 10 * 2**20, "The sender's socket buffer", 1, 2**30 - 1),
-    Setting("receive_buffer", "size", 10 * 2**20, "The receiver's socket buffer, which is the window", 1, 2**30 - 1),
-    Setting("round_buffers", "flag", True, "Round the socket buffers up to whole segments (4.4BSD ``tcp_mss``)"),
-    Setting("window_scale", "flag", True, "Offer RFC 1323 window scaling; without it no window exceeds 65535"),
+    Setting("mss", SIZE.within(0, 65495), 0, "Largest payload of a segment (also advertised); 0: the MTU less 40"),
+    Setting("send_buffer", SIZE.within(1, 2**30 - 1), 10 * 2**20, "The sender's socket buffer"),
     Setting(
-        "timestamps", "flag", False, "Offer RFC 1323 timestamps: 12 octets in every segment once both ends offer them"
+        "receive_buffer", SIZE.within(1, 2**30 - 1), 10 * 2**20, "The receiver's socket buffer, which is the window"
     ),
-    Setting("sack_permitted", "flag", None, "Offer SACK (RFC 2018); if not given, where ``variant`` is ``sack``"),
+    Setting("round_buffers", FLAG, True, "Round the socket buffers up to whole segments (4.4BSD ``tcp_mss``)"),
+    Setting("window_scale", FLAG, True, "Offer RFC 1323 window scaling; without it no window exceeds 65535"),
+    Setting(
+        "timestamps", FLAG, False, "Offer RFC 1323 timestamps: 12 octets in every segment once both ends offer them"
+    ),
+    Setting("sack_permitted", FLAG, None, "Offer SACK (RFC 2018); if not given, where ``variant`` is ``sack``"),
     Setting(
         "handshake",
-        "flag",
+        FLAG,
         True,
         "Connect with SYNs. If not, both ends know of each other without a segment, and of no round trip, as agents "
         "of ns-2 do: for links that carry nothing at first",
     ),
-    Setting("nagle", "flag", True, "Hold back a small segment while data is unacknowledged (RFC 896)"),
-    Setting("keepalive", "flag", False, "Probe an idle peer after two hours (RFC 1122 4.2.3.6)"),
+    Setting("nagle", FLAG, True, "Hold back a small segment while data is unacknowledged (RFC 896)"),
+    Setting("keepalive", FLAG, False, "Probe an idle peer after two hours (RFC 1122 4.2.3.6)"),
     Setting(
         "ack_policy",
-        "choice",
+        ("bsd", "every_second", "immediate"),
         "bsd",
         "``bsd``: data only marks the connection for the fast timer; every second segment is acknowledged because the "
         "reader, draining the buffer, opens the window by two segments (4.4BSD-Lite ``tcp_output``), which gives "
         "stretch ACKs where segments are shorter than the MSS, as with timestamps. ``every_second``: an ACK at each "
         "second segment (Stevens, TCP/IP Illustrated vol. 2, exercise; later BSDs). ``immediate``: an ACK for each "
         "segment",
-        choices=("bsd", "every_second", "immediate"),
     ),
     Setting(
         "delayed_ack_ps",
-        "time",
+        TIME.within(0, _S),
         200 * _MS,
         "With exact timers: how long an ACK may wait. BSD's waits for the next 200 ms tick of the host",
-        0,
-        _S,
     ),
     Setting(
         "timers",
-        "choice",
+        ("bsd", "ideal", "rfc6298"),
         "bsd",
         "``bsd``: 200 ms and 500 ms ticks of the host, RTO in whole ticks (4.4BSD ``tcp_timer.c``). ``ideal``: exact "
         "times, RTO = srtt + max(1 ms, 4 rttvar) after Jacobson's 1988 paper, 3 s at first. ``rfc6298``: exact times, "
         "RTO after RFC 6298: 1 s at first, 3 s for data if the SYN was lost, backed off without end up to ``rto_max``",
-        choices=("bsd", "ideal", "rfc6298"),
     ),
     Setting(
         "rto_min_ps",
-        "time",
+        TIME.within(0, 10**17),
         _S,
         "Least RTO with exact timers; 1 s after RFC 6298 2.4. A floor below ``delayed_ack`` and the round trip times "
         "out where nothing is lost",
-        0,
-        10**17,
     ),
     Setting(
         "rto_initial_ps",
-        "time",
+        TIME.within(0, 10**14),
         0,
         "With exact timers: RTO before a round trip was measured; 0: 3 s (``ideal``), 1 s (``rfc6298``)",
-        0,
-        10**14,
     ),
-    Setting("rto_max_ps", "time", 64 * _S, "Largest RTO with exact timers; BSD's is 128 ticks", _MS, 10**17),
-    Setting("rto_min_ticks", "count", 2, "Least RTO of BSD's timers, in 500 ms (TCPTV_MIN)", 1, 128, unit="ticks"),
-    Setting("msl_ps", "time", 30 * _S, "Maximum segment lifetime; TIME_WAIT lasts two (BSD: 30 s)", 0, 240 * _S),
-    Setting("initial_cwnd", "count", 1, "Congestion window at the start", 1, 2**20, unit="segments"),
+    Setting("rto_max_ps", TIME.within(_MS, 10**17), 64 * _S, "Largest RTO with exact timers; BSD's is 128 ticks"),
+    Setting(
+        "rto_min_ticks", COUNT.counting("ticks").within(1, 128), 2, "Least RTO of BSD's timers, in 500 ms (TCPTV_MIN)"
+    ),
+    Setting("msl_ps", TIME.within(0, 240 * _S), 30 * _S, "Maximum segment lifetime; TIME_WAIT lasts two (BSD: 30 s)"),
+    Setting("initial_cwnd", COUNT.counting("segments").within(1, 2**20), 1, "Congestion window at the start"),
     Setting(
         "initial_window",
-        "choice",
+        ("segments", "rfc6928"),
         "segments",
         "``segments``: the window starts with ``initial_cwnd``. ``rfc6928``: with min(10 MSS, max(2 MSS, 14600)), one "
         "segment if the SYN was lost; and so after an idle RTO",
-        choices=("segments", "rfc6928"),
     ),
-    Setting("initial_ssthresh", "size", 0, "Slow-start threshold at the start; 0: no limit", 0, 2**30),
+    Setting("initial_ssthresh", SIZE.within(0, 2**30), 0, "Slow-start threshold at the start; 0: no limit"),
     Setting(
         "limited_transmit",
-        "flag",
+        FLAG,
         False,
         "The first two duplicate ACKs send a new segment each (RFC 3042), with SACK only if they bring news",
     ),
     Setting(
         "habit_window_update_resets_dupacks",
-        "flag",
+        FLAG,
         True,
         "An ACK with another window is no duplicate and resets the count (4.3BSD-Tahoe on)",
     ),
     Setting(
         "habit_mss_cluster",
-        "flag",
+        FLAG,
         False,
         "An MSS above 2048 is rounded down to a multiple of 2048 (4.4BSD ``tcp_mss``, MCLBYTES)",
     ),
     Setting(
         "habit_mss_off_subnet_512",
-        "flag",
+        FLAG,
         False,
         "An MSS of 512 as for a peer off the local network (4.4BSD ``tcp_mss``, ``in_localaddr``)",
     ),
-    Setting("habit_idle_restart", "flag", True, "Slow start after an idle RTO (4.3BSD-Reno on, ``tcp_output``)"),
+    Setting("habit_idle_restart", FLAG, True, "Slow start after an idle RTO (4.3BSD-Reno on, ``tcp_output``)"),
     Setting(
         "habit_timeout_reduces_again",
-        "flag",
+        FLAG,
         None,
         "Each time-out in a row lowers ssthresh, the second one to two segments (4.4BSD ``tcp_timers``); otherwise "
         "only the first does (RFC 5681 section 3.1). If not given, on unless ``timers`` is ``rfc6298``",
     ),
     Setting(
         "habit_setup_75_s",
-        "flag",
+        FLAG,
         True,
         "A connection that isn't established after 75 s is given up (4.4BSD, TCPTV_KEEP_INIT); otherwise after three "
         "minutes (RFC 1122 4.2.3.5)",
     ),
     Setting(
         "habit_quench",
-        "flag",
+        FLAG,
         True,
         "A full interface queue shuts cwnd to one segment (4.4BSD ``tcp_output``: ENOBUFS, ``tcp_quench``)",
     ),
     Setting(
         "habit_keepalive_octet",
-        "flag",
+        FLAG,
         False,
         "Keepalive probes carry one octet, for 4.2BSD peers (``tcp_keepalive`` with TCP_COMPAT_42)",
     ),
     Setting(
         "habit_reset_below_window",
-        "flag",
+        FLAG,
         False,
         "A RST whose sequence number is older than the window ends the connection (to 4.4BSD-Lite2: ``tcp_input`` "
         "trims it to the left edge before it looks at the flag); otherwise only one in the window (RFC 793, 3.4)",
     ),
     Setting(
         "habit_avoid_multiple",
-        "flag",
+        FLAG,
         False,
         "Tahoe and Reno: no fast retransmission until more is acknowledged than had been sent at the last fast "
         'retransmission or time-out (ns\'s ``bugFix_``; Floyd, "TCP and successive fast retransmits", 1995)',
@@ -187,6 +185,24 @@ class _Checked:
     def __post_init__(self) -> None:
         for setting in SETTINGS:
             setting.check(getattr(self, setting.name))
+        self._check_together()
+
+    @classmethod
+    def of_read(cls, values: Mapping[str, Any]) -> Self:
+        """The settings with values that :meth:`Setting.read` has given: no value is checked again by itself.
+
+        Raises
+        ------
+        ValueError
+            Some of them don't go together.
+        """
+        made = object.__new__(cls)
+        for setting in SETTINGS:
+            object.__setattr__(made, setting.name, values.get(setting.name, setting.default))
+        made._check_together()
+        return made
+
+    def _check_together(self) -> None:
         if self.rto_min_ps > self.rto_max_ps:
             raise ValueError(f"rto_min_ps must be 0..{self.rto_max_ps}, not {self.rto_min_ps!r}")
         if 0 < self.mss < 64:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bentpipe.apps.draws import Distribution, Draws
-from bentpipe.apps.settings import DRAWN, OCTETS, Setting
+from bentpipe.apps.settings import DRAWN, OCTETS, AppSetting
 
-SETTING = Setting("response", OCTETS, None, "", DRAWN)
+SETTING = AppSetting("response", OCTETS, None, "", DRAWN)
 
 
 def drawn(distribution: Distribution, count: int = 40_000) -> list[int]:
@@ -69,7 +69,7 @@ def test_what_is_above_the_most_is_the_most() -> None:
     ],
 )  # fmt: skip
 def test_how_a_distribution_is_written(written: Any, meant: Distribution) -> None:
-    assert SETTING.parse(written) == meant
+    assert SETTING.read(written) == meant
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_how_a_distribution_is_written(written: Any, meant: Distribution) -> Non
 )
 def test_what_is_wrong_with_a_distribution(written: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SETTING.parse(written)
+        SETTING.read(written)

@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from bentpipe.attach.control import Changes
+from bentpipe.attach.control import SessionChanges
 from bentpipe.attach.session import Session
 from bentpipe.attach.slack import Slack
 from bentpipe.experiment.load import load
@@ -29,7 +29,7 @@ def session(tmp_path):
     made.became = []
     made._built = types.SimpleNamespace(change=made.became.append, asked=[])
     made.experiment = load(str(tmp_path / "two.toml"))
-    made._changes = Changes(made.experiment, Slack(0, 0, 0, {}, {}, (), {}))
+    made._changes = SessionChanges(made.experiment, Slack(0, 0, 0, {}, {}, (), {}))
     return made
 
 

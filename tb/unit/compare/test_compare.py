@@ -11,14 +11,14 @@ from statistics import fmean
 
 import pytest
 
-import bentpipe.experiment.build
+import bentpipe.experiment.build.hosts
 from bentpipe.cli import main
 from bentpipe.compare.orders import Order, judged, orders
 from bentpipe.compare.rows import against_published, apart, beside, different, errors_of, pairs_of
 from bentpipe.compare.sides import Run as SideRun
 from bentpipe.compare.sides import Side, grouped, read_side
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load_cases
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.results.statistics import mean_of
@@ -328,7 +328,7 @@ def made(tmp_path_factory):
     (path / "empty").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
-        patch.setattr(bentpipe.experiment.build, "build", fake_build)
+        patch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
         main(["run", "x.toml", "--out", "a/1"])
         main(["run", "x.toml", "--out", "a/2", "--seed", "7"])
         main(["run", "x.toml", "--out", "b", "--set", "window=32 kB"])

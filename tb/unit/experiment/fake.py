@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bentpipe.experiment.build import BuiltExperiment
-from bentpipe.experiment.schema import EventSpec, Experiment
+from bentpipe.experiment.build.hosts import BuiltExperiment
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe.results.folder import RunFolder
 from bentpipe.results.schema import RunResult
 

@@ -3,7 +3,7 @@
 from array import array
 
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.run import _rates, _resolved, cases_head, run_experiment
+from bentpipe.experiment.run.run import _rates, _resolved, cases_head, run_experiment
 from bentpipe.report.cases import sum_up_cases
 from bentpipe.results.schema import RunResult, Trace
 from bentpipe.sweeps.run import _entry, _head

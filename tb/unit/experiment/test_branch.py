@@ -1,13 +1,14 @@
 """Copies of a running network with its hosts."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
-from bentpipe.experiment.branch import Branches
-from bentpipe.experiment.build import add_hosts, build_network
+from bentpipe.experiment.build.hosts import add_hosts
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
-from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.run.branch import Branches, check_random
+from bentpipe.experiment.run.record import TraceRecorder
 
 
 @contextmanager
@@ -107,5 +108,6 @@ def test_it_says_whether_anything_is_drawn(settings, draws):
     if not draws:
         settings = ('flow=[{name="cells",source="source",sink="sink",protocol="udp",app="cbr",block=40,period="9 us"}]',
                     "theory=[]")  # fmt: skip
-    with branches(*settings) as (found, _):
-        assert found.draws() is draws
+    expected = nullcontext() if draws else pytest.raises(ValueError, match="nothing can be split")
+    with branches(*settings) as (found, _), expected:
+        check_random(found.engine)

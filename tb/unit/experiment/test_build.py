@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from bentpipe.experiment.build import build_network
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load
 from bentpipe_sim.network import Network
 
@@ -76,7 +76,7 @@ def test_a_vc_laid_out_by_hand_has_its_own_policy_limit_and_threshold():
 def test_hosts_are_as_the_experiment_says():
     settings = ["hosts.cost_spread=0.05", "network.hosts.ultra.timer_phase=50 ms", "network.hosts.ultra.mtu=1500"]
     e = load("acts-1flow", settings, seed=11)
-    one, two = e.network.hosts
+    one, two = (host.config for host in e.network.hosts)
     assert (one.name, one.cost_spread, one.seed, one.timer_phase_ps, one.mtu) == ("alpha1", 0.05, 11, None, 9180)
     assert (two.name, two.cost_spread, two.seed, two.timer_phase_ps, two.mtu) == ("ultra", 0.05, 11, 50 * 10**9, 1500)
     assert [one.profile, two.profile] == ["dec-alpha-3000-700", "ultrasparc"]
@@ -86,7 +86,7 @@ def test_hosts_are_as_the_experiment_says():
         "hosts.clock_tolerance=20",
         "network.hosts.alpha2.clock_tolerance=50",
     ]
-    one, two = load("lan-1flow", clock).network.hosts
+    one, two = (host.config for host in load("lan-1flow", clock).network.hosts)
     assert (one.clock_hz, one.clock_cost_ps, one.clock_tolerance_ppm) == (100, 20_000_000, 20)
     assert (two.clock_hz, two.clock_cost_ps, two.clock_tolerance_ppm) == (100, 20_000_000, 50)
 

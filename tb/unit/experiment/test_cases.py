@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-import bentpipe.experiment.build
+import bentpipe.experiment.build.hosts
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.load import load, load_cases
@@ -33,7 +33,7 @@ measured = 3.0
 @pytest.fixture
 def write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bentpipe.experiment.build, "build", fake_build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
 
     def write(cases=CASES, base=TEXT):
         path = tmp_path / "two.toml"
@@ -174,7 +174,7 @@ def test_an_interrupted_run_keeps_the_cases_so_far(write, monkeypatch, tmp_path)
             raise KeyboardInterrupt
         return fake_build(experiment, recorder)
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", build)
     assert main(["run", write(), "--out", "out", "--quick"]) == 130
     whole = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (whole["status"], whole["reason"]) == ("interrupted", "not all cases have run")

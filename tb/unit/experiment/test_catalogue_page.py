@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.sweeps.plan import plan_sweep
 from unit.experiment.fake import fake_build, write_run
 from unit.experiment.made_up import PS, made_up, some_sweep

@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
-import bentpipe.experiment.build
+import bentpipe.experiment.build.hosts
 import bentpipe.plots.cases
 import bentpipe.plots.figures
 from bentpipe.cli import main
-from bentpipe.experiment.changes import Change, changes_between
+from bentpipe.experiment.document.changes import Change, changes_between
 from bentpipe.experiment.load import load, load_cases
 from bentpipe.results.tables import change_text
 from unit.experiment.fake import fake_build
@@ -28,7 +28,7 @@ def stand_in(monkeypatch, tmp_path):
     def blank(folder, what):
         (folder / "overview.svg").write_text("<svg/>")
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", fake_build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
     monkeypatch.setattr(bentpipe.plots.figures, "write_plots", blank)
     monkeypatch.setattr(bentpipe.plots.cases, "write_cases_plot", blank)
     monkeypatch.chdir(tmp_path)
@@ -164,7 +164,7 @@ def test_an_interrupted_run_has_no_ratio(run, monkeypatch):
         built.engine.at_step = lambda network: network.now_ps == 10**12 and os.kill(os.getpid(), signal.SIGINT)
         return built
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", build)
     text, _, summary = run("one.toml", code=130)
     assert (summary["published"][0]["ratio"], summary["published"][0]["remarks"]) == (None, ["shortened"])
     assert table_row(text, "throughput").split()[-1] == "shortened"
@@ -182,7 +182,7 @@ def test_a_failed_run_has_no_ratio(run, monkeypatch):
         built.engine.balance = 3
         return built
 
-    monkeypatch.setattr(bentpipe.experiment.build, "build", build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", build)
     text, _, summary = run("one.toml", code=1)
     assert summary["published"][0]["ratio"] is None
     assert table_row(text, "throughput").split()[-1] == "failed"

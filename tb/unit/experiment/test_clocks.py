@@ -6,9 +6,9 @@ import tomllib
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build import build_network
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
 from unit.experiment.test_parse import TEXT
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.report.network import network_of
 from bentpipe.results.metrics import deliverable, mean_over_time, port_rates
 from bentpipe_hdl.ticks import TICK_PS, ps_to_ticks
@@ -31,9 +31,9 @@ def test_an_event_changes_the_network_from_then_on(read):
     e = read(('"2 s"', '"network.lines.wan.ber" = 1e-6'), ('"1 s"', '"network.switches.*.policy" = "tail"'))
     first, second = e.events
     assert (first.at_ps, second.at_ps) == (1 * PS, 2 * PS)
-    (line,), policies = e.network.lines, [s.policy for s in e.network.switches]
+    (line,), policies = e.network.lines, [s.settings.policy for s in e.network.switches]
     assert line.ber == (1e-9, 0) and policies == ["epd", "epd"]
-    assert [(e.network.lines[0].ber, e.network.switches[0].policy) for e in e.events] == [
+    assert [(e.network.lines[0].ber, e.network.switches[0].settings.policy) for e in e.events] == [
         ((1e-9, 0), "tail"),
         ((1e-6, 1e-6), "tail"),
     ]
@@ -152,8 +152,13 @@ def test_outages_and_bursts_of_a_line(read):
     )
     (line,) = e.network.lines
     assert line.outage == (False, True)
-    assert (line.bursts.good_ps, line.bursts.bad_ps, line.bursts.ber, line.bursts.loss) == (2 * PS, PS // 200, 1e-4, 0)
-    assert line.bursts.lengths == pytest.approx((2e12 / TICK_PS, 5e9 / TICK_PS))
+    assert (
+        line.ways[0].bursts.good_ps,
+        line.ways[0].bursts.bad_ps,
+        line.ways[0].bursts.ber,
+        line.ways[0].bursts.loss,
+    ) == (2 * PS, PS // 200, 1e-4, 0)
+    assert line.ways[0].bursts.lengths == pytest.approx((2e12 / TICK_PS, 5e9 / TICK_PS))
 
 
 @pytest.mark.parametrize(

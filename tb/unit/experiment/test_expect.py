@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-import bentpipe.experiment.build
+import bentpipe.experiment.build.hosts
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load, load_cases
@@ -33,7 +33,7 @@ def expect(**keys):
 @pytest.fixture
 def write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bentpipe.experiment.build, "build", fake_build)
+    monkeypatch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
 
     def write(*parts):
         (tmp_path / "x.toml").write_text(TEXT[: TEXT.index("[[published]]")] + "".join(parts))

@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.knees import over_cases
 
 TEXT = """

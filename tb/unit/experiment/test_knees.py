@@ -4,7 +4,7 @@ import pytest
 
 from bentpipe.errors import ConfigError
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.run import cases_head, run_experiment
+from bentpipe.experiment.run.run import cases_head, run_experiment
 from bentpipe.report.cases import sum_up_cases
 from bentpipe.results.knees import buffer_of, knee, over_cases
 from bentpipe_hdl.units import LINE_RATES
@@ -20,7 +20,7 @@ def test_a_knee_is_where_a_hundredth_is_lost():
 
 @pytest.fixture(scope="module")
 def resolved():
-    from bentpipe.experiment.schema import plain
+    from bentpipe.experiment.resolve.specs import plain
 
     return plain(load("burst-probe"))
 
@@ -68,7 +68,7 @@ def test_the_published_figures_of_all_cases_stand_below_those_of_each():
 
 def test_only_figures_of_all_cases_go_without_a_case(tmp_path):
     text = (tmp_path / "probe.toml").parent / "probe.toml"
-    from bentpipe.experiment.catalogue import find
+    from bentpipe.experiment.document.catalogue import find
 
     text.write_text(find("burst-probe").read_text().replace("to-nrl.buffer", "to-nrl.goodput"))
     with pytest.raises(ConfigError, match=r"published\.0\.case: there is no case ''"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bentpipe.errors import BentpipeError, ConfigError
-from bentpipe.experiment.catalogue import catalogue, find, networks
+from bentpipe.experiment.document.catalogue import catalogue, find, networks
 from bentpipe.experiment.load import apply_settings, load, load_cases
 from bentpipe.hosts.config import host_costs
 
@@ -75,10 +75,10 @@ def test_the_single_flow_is_as_published():
     assert flow.size == 2**30
     assert flow.tcp.variant == "reno"
     assert flow.tcp.receive_buffer * 8 / 0.534 / 1e6 == pytest.approx(157.088, rel=1e-4)
-    assert {host_costs(h) for h in e.network.hosts} == {(62_000_000, 62_000_000)}
+    assert {host_costs(h.config) for h in e.network.hosts} == {(62_000_000, 62_000_000)}
     assert e.network.lines[0].ber == (1e-13, 1e-11)  # data comes down at GSFC, its acknowledgements at TIOC
     assert [h.rate_bps for h in e.network.hosts] == [149_760_000, 599_040_000]
-    assert {(s.buffer_cells, s.policy) for s in e.network.switches} == {(8192, "epd")}
+    assert {(s.settings.buffer_cells, s.settings.policy) for s in e.network.switches} == {(8192, "epd")}
 
 
 def test_settings_change_values_at_dotted_keys():
@@ -99,8 +99,8 @@ def test_settings_change_values_at_dotted_keys():
     assert e.network.lines[0].delay_ps == 10_000_000_000
     assert [f.size for f in e.flows] == [5_000_000] * 3
     assert [f.start_ps for f in e.flows] == [0, 0, 1_500_000_000_000]
-    assert {s.buffer_cells for s in e.network.switches} == {9000}
-    assert {h.mtu for h in e.network.hosts} == {1500}
+    assert {s.settings.buffer_cells for s in e.network.switches} == {9000}
+    assert {h.config.mtu for h in e.network.hosts} == {1500}
     assert e.seed == 9
     assert e.document["flow"][0]["size"] == "5 MB"
 
@@ -166,14 +166,14 @@ def test_a_bom_is_no_error(tmp_path):
 @pytest.mark.parametrize(("value", "cells"), [("0.9", 3686), ("1.0", 4096), ("0.0", 0), ("1", 1), ("4096", 4096)])
 def test_the_epd_threshold_is_cells_or_a_share_of_the_buffer(value, cells):
     e = load("acts-3flows", ["network.switches.*.buffer_cells=4096", f"network.switches.*.epd_threshold={value}"])
-    assert {switch.epd_threshold for switch in e.network.switches} == {cells}
+    assert {switch.settings.epd_cells for switch in e.network.switches} == {cells}
 
 
 def test_the_catalogues_threshold_goes_with_the_buffer():
     for name in ("acts-1flow", "acts-3flows", "lan-1flow", "lan-3flows", "acts-variants"):
-        assert {s.epd_threshold for s in load(name).network.switches} == {7372}
+        assert {s.settings.epd_cells for s in load(name).network.switches} == {7372}
         e = load(name, ["network.switches.*.buffer_cells=4096"])
-        assert {s.epd_threshold for s in e.network.switches} == {3686}
+        assert {s.settings.epd_cells for s in e.network.switches} == {3686}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_file_over_another_has_what_it_changes_and_the_rest_of_that(tmp_path):
     over = load(str(_files(tmp_path, base=BASE, over=OVER) / "over.toml"))
     assert (over.id, over.title, over.seed, over.duration_ps) == ("over", "Over it", 7, 2 * 10**12)
     (switch,) = over.network.switches
-    assert (switch.buffer_cells, len(switch.port_rates_bps)) == (200, 2)
+    assert (switch.settings.buffer_cells, len(switch.ports)) == (200, 2)
     assert [(flow.source, flow.sink) for flow in over.flows] == [("a", "b")]
 
 

@@ -116,7 +116,7 @@ def test_a_run_is_gone_on_with_without_plots(monkeypatch, options, plots, cases)
     )
     monkeypatch.setattr("bentpipe.results.folder.is_cases", lambda _: cases)
     for name in ("resume", "resume_cases"):
-        monkeypatch.setattr(f"bentpipe.experiment.perform.{name}", resumed)
+        monkeypatch.setattr(f"bentpipe.experiment.run.perform.{name}", resumed)
     for name in ("print_one", "print_all", "conclude"):
         monkeypatch.setattr(f"bentpipe.commands.resume.{name}", lambda *_: 0)
     monkeypatch.setenv("BENTPIPE_ENGINE", "native")

@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build import build_network
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
 
 TEXT = """
@@ -103,7 +103,7 @@ def test_both_ways_get_their_points(read):
 
 def test_half_a_second_may_change_in_a_run(read):
     more = '\n[[event]]\nat = "20 s"\nset = { "network.switches.b.oam.scan" = "10 ms" }\n'
-    scans = [event.network.switches[1].oam.scan_ps for event in read(text=TEXT + more).events]
+    scans = [event.network.switches[1].settings.oam.scan_ps for event in read(text=TEXT + more).events]
     assert scans == [500 * 10**9, 10 * 10**9]
     with pytest.raises(ConfigError, match="can't be changed in a run"):
         read(text=TEXT + more.replace("scan", "location"))

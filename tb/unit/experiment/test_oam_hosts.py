@@ -6,9 +6,9 @@ import tomllib
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.run import run_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe_hdl.ticks import round_ticks, ticks_to_ps
 
 MS = 10**9
@@ -152,7 +152,7 @@ def test_a_round_trip_is_the_sum_of_its_parts_to_the_tick():
 
     experiment = read(alone)
     (flow,) = run_experiment(experiment).flows
-    processing = [max(1, round_ticks(s.processing_delay_ps)) for s in experiment.network.switches]
+    processing = [max(1, round_ticks(s.settings.processing_delay_ps)) for s in experiment.network.switches]
     cells = 3 * 16  # ticks of three lines of OC-3c
     ticks = 2 * (1 + round_ticks(20 * MS) + sum(processing) + cells) + 1
     for time in ("min", "mean", "max"):
@@ -176,7 +176,7 @@ def test_a_switch_on_the_way_sends_segment_cells_back_and_tells_of_an_outage():
     experiment = read(managed)
     result = run_experiment(experiment)
     near, far = result.flows
-    processing = [max(1, round_ticks(s.processing_delay_ps)) + 1 for s in experiment.network.switches]
+    processing = [max(1, round_ticks(s.settings.processing_delay_ps)) + 1 for s in experiment.network.switches]
     assert near["loopback_lost"] == 0 and near["loopback_returned"] == 50
     assert near["loopback_max_ps"] < 10 * ticks_to_ps(sum(processing))
     assert far["loopback_lost"] == 20 and 40 * MS < far["loopback_min_ps"] < 41 * MS

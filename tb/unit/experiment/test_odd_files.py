@@ -108,7 +108,7 @@ def test_an_event_moves_the_floor_above_what_the_port_began_with(tmp_path):
     file = tmp_path / "two.toml"
     file.write_text(HEAD.replace("ber = [1e-9, 0]", f"ber = [1e-9, 0]{REACTIVE}") + EVENT)
     (event,) = load(str(file)).events
-    settings = event.network.switches[0].port_settings[3].reactive
+    settings = event.network.switches[0].ports[3].settings.reactive
     assert (settings.floor_bps, settings.start_bps) == (1_000_000, 1_000_000)
 
 

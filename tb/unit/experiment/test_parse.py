@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.describe import describe
-from bentpipe.experiment.document import Face
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.source import Source
-from bentpipe.experiment.tcp_options import options_text
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.document.tables import Face
+from bentpipe.experiment.document.tcp_options import options_text
+from bentpipe.experiment.resolve.describe import describe
+from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.tcp.config import TcpConfig
 
 TEXT = """
@@ -107,8 +107,8 @@ def test_vcs_have_names_of_their_own(tmp_path):
 def test_network_lines_and_ports():
     e = read()
     west, east = e.network.switches
-    assert (west.buffer_cells, west.policy, west.epd_threshold) == (8192, "epd", 7000)
-    assert east.port_rates_bps == (149_760_000, 40_704_000)
+    assert (west.settings.buffer_cells, west.settings.policy, west.settings.epd_cells) == (8192, "epd", 7000)
+    assert [port.rate_bps for port in east.ports] == [149_760_000, 40_704_000]
     (line,) = e.network.lines
     assert line.ends == (Face("west", 3), Face("east", 1))
     assert (line.delay_ps, line.ber) == (20_000_000_000, (1e-9, 0.0))
@@ -119,11 +119,11 @@ def test_a_lines_rate_is_its_ports_rate():
         d["network"]["lines"]["wan"]["rate"] = "DS-3"
 
     e = read(change)
-    assert e.network.switches[0].port_rates_bps == (149_760_000,) * 3 + (40_704_000,)
+    assert tuple(port.rate_bps for port in e.network.switches[0].ports) == (149_760_000,) * 3 + (40_704_000,)
 
 
 def test_a_hosts_own_cost_goes_before_the_common_one():
-    anna, bert = read().network.hosts
+    anna, bert = (host.config for host in read().network.hosts)
     assert (anna.send_cost_ps, anna.receive_cost_ps) == (62_000_000, 70_000_000)
     assert (bert.send_cost_ps, bert.receive_cost_ps) == (1_000_000_000, 1_000_000_000)
 
@@ -132,7 +132,7 @@ def test_a_cost_of_one_way_goes_before_that_of_both():
     def change(d):
         d["network"]["hosts"]["bert"]["receive_cost"] = "3 ms"
 
-    bert = read(change).network.hosts[1]
+    bert = read(change).network.hosts[1].config
     assert (bert.send_cost_ps, bert.receive_cost_ps) == (1_000_000_000, 3_000_000_000)
 
 
@@ -141,7 +141,7 @@ def test_a_hosts_own_profile_goes_before_the_common_cost():
         d["network"]["hosts"]["anna"]["profile"] = "sparc-5"
         d["hosts"]["profile"] = "dec-alpha-3000-700"
 
-    anna, bert = read(change).network.hosts
+    anna, bert = (host.config for host in read(change).network.hosts)
     assert (anna.profile, anna.send_cost_ps, anna.receive_cost_ps) == ("sparc-5", None, None)
     assert (bert.profile, bert.send_cost_ps) == ("dec-alpha-3000-700", 1_000_000_000)
 
@@ -151,8 +151,8 @@ def test_a_hosts_own_cost_spread_goes_before_the_common_one():
         d["hosts"]["cost_spread"] = 0.05
         d["network"]["hosts"]["anna"]["cost_spread"] = 0
 
-    assert [h.cost_spread for h in read().network.hosts] == [0, 0]
-    assert [h.cost_spread for h in read(change).network.hosts] == [0, 0.05]
+    assert [h.config.cost_spread for h in read().network.hosts] == [0, 0]
+    assert [h.config.cost_spread for h in read(change).network.hosts] == [0, 0.05]
 
 
 def test_a_hosts_clock_is_its_own_the_common_one_or_its_profiles():
@@ -170,7 +170,7 @@ def test_a_hosts_clock_is_its_own_the_common_one_or_its_profiles():
         d["network"]["hosts"]["bert"]["clock_cost"] = "1 us"
 
     def clocks(network):
-        return [(h.clock_hz, h.clock_cost_ps, h.clock_tolerance_ppm) for h in network.hosts]
+        return [(h.clock_hz, h.clock_cost_ps, h.clock_tolerance_ppm) for h in (host.config for host in network.hosts)]
 
     assert clocks(read().network) == [(0, 0, 0), (0, 0, 0)]
     assert clocks(read(change).network) == [(1000, 20_000_000, 20), (100, 20_000_000, 20)]
@@ -204,15 +204,18 @@ def test_a_clock_out_of_range(settings, what):
 
 def test_a_clock_without_interrupts():
     for settings in ({"clock_hz": 0, "clock_cost": "1 us"}, {"clock_hz": 0}, {"clock_hz": 100, "clock_cost": 0}):
-        assert read(lambda d, settings=settings: d["hosts"].update(settings)).network.hosts[0].clock_tolerance_ppm == 0
+        assert (
+            read(lambda d, settings=settings: d["hosts"].update(settings)).network.hosts[0].config.clock_tolerance_ppm
+            == 0
+        )
 
 
 def test_a_hosts_timers_have_a_phase():
     def change(d):
         d["network"]["hosts"]["anna"]["timer_phase"] = "50 ms"
 
-    assert [h.timer_phase_ps for h in read().network.hosts] == [None, None]
-    assert [h.timer_phase_ps for h in read(change).network.hosts] == [50 * 10**9, None]
+    assert [h.config.timer_phase_ps for h in read().network.hosts] == [None, None]
+    assert [h.config.timer_phase_ps for h in read(change).network.hosts] == [50 * 10**9, None]
 
 
 def test_options_that_differ_from_the_defaults_are_named():
@@ -279,7 +282,7 @@ def test_an_explicit_vc_takes_the_path_and_the_numbers_it_is_given():
 
     e = read(change)
     vc = e.vcs[e.flows[0].vc]
-    assert (vc.path[2], vc.vpi, vc.vci, vc.cell_rate_bps) == ("south", 3, 99, 40_000_000)
+    assert (vc.path[2], vc.vpi, vc.vci, vc.pacing.cell_rate_bps) == ("south", 3, 99, 40_000_000)
 
 
 def test_automatic_numbers_leave_out_those_in_use():

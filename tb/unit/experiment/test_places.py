@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bentpipe.experiment.catalogue import catalogue, networks, read_document
-from bentpipe.experiment.places import lines
-from bentpipe.experiment.source import Source, Wrong
+from bentpipe.experiment.document.catalogue import catalogue, networks, read_document
+from bentpipe.experiment.document.places import lines
+from bentpipe.experiment.document.source import ConfigProblem, Source
 
 TEXT = """# [no]
 a = \"\"\"
@@ -86,6 +86,6 @@ def test_every_parameter_of_the_catalogue_has_its_place_in_a_paper_or_a_reason(n
 
 def test_an_error_names_the_line_of_the_key_or_of_the_table_around_it():
     source = Source("x.toml", TEXT)
-    assert str(source.error(Wrong("f.1.g", "bad"))) == "x.toml:18: f.1.g: bad"
-    assert str(source.error(Wrong("f.0.h.missing", "bad"))).startswith("x.toml:15: ")
-    assert str(source.error(Wrong("missing", "bad"))) == "x.toml: missing: bad"
+    assert str(source.error(ConfigProblem("f.1.g", "bad"))) == "x.toml:18: f.1.g: bad"
+    assert str(source.error(ConfigProblem("f.0.h.missing", "bad"))).startswith("x.toml:15: ")
+    assert str(source.error(ConfigProblem("missing", "bad"))) == "x.toml: missing: bad"

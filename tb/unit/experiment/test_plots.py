@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from bentpipe.experiment.load import load_cases
-from bentpipe.experiment.run import cases_head
+from bentpipe.experiment.run.run import cases_head
 from bentpipe.plots.cases import case_figure
 from bentpipe.plots.figures import PLOTS, figures
 from bentpipe.plots.series import held, quantiles

@@ -1,6 +1,6 @@
 """Thinning of recorded series."""
 
-from bentpipe.experiment.record import TraceRecorder
+from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe.results.schema import Trace
 
 

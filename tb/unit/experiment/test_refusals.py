@@ -146,8 +146,7 @@ CASES = {
 
 UNREACHED = {
     "the network runs already": "an experiment adds nothing to a network that runs",
-    "port_clock_ppm has a value for each": "the builder gives one for each",
-    "settings of port": "the builder gives them by the ports that there are",
+    "its settings are": "the builder gives each node settings of its own kind",
     "has no port": "read_network refuses it",
     "is connected twice": "read_network refuses it",
     "twice, both times as VPI/VCI": "given_path and shortest_path pass a node once",
@@ -286,7 +285,7 @@ def test_what_the_command_line_gives_is_named_as_such(tmp_path):
 
 def test_too_many_copies_are_refused_before_they_are_made(tmp_path, monkeypatch):
     """Of 100,000 flows none is read: that would take minutes."""
-    monkeypatch.setattr("bentpipe.experiment.flows._Reader.read", lambda *_: pytest.fail("a copy is read"))
+    monkeypatch.setattr("bentpipe.experiment.resolve.flows._Reader.read", lambda *_: pytest.fail("a copy is read"))
     file = tmp_path / "many.toml"
     flows = "".join(f'[[flow]]\nname = "f{k}"\nsource = "anna"\nsink = "bert"\ncopies = 1000\n' for k in range(100))
     file.write_text(text_of({}).partition("[[flow]]")[0] + flows)

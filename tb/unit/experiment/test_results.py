@@ -10,7 +10,7 @@ import pytest
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.plots.figures import PLOTS, write_plots
 from bentpipe.plots.series import bin_width, increments, rates, thin
 from bentpipe.report.run import make_report, report_html

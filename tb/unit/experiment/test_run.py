@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from bentpipe.experiment.build import dropped
+from bentpipe.experiment.build.hosts import dropped
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.metrics import BEST_TCP_BPS, GROUPED, compare, fairness, metrics
 from unit.experiment.fake import FakeNetwork, fake_build
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.catalogue import find, read_document
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.document.catalogue import find, read_document
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe_hdl.registers import Recorder
 from bentpipe_hdl.switch.control import (
     PortSettings,

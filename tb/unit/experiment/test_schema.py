@@ -7,9 +7,9 @@ import tomllib
 import pytest
 
 from bentpipe.cli import main
-from bentpipe.experiment.build import build_network
-from bentpipe.experiment.catalogue import catalogue
-from bentpipe.experiment.document import json_schema
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.document.catalogue import catalogue
+from bentpipe.experiment.document.tables import json_schema
 from bentpipe.experiment.load import load
 from bentpipe.hosts.config import HostSettings
 from bentpipe.manual import keys
@@ -126,7 +126,7 @@ def test_every_setting_of_a_node_is_a_key(table, model):
 def test_a_nodes_setting_without_a_line_of_its_own_goes_from_the_file_to_the_node(capsys):
     setting = "network.hosts.alpha2.reassembly_timeout=2 s"
     experiment = load("lan-1flow", [setting])
-    assert [host.reassembly_timeout_ps for host in experiment.network.hosts] == [0, 2 * 10**12]
+    assert [host.interface.reassembly_timeout_ps for host in experiment.network.hosts] == [0, 2 * 10**12]
     _, nics, _ = build_network(experiment)
     assert nics["alpha2"].settings.reassembly_timeout_ps == 2 * 10**12
     assert main(["show", "lan-1flow", "--set", setting]) == 0

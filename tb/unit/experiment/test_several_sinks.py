@@ -3,9 +3,9 @@
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build import build
+from bentpipe.experiment.build.hosts import build
 from bentpipe.experiment.load import load
-from bentpipe.experiment.schema import plain
+from bentpipe.experiment.resolve.specs import plain
 from bentpipe.results.metrics import most_deliverable
 
 TEXT = """

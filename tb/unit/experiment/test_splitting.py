@@ -8,9 +8,9 @@ import pytest
 
 from bentpipe.errors import ConfigError, ExperimentFailed
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.splitting import Splitting, choose_levels, grow, starts
+from bentpipe.experiment.run.splitting import Splitting, choose_levels, grow, starts
 from bentpipe.report.verdict import _did
-from bentpipe.results.splitting import LOSS_METRICS, Stage, Tree, interval, loss_figures, sum_up_trees
+from bentpipe.results.splitting import LOSS_METRICS, SplittingLevel, Tree, interval, loss_figures, sum_up_trees
 from bentpipe.results.tables import splitting_text
 from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach, nd_d_1_k_loss
 from models.split_queue import NEVER, GeoQueue, PhaseQueue, grown
@@ -67,7 +67,11 @@ def test_each_state_is_begun_from_as_often_as_any_other_or_once_more():
 
 def test_losses_at_each_level_weigh_as_the_ways_to_it():
     tree = Tree(came=1000, outside=2, cycles=500, excursions=100)
-    tree.stages = [Stage(3, 40, 10, 4, 4, 0), Stage(5, 40, 20, 8, 8, 0), Stage(9, 40, 0, 60, 200, 0)]
+    tree.stages = [
+        SplittingLevel(3, 40, 10, 4, 4, 0),
+        SplittingLevel(5, 40, 20, 8, 8, 0),
+        SplittingLevel(9, 40, 0, 60, 200, 0),
+    ]
     assert tree.weights() == [100, 25, 12.5]
     assert tree.losses() == pytest.approx(2 + 100 * 4 / 40 + 25 * 8 / 40 + 12.5 * 60 / 40)
 
@@ -145,7 +149,7 @@ def test_what_can_not_be_split_is_said(changes, said):
 def test_the_catalogue_says_what_the_exact_chain_has():
     for experiment in load_cases("rare-loss"):
         load, (by_splitting, plain) = experiment.flows[0].settings["load"], experiment.theory
-        exact = geo_d_1_k_loss(load, 4, experiment.network.switches[0].buffer_cells)
+        exact = geo_d_1_k_loss(load, 4, experiment.network.switches[0].settings.buffer_cells)
         assert by_splitting.predicted == plain.predicted == pytest.approx(exact, rel=1e-4)
         assert experiment.splitting.reach == pytest.approx(geo_d_1_k_reach(load, 4, 16), rel=1e-4)
         assert exact == pytest.approx(float(experiment.case), rel=0.06)
@@ -153,7 +157,7 @@ def test_the_catalogue_says_what_the_exact_chain_has():
 
 def test_the_catalogue_says_what_the_chain_of_periodic_sources_has():
     for experiment in load_cases("rare-loss-nd"):
-        places, flow = experiment.network.switches[0].buffer_cells, experiment.flows[0].settings
+        places, flow = experiment.network.switches[0].settings.buffer_cells, experiment.flows[0].settings
         exact = nd_d_1_k_loss(len(experiment.flows), flow["period"], 16, places, 1)
         assert [row.predicted for row in experiment.theory] == [pytest.approx(exact, rel=1e-4)] * 2
         assert experiment.splitting.levels == (*range(2, places + 1),) and experiment.case == f"K = {places}"

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.catalogue import catalogue, find, read_document
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.document.catalogue import catalogue, find, read_document
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.results.theory import beside_theory, ratio
 from models.queueing import geo_d_1_k_found, geo_d_1_k_loss, geo_d_1_k_wait, geo_d_1_wait, nd_d_1_wait
 from models.red import balanced

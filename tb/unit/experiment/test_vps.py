@@ -3,10 +3,10 @@
 import pytest
 
 from bentpipe.errors import ConfigError
-from bentpipe.experiment.build import _Changer as Changer
-from bentpipe.experiment.build import build_network
-from bentpipe.experiment.describe import describe
+from bentpipe.experiment.build.changes import Reconfigurator
+from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.load import load
+from bentpipe.experiment.resolve.describe import describe
 
 TEXT = """
 [experiment]
@@ -104,11 +104,11 @@ def test_a_listed_loss_in_a_path_is_of_its_vpi(read):
 
 def test_what_a_path_has_changes_in_a_run(read):
     e = read('\n[[event]]\nat = "1 ms"\nset = { "network.vps.beam.limit" = 5 }\n')
-    assert (e.network.vps[0].limit, e.events[0].network.vps[0].limit) == (100, 5)
+    assert (e.network.vps[0].settings.limit, e.events[0].network.vps[0].settings.limit) == (100, 5)
     network, *_ = build_network(e)
     (sat,) = (node for node in network.nodes if node.name == "sat")
     assert [vc.settings.limit for vc in sat.vcs if vc.vpc] == [100] * 2
-    Changer(e, network).to(e.events[0])
+    Reconfigurator(e, network).to(e.events[0])
     assert [vc.settings.limit for vc in sat.vcs if vc.vpc] == [5] * 2
     with pytest.raises(ConfigError, match=r"network\.vps\.beam\.vpi can't be changed in a run"):
         read('\n[[event]]\nat = "1 ms"\nset = { "network.vps.beam.vpi" = 5 }\n')
@@ -119,11 +119,11 @@ def test_a_vcs_policy_and_limit_are_not_those_of_a_switch_that_passes_its_path(r
 
 
 def test_a_path_is_one_entry_each_way_of_those_that_a_switch_has(read, monkeypatch):
-    monkeypatch.setattr("bentpipe.experiment.layout.MOST_VCS", 5)
+    monkeypatch.setattr("bentpipe.experiment.resolve.layout.MOST_VCS", 5)
     with pytest.raises(ConfigError) as caught:
         read()
     assert "west has 6 VCs, a node has 5 at most" in str(caught.value) and not caught.value.more
-    monkeypatch.setattr("bentpipe.experiment.layout.MOST_VCS", 3)
+    monkeypatch.setattr("bentpipe.experiment.resolve.layout.MOST_VCS", 3)
     with pytest.raises(ConfigError) as caught:
         read()
     assert [line for line in (str(caught.value), *caught.value.more) if "sat has 4 VCs" in line]

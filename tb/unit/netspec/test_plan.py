@@ -6,7 +6,7 @@ import pytest
 
 from bentpipe.errors import ConfigError
 from bentpipe.netspec.language import PARAMETERS, PROTOCOLS, TESTS, Argument
-from bentpipe.netspec.plan import Connection, Group, read_script
+from bentpipe.netspec.plan import Connection, FlowGroup, read_script
 from bentpipe.netspec.syntax import Script
 
 US = 10**6
@@ -51,7 +51,7 @@ cluster {
 """
 
 
-def plan(text: str) -> Group:
+def plan(text: str) -> FlowGroup:
     return read_script(Script(text, "x.ns"))
 
 
@@ -115,11 +115,11 @@ def test_blocks_nest() -> None:
     }"""
     root = plan(text)
     one, inner = root.members
-    assert root.serial and isinstance(one, Connection) and isinstance(inner, Group)
+    assert root.serial and isinstance(one, Connection) and isinstance(inner, FlowGroup)
     assert (inner.serial, inner.delay_ps) == (False, 300 * MS)
     two, last = inner.members
     assert isinstance(two, Connection) and two.delay_ps == 5 * MS
-    assert isinstance(last, Group) and last.serial
+    assert isinstance(last, FlowGroup) and last.serial
     assert [c.name for c in root.connections()] == ["one", "two", "three", "four"]
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from bentpipe.apps.draws import Distribution
 from bentpipe.apps.registry import APPLICATIONS, make
-from bentpipe.apps.settings import BOUNDS, DRAWN, Given
+from bentpipe.apps.settings import BOUNDS, DRAWN, FlowRequest
 from bentpipe.cli import main
 from bentpipe.errors import ConfigError
+from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.load import load
-from bentpipe.experiment.parse import parse_experiment
-from bentpipe.experiment.schema import Experiment, GroupSpec
-from bentpipe.experiment.source import Source
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import Experiment, GroupSpec
 from bentpipe.netspec.language import PROTOCOLS
 from bentpipe.results.tables import flow_tables
 from bentpipe.tcp.recovery import VARIANTS
@@ -289,7 +289,7 @@ def test_the_table_names_what_the_applications_take() -> None:
         values = {s.name: s.choices[0] if s.choices else forms[s.form] for s in kind.settings}
         if kind.name == "slots":  # a load, or a period
             values |= {"load": 0.5, "period": None, "rounds": None}
-        assert make(kind.name, Given(kind.protocols[0], values, 1)).kind == kind.name
+        assert make(kind.name, FlowRequest(kind.protocols[0], values, 1)).kind == kind.name
 
 
 def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,9 @@ import pytest
 from bentpipe.cli import main
 from bentpipe.commands import commands
 from bentpipe.commands import sweep as sweep_command
-from bentpipe.experiment.catalogue import catalogue
+from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load
-from bentpipe.experiment.run import _resolved
+from bentpipe.experiment.run.run import _resolved
 from bentpipe.report.figures import figures_of
 from bentpipe.report.layout import lay_out, overlaps, text_width
 from bentpipe.report.network import network_of

@@ -23,7 +23,7 @@ def test_runs_are_all_combinations_of_values_seeds_and_cases():
     assert found == [
         (mtu, seed, case) for mtu in ("1500", "9180") for seed in (3, 4) for case in ("window 32 kB", "window 64 kB")
     ]
-    assert [run.experiment.network.hosts[0].mtu for run in plan.runs] == [1500] * 4 + [9180] * 4
+    assert [run.experiment.network.hosts[0].config.mtu for run in plan.runs] == [1500] * 4 + [9180] * 4
     assert len({run.folder for run in plan.runs}) == 8
 
 

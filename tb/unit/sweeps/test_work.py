@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from bentpipe.experiment.run import run_experiment
+from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.folder import RUNS, STATE, RunFolder, read_run
 from bentpipe.sweeps.plan import code_version, plan_sweep
 from bentpipe.sweeps.work import TOKEN, Job, OtherVersion, is_done, unpack, work

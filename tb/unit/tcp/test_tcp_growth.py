@@ -333,7 +333,9 @@ def test_own_settings_bear_the_name() -> None:
 
 FIXED = """
 from bentpipe.tcp.growth.base import Growth
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.declarations import Setting
+from bentpipe.tcp.settings import Registration
+from bentpipe_hdl.units import COUNT
 
 class Fixed(Growth):
     def __init__(self, config):
@@ -347,7 +349,7 @@ class Fixed(Growth):
         self.ssthresh = self.cwnd
 
 REGISTRATION = Registration("fixed", 2026, Fixed, "a window that stays",
-    (Setting("fixed_window", "count", 4, "The window", 1, 100, unit="segments"),))
+    (Setting("fixed_window", COUNT.counting("segments").within(1, 100), 4, "The window"),))
 """
 USE = """
 from bentpipe.experiment.load import load

@@ -10,7 +10,7 @@ import pytest
 
 from bentpipe.apps.draws import Distribution
 from bentpipe.apps.http import Http
-from bentpipe.experiment.state import StatePickler, copied
+from bentpipe.experiment.run.state import StatePickler, copied
 from bentpipe.hosts.flow import Flow, FlowReport
 from bentpipe.hosts.sockets import Endpoint
 from bentpipe.tcp.config import TcpConfig

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.constants import PS_PER_S
 from bentpipe.tcp.growth.base import Growth
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
+from bentpipe_hdl.units import NUMBER
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -109,8 +111,8 @@ REGISTRATION: Final = Registration(
     Cubic,
     "a cubic function of the time since the last loss (RFC 9438)",
     (
-        Setting("cubic_c", "number", 0.4, "C, how fast the window grows", 0.001, 1000.0, unit="segments/s^3"),
-        Setting("cubic_beta", "number", 0.7, "What of the window is left after a loss", 0.1, 0.99),
-        Setting("cubic_fast_convergence", "flag", True, "Lower W_max when a loss comes below it (RFC 9438 4.7)"),
+        Setting("cubic_c", NUMBER.within(0.001, 1000.0, name="segments/s^3"), 0.4, "C, how fast the window grows"),
+        Setting("cubic_beta", NUMBER.within(0.1, 0.99), 0.7, "What of the window is left after a loss"),
+        Setting("cubic_fast_convergence", FLAG, True, "Lower W_max when a loss comes below it (RFC 9438 4.7)"),
     ),
 )

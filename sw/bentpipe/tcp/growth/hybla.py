@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.constants import PS_PER_S
 from bentpipe.tcp.growth.base import Growth
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
+from bentpipe_hdl.units import TIME
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -74,10 +76,10 @@ REGISTRATION: Final = Registration(
     Hybla,
     "as fast as with a round trip of ``hybla_rtt0`` (Caini and Firrincieli 2004)",
     (
-        Setting("hybla_rtt0_ps", "time", 25_000_000_000, "RTT0, the round trip to be like", 10**9, 10**12),
+        Setting("hybla_rtt0_ps", TIME.within(10**9, 10**12), 25_000_000_000, "RTT0, the round trip to be like"),
         Setting(
             "hybla_pacing",
-            "flag",
+            FLAG,
             True,
             "Spread a window over the round trip: a window that grows so fast comes in bursts",
         ),

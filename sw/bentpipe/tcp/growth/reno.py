@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.growth.base import Growth
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -46,7 +47,7 @@ REGISTRATION: Final = Registration(
     (
         Setting(
             "habit_maxseg_eighth",
-            "flag",
+            FLAG,
             False,
             "Congestion avoidance adds a further MSS/8 per ACK (Net/2 to 4.4BSD-Lite ``tcp_input``; Lite2 dropped it; "
             "a known problem by RFC 2525, 2.6)",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.constants import DUPACK_THRESHOLD
 from bentpipe.tcp.recovery.base import Recovery
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -80,27 +81,27 @@ REGISTRATION: Final = Registration(
     (
         Setting(
             "newreno_impatient",
-            "flag",
+            FLAG,
             False,
             "Restart the retransmission timer at the first partial ACK only (RFC 2582 section 4, impatient); otherwise "
             "at each (slow-but-steady)",
         ),
         Setting(
             "newreno_careful",
-            "flag",
+            FLAG,
             True,
             "After a time-out no fast retransmission until more than ``recover`` is acknowledged (RFC 2582 section 5, "
             "careful); otherwise an ACK of exactly ``recover`` suffices (less careful)",
         ),
         Setting(
             "newreno_avoid_multiple",
-            "flag",
+            FLAG,
             True,
             "Avoid repeated fast retransmissions after a time-out at all (RFC 2582 section 5)",
         ),
         Setting(
             "newreno_exit_flight",
-            "flag",
+            FLAG,
             True,
             "At the end of recovery cwnd = min(ssthresh, flight + MSS), against bursts (RFC 2582 section 3 step 5, "
             "first option); otherwise cwnd = ssthresh",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.constants import DUPACK_THRESHOLD
 from bentpipe.tcp.recovery.base import Recovery
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -52,7 +53,7 @@ REGISTRATION: Final = Registration(
     (
         Setting(
             "habit_deflation_bug",
-            "flag",
+            FLAG,
             False,
             "Fast recovery left at exactly three duplicate ACKs keeps its inflated window, as the test is ``> 3`` "
             "(4.3BSD-Reno to 4.4BSD-Lite2 ``tcp_input``; later releases test ``>= 3``)",

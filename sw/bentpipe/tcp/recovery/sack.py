@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import Setting
 from bentpipe.tcp.constants import DUPACK_THRESHOLD
 from bentpipe.tcp.recovery.base import Recovery
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -131,19 +132,17 @@ REGISTRATION: Final = Registration(
     (
         Setting(
             "sack_pipe",
-            "choice",
+            ("rfc3517", "fall-floyd"),
             "rfc3517",
             '``rfc3517``: pipe from the scoreboard. ``fall-floyd``: the counter of Fall and Floyd, "Simulation-based '
             'comparisons of Tahoe, Reno and SACK TCP" (1996): less one a duplicate ACK, less two a partial ACK',
-            choices=("rfc3517", "fall-floyd"),
         ),
         Setting(
             "sack_prr",
-            "choice",
+            ("off", "crb", "ssrb"),
             "off",
             "Proportional rate reduction (RFC 6937): the window shrinks in step with what is delivered, not at once. "
             "Below ssthresh ``crb`` keeps to conservation of packets, ``ssrb`` adds a segment an ACK",
-            choices=("off", "crb", "ssrb"),
         ),
     ),
 )

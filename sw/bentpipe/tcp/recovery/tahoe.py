@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from bentpipe.declarations import FLAG, Setting
 from bentpipe.tcp.constants import DUPACK_THRESHOLD
 from bentpipe.tcp.recovery.base import Recovery
-from bentpipe.tcp.settings import Registration, Setting
+from bentpipe.tcp.settings import Registration
 
 if TYPE_CHECKING:
     from bentpipe.tcp.config import TcpConfig
@@ -43,7 +44,7 @@ REGISTRATION: Final = Registration(
     (
         Setting(
             "habit_tahoe_keeps_snd_nxt",
-            "flag",
+            FLAG,
             False,
             "Tahoe sends on from where it was after its fast retransmission (4.3BSD-Tahoe ``tcp_input``), and doesn't "
             "go back to the lost segment as in Fall and Floyd's description and ns",

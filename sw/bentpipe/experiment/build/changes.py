@@ -1,0 +1,65 @@
+"""What an event changes in a network that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from bentpipe.experiment.build.faults import Places
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, LineSpec, NetworkSpec, VcSpec
+from bentpipe_hdl.settings import Settings
+
+if TYPE_CHECKING:
+    from bentpipe_sim.network import Network
+    from bentpipe_sim.nodes import Switch
+
+__all__ = ["Reconfigurator", "ways"]
+
+
+def ways(line: LineSpec) -> tuple[str, ...]:
+    return ("out",) if line.looped else ("out", "back")
+
+
+class Reconfigurator:
+    """Changes a network that runs: what an event's network has otherwise than that before it."""
+
+    def __init__(self, experiment: Experiment, network: Network) -> None:
+        self._network = network
+        self._nodes = {node.name: node for node in network.nodes}
+        self._before: tuple[NetworkSpec, Sequence[VcSpec]] = (experiment.network, experiment.vcs)
+
+    def prepare(self, experiment: Experiment, places: Places) -> None:
+        """Have the nodes of a network that isn't started built for all that they will be."""
+        with places.at(""):
+            for node in self._nodes.values():
+                node.note()  # before an event could be blamed
+        for number, event in enumerate(experiment.events):
+            with places.event(number):
+                self.to(event)
+                for node in self._nodes.values():
+                    node.note()
+        self.to(EventSpec(0, (), experiment.network, experiment.vcs))
+
+    def to(self, event: EventSpec) -> None:
+        (before, vcs), self._before = self._before, (event.network, event.vcs)
+        for old, new in zip(before.lines, event.network.lines, strict=True):
+            if old.framing and new.framing:
+                self._change(f"{new.name}.line", old.framing, new.framing)
+            for end, way in enumerate(ways(new)):
+                self._change(f"{new.name}.{way}", old.ways[end], new.ways[end])
+        for old, new in zip(before.switches, event.network.switches, strict=True):
+            self._change(new.name, old.settings, new.settings)
+            for number, (was, port) in enumerate(zip(old.ports, new.ports, strict=True)):
+                if port != was:
+                    cast("Switch", self._nodes[new.name]).change_port(number, port.rate_bps, port.settings)
+        for number, (old, new) in enumerate(zip(before.vps, event.network.vps, strict=True)):
+            for way in (0, 1) if old != new else ():
+                self._network.change_vp(2 * number + way, new.settings)
+        roots = [(old, new) for old, new in zip(vcs, event.vcs, strict=True) if new.root is None]
+        for number, (old, new) in enumerate(roots):
+            if old != new:
+                self._network.change_vc(number, new.settings, pacing=new.pacing)
+
+    def _change(self, name: str, old: Settings, new: Settings) -> None:
+        if old != new:
+            self._nodes[name].change(new)

@@ -1,0 +1,318 @@
+"""From an experiment to its hosts and flows, on its network."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from bentpipe.apps.registry import make
+from bentpipe.apps.settings import FlowRequest
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.build.changes import Reconfigurator
+from bentpipe.experiment.build.faults import Places
+from bentpipe.experiment.build.ledger import LedgerHost, make_ledger
+from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.build.oam import OamEnds, add_ends, loopback_to, report_ends
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec
+
+if TYPE_CHECKING:
+    from bentpipe.hosts.engine import Engine
+    from bentpipe.hosts.flow import Stage
+    from bentpipe.hosts.host import Host
+    from bentpipe_sim.gauge import Gauge
+    from bentpipe_sim.network import Network
+    from bentpipe_sim.nodes import Nic, Switch
+
+__all__ = ["Build", "BuiltExperiment", "FlowHandle", "Splits", "add_hosts", "build", "rehearse"]
+
+
+class FlowHandle(Protocol):
+    """A flow of the engine: its report is a dataclass."""
+
+    def report(self, end_ps: int) -> Any: ...
+
+
+class EngineHandle(Protocol):
+    def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> Any: ...
+
+
+class Splits(Protocol):
+    """Trials of a run that splits, behind its plain run."""
+
+    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]: ...
+
+
+@dataclass(slots=True)
+class BuiltExperiment:
+    """What a run needs of a network with its hosts.
+
+    Members
+    -------
+    engine : EngineHandle
+    flows : dict[str, FlowHandle]
+    now_ps : Callable
+        The simulated time.
+    samples : Callable
+        What the switches tell of themselves now, by series: cells queued (``SWITCH.queue``), what ports with options
+        have to tell (``SWITCH:PORT.SERIES``).
+    counters : Callable
+        Counters of every node, by its name: a number, or a list with one a VC or port.
+    drops : Callable
+        Cells dropped so far, by node and reason; ``True``: the hosts' interfaces too, which takes longer.
+    check : Callable
+        Raises if cells in, out, dropped and queued don't add up in every node.
+    ledger : Callable
+        What became of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.build.ledger.make_ledger`);
+        raises if that doesn't add up.
+    close : Callable
+        Lets go of the network's resources.
+    change : Callable
+        Makes the network as it is from an event on; events in the order of their times.
+    capture : Callable
+        Begins the captures that the experiment asks for, in this folder; what it returns ends them.
+    oam : Callable
+        States and counts of the hosts' ends of OAM flows, a row each.
+    save : Callable or None
+        The state of what is no object of Python; None: there is no way to have it.
+    restore : Callable or None
+        Gives that to a copy of all this, and tells it the folder in which its captures are now.
+    network : Network or None
+        That the hosts are on; None: there is none, as in a test.
+    gauge : Gauge or None
+        At the port at which a run is to split.
+    splitting : Splits or None
+        The engine of a run that splits.
+    asked : list[EventSpec]
+        Changes besides those of the experiment, at the times at which they were made: somebody asked for them, or they
+        are events of the experiment on top of what somebody asked for.
+    verify : Callable
+        Compares the run at its end with that of a board beside it, if there is one; returns how much was compared.
+    """
+
+    engine: EngineHandle
+    flows: Mapping[str, FlowHandle]
+    now_ps: Callable[[], int]
+    samples: Callable[[], dict[str, int]]
+    counters: Callable[[], dict[str, dict[str, Any]]]
+    drops: Callable[[bool], dict[str, dict[str, int]]]
+    check: Callable[[], None]
+    ledger: Callable[[], list[dict[str, Any]]]
+    close: Callable[[], None]
+    change: Callable[[EventSpec], None]
+    capture: Callable[[Path], Callable[[], None]]
+    oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
+    save: Callable[[], Any] | None = None
+    restore: Callable[[Any, Path | None], None] | None = None
+    network: Network | None = None
+    gauge: Gauge | None = None
+    splitting: Splits | None = None
+    asked: list[EventSpec] = field(default_factory=list)
+    verify: Callable[[], dict[str, int] | None] = field(default=lambda: None)
+
+
+Build = Callable[[Experiment, Any], BuiltExperiment]
+"""Makes the network and the hosts of an experiment, given the recorder."""
+
+
+def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
+    """Nodes, lines, VCs, hosts and flows of an experiment, on the Verilated nodes."""
+    network, nics, vcs = build_network(experiment)
+    try:
+        return add_hosts(experiment, recorder, network, nics, vcs)
+    except BaseException:
+        network.close()
+        raise
+
+
+def rehearse(experiment: Experiment) -> Engine:
+    """Make an experiment's network and hosts up to where its nodes would be compiled; the hosts, which can't run.
+
+    Raises
+    ------
+    BuildError
+        They can't be made, and so the experiment can't run.
+    """
+    from bentpipe.hosts.engine import Engine
+
+    network, nics, vcs = build_network(experiment)
+    places = Places(experiment, network)
+    engine = Engine(network, None)
+    hosts: dict[str, Host] = {}
+    for host in experiment.network.hosts:
+        with places.at(f"network.hosts.{host.name}"):
+            hosts[host.name] = engine.add_host(host.config, nics[host.name].index)
+    ends = add_ends(experiment, engine, network, hosts, vcs)
+    _add_flows(experiment, engine, hosts, vcs, ends, places)
+    with places.at(""):
+        network.rehearse()
+    if experiment.splitting is not None:
+        port = experiment.splitting.port
+        with places.at("splitting.port"):
+            gauge = network.gauge(_switch_named(network, port.switch), port.port)
+            gauge.check()
+    return engine
+
+
+def add_hosts(
+    experiment: Experiment,
+    recorder: Any,
+    network: Network,
+    nics: dict[str, Nic],
+    vcs: list[int],
+    outside: Mapping[str, LedgerHost] | None = None,
+) -> BuiltExperiment:
+    """Hosts and flows on a network made by :func:`build_network`; starts it. Hosts that are ``outside`` have no flows
+    and no ends of OAM flows here."""
+    from bentpipe.hosts.engine import Engine
+
+    engine = Engine(network, recorder, segments="segments" in experiment.record.what)
+    inside = [host for host in experiment.network.hosts if host.name not in (outside or {})]
+    hosts = {h.name: engine.add_host(h.config, nics[h.name].index) for h in inside}
+    ends = add_ends(experiment, engine, network, hosts, vcs)
+    flows = _add_flows(experiment, engine, hosts, vcs, ends, Places(experiment, network))
+    gauge = _gauge(experiment, network)
+    network.start()  # compiles what is missing: no part of the run
+
+    made = NetworkProbe(experiment, network, nics, {**hosts, **(outside or {})}, ends)
+    return BuiltExperiment(
+        engine=engine,
+        flows=flows,
+        now_ps=made.now_ps,
+        samples=network.sample,
+        counters=network.counters,
+        drops=made.drops,
+        check=network.check_conservation,
+        ledger=made.ledger,
+        close=network.close,
+        change=Reconfigurator(experiment, network).to,
+        capture=made.capture,
+        oam=made.oam,
+        save=network.save if network.saves and gauge is None else None,
+        restore=network.restore,
+        verify=network.verify,
+        network=network,
+        gauge=gauge,
+    )
+
+
+def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
+    """At the port at which a run splits.
+
+    Raises
+    ------
+    BentpipeError
+        The engine's models give no state, which could be gone on from.
+    """
+    if experiment.splitting is None:
+        return None
+    if not network.saves:
+        raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
+    port = experiment.splitting.port
+    return network.gauge(_switch_named(network, port.switch), port.port)
+
+
+def _switch_named(network: Network, name: str) -> Switch:
+    return cast("Switch", next(node for node in network.nodes if node.name == name))
+
+
+class NetworkProbe:
+    """A network with its hosts, as a run asks for them."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        network: Network,
+        nics: dict[str, Nic],
+        hosts: Mapping[str, LedgerHost],
+        ends: OamEnds,
+    ) -> None:
+        self._experiment, self._network, self._nics = experiment, network, nics
+        self._hosts, self._ends = hosts, ends
+
+    def now_ps(self) -> int:
+        return self._network.now_ps
+
+    def drops(self, hosts: bool) -> dict[str, dict[str, int]]:
+        return {n.name: dropped(n.counters()) for n in self._network.nodes if hosts or n.kind != "nic"}
+
+    def capture(self, folder: Path) -> Callable[[], None]:
+        nodes = {node.name: node for node in self._network.nodes}
+        for spec in self._experiment.record.pcap:
+            face = self._nics[spec.host] if spec.host else (nodes[spec.switch], spec.port)
+            self._network.capture(folder / spec.file, spec.kind, face)
+        return self._network.end_captures
+
+    def ledger(self) -> list[dict[str, Any]]:
+        return make_ledger(self._experiment, self._network.ledger(), self._hosts)
+
+    def oam(self) -> list[dict[str, Any]]:
+        return report_ends(self._experiment, self._ends, self._network.now_ps)
+
+
+def _add_flows(
+    experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int], ends: OamEnds, places: Places
+) -> dict[str, FlowHandle]:
+    """The flows by name; those of the schedule wait for it."""
+    from bentpipe.hosts.engine import HELD
+
+    held = set() if experiment.schedule is None else set(experiment.schedule.flows())
+    stages: dict[int, Stage] = {}
+    also: defaultdict[int, list[tuple[str, Host]]] = defaultdict(list)  # other sinks of a flow
+    for flow in experiment.flows:
+        if flow.first is not None:
+            also[flow.first].append((flow.name, hosts[flow.sink]))
+    handles: dict[str, FlowHandle] = {flow.name: cast("FlowHandle", None) for flow in experiment.flows}  # their order
+    for index, flow in enumerate(experiment.flows):
+        if flow.first is not None:
+            continue
+        start = HELD if index in held else flow.start_ps
+        source, sink = hosts[flow.source], hosts[flow.sink]
+        there, back = vcs[flow.vc], 0 if flow.return_vc is None else vcs[flow.return_vc]
+        given = FlowRequest(
+            flow.protocol,
+            flow.settings,
+            flow.size,
+            flow.duration_ps or 0,
+            flow.datagram,
+            seed=experiment.seed,
+            number=index,
+        )
+        stage: Stage
+        with places.flow(index):
+            app = make(flow.app, given)
+            if flow.protocol == "oam":
+                location, pti = loopback_to(flow, experiment.network)
+                stage = engine.add_loopback_flow(flow.name, source, sink, ends[flow.vc], app, location, pti, start)
+            elif flow.tcp is None:
+                size = flow.datagram or 0
+                stage = engine.add_udp_flow(flow.name, source, sink, there, app, size, start, back, also[index])
+                handles |= {receiver.name: receiver for receiver in stage.receivers}
+            else:
+                stage = engine.add_tcp_flow(flow.name, source, sink, there, back, flow.tcp, app=app, start_ps=start)
+        if index in held:
+            stage.delay_ps = flow.start_ps
+        stages[index] = stage
+        handles[flow.name] = stage
+
+    def group(spec: GroupSpec) -> Stage:
+        members = [stages[m] if isinstance(m, int) else group(m) for m in spec.members]
+        made = engine.add_group(members, spec.serial)
+        made.delay_ps = spec.delay_ps
+        return made
+
+    if experiment.schedule is not None:
+        engine.start(group(experiment.schedule))
+    return handles
+
+
+def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
+    """A node's cells dropped by reason, from its counters (``drop_REASON``: a number, or one a VC)."""
+    found = {}
+    for name, value in counters.items():
+        reason = name.removeprefix("drop_")
+        if reason != name:
+            found[reason] = sum(value) if isinstance(value, (list, tuple)) else int(value)
+    return found

@@ -1,0 +1,77 @@
+"""The loss ledger of a run: for each VC every PDU that was sent and not delivered, by where and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe_sim.errors import SimulationError
+
+if TYPE_CHECKING:
+    from bentpipe_sim.accounts import Account
+
+__all__ = ["LedgerHost", "LedgerInterface", "check_ledger", "make_ledger"]
+
+
+class LedgerInterface(Protocol):
+    """A host's interface: PDUs that its full queue refused, by VC."""
+
+    @property
+    def refused(self) -> Mapping[int, int]: ...
+
+
+class LedgerHost(Protocol):
+    """A host: PDUs that came whole with a wrong header or checksum, and those whose last cell had EFCI, by VC."""
+
+    @property
+    def interface(self) -> LedgerInterface: ...
+    @property
+    def damaged(self) -> Mapping[int, int]: ...
+    @property
+    def congested(self) -> Mapping[int, int]: ...
+
+
+def make_ledger(
+    experiment: Experiment, accounts: Sequence[Account], hosts: Mapping[str, LedgerHost]
+) -> list[dict[str, Any]]:
+    """The network's accounts with what hosts dropped before and behind it, one row a VC, as ``result.json`` has it.
+
+    A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
+    as whole, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
+    ``congested`` are those of whose cells the last came with EFCI.
+    """
+    ledger = []
+    for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):
+        lost = dict(account.lost)
+        sent, delivered = account.sent, account.delivered
+        refused = hosts[account.source].interface.refused.get(account.vc, 0)
+        if refused:
+            lost[account.source, "interface queue"] = refused
+            sent += refused
+        damaged = hosts[account.sink].damaged.get(account.vc, 0)
+        if damaged:
+            lost[account.sink, "IP or transport checksum"] = damaged
+            delivered -= damaged
+        ledger.append(
+            {
+                "vc": vc.name,
+                "source": account.source,
+                "sink": account.sink,
+                "flows": [f.name for f in experiment.flows if index in (f.vc, f.return_vc)],
+                "sent": sent,
+                "delivered": delivered,
+                "congested": hosts[account.sink].congested.get(account.vc, 0),
+                "lost": [{"where": where, "why": why, "pdus": pdus} for (where, why), pdus in sorted(lost.items())],
+            }
+        )
+    return ledger
+
+
+def check_ledger(ledger: Sequence[Mapping[str, Any]]) -> None:
+    """Raise SimulationError unless every VC's rows sum up to sent minus delivered."""
+    for row in ledger:
+        missing = row["sent"] - row["delivered"] - sum(loss["pdus"] for loss in row["lost"])
+        if missing:
+            raise SimulationError(f"VC {row['vc']}: {row['sent']} PDUs sent, {row['delivered']} delivered, and "
+                                  f"{missing} are in no row of the ledger")  # fmt: skip

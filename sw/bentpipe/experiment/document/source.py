@@ -1,0 +1,141 @@
+"""A document with the places of its keys, and the lines about what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from bentpipe.errors import ConfigError
+from bentpipe.experiment.document.places import lines
+from bentpipe_hdl.settings import Settings, from_document
+
+__all__ = ["ConfigProblem", "Problems", "Source"]
+
+S = TypeVar("S", bound=Settings)
+
+
+class ConfigProblem(Exception):
+    """What is wrong with a dotted key of a document."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(key, what)
+        self.key = key
+        self.what = what
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a document came from, for messages.
+
+    Members
+    -------
+    name : str
+        The file's name.
+    text : str
+        Its text, from which line numbers are found.
+    overrides : Mapping[str, str]
+        Dotted keys that came not from the file, and what gave them: ``--set``, ``--vary``.
+    defaults : dict
+        What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
+    base : Source | None
+        Where what the text doesn't have is from, if it extends another.
+    folder : Path | None
+        Where files that the document names are looked for.
+    """
+
+    name: str
+    text: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    base: Source | None = None
+    folder: Path | None = None
+
+    def error(self, *found: ConfigProblem) -> ConfigError:
+        """One error of all that was found, in the order of the lines; what the command line gave comes first."""
+        said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
+        first, *more = _lists_once(said)
+        error = ConfigError(first)
+        error.more = tuple(more)
+        return error
+
+    def _said(self, wrong: ConfigProblem) -> tuple[int, str]:
+        key = wrong.key
+        by = next((by for o, by in self.overrides.items() if key == o or o.startswith(f"{key}.")), "")
+        if by:
+            return 0, f"{by} {key}: {wrong.what} (in {self.name})"
+        owner = self.owner(key)
+        line = owner.line(key)
+        place = f"{owner.name}:{line}" if line else owner.name
+        return line or 0, f"{place}: {key}: {wrong.what}" if key else f"{place}: {wrong.what}"
+
+    def line(self, key: str) -> int | None:
+        """The line of a dotted key, or of the nearest table around it; None if there is none."""
+        near = self._nearest(key)
+        return lines(self.text)[near] if near else None
+
+    def _nearest(self, key: str) -> str:
+        known = lines(self.text) if self.text else {}
+        while key and key not in known:
+            key = key.rpartition(".")[0]
+        return key
+
+    def owner(self, key: str) -> Source:
+        """The file that has most of a dotted key: this one, or one that it extends."""
+        below = self.base.owner(key) if self.base else self
+        return below if len(below._nearest(key)) > len(self._nearest(key)) else self
+
+    def read(self, model: type[S], document: Mapping[str, Any]) -> S:
+        """A model of the document.
+
+        Raises
+        ------
+        ConfigError
+            A line with file, key and reason for each thing that is wrong with it.
+        """
+        try:
+            return from_document(model, document)
+        except ValidationError as error:
+            raise self.error(*(_wrong(e["loc"], e["msg"], e["input"]) for e in error.errors())) from None
+
+
+def _lists_once(lines: Iterable[str]) -> Iterator[str]:
+    """Lines in which what is known is listed the first time only."""
+    listed: set[str] = set()
+    for line in lines:
+        before, known, words = line.partition("; known: ")
+        yield before if known and words in listed else line
+        listed.add(words)
+
+
+def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProblem:
+    """An error of a model; of a list of values the list's."""
+    parts = [str(part) for part in place if not str(part).startswith(("|", "["))]
+    if parts and isinstance(place[-1], int) and not isinstance(given, dict) and not what.startswith("expected a table"):
+        parts.pop()
+    return ConfigProblem(".".join(parts), what)
+
+
+class Problems:
+    """Gathers what is wrong, so that it is said at once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: list[ConfigProblem] = []
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """What is wrong in here is kept for later."""
+        try:
+            yield
+        except ConfigProblem as wrong:
+            self.found.append(wrong)
+
+    def check(self) -> None:
+        """Raises :class:`ConfigError` if something was wrong."""
+        if self.found:
+            raise self.source.error(*self.found)

@@ -1,0 +1,274 @@
+"""From a document to an experiment: what its tables say of each other.
+
+The second of three steps from a file to an experiment; the first is :mod:`bentpipe.experiment.document.tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from bentpipe.apps.registry import reported
+from bentpipe.experiment.document.source import ConfigProblem, Problems, Source
+from bentpipe.experiment.document.tables import (
+    METRICS,
+    Document,
+    ExpectTable,
+    LossTable,
+    PublishedTable,
+    RecordTable,
+    TheoryTable,
+    defaults,
+    hosts_of,
+)
+from bentpipe.experiment.resolve.captures import parse_capture
+from bentpipe.experiment.resolve.events import read_events
+from bentpipe.experiment.resolve.flows import read_flows, read_traffic
+from bentpipe.experiment.resolve.layout import Channels
+from bentpipe.experiment.resolve.network import read_network
+from bentpipe.experiment.resolve.paths import pieces, read_paths
+from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
+from bentpipe.results.knees import FIGURES
+from bentpipe.results.metrics import GROUPED
+from bentpipe_hdl.words import nearest
+
+__all__ = ["parse_experiment"]
+
+_DEFAULT_METRIC: Final = {
+    "throughput": "goodput",
+    "aggregate throughput": "aggregate_goodput",
+    "fairness index": "fairness",
+    "share of 134.5 Mb/s": "share",
+}
+
+
+def parse_experiment(
+    document: dict[str, Any],
+    source: Source,
+    *,
+    seed: int | None = None,
+    duration_ps: int | None = None,
+    quick: bool = False,
+) -> Experiment:
+    """Validate a document.
+
+    Parameters
+    ----------
+    document : dict
+        As ``tomllib`` gives it, settings of the command line already in it.
+    source : Source
+        Names the file in messages.
+    seed, duration_ps : int, optional
+        Instead of the document's.
+    quick : bool
+        Run for the document's ``experiment.quick`` only.
+
+    Raises
+    ------
+    ConfigError
+        A line for each thing that is wrong, with the file, the key, and what is wrong with it.
+    """
+    tables = source.read(Document, document)
+    if tables.extends is not None:
+        raise source.error(
+            ConfigProblem("extends", "can't be set: it stands in a file, and is read before settings are")
+        )
+    source.defaults.update(defaults(tables))
+    problems = Problems(source)
+    head = tables.experiment
+    if quick and head.quick_ps is None:
+        raise source.error(ConfigProblem("experiment", "the experiment declares no 'quick' duration; use --duration"))
+    run_ps = duration_ps if duration_ps is not None else head.quick_ps if quick and head.quick_ps else head.duration_ps
+    used_seed = head.seed if seed is None else seed
+    network = read_network(tables, used_seed, problems)
+    network = replace(network, vps=read_paths(tables.network.vps, network, problems))
+    channels = Channels(tables.vc, network, problems)
+    flows = read_flows(tables.flow, tables.hosts, channels, problems)
+    schedule, script = None, ""
+    if tables.traffic is not None:
+        with problems.gathered():
+            scripted, schedule, script = read_traffic(tables.traffic, tables.hosts, channels, source, len(flows))
+            names = [flow.name for flow in flows]
+            problems.found += [
+                ConfigProblem("traffic", f"there are two flows {f.name!r}") for f in scripted if f.name in names
+            ]
+            flows += scripted
+        problems.check()
+    if not flows:
+        problems.found.append(ConfigProblem("", "there is no flow ([[flow]], or a script in [traffic])"))
+    problems.check()
+    channels.check(problems)
+    losses = _losses(tables.loss, channels, problems)
+    record = _record(tables.record, run_ps, network, problems)
+    published = _published(tables, flows, problems)
+    expect = _expect(tables, flows, problems)
+    known = _metrics(flows)
+    for metric in head.shows:
+        if metric not in known:
+            what = f"unknown value {metric!r}{nearest(metric, known)}"
+            problems.found.append(ConfigProblem("experiment.shows", what))
+    theory = _theory(tables, network, flows, problems)
+    _splitting(tables, network, problems)
+    problems.check()
+    made = Experiment(
+        id=head.id,
+        title=head.title,
+        paper=head.paper,
+        figure=head.figure,
+        description=head.description.strip(),
+        duration_ps=run_ps,
+        quick_ps=head.quick_ps,
+        full_ps=head.duration_ps,
+        seed=used_seed,
+        network=network,
+        vcs=tuple(channels.vcs),
+        flows=tuple(flows),
+        schedule=schedule,
+        netspec=script,
+        losses=losses,
+        record=record,
+        published=published,
+        theory=theory,
+        splitting=tables.splitting,
+        expect=expect,
+        file=source.name,
+        document=document,
+        axis=head.axis,
+        shows=head.shows,
+        tables=_tables(tables, channels, flows),
+    )
+    if not tables.event:
+        return made
+
+    def read(changed: dict[str, Any], named: Source) -> Experiment:
+        return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps)
+
+    return replace(made, events=read_events(tables.event, document, source, made, read))
+
+
+def _tables(document: Document, channels: Channels, flows: Sequence[FlowSpec]) -> Tables:
+    own = [f"flow.{number}" for number, t in enumerate(document.flow) for _ in range(t.copies * len(hosts_of(t.sink)))]
+    by_time = sorted(enumerate(document.event), key=lambda pair: pair[1].at_ps)
+    return Tables(
+        tuple(channels.keys),
+        (*own, *("traffic" for _ in flows[len(own) :])),
+        tuple(f"event.{number}.set" for number, _ in by_time),
+    )
+
+
+def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems) -> tuple[LossSpec, ...]:
+    """The listed losses: each of a VC that is there, on a line that it passes."""
+    names = [vc.name for vc in channels.vcs]
+    lines = {line.name: line for line in channels.network.lines}
+    found: dict[tuple[str, str], LossSpec] = {}
+    for number, table in enumerate(tables):
+        place = f"loss.{number}"
+        with problems.gathered():
+            if table.line not in lines:
+                raise ConfigProblem(f"{place}.line", f"there is no line {table.line!r}{nearest(table.line, lines)}")
+            if table.vc not in names:
+                raise ConfigProblem(f"{place}.vc", f"there is no VC {table.vc!r}{nearest(table.vc, names)}")
+            index = names.index(table.vc)
+            root = channels.vcs[index].root
+            tree = names[index if root is None else root]  # its leaves have one VPI/VCI
+            if (table.line, tree) in found:
+                raise ConfigProblem(f"{place}.vc", f"{table.vc!r} has losses on {table.line!r} already")
+            ends = {end.switch for end in lines[table.line].ends}
+            way = next((piece for piece in pieces(channels.vcs[index].path) if set(piece) == ends), None)
+            if way is None:
+                raise ConfigProblem(f"{place}.vc", f"{table.vc!r} does not pass the line {table.line!r}")
+            pdus, cells = (tuple(sorted(set(numbers))) for numbers in (table.pdus, table.cells))
+            found[table.line, tree] = LossSpec(index, way, pdus, cells)
+    return tuple(found.values())
+
+
+def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Problems) -> RecordSpec:
+    if run_ps // table.interval_ps > 1_000_000:
+        what = "more than a million intervals fit into the run; record less often"
+        problems.found.append(ConfigProblem("record.interval", what))
+    captures = []
+    for text in table.pcap:
+        try:
+            captures.append(parse_capture(text, network))
+        except ValueError as error:
+            problems.found.append(ConfigProblem("record.pcap", str(error)))
+    return RecordSpec(table.interval_ps, table.what, tuple(dict.fromkeys(captures)))
+
+
+def _theory(
+    tables: Document, network: NetworkSpec, flows: list[FlowSpec], problems: Problems
+) -> tuple[TheoryTable, ...]:
+    """Predicted figures, each of two series that can be there."""
+    owners = [flow.name for flow in flows]
+    for switch in network.switches:
+        owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.ports)))]
+    for number, table in enumerate(tables.theory):
+        if table.metric and tables.splitting is None:
+            problems.found.append(
+                ConfigProblem(f"theory.{number}.metric", "is a figure of [splitting], which there isn't")
+            )
+        for key in () if table.metric else ("growth", "per"):
+            owner, _, series = getattr(table, key).partition(".")
+            if owner not in owners:
+                what = f"no flow, switch or port is called {owner!r}{nearest(owner, owners)}"
+                problems.found.append(ConfigProblem(f"theory.{number}.{key}", what))
+            elif not series:
+                what = f"{owner!r} alone is no series: give one of it, as {owner}.drops.full"
+                problems.found.append(ConfigProblem(f"theory.{number}.{key}", what))
+    return tables.theory
+
+
+def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> None:
+    """Its port is there, and nothing is asked for that doesn't go with it."""
+    table = tables.splitting
+    if table is None:
+        return
+    switches = {switch.name: switch for switch in network.switches}
+    switch = switches.get(table.port.switch)
+    if switch is None:
+        what = f"there is no switch {table.port.switch!r}{nearest(table.port.switch, switches)}"
+        problems.found.append(ConfigProblem("splitting.port", what))
+    elif table.port.port >= len(switch.ports):
+        problems.found.append(ConfigProblem("splitting.port", f"{switch.name} has no port {table.port.port}"))
+    elif table.levels and table.levels[-1] > switch.settings.buffer_cells:
+        what = (
+            f"{switch.name} has a buffer of {switch.settings.buffer_cells} cells, and never {table.levels[-1]} queued"
+        )
+        problems.found.append(ConfigProblem("splitting.levels", what))
+    if tables.event:
+        problems.found.append(ConfigProblem("event", "doesn't go with [splitting]: it is of what stays as it is"))
+    if tables.record.pcap:
+        problems.found.append(
+            ConfigProblem("record.pcap", "doesn't go with [splitting]: trials have no place in a capture")
+        )
+    if network.sonet:
+        problems.found.append(ConfigProblem("splitting", 'goes with lines of cells: give line = "cell"'))
+
+
+def _metrics(flows: list[FlowSpec]) -> list[str]:
+    """The figures that a run of these flows can have."""
+    own = [f"{flow.name}.{figure}" for flow in flows for figure in ("goodput", *reported(flow.app))]
+    groups = {flow.group: 0 for flow in flows if flow.group}
+    return [*METRICS, *own, *(f"{group}.{figure}" for group in groups for figure in GROUPED)]
+
+
+def _expect(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[ExpectTable, ...]:
+    known = [metric for metric in _metrics(flows) if metric != "none"]
+    for number, table in enumerate(tables.expect):
+        if table.metric not in known:
+            what = f"unknown value {table.metric!r}{nearest(table.metric, known)}"
+            problems.found.append(ConfigProblem(f"expect.{number}.metric", what))
+    return tables.expect
+
+
+def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:
+    rows = []
+    known = [*_metrics(flows), *(f"{flow.name}.{figure}" for flow in flows for figure in FIGURES)]
+    for number, table in enumerate(tables.published):
+        metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
+        if metric not in known:
+            what = f"unknown value {metric!r}{nearest(metric, known)}"
+            problems.found.append(ConfigProblem(f"published.{number}.metric", what))
+        rows.append(table.model_copy(update={"metric": "" if metric == "none" else metric}))
+    return tuple(rows)

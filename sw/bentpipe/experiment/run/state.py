@@ -1,0 +1,170 @@
+"""The state of a run as octets, and back: the objects of hosts, flows and network, however they hang together.
+
+An object of bentpipe's own goes into the pickle in two steps: first that it is there, later what it has. So it doesn't
+matter how deep objects lie in each other, nor that they lie in circles, and each is there once. Classes that have
+settled how they are pickled, and values (those that are equal by what they have), go as they are.
+
+In a file the pickle, compressed, stands behind a line of JSON that says which bentpipe wrote it: only the same one
+takes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe.compiled import bare
+from bentpipe.errors import BentpipeError
+
+__all__ = ["StatePickler", "code", "copied", "given", "pack", "read_state", "taken", "unpickled"]
+
+_OURS: Final = ("bentpipe.", "bentpipe_sim.", "bentpipe_hdl.")
+_FORMAT: Final = 2
+_PART: Final = 256
+"""Objects that are pickled together."""
+
+
+def _in_two_steps(kind: type) -> bool:
+    if not f"{kind.__module__}.".startswith(_OURS) or issubclass(kind, tuple):
+        return False
+    if kind.__reduce__ is not object.__reduce__ or kind.__reduce_ex__ is not object.__reduce_ex__:
+        return False
+    return hasattr(kind, "__mypyc_attrs__") or (kind.__hash__ is object.__hash__ and not hasattr(kind, "__setstate__"))
+
+
+class StatePickler(pickle.Pickler):
+    """Takes objects in two steps; ``met`` are those of bentpipe's own."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.met: list[Any] = []
+        self._kinds: dict[type, bool] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        known = self._kinds.get(kind)
+        if known is None:
+            known = self._kinds[kind] = _in_two_steps(kind)
+        if not known:
+            return NotImplemented
+        self.met.append(obj)
+        return bare, (kind,)
+
+    def take(self, root: Any) -> None:
+        """All that hangs on an object; errors as of :func:`taken`."""
+        self.dump(root)
+        done = 0
+        while done < len(self.met):  # which grows with each dump
+            part: list[Any] = []  # for many objects, as the pickler keeps each container that it is given
+            for obj in self.met[done : done + _PART]:
+                state = obj.__getstate__()
+                own, slots = state if isinstance(state, tuple) else (state, None)
+                members = {**(own or {}), **(slots or {})}
+                names = tuple(members)
+                part += (obj, self._names.setdefault(names, names), *members.values())
+                done += 1
+            self.dump(part)
+        self.dump(None)
+
+
+def taken(root: Any) -> bytes:
+    """All that hangs on an object.
+
+    Raises
+    ------
+    TypeError, AttributeError, pickle.PicklingError
+        Something of it can't be pickled: a function without a name, an open file.
+    """
+    out = io.BytesIO()
+    StatePickler(out).take(root)
+    return out.getvalue()
+
+
+def given(octets: bytes) -> Any:
+    """What :func:`taken` took, as new objects."""
+    return unpickled(pickle.Unpickler(io.BytesIO(octets)))
+
+
+def unpickled(unpickler: pickle.Unpickler) -> Any:
+    """What :meth:`StatePickler.take` took."""
+    root = unpickler.load()
+    put = object.__setattr__
+    while (part := unpickler.load()) is not None:
+        values = iter(part)
+        for obj in values:
+            for name in next(values):
+                put(obj, name, next(values))
+    return root
+
+
+def copied(root: Any) -> Any:
+    """A copy of all that hangs on an object."""
+    return given(taken(root))
+
+
+@cache
+def code() -> str:
+    """The digest of bentpipe's sources, as they are when it is first asked for."""
+    import bentpipe_hdl
+    import bentpipe_sim
+
+    total = hashlib.sha256()
+    others = (Path(str(package.__file__)).parent for package in (bentpipe_sim, bentpipe_hdl))
+    for root in (Path(__file__).parents[2], *others):
+        for file in sorted(each for each in root.rglob("*") if each.suffix in (".py", ".cpp", ".hpp", ".h")):
+            total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return total.hexdigest()[:16]
+
+
+def pack(root: Any) -> bytes:
+    """What a file of a state has; errors as of :func:`taken`."""
+    import pyarrow as pa
+
+    plain = taken(root)
+    body = pa.compress(plain, codec="zstd", asbytes=True)
+    head = {
+        "bentpipe state": _FORMAT,
+        "version": version("bentpipe"),
+        "code": code(),
+        "octets": len(plain),
+        "sha256": hashlib.sha256(body).hexdigest(),
+    }
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def read_state(path: Path) -> Any:
+    """What :func:`pack` made a file of.
+
+    A pickle can do whatever Python can: only files of the user's own are read.
+
+    Raises
+    ------
+    BentpipeError
+        The file is damaged, somebody else's, or of another bentpipe.
+    """
+    import pyarrow as pa
+
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+            raise BentpipeError(f"{path}: belongs to another user: a state is taken from one's own files only")
+        line, body = file.readline(), file.read()
+    try:
+        head = json.loads(line)
+        octets, digest, known = head["octets"], head["sha256"], head["bentpipe state"] == _FORMAT
+        writer, its = head["version"], head["code"]
+    except (ValueError, KeyError, TypeError):
+        raise BentpipeError(f"{path}: damaged: not a state") from None
+    if not known or its != code():
+        ours = f"{version('bentpipe')} (code {code()})"
+        raise BentpipeError(f"{path}: saved by bentpipe {writer} (code {its}), this is {ours}: only the same can go on")
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise BentpipeError(f"{path}: damaged: its checksum is wrong")
+    return given(pa.decompress(body, octets, codec="zstd", asbytes=True))
