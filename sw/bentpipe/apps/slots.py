@@ -6,7 +6,7 @@ import math
 from typing import Final, final
 
 from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.settings import REQUIRED, TIMES, Given, Kind, Problem, Setting
 from bentpipe.ip.udp import CELL_STAMP_OCTETS
 from bentpipe_hdl.settings import RATE, SHARE
@@ -40,7 +40,7 @@ class Slots(BlockSource):
         load: float,
         period: int,
         rounds: int,
-        draws: Draws,
+        draws: RandomStream,
         size_octets: int | None = None,
         duration_ps: int = 0,
     ) -> None:
@@ -123,7 +123,7 @@ def _check(given: Given) -> Problem:
 
 def _make(given: Given) -> Slots:
     v = given.values
-    draws = Draws(given.seed, given.number)
+    draws = RandomStream(given.seed, given.number)
     return Slots(v["rate"], v["load"] or 0.0, v["period"] or 0, v["rounds"] or 0, draws, given.size, given.duration_ps)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.state import StatePickler, unpickled
 from bentpipe.hosts.engine import Engine
@@ -146,6 +146,6 @@ class Branches:
         """Any application draws random numbers, or any host's processor."""
         pickler = StatePickler(io.BytesIO())
         pickler.take(self.engine)
-        return any(isinstance(obj, Draws) for obj in pickler.met) or any(
+        return any(isinstance(obj, RandomStream) for obj in pickler.met) or any(
             host.processor.spread for host in self.engine.hosts
         )

@@ -26,7 +26,7 @@ from bentpipe_hdl.units import LINE_RATES, SONET_RATES
 
 if TYPE_CHECKING:
     from bentpipe.hosts.engine import Engine
-    from bentpipe.hosts.flow import Stage
+    from bentpipe.hosts.flow_base import FlowOrGroup
     from bentpipe.hosts.host import Host
     from bentpipe_sim.gauge import Gauge
     from bentpipe_sim.network import Network
@@ -293,7 +293,7 @@ def _add_flows(
     from bentpipe.hosts.engine import HELD
 
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
-    stages: dict[int, Stage] = {}
+    stages: dict[int, FlowOrGroup] = {}
     also: defaultdict[int, list[tuple[str, Host]]] = defaultdict(list)  # other sinks of a flow
     for flow in experiment.flows:
         if flow.first is not None:
@@ -314,7 +314,7 @@ def _add_flows(
             seed=experiment.seed,
             number=index,
         )
-        stage: Stage
+        stage: FlowOrGroup
         with places.flow(index):
             app = make(flow.app, given)
             if flow.protocol == "oam":
@@ -331,7 +331,7 @@ def _add_flows(
         stages[index] = stage
         handles[flow.name] = stage
 
-    def group(spec: GroupSpec) -> Stage:
+    def group(spec: GroupSpec) -> FlowOrGroup:
         members = [stages[m] if isinstance(m, int) else group(m) for m in spec.members]
         made = engine.add_group(members, spec.serial)
         made.delay_ps = spec.delay_ps
