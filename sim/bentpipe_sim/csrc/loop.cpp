@@ -116,8 +116,7 @@ Output::Way Loop::way(const Node& node, const Output& output) {
     const Node* to = output.to;
     if (!to || output.traced) return Output::MORE;
     if (to->link) return to->out(0).traced ? Output::MORE : Output::BY_LINK;
-    const bool next = output.delay == 0 && !output.sends;
-    return next && to != &node && to->face().kind != Turn::APART ? Output::BESIDE : Output::WIRE;
+    return output.delay == 0 && to != &node && to->face().kind != Turn::APART ? Output::BESIDE : Output::WIRE;
 }
 
 void Loop::write(int index, uint32_t addr, uint32_t value) {
@@ -133,9 +132,8 @@ void Loop::run(uint64_t until) {
     until = std::max(until, now_);  // time doesn't go back
     if (!agenda_.few()) now_ = advance<Many::Run, true>(until);
     else now_ = lines_ ? advance<Few::Run, true>(until) : advance<Few::Run, false>(until);
-    agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
-        if (Node::faces(*faces_[number])) take_back(node(int(number)));
-    });
+    for (const auto& node : nodes_)
+        if (Node::faces(node->face())) take_back(*node);
     for (Node* link : links_)
         if (link->passed() && comes_later(*link)) call_back(*link);
 }
@@ -447,18 +445,20 @@ template <class Run>
     return cell;
 }
 
-// A cell goes to a node that it reaches in the next tick: into its face if no cell is there or comes
-// before, as far as is known; those that come with it are a crowd.
+// A cell goes into the face of the node that it reaches, ahead of its time, if as far as is known none reaches the node before it
+// or with it. If one turns out to, the cell goes to its wire (announce, take_back), or is one of a crowd.
 template <class Run>
 [[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
     bp_face& its = output.to->face();
-    if (its.arrive_tick <= tick + 1) {
-        put(output, face, tick, arrival(output, face, tick), run);
+    const uint64_t arrives = arrival(output, face, tick);
+    if (its.arrive_tick <= arrives) {
+        put(output, face, tick, arrives, run);
         return;
     }
-    run.sooner(its.ticket, tick + 1, tick);
+    if (rarely(Node::faces(its))) take_back(*output.to);
+    run.sooner(its.ticket, arrives, tick);
     Node::later(its, Node::arrive(its));
-    Node::arrive(its, {tick + 1, Node::FACE});
+    Node::arrive(its, {arrives, Node::FACE});
     its.i_port = uint8_t(output.to_port);
     std::memcpy(i_cell(its), o_cell(face), Flying::OCTETS);
 }
@@ -519,19 +519,22 @@ void Loop::call_back(Node& link) {
 
 // The first cell of a wire comes to an input at a tick. Whether the node is to be due sooner than it is.
 [[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
-    const uint64_t key = to.first[port] = Node::key(tick, port);
+    to.first[port] = Node::key(tick, port);
     bp_face& its = to.face();
-    // A cell in the face comes behind those of ports that come with it
-    if (key >= Node::key(its.arrive_tick, its.arrive_port)) {
-        if (Node::faces(its)) Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
+    const bool in_face = Node::faces(its);
+    if (tick > its.arrive_tick || (tick == its.arrive_tick && !in_face)) {
+        if (in_face && tick < its.later_tick) Node::later(its, {tick, port});
         return false;
     }
-    if (rarely(Node::faces(its))) {
-        its.arrive_port = Node::CROWD;
-        Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
-        return false;  // it is due by then as it is
+    if (rarely(in_face)) {
+        if (tick == its.arrive_tick) {
+            its.arrive_port = Node::CROWD;
+            if (tick < its.later_tick) Node::later(its, {tick, port});
+            return false;  // it is due by then as it is
+        }
+        take_back(to);
     }
-    Node::arrive(its, Node::Arrival::of(std::min(Node::arrive(its).as_key(), key)));
+    Node::arrive(its, {tick, port});
     return true;
 }
 
