@@ -21,8 +21,8 @@ from bentpipe.apps.draws import RandomStream
 from bentpipe.experiment.record import TraceRecorder
 from bentpipe.experiment.state import StatePickler, unpickled
 from bentpipe.hosts.engine import Engine
-from bentpipe_sim.gauge import Gauge, GaugeCounts
 from bentpipe_sim.network import Network
+from bentpipe_sim.queue_monitor import QueueMonitor, QueueMonitorCounts
 
 __all__ = ["Branch", "Branches"]
 
@@ -102,7 +102,7 @@ class Branches:
         The hosts as they are now: others after each :meth:`give`.
     """
 
-    def __init__(self, network: Network, engine: Engine, gauge: Gauge) -> None:
+    def __init__(self, network: Network, engine: Engine, gauge: QueueMonitor) -> None:
         self._network, self.engine, self.gauge = network, engine, gauge
         self._kept: _Kept = {}
 
@@ -125,7 +125,7 @@ class Branches:
         self.engine = unpickled(_Unpickler(moment.hosts, self._network, self._kept, seed))
         self.engine.draw_again()
 
-    def counts(self) -> GaugeCounts:
+    def counts(self) -> QueueMonitorCounts:
         return self.gauge.counts
 
     def said(self) -> bool:

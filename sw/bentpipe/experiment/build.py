@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow_base import FlowOrGroup
     from bentpipe.hosts.host import Host
-    from bentpipe_sim.gauge import Gauge
     from bentpipe_sim.network import Network
     from bentpipe_sim.nodes import Link, Nic, Switch
+    from bentpipe_sim.queue_monitor import QueueMonitor
 
 __all__ = ["Build", "BuiltExperiment", "FlowHandle", "add_hosts", "build", "build_network", "rehearse"]
 
@@ -185,7 +185,7 @@ def rehearse(experiment: Experiment) -> None:
     if experiment.splitting is not None:
         port = experiment.splitting.port
         with places.at("splitting.port"):
-            gauge = network.gauge(_switch_named(network, port.switch), port.port)
+            gauge = network.monitor_queue(_switch_named(network, port.switch), port.port)
             gauge.check()
         with places.at("splitting"):
             check_random(Branches(network, engine, gauge))
@@ -232,7 +232,7 @@ def add_hosts(
     )
 
 
-def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
+def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
     """At the port at which a run splits.
 
     Raises
@@ -245,7 +245,7 @@ def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
     if not network.saves:
         raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
     port = experiment.splitting.port
-    return network.gauge(_switch_named(network, port.switch), port.port)
+    return network.monitor_queue(_switch_named(network, port.switch), port.port)
 
 
 def _switch_named(network: Network, name: str) -> Switch:

@@ -29,7 +29,7 @@ PROGRESS_PS: Final = 50_000_000_000
 """Between two calls of ``progress``, in simulated time."""
 
 _GAUGE: Final = 64
-"""From this status on an event is a gauge's."""
+"""From this status on an event is a queue monitor's."""
 
 
 @final
@@ -187,8 +187,8 @@ class Engine:
             driver.again(self.scheduler.now)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """Run until this time, until every flow has finished, or a gauge of the network says something; the time
-        reached.
+        """Run until this time, until every flow has finished, or until a queue monitor reports an event. Return the
+        time reached.
 
         ``progress`` is called every 50 ms of simulated time; False from it ends the run.
         """
@@ -213,7 +213,7 @@ class Engine:
         return scheduler.now
 
     def _turns(self, until_ps: int, flow: FlowOrGroup) -> bool:
-        """Turns until this time, until this flow has finished, or until a gauge says something, which is True."""
+        """Run until this time, or until this flow has finished. True: a queue monitor has reported an event before."""
         run = self.network.run
         scheduler = self.scheduler
         by_nic = self._by_nic
