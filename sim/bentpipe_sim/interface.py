@@ -40,7 +40,7 @@ class PduStatus(enum.IntEnum):
     SENT = 15
     """Not a reception: the last cell of a PDU of this NIC has left it."""
     QUEUE_LEVEL = 64
-    """Not of a NIC: a gauge (``bentpipe_sim.gauge``) has come to the level that it is armed for."""
+    """Not of a NIC: a queue monitor (``bentpipe_sim.queue_monitor``) has come to the level that it is armed for."""
     QUEUE_EMPTY = 65
     """Likewise: it has no more cells."""
 

@@ -10,10 +10,10 @@ from typing import Any
 from .accounts import Account, read_account
 from .build import EngineName, build_all, build_model, chosen_engine
 from .errors import NetworkError, SimulationError
-from .gauge import Gauge
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
 from .pdus import Pdus
+from .queue_monitor import QueueMonitor
 from .topology import Topology
 
 __all__ = ["Network", "Saved"]
@@ -64,7 +64,7 @@ class Network(Topology, Pdus):
         self.engine: EngineName = engine or chosen_engine()
         self._models: tuple[str, ...] = ()
         self._captures: list[tuple[Path, str, Node, int]] = []
-        self._gauge: Gauge | None = None
+        self._monitor: QueueMonitor | None = None
         self._places: dict[tuple[int, int, int], int] = {}
 
     def check_buildable(self) -> None:
@@ -119,13 +119,13 @@ class Network(Topology, Pdus):
         for hops in self._legs():
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
-        if self._gauge is not None:
-            self._gauge.lay()
+        if self._monitor is not None:
+            self._monitor.lay()
 
     def _error(self) -> str:
         return self.loop.ffi.string(self.loop.error()).decode()
 
-    def gauge(self, switch: Switch, port: int) -> Gauge:
+    def monitor_queue(self, switch: Switch, port: int) -> QueueMonitor:
         """Count the queue at a port of a switch; one of a network.
 
         Raises
@@ -135,12 +135,12 @@ class Network(Topology, Pdus):
         """
         if self.loop.is_open:
             raise NetworkError(f"{switch.name}: the network runs already, nothing can be added")
-        if self._gauge is not None:
-            raise NetworkError("the network has a gauge already")
+        if self._monitor is not None:
+            raise NetworkError("the network has a queue monitor already")
         if not 0 <= port < switch.ports:
             raise NetworkError(f"{switch.name} has no port {port}")
-        self._gauge = Gauge(self.loop, switch, port)
-        return self._gauge
+        self._monitor = QueueMonitor(self.loop, switch, port)
+        return self._monitor
 
     # Its state, between two runs
 

@@ -26,7 +26,7 @@ from typing import Any
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
-from bentpipe.hosts.sockets import Endpoint
+from bentpipe.hosts.sockets import TcpEndpoint
 from bentpipe.ip.codec import LLC_SNAP, SNAP_IPV4, decode_options
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.connection import Connection
@@ -235,7 +235,7 @@ def transfer(wanted: dict[str, Any]) -> dict[str, Any]:
     # The sequence numbers wrap within the transfer.
     connection = Connection(tcp, tcp.segment_size(MTU), 2**32 - 10_000, host.ticks.count)
     program = Ttcp(size) if ours_sends else None
-    end = Endpoint(host, connection, theirs, *PORTS, 0, *KEYS, program)
+    end = TcpEndpoint(host, connection, theirs, *PORTS, 0, *KEYS, program)
     peer = Peer(not ours_sends, size, buffer)
     if not ours_sends:
         connection.listen()
@@ -250,13 +250,14 @@ def transfer(wanted: dict[str, Any]) -> dict[str, Any]:
     engine.run(limit, progress)
     peer.join(1)
     send, take = connection.sender, connection.receiver
-    counted = ("retransmits", "retransmitted_octets", "timeouts", "fast_retransmits", "acknowledged", "timestamps",
-               "sacked")  # fmt: skip
+    counted = ("retransmits", "retransmitted_octets", "timeouts", "fast_retransmits")
+    reached = ("acknowledged", "timestamps", "sacked")
     arrived = ("delivered", "out_of_order", "sacks")
     return {
         "kernel": peer.result,
         "kernel_counters": counters(),
-        "ours": {name: getattr(send, name) for name in counted}
+        "ours": {name: getattr(send.statistics, name) for name in counted}
+        | {name: getattr(send, name) for name in reached}
         | {name: getattr(take, name) for name in arrived}
         | {"error": connection.error, "bad_octets": end.bad_octets},
         "scales": [send.snd_shift, take.rcv_shift],

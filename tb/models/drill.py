@@ -23,6 +23,7 @@ multiples of 0.2 and 0.5 s, before the script's lines of the same instant.
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from pathlib import Path
 
 from bentpipe.tcp.config import TcpConfig
@@ -174,9 +175,10 @@ class _Runner:
     def compare(self, c: Connection, text: str) -> None:
         for item in text.split():
             name, wanted = item.split("=")
-            parts = (c, c.sender, c.receiver, c.timers, c.sender.rto, c.sender.growth)
-            part = next((part for part in parts if hasattr(part, name)), c)
-            value = STATE_NAMES[c.state] if name == "state" else getattr(part, name)
+            parts = (c, c.sender, c.receiver, c.timers, c.sender.rto, c.sender.growth, c.sender.statistics)
+            first = name.split(".")[0]
+            part = next((part for part in parts if hasattr(part, first)), c)
+            value = STATE_NAMES[c.state] if name == "state" else attrgetter(name)(part)
             if str(value).replace(" ", "_") != wanted:
                 raise self.fail(f"{name} is {value}, not {wanted}")
 

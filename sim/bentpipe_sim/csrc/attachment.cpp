@@ -34,7 +34,7 @@ uint64_t address(const uint8_t* at) {
 }  // namespace
 
 Attachment::Attachment(Loop& loop, int64_t computing, int64_t lag, Late late)
-    : loop_(loop), computing_(computing), lag_(lag), late_(late), way_(std::make_unique<Nowhere>()) {}
+    : loop_(loop), computing_(computing), lag_(lag), late_(late), io_(std::make_unique<NullIo>()) {}
 
 Attachment::~Attachment() {
     close();
@@ -53,15 +53,15 @@ void Attachment::vc(const bp_attached_vc& vc) {
 }
 
 void Attachment::begin(int32_t threads[2]) {
-    auto doors = std::make_unique<Doors>(ends);
-    doors->begin(threads);
-    way_ = std::move(doors);
+    auto host_io = std::make_unique<HostIo>(ends);
+    host_io->begin(threads);
+    io_ = std::move(host_io);
 }
 
 void Attachment::by_hand() {
-    auto made = std::make_unique<ByHand>(ends);
+    auto made = std::make_unique<ScriptedIo>(ends);
     hand = made.get();
-    way_ = std::move(made);
+    io_ = std::move(made);
 }
 
 // A record is what it says it is, then entries with their octets.
@@ -81,7 +81,7 @@ void Attachment::replay(const char* path) {
 }
 
 int Attachment::close() {
-    way_->close();
+    io_->close();
     if (record_ && std::fclose(record_) && !failed_) failed_ = errno;
     record_ = nullptr;
     return failed_;
@@ -91,7 +91,7 @@ void Attachment::run(uint64_t until) {
     for (;;) {
         uint64_t front = until;
         if (!replay_) {
-            const int64_t now = way_->now() - computing_;
+            const int64_t now = io_->now() - computing_;
             front = std::min(until, last_tick(now));
             behind_ = std::max<int64_t>(now - begins(loop_.now()), 0);
             most_behind_ = std::max(most_behind_, behind_);
@@ -99,14 +99,14 @@ void Attachment::run(uint64_t until) {
         }
         if (pass(std::max(front, loop_.now()))) return;
         if (loop_.now() >= until) return;
-        way_->wait(std::min(way_->now() + STEP, begins(until) + computing_));
+        io_->wait(std::min(io_->now() + STEP, begins(until) + computing_));
     }
 }
 
 // What has come goes in at the first tick that begins at or after its arrival: never before.
 void Attachment::collect() {
-    way_->collect(arrived_);
-    for (Arrival& each : arrived_) {
+    io_->collect(arrived_);
+    for (ReceivedSdu& each : arrived_) {
         const uint64_t tick = first_tick(each.at);
         waiting_.emplace(tick, std::move(each));
     }
@@ -117,7 +117,7 @@ void Attachment::collect() {
 void Attachment::fetch() {
     Entry entry;
     if (std::fread(&entry, sizeof entry, 1, replay_) != 1) return;
-    Arrival arrival{begins(entry.tick), entry.end, entry.vc, {}};
+    ReceivedSdu arrival{begins(entry.tick), entry.end, entry.vc, {}};
     arrival.sdu.resize(std::min<uint32_t>(entry.length, 65535));
     if (entry.end >= ends.size() || std::fread(arrival.sdu.data(), 1, arrival.sdu.size(), replay_) != entry.length) {
         failed_ = EIO;
@@ -138,17 +138,17 @@ bool Attachment::pass(uint64_t front) {
         if (loop_.now() < to) continue;
         if (!comes) return false;
         const uint64_t tick = first->first;
-        const Arrival arrival = std::move(first->second);
+        const ReceivedSdu arrival = std::move(first->second);
         waiting_.erase(first);
         inject(tick, arrival);
     }
 }
 
 // Time does not go back: what was read too late goes in now, and that is said.
-void Attachment::inject(uint64_t tick, const Arrival& arrival) {
+void Attachment::inject(uint64_t tick, const ReceivedSdu& arrival) {
     End& end = *ends[arrival.end];
     if (tick < loop_.now()) {
-        std::lock_guard<std::mutex> held(way_->lock);
+        std::lock_guard<std::mutex> held(io_->lock);
         ++end.counts.late;
         end.late.add(begins(loop_.now()) - arrival.at);
         aborted_ |= late_ == ABORT;
@@ -161,7 +161,7 @@ void Attachment::inject(uint64_t tick, const Arrival& arrival) {
 }
 
 // A frame goes where its address was seen, one for all or for an unknown one on every VC, as a bridge does.
-std::vector<uint32_t> Attachment::vcs_for(uint32_t number, const Arrival& arrival) const {
+std::vector<uint32_t> Attachment::vcs_for(uint32_t number, const ReceivedSdu& arrival) const {
     if (arrival.vc != BY_ADDRESS) return {arrival.vc};
     const End& end = *ends[number];
     const uint8_t* frame = arrival.sdu.data() + sizeof BRIDGED;
@@ -185,7 +185,7 @@ void Attachment::send(uint32_t number, uint32_t vc, const Octets& sdu, int64_t a
     Nic& nic = loop_.nic(int(end.is.nic));
     uint64_t queued = 0;
     for (const End::Vc& each : end.out) queued += nic.backlog(each.vc);
-    std::lock_guard<std::mutex> held(way_->lock);
+    std::lock_guard<std::mutex> held(io_->lock);
     if (queued >= end.is.queue) {
         ++end.counts.refused;
         ++end.refused[vc];
@@ -213,14 +213,14 @@ bool Attachment::take_events() {
 
 void Attachment::came(uint32_t number, const bp_event& event) {
     End& end = *ends[number];
-    Leaving leaving{begins(event.tick) + lag_, -1, number, {}};
+    OutgoingSdu leaving{begins(event.tick) + lag_, -1, number, {}};
     const bool whole = event.status == 0;
     const uint8_t* sdu = whole ? loop_.inbox.sdu(event.handle).data() : nullptr;
     if (whole) leaving.least = to_be(end, event.vc, sdu, event.length);
     const bool right = whole && end.give(sdu, event.length, event.vc, leaving.octets);
-    const int64_t late = replay_ ? 0 : way_->now() - leaving.due;
+    const int64_t late = replay_ ? 0 : io_->now() - leaving.due;
     {
-        std::lock_guard<std::mutex> held(way_->lock);
+        std::lock_guard<std::mutex> held(io_->lock);
         if (!whole) {
             ++end.counts.wrong[event.status & 7];
             return;
@@ -242,7 +242,7 @@ void Attachment::came(uint32_t number, const bp_event& event) {
         }
     }
     if (end.is.carries == End::FRAMES && end.out.size() > 1) learn(number, event.vc, leaving.octets);
-    way_->release(std::move(leaving));
+    io_->release(std::move(leaving));
 }
 
 // When an SDU would leave that took the VC's delay and no more: those of a VC stay in order. -1: it isn't known.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "doors.hpp"
+#include "host_io.hpp"
 #include "loop.hpp"
 
 namespace bp {
@@ -29,7 +29,7 @@ class Attachment {
 
     void begin(int32_t threads[2]);  // with the machine's clock
     void by_hand();
-    ByHand* hand = nullptr;  // its clock and doors, then
+    ScriptedIo* hand = nullptr;  // its clock and I/O, then
     void record(const char* path);  // std::runtime_error: it can't be written
     void replay(const char* path);  // std::runtime_error: it can't be read, or is none
     int close();                    // the error number of the record's first failed write
@@ -38,10 +38,10 @@ class Attachment {
     void run(uint64_t until);
 
     bool aborted() const { return aborted_; }                // a late packet ends the run
-    bool gone() const { return way_->gone(); }               // an interface does
+    bool gone() const { return io_->gone(); }               // an interface does
     int64_t behind() const { return behind_; }               // how far simulated time was from where it was to be
     int64_t most_behind() const { return most_behind_; }
-    std::mutex& lock() { return way_->lock; }
+    std::mutex& lock() { return io_->lock; }
 
     static uint64_t first_tick(int64_t ns) { return (uint64_t(ns) * 936 + 165624) / 165625; }  // at or after
     static uint64_t last_tick(int64_t ns) { return ns < 0 ? 0 : uint64_t(ns) * 936 / 165625; }  // at or before
@@ -62,20 +62,20 @@ class Attachment {
     void collect();
     void fetch();
     bool pass(uint64_t front);
-    void inject(uint64_t tick, const Arrival& arrival);
+    void inject(uint64_t tick, const ReceivedSdu& arrival);
     void send(uint32_t number, uint32_t vc, const Octets& sdu, int64_t at);
     bool take_events();
     void came(uint32_t number, const bp_event& event);
     int64_t to_be(const End& end, uint32_t vc, const uint8_t* sdu, size_t length);
-    std::vector<uint32_t> vcs_for(uint32_t number, const Arrival& arrival) const;
+    std::vector<uint32_t> vcs_for(uint32_t number, const ReceivedSdu& arrival) const;
     void learn(uint32_t number, uint32_t vc, const Octets& frame);
 
     Loop& loop_;
     const int64_t computing_, lag_;
     const Late late_;
-    std::unique_ptr<Way> way_;
-    std::multimap<uint64_t, Arrival> waiting_;  // by tick
-    std::deque<Arrival> arrived_;
+    std::unique_ptr<IoBackend> io_;
+    std::multimap<uint64_t, ReceivedSdu> waiting_;  // by tick
+    std::deque<ReceivedSdu> arrived_;
     std::map<uint32_t, uint32_t> by_nic_;
     std::map<std::pair<uint32_t, uint32_t>, std::deque<Sent>> under_way_;  // by end and VC
     std::map<std::pair<uint32_t, uint64_t>, uint32_t> learned_;            // by end and Ethernet address: the VC to it

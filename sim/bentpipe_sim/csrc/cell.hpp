@@ -1,4 +1,4 @@
-// A cell: its header's fields, and what the event loop holds of it while it is on its way.
+// A cell: the fields of its header, and the form in which it is on a wire.
 #pragma once
 #include <cstdint>
 
@@ -22,7 +22,7 @@ struct CellHead {
 using Payload = W<6>;  // 48 octets
 
 // 64 octets, a cache line. Payload first, then the header, as in the wide datapath; all three as in a node's faces (model.h).
-struct alignas(64) Flying {
+struct alignas(64) CellInFlight {
     Payload payload;
     uint32_t header, hec_error;
     uint64_t tick;  // at which it arrives
@@ -31,6 +31,6 @@ struct alignas(64) Flying {
 
     bool good(uint32_t key, uint32_t mask) const { return !hec_error && CellHead::names(header, key, mask); }
 };
-static_assert(sizeof(Flying) == 64, "a cell on its way is a cache line");
+static_assert(sizeof(CellInFlight) == 64, "a cell on its way is a cache line");
 
 }  // namespace bp

@@ -35,7 +35,7 @@ class Inbox {
     }
 
     // The last event is about this SDU; `octets` gets others of its size in its stead.
-    void hand_over(Octets& octets) {
+    void deliver(Octets& octets) {
         bp_event& event = events_.back();
         event.head_length = std::min<uint32_t>(event.length, sizeof event.head);
         std::memcpy(event.head, octets.data(), event.head_length);

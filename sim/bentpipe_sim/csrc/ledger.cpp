@@ -200,7 +200,7 @@ void Ledger::archive(Archive& a) {
     for (Vc& vc : vcs_) a(vc);
     a.same(lines_.size());
     for (Line& line : lines_)
-        for (Crossing& way : line.way) a(way);
+        for (SonetInFlight& way : line.way) a(way);
     a(seen_);
 }
 
@@ -429,7 +429,7 @@ void Ledger::settle_lost(Vc& vc) {
 
 // The first cell on a way is lost.
 void Ledger::lose_first(int node, int port) {
-    Crossing& line = crossing(node, port);
+    SonetInFlight& line = crossing(node, port);
     const uint32_t header = line.first().header;
     const Paths* at = find(node, port, header);
     if (at) lose(*at, first_inside(at->front()), header, WHY_LINE);
@@ -443,7 +443,7 @@ void Ledger::lose_overdue(int node, int port, uint64_t tick) {
 // What comes out is not what went in first: which cell is it? The same one, or one that differs in a few bits; else the
 // first of the VC that its header names; else none, and it may be an idle cell in error.
 void Ledger::line_changed(int node, int port, uint32_t header, const Payload& payload, bool bad) {
-    Crossing& line = crossing(node, port);
+    SonetInFlight& line = crossing(node, port);
     const Paths* named = bad ? nullptr : find(node, port, header);
     uint64_t which = line.nearest(header, payload);
     if (which == line.size() && named) which = line.find(hop(named->front()).key, hop(named->front()).mask);
@@ -452,7 +452,7 @@ void Ledger::line_changed(int node, int port, uint32_t header, const Payload& pa
         return;
     }
     for (; which; --which) lose_first(node, port);
-    const Crossing::Inside cell = line.first();
+    const SonetInFlight::Inside cell = line.first();
     const Paths* at = find(node, port, cell.header);
     const uint64_t ordinal = at ? first_inside(at->front()) : 0;
     line.pop();

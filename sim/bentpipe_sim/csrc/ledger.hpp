@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "crossing.hpp"
+#include "sonet_in_flight.hpp"
 
 namespace bp {
 
@@ -92,12 +92,12 @@ class Ledger {
     // A SONET line takes a cell in at a port, and gives one at its other end.
     void line_in(int node, int port, uint64_t tick, uint32_t header, const Payload& payload, bool bad) {
         if (bad) return;
-        Crossing& line = crossing(node, port);
+        SonetInFlight& line = crossing(node, port);
         line.push(tick, header, payload);
         if (__builtin_expect(line.overdue(tick), 0)) lose_overdue(node, port, tick);
     }
     void line_out(int node, int port, uint32_t header, const Payload& payload, bool bad) {
-        Crossing& line = crossing(node, 1 - port);
+        SonetInFlight& line = crossing(node, 1 - port);
         if (!bad && !line.empty() && line.first().is(header, payload)) line.pop();
         else line_changed(node, 1 - port, header, payload, bad);
     }
@@ -198,7 +198,7 @@ class Ledger {
     };
     using Paths = std::vector<Passing>;  // that are one up to a place; at a switch the VC that comes in there first
     struct Line {
-        Crossing way[2];
+        SonetInFlight way[2];
     };
     struct Vcs {  // whose cells come to an input, by VPI/VCI
         uint32_t mask = 0;
@@ -206,7 +206,7 @@ class Ledger {
     };
     using Inputs = std::unordered_map<uint64_t, Vcs>;  // by node and port
 
-    Crossing& crossing(int node, int port) { return lines_[size_t(node)].way[port]; }
+    SonetInFlight& crossing(int node, int port) { return lines_[size_t(node)].way[port]; }
     const Paths& sources(int index) const {  // the paths that begin where this one does
         const Hop& source = vcs_[size_t(index)].stages.front().hop;
         return by_number_[size_t(source.node)][source.number];

@@ -20,7 +20,8 @@ const uint8_t* o_cell(const bp_face& face) {
     return reinterpret_cast<const uint8_t*>(&face) + offsetof(bp_face, o_payload);
 }
 
-// What every evaluation of a node reads first. In place: the compiler leaves out calls of what only fetches.
+// Prefetch what every evaluation of a node reads first. Must be inlined: GCC 12 removes calls to a function whose only effect is a
+// prefetch (tb/unit/sim/test_build.py counts the instructions).
 [[gnu::always_inline]] inline void fetch_ahead(bp_face& face) {
     const char* const first = reinterpret_cast<const char*>(&face);
     __builtin_prefetch(first + 64);
@@ -32,12 +33,12 @@ const uint8_t* o_cell(const bp_face& face) {
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
     Node::Owner made = Node::make(path, index, inbox, ledger);
-    agenda_.add(made->face().ticket);
+    queue_.add(made->face().ticket);
     nodes_.push_back(std::move(made));
     faces_.insert(faces_.end() - 2, &nodes_.back()->face());
-    if (agenda_.few()) std::copy(faces_.begin(), faces_.end() - 1, few_);
+    if (queue_.is_small()) std::copy(faces_.begin(), faces_.end() - 1, small_faces_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
-    ways_known_ = false;
+    classified_ = false;
     return index;
 }
 
@@ -46,7 +47,7 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay,
     Node& target = node(to);
     Wire& wire = target.in(to_port);
     if (output.to || wire.connected) throw std::runtime_error("the face is connected already");
-    if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums fit the agenda
+    if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums are valid ticks
     wire.connected = true;
     wire.had_one();  // one that never waits on it, too
     target.face().inputs = std::max(target.face().inputs, uint8_t(to_port + 1));
@@ -55,7 +56,7 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay,
     output.wire = &wire;
     output.delay = delay;
     output.sends = sends ? ~0ull : 0;
-    ways_known_ = false;
+    classified_ = false;
     target.adjacent = delay == 0;
     node(from).look_at_room();
     target.look_at_room();
@@ -70,28 +71,28 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
         there.path |= hops[k].kind == Ledger::PATH;
         there.watched |= there.path;
     }
-    ways_known_ = false;
+    classified_ = false;
     nic(source).sends_in(place, number);
     nic(hops[count - 1].node).receives_in(place, number);
 }
 
-void Loop::measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs) {
-    if (gauge_) throw std::runtime_error("the network has a gauge already");
-    gauge_ = std::make_unique<Gauge>(uint32_t(index), port, std::move(vcs), inbox);
-    node(index).gauge = gauge_.get();
+void Loop::measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs) {
+    if (monitor_) throw std::runtime_error("the network has a queue monitor already");
+    monitor_ = std::make_unique<QueueMonitor>(uint32_t(index), port, std::move(vcs), inbox);
+    node(index).monitor = monitor_.get();
     node(index).watched = true;
-    ways_known_ = false;
+    classified_ = false;
 }
 
 void Loop::record(int index) {
     node(index).record(now_);
-    ways_known_ = false;
+    classified_ = false;
 }
 
 void Loop::trace(int from, int from_port, bool on, bool crc) {
     crc_ = crc;
     node(from).out(from_port).traced = on;
-    ways_known_ = false;
+    classified_ = false;
 }
 
 void Loop::capture_input(int index, const Tap& tap) {
@@ -99,27 +100,26 @@ void Loop::capture_input(int index, const Tap& tap) {
     its.taps.push_back(tap);
     its.tapped = its.watched = true;
     its.look_at_room();
-    ways_known_ = false;
+    classified_ = false;
 }
 
-// What steps need to ask of each node, and of each cell that it gives.
-void Loop::look_at_ways() {
+// Decide which code steps each node, and where the cells of each output go.
+void Loop::classify_outputs() {
     for (const auto& node : nodes_) {
-        const bool more = node->link || node->tapped || node->path || node->gauge || node->recording;
-        node->face().kind = more ? Turn::APART : node->line ? Turn::LINE : node->nic ? Turn::NIC : Turn::ANY;
+        const bool more = node->link || node->tapped || node->path || node->monitor || node->recording;
+        node->face().kind = more ? StepKind::SLOW_PATH : node->line ? StepKind::SONET : node->nic ? StepKind::NIC : StepKind::PLAIN;
     }
     lines_ = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->line; });
     for (const auto& node : nodes_)
-        for (uint32_t p = 0; p < Node::PORTS; ++p) node->out(p).way = way(*node, node->out(p));
-    ways_known_ = true;
+        for (uint32_t p = 0; p < Node::PORTS; ++p) node->out(p).route = route_of(*node, node->out(p));
+    classified_ = true;
 }
 
-Output::Way Loop::way(const Node& node, const Output& output) {
+Output::Route Loop::route_of(const Node& node, const Output& output) {
     const Node* to = output.to;
-    if (!to || output.traced) return Output::MORE;
-    if (to->link) return to->out(0).traced ? Output::MORE : Output::BY_LINK;
-    const bool next = output.delay == 0 && !output.sends;
-    return next && to != &node && to->face().kind != Turn::APART ? Output::BESIDE : Output::WIRE;
+    if (!to || output.traced) return Output::GENERAL;
+    if (to->link) return to->out(0).traced ? Output::GENERAL : Output::BYPASS;
+    return output.delay == 0 && to != &node && to->face().kind != StepKind::SLOW_PATH ? Output::DIRECT : Output::WIRE;
 }
 
 void Loop::write(int index, uint32_t addr, uint32_t value) {
@@ -127,30 +127,29 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
     wake(index);
 }
 
-void Loop::wake(int index) { agenda_.set(node(index).face().ticket, std::max(node(index).next(), now_ + after_)); }
+void Loop::wake(int index) { queue_.set(node(index).face().ticket, std::max(node(index).next(), now_ + after_)); }
 
 void Loop::run(uint64_t until) {
     inbox.clear();
-    if (!ways_known_) look_at_ways();
+    if (!classified_) classify_outputs();
     after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
-    if (!agenda_.few()) now_ = advance<Many::Run, true>(until);
-    else now_ = lines_ ? advance<Few::Run, true>(until) : advance<Few::Run, false>(until);
-    agenda_.each_until(now_ + 1, [this](uint32_t number) {  // a cell is in a face for a tick at most
-        if (Node::faces(*faces_[number])) take_back(node(int(number)));
-    });
+    if (!queue_.is_small()) now_ = advance<TimingWheel::Cursor, true>(until);
+    else now_ = lines_ ? advance<SmallEventQueue::Cursor, true>(until) : advance<SmallEventQueue::Cursor, false>(until);
+    for (const auto& node : nodes_)
+        if (Node::faces(node->face())) undeliver(*node);
     for (Node* link : links_)
-        if (link->passed() && comes_later(*link)) call_back(*link);
+        if (link->bypassed() && arrives_later(*link)) undo_bypass(*link);
 }
 
 void Loop::archive(Archive& a) {
     a.same(nodes_.size());
     for (auto& node : nodes_) a(*node);
-    a(agenda_, now_, ledger);
-    a.same(gauge_ != nullptr);
-    if (gauge_) a(*gauge_);
+    a(queue_, now_, ledger);
+    a.same(monitor_ != nullptr);
+    if (monitor_) a(*monitor_);
     if (a.gives()) inbox.clear();
-    ways_known_ = false;
+    classified_ = false;
 }
 
 // The ledger sees the cell that a line of SONET has taken, and the one that it gives.
@@ -168,8 +167,8 @@ void Loop::archive(Archive& a) {
     ++(with_cell ? face.with_cell : face.without_cell);
 }
 
-template <bool nic, class Run>
-[[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Run& run) {
+template <bool nic, class Cursor>
+[[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Cursor& cursor) {
     face.time_now = tick;
     if (nic) Nic::finish(static_cast<bp_nic&>(face));
     if (face.arrive_tick <= tick) {
@@ -184,26 +183,26 @@ template <bool nic, class Run>
     }
     const uint32_t says = face.says();
     if (says == bp_face::a_cell()) {
-        give(node, node.out(nic ? 0 : face.o_port), face, tick, run);
+        give(node, node.out(nic ? 0 : face.o_port), face, tick, cursor);
     } else if (rarely(says)) {
         if (face.o_valid) {
-            Run apart = run;
-            give_apart(node, tick, apart);
-            run.follow(apart);
+            Cursor slow = cursor;
+            give_slow(node, tick, slow);
+            cursor.assign(slow);
         }
         if (face.error | face.drop | face.tells) tell(node, false);
     }
     if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
-        if (!inbox.events().empty()) run.stop(tick);
-        run.taken(face.ticket, node.next(), tick);
+        if (!inbox.events().empty()) cursor.stop(tick);
+        cursor.reschedule(face.ticket, node.next(), tick);
         return;
     }
-    run.taken(face.ticket, Node::next_unless_posting(face, tick), tick);
+    cursor.reschedule(face.ticket, Node::next_unless_posting(face, tick), tick);
 }
 
-// The same for a line of SONET, which has no port error, drop or tells: the ledger sees what comes and goes.
-template <class Run>
-[[gnu::always_inline]] inline void Loop::step_line(Node& node, bp_face& face, uint64_t tick, Run& run) {
+// Step a SONET line, which has no ports error, drop and tells. The ledger sees each cell that arrives or leaves.
+template <class Cursor>
+[[gnu::always_inline]] inline void Loop::step_sonet(Node& node, bp_face& face, uint64_t tick, Cursor& cursor) {
     face.time_now = tick;
     const bool comes = face.arrive_tick <= tick;
     face.i_valid = comes;
@@ -214,18 +213,18 @@ template <class Run>
     count(face, comes);
     face.clocks->shorter[comes](&face);
     if (face.o_valid) {
-        give(node, node.out(face.o_port), face, tick, run);
+        give(node, node.out(face.o_port), face, tick, cursor);
         line_out(node);
     }
-    run.taken(face.ticket, Node::next_unless_posting(face, tick), tick);
+    cursor.reschedule(face.ticket, Node::next_unless_posting(face, tick), tick);
 }
 
-// The same for a node of which more is to be done or looked at.
-template <class Run>
-[[gnu::noinline]] void Loop::step_apart(Node& node, uint64_t tick, Run& run) {
+// Step a node of kind SLOW_PATH, or one whose short clock will not do: a PDU is posted, or its state is not settled.
+template <class Cursor>
+[[gnu::noinline]] void Loop::step_slow(Node& node, uint64_t tick, Cursor& cursor) {
     bp_face& face = node.face();
     now_ = tick;  // a recording's, too
-    if (node.link) node.catch_up();
+    if (node.link) node.apply_bypassed();
     if (node.nic) Nic::finish(static_cast<bp_nic&>(face));
     face.time_now = tick;
     const bool comes = face.arrive_tick <= tick;
@@ -234,59 +233,59 @@ template <class Run>
     if (comes && node.line) line_in(node, tick);
     count(face, comes);
     node.clock(comes);
-    if (face.o_valid) give_apart(node, tick, run);
+    if (face.o_valid) give_slow(node, tick, cursor);
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
-    else if (node.link) after_link(node, comes, tick, run);
-    else if (node.gauge) node.gauge->look(tick);
-    if (!inbox.events().empty()) run.stop(tick);
-    run.taken(face.ticket, node.next(), tick);
+    else if (node.link) after_link(node, comes, tick, cursor);
+    else if (node.monitor) node.monitor->look(tick);
+    if (!inbox.events().empty()) cursor.stop(tick);
+    cursor.reschedule(face.ticket, node.next(), tick);
 }
 
-// The tick at whose end the run ends. `lines`: there may be lines of SONET.
-template <class Run, bool lines>
+// Run, and return the tick at whose end the run ended. `lines`: the network has SONET lines.
+template <class Cursor, bool lines>
 uint64_t Loop::advance(uint64_t until) {
-    Run run = agenda_.run<Run>(until);
-    constexpr bool few = std::is_same_v<Run, Few::Run>;
+    Cursor cursor = queue_.cursor<Cursor>(until);
+    constexpr bool is_small = std::is_same_v<Cursor, SmallEventQueue::Cursor>;
     bp_face* const* const faces = faces_.data();
     for (;;) {
-        const uint64_t tick = run.tick();
-        const size_t number = run.node();
-        bp_face& face = few ? *few_[number] : *faces[number];
-        const uint32_t how = Turn::how(face);
-        if (how == Turn::plain(Turn::ANY)) {
-            run.take();
-            if (!few) fetch_ahead(*faces[run.node()]);
+        const uint64_t tick = cursor.tick();
+        const size_t number = cursor.node();
+        bp_face& face = is_small ? *small_faces_[number] : *faces[number];
+        const uint32_t flags = StepKind::flags(face);
+        if (flags == StepKind::fast(StepKind::PLAIN)) {
+            cursor.pop();
+            if (!is_small) fetch_ahead(*faces[cursor.node()]);
             Node& node = Node::of(face);
-            if (run.due(face.ticket, tick)) step<false>(node, face, tick, run);
-        } else if (how == Turn::plain(Turn::NIC)) {
-            run.take();
-            if (!few) fetch_ahead(*faces[run.node()]);
+            if (cursor.due(face.ticket, tick)) step<false>(node, face, tick, cursor);
+        } else if (flags == StepKind::fast(StepKind::NIC)) {
+            cursor.pop();
+            if (!is_small) fetch_ahead(*faces[cursor.node()]);
             Node& node = Node::of(face);
-            if (run.due(face.ticket, tick)) step<true>(node, face, tick, run);
+            if (cursor.due(face.ticket, tick)) step<true>(node, face, tick, cursor);
         } else if (&face == &at_end_) {
-            if (run.ends(number)) {
-                run.leave(tick);
+            if (cursor.ends(number)) {
+                cursor.finish(tick);
                 return tick;
             }
-            run.turn();
+            cursor.begin_block();
         } else {
-            run.take();
+            cursor.pop();
             Node& node = Node::of(face);
-            if (!run.due(face.ticket, tick)) continue;
-            if (lines && how == Turn::plain(Turn::LINE)) {
-                step_line(node, face, tick, run);
+            if (!cursor.due(face.ticket, tick)) continue;
+            if (lines && flags == StepKind::fast(StepKind::SONET)) {
+                step_sonet(node, face, tick, cursor);
                 continue;
             }
-            Run apart = run;  // what is known by its address is kept in no register
-            step_apart(node, tick, apart);
-            run.follow(apart);
+            Cursor slow = cursor;  // a cursor whose address is taken cannot stay in registers
+            step_slow(node, tick, slow);
+            cursor.assign(slow);
         }
     }
 }
 
-// The node gets the cell that came first.
+// The node takes the cell that arrived first.
 template <bool plain, bool nic>
 [[gnu::always_inline]] inline void Loop::take(Node& node, bp_face& face, uint64_t tick) {
     const uint32_t port = face.arrive_port;
@@ -294,11 +293,11 @@ template <bool plain, bool nic>
         Node::arrive(face, Node::later(face));
         return;
     }
-    if (!nic && rarely(port == Node::CROWD)) {
-        take_from_crowd(node, tick);
+    if (!nic && rarely(port == Node::CONTENDED)) {
+        take_contended(node, tick);
         return;
     }
-    Flying* const second = node.in(nic ? 0 : port).second();
+    CellInFlight* const second = node.in(nic ? 0 : port).second();
     if (nic) {
         node.first[0] = key_of(second, 0);
         take_from<plain>(node, face, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
@@ -315,24 +314,24 @@ template <bool plain, bool nic>
     }
 }
 
-// Of several cells that came at once one in turn; the others wait.
+// Several cells arrived in one tick: the node takes one, by round robin over its inputs, and the others wait.
 [[gnu::noinline]] void Loop::take_in_turn(Node& node, uint64_t tick) {
     const uint32_t port = in_turn(node);
-    Flying* const second = node.in(port).second();
+    CellInFlight* const second = node.in(port).second();
     node.first[port] = key_of(second, port);
     take_from<false>(node, node.face(), port, second, Node::Arrival::of(node.least()), tick);
     node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
 
-// The same where one of them is in the face: it stays there if it is the one in turn.
-[[gnu::noinline]] void Loop::take_from_crowd(Node& node, uint64_t tick) {
+// The same where one of the cells is in the node's face already. It stays there if it is the one to be taken.
+[[gnu::noinline]] void Loop::take_contended(Node& node, uint64_t tick) {
     bp_face& face = node.face();
     const uint32_t port = face.i_port;
     const uint64_t behind = node.first[port];
     node.first[port] = Node::key(face.arrive_tick, port);
     if (in_turn(node) != port) {
-        take_back(node);
+        undeliver(node);
         take_in_turn(node, tick);
         return;
     }
@@ -342,68 +341,68 @@ template <bool plain, bool nic>
     wait(node, tick);
 }
 
-// A wire's first cell, of which the second is looked up; then this comes next.
+// The node takes the first cell of a wire, whose second cell is known; `next` arrives after it.
 template <bool plain>
-[[gnu::always_inline]] inline void Loop::take_from(Node& node, bp_face& face, uint32_t port, Flying* second,
+[[gnu::always_inline]] inline void Loop::take_from(Node& node, bp_face& face, uint32_t port, CellInFlight* second,
                                                    Node::Arrival next, uint64_t tick) {
     Wire& from = node.in(port);
-    const Flying& cell = from.front();
+    const CellInFlight& cell = from.front();
     Node::arrive(face, next);
     face.i_port = uint8_t(port);
-    std::memcpy(i_cell(face), &cell, Flying::OCTETS);
+    std::memcpy(i_cell(face), &cell, CellInFlight::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
     from.pop_front(second);
     from.fetch_ahead();
 }
 
-// Of a cell that comes to an input, or of none.
-[[gnu::always_inline]] inline uint64_t Loop::key_of(const Flying* cell, uint32_t port) {
+// The key of a cell that arrives at an input, or of none.
+[[gnu::always_inline]] inline uint64_t Loop::key_of(const CellInFlight* cell, uint32_t port) {
     return cell ? Node::key(cell->tick, port) : Node::NO_CELL;
 }
 
-// What comes out of the node goes to the wire behind an output.
-template <class Run>
-[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run) {
+// A cell leaves the node: it goes to the wire of an output, into the next node's face, or past a link.
+template <class Cursor>
+[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, Cursor& cursor) {
     ++output.cells;
-    if (output.way == Output::BESIDE) {
-        hand_over(output, face, tick, run);
-    } else if (output.way == Output::BY_LINK) {
-        if (lets_by(*output.to, face)) go_by(output, face, tick, run);
-        else put(output, face, tick, arrival(output, face, tick), run);
-    } else if (output.way == Output::WIRE) {
-        put(output, face, tick, arrival(output, face, tick), run);
+    if (output.route == Output::DIRECT) {
+        deliver_direct(output, face, tick, cursor);
+    } else if (output.route == Output::BYPASS) {
+        if (can_bypass(*output.to, face)) bypass(output, face, tick, cursor);
+        else enqueue(output, face, tick, arrival(output, face, tick), cursor);
+    } else if (output.route == Output::WIRE) {
+        enqueue(output, face, tick, arrival(output, face, tick), cursor);
     } else {
         if (output.traced) trace(node.digests[face.o_port], face, tick);
-        if (output.to && output.to->link && lets_by(*output.to, face)) go_by(output, face, tick, run);
-        else if (output.to) put(output, face, tick, arrival(output, face, tick), run);
+        if (output.to && output.to->link && can_bypass(*output.to, face)) bypass(output, face, tick, cursor);
+        else if (output.to) enqueue(output, face, tick, arrival(output, face, tick), cursor);
     }
 }
 
-template <class Run>
-[[gnu::noinline]] void Loop::give_apart(Node& node, uint64_t tick, Run& run) {
+template <class Cursor>
+[[gnu::noinline]] void Loop::give_slow(Node& node, uint64_t tick, Cursor& cursor) {
     const bp_face& face = node.face();
     Output& output = node.out(face.o_port);
-    give(node, output, face, tick, run);
+    give(node, output, face, tick, cursor);
     if (node.watched) watch_out(node, output);
 }
 
-// The ledger sees the cell that goes.
+// The ledger and the queue monitor see the cell that leaves.
 void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = node.face();
     if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
-    if (node.gauge) node.gauge->leaves(face.o_port);
+    if (node.monitor) node.monitor->leaves(face.o_port);
 }
 
-// What a link lets go by from now on; the cell that came may be gone. The next one may have been given before this tick's step of
-// the link, while the line that is full was sending the one that came: it goes by now.
-template <class Run>
-void Loop::after_link(Node& link, bool came, uint64_t tick, Run& run) {
+// After a step of a link: more cells may bypass it now; the cell that arrived may be lost. On a full line the next cell may be on
+// the link's wire already: it was given before the link's step in this tick. It bypasses the link now.
+template <class Cursor>
+void Loop::after_link(Node& link, bool came, uint64_t tick, Cursor& cursor) {
     link.look_at_room();
     if (came && !link.face().o_valid) tell(link, true);
     Output& output = link.out(0);
     Wire& wire = link.in(0);
     if (wire.empty() || wire.front().tick <= tick || wire.front().hec_error || output.room < Node::CELL_BITS) return;
-    const Flying cell = wire.front();
+    const CellInFlight cell = wire.front();
     wire.pop_front();
     link.first[0] = key_of(wire.empty() ? nullptr : &wire.front(), 0);
     Node::arrive(link.face(), Node::Arrival::of(link.first[0]));
@@ -412,16 +411,16 @@ void Loop::after_link(Node& link, bool came, uint64_t tick, Run& run) {
         link.digest_before = link.digests[0];
         trace(link.digests[0], cell, cell.tick);
     }
-    std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, run), &cell, Flying::OCTETS);
+    std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, cursor), &cell, CellInFlight::OCTETS);
 }
 
 void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) const {
-    Flying cell;
-    std::memcpy(&cell, o_cell(face), Flying::OCTETS);
+    CellInFlight cell;
+    std::memcpy(&cell, o_cell(face), CellInFlight::OCTETS);
     trace(digest, cell, tick);
 }
 
-void Loop::trace(uint64_t& digest, const Flying& cell, uint64_t tick) const {
+void Loop::trace(uint64_t& digest, const CellInFlight& cell, uint64_t tick) const {
     if (crc_) {
         // A board sees the cell on its line in the tick after (bentpipe_boards.wire)
         const uint64_t end = (tick + 1) & NEVER;
@@ -439,64 +438,67 @@ void Loop::trace(uint64_t& digest, const Flying& cell, uint64_t tick) const {
     for (uint64_t pair : cell.payload.w) digest = mix64(mix64(digest ^ uint32_t(pair)) ^ pair >> 32);
 }
 
-// When the cell that a node gives in this tick arrives at the end of the wire: its last bit has been sent, and the wire's delay
-// has passed. No cell arrives in the tick in which it is given, whatever a line's clock makes up for.
+// The tick at which a cell that a node gives now arrives: its last bit has been sent, and the wire's delay has passed. It is never
+// the tick in which the cell is given, even if the line's clock makes up for lost time.
 [[gnu::always_inline]] inline uint64_t Loop::arrival(const Output& output, const bp_face& face, uint64_t tick) {
     return std::max(face.o_end & output.sends, tick + 1) + output.delay;
 }
 
-// A cell goes to the wire behind an output.
-template <class Run>
-[[gnu::always_inline]] inline void Loop::put(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives,
-                                             Run& run) {
-    std::memcpy(&next_on(output, arrives, tick, run), o_cell(face), Flying::OCTETS);
+// Put a cell on the wire of an output.
+template <class Cursor>
+[[gnu::always_inline]] inline void Loop::enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives,
+                                             Cursor& cursor) {
+    std::memcpy(&next_on(output, arrives, tick, cursor), o_cell(face), CellInFlight::OCTETS);
 }
 
-// The cell that arrives next behind an output, at this tick, to be filled in.
-template <class Run>
-[[gnu::always_inline]] inline Flying& Loop::next_on(const Output& output, uint64_t arrives, uint64_t tick, Run& run) {
+// Append a cell, to be filled in, to the wire of an output, and schedule the node that it arrives at.
+template <class Cursor>
+[[gnu::always_inline]] inline CellInFlight& Loop::next_on(const Output& output, uint64_t arrives, uint64_t tick, Cursor& cursor) {
     Wire& wire = *output.wire;
-    Flying& cell = wire.push_back();
+    CellInFlight& cell = wire.push_back();
     cell.tick = arrives;
-    if (wire.size() == 1 && announce(*output.to, output.to_port, arrives)) run.sooner(output.to->face().ticket, arrives, tick);
+    if (wire.size() == 1 && announce(*output.to, output.to_port, arrives)) cursor.schedule_earlier(output.to->face().ticket, arrives, tick);
     return cell;
 }
 
-// A cell goes to a node that it reaches in the next tick: into its face if no cell is there or comes
-// before, as far as is known; those that come with it are a crowd.
-template <class Run>
-[[gnu::always_inline]] inline void Loop::hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run) {
+// Put a cell into the face of the node at which it arrives, ahead of the tick of its arrival. This saves the wire. It is possible
+// if no cell is known that arrives there earlier or in the same tick. If one is given later that arrives earlier, the first goes
+// back to its wire (undeliver); if it arrives in the same tick, the cell in the face is contended (announce).
+template <class Cursor>
+[[gnu::always_inline]] inline void Loop::deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor) {
     bp_face& its = output.to->face();
-    if (its.arrive_tick <= tick + 1) {
-        put(output, face, tick, arrival(output, face, tick), run);
+    const uint64_t arrives = arrival(output, face, tick);
+    if (its.arrive_tick <= arrives) {
+        enqueue(output, face, tick, arrives, cursor);
         return;
     }
-    run.sooner(its.ticket, tick + 1, tick);
+    if (rarely(Node::faces(its))) undeliver(*output.to);
+    cursor.schedule_earlier(its.ticket, arrives, tick);
     Node::later(its, Node::arrive(its));
-    Node::arrive(its, {tick + 1, Node::FACE});
+    Node::arrive(its, {arrives, Node::FACE});
     its.i_port = uint8_t(output.to_port);
-    std::memcpy(i_cell(its), o_cell(face), Flying::OCTETS);
+    std::memcpy(i_cell(its), o_cell(face), CellInFlight::OCTETS);
 }
 
-// The cell in a node's face goes to the wire that it would have come by.
-[[gnu::noinline]] void Loop::take_back(Node& node) {
+// The cell in a node's face goes back to the wire of its input.
+[[gnu::noinline]] void Loop::undeliver(Node& node) {
     bp_face& face = node.face();
     const uint32_t port = face.i_port;
-    Flying& cell = node.in(port).push_front();
-    std::memcpy(&cell, i_cell(face), Flying::OCTETS);
+    CellInFlight& cell = node.in(port).push_front();
+    std::memcpy(&cell, i_cell(face), CellInFlight::OCTETS);
     cell.tick = face.arrive_tick;
     node.first[port] = Node::key(cell.tick, port);
     Node::arrive(face, Node::Arrival::of(std::min(node.first[port], Node::later(face).as_key())));
 }
 
-// Whether a cell may go by a link: none is before it, and no error reaches it.
-[[gnu::always_inline]] inline bool Loop::lets_by(const Node& link, const bp_face& face) {
+// Whether a cell can bypass a link: no cell is before it, and no error reaches it.
+[[gnu::always_inline]] inline bool Loop::can_bypass(const Node& link, const bp_face& face) {
     return link.out(0).room >= Node::CELL_BITS && link.face().arrive_tick == Node::NO_CELL && !face.o_hec_error;
 }
 
-// A cell goes by a link that has no cell before it: nothing of it would change there but what passed() tells.
-template <class Run>
-[[gnu::always_inline]] inline void Loop::go_by(const Output& before, const bp_face& face, uint64_t tick, Run& run) {
+// A cell bypasses a link: the link is not evaluated. The only change of its state is the count of bits (Node::bypassed).
+template <class Cursor>
+[[gnu::always_inline]] inline void Loop::bypass(const Output& before, const bp_face& face, uint64_t tick, Cursor& cursor) {
     Node& link = *before.to;
     Output& output = link.out(0);
     const uint64_t there = arrival(before, face, tick);
@@ -505,20 +507,20 @@ template <class Run>
         link.digest_before = link.digests[0];
         trace(link.digests[0], face, there);
     }
-    put(output, face, tick, there + 1 + output.delay, run);
+    enqueue(output, face, tick, there + 1 + output.delay, cursor);
 }
 
-// Whether the last cell that went by a link comes to it in a later tick.
-bool Loop::comes_later(const Node& link) const {
+// Whether the last cell that bypassed a link arrives at it in a later tick.
+bool Loop::arrives_later(const Node& link) const {
     const Output& output = link.out(0);
     return !output.wire->empty() && output.wire->back().tick - 1 - output.delay > now_;
 }
 
-// The last cell that went by a link comes to it only now, when settings may change.
-void Loop::call_back(Node& link) {
+// The last cell that bypassed a link has not arrived there yet, and settings may change before: it goes back to the link's wire.
+void Loop::undo_bypass(Node& link) {
     Output& output = link.out(0);
     Node& to = *output.to;
-    Flying& cell = link.in(0).push_back();
+    CellInFlight& cell = link.in(0).push_back();
     cell = output.wire->back();
     cell.tick -= 1 + output.delay;
     output.wire->pop_back();
@@ -532,25 +534,28 @@ void Loop::call_back(Node& link) {
     if (announce(link, 0, cell.tick)) wake(int(link.index));
 }
 
-// The first cell of a wire comes to an input at a tick. Whether the node is to be due sooner than it is.
+// The first cell of a wire arrives at an input at a tick. Return whether the node is due earlier by that.
 [[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
-    const uint64_t key = to.first[port] = Node::key(tick, port);
+    to.first[port] = Node::key(tick, port);
     bp_face& its = to.face();
-    // A cell in the face comes behind those of ports that come with it
-    if (key >= Node::key(its.arrive_tick, its.arrive_port)) {
-        if (Node::faces(its)) Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
+    const bool in_face = Node::faces(its);
+    if (tick > its.arrive_tick || (tick == its.arrive_tick && !in_face)) {
+        if (in_face && tick < its.later_tick) Node::later(its, {tick, port});
         return false;
     }
-    if (rarely(Node::faces(its))) {
-        its.arrive_port = Node::CROWD;
-        Node::later(its, Node::Arrival::of(std::min(Node::later(its).as_key(), key)));
-        return false;  // it is due by then as it is
+    if (rarely(in_face)) {
+        if (tick == its.arrive_tick) {
+            its.arrive_port = Node::CONTENDED;
+            if (tick < its.later_tick) Node::later(its, {tick, port});
+            return false;  // the node is due in that tick already
+        }
+        undeliver(to);
     }
-    Node::arrive(its, Node::Arrival::of(std::min(Node::arrive(its).as_key(), key)));
+    Node::arrive(its, {tick, port});
     return true;
 }
 
-// Of the inputs whose cells came at once and first.
+// The input whose cell is taken, of those whose cells arrived in the first tick: the next one by round robin.
 uint32_t Loop::in_turn(const Node& node) {
     uint32_t port = node.turn;
     for (;; ++port) {
@@ -559,19 +564,19 @@ uint32_t Loop::in_turn(const Node& node) {
     }
 }
 
-// Captures and the ledger see the cell that comes.
-void Loop::watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell) {
+// Captures, the queue monitor and the ledger see the cell that arrives.
+void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& cell) {
     for (const Tap& each : node.taps) {
         if (each.port != int(port)) continue;
         uint8_t payload[48];
         std::memcpy(payload, &cell.payload, 48);
         each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
     }
-    if (node.gauge) node.gauge->comes(port, cell);
+    if (node.monitor) node.monitor->comes(port, cell);
     if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
 }
 
-// Cells that have arrived and have to wait: one that finds no place at its input is lost.
+// Count the cells that wait at the inputs. A cell that finds no place there is lost.
 void Loop::wait(Node& node, uint64_t tick) {
     for (uint32_t p = 0; p < node.face().inputs; ++p) {
         if (node.first[p] >> Node::PORT_BITS > tick) continue;
@@ -585,10 +590,10 @@ void Loop::wait(Node& node, uint64_t tick) {
     }
 }
 
-// The ledger gets what the node says of the cell that it took in this step.
+// The ledger gets the node's report of the cell that it took in this step.
 void Loop::tell(Node& node, bool gone) {
     const bp_face& face = node.face();
-    if (node.gauge && face.drop) node.gauge->drops(face.drop_vc);
+    if (node.monitor && face.drop) node.monitor->drops(face.drop_vc);
     if (ledger.empty()) return;
     const int index = int(node.index);
     const uint32_t header = face.i_header;
@@ -610,7 +615,7 @@ void Loop::tell(Node& node, bool gone) {
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
     Node& to = node(index);
-    if (Node::faces(to.face()) && to.face().i_port == port) take_back(to);
+    if (Node::faces(to.face()) && to.face().i_port == port) undeliver(to);
     return to.in(port).count(key, mask);
 }
 

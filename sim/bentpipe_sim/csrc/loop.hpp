@@ -1,15 +1,16 @@
-// The event loop: owns time, moves cells between nodes, evaluates a node only at ticks at which it has work.
+// The event loop: it owns time, moves cells between nodes, and evaluates a node only at ticks at which it has work.
+// docs/event-loop.md follows one cell through it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "agenda.hpp"
-#include "gauge.hpp"
+#include "event_queue.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
 #include "node.hpp"
+#include "queue_monitor.hpp"
 
 namespace bp {
 
@@ -26,14 +27,14 @@ class Loop final : CellCounts {
     // `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
     void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends);
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
-    // Of a port of a switch: one in a network. std::runtime_error: there is one already.
-    void measure(int index, uint32_t port, std::vector<Gauge::Vc> vcs);
-    Gauge& gauge() { return *gauge_; }
+    // Follow the queue of a switch's port. A network has one monitor at most. std::runtime_error: there is one already.
+    void measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs);
+    QueueMonitor& monitor() { return *monitor_; }
 
     void write(int index, uint32_t addr, uint32_t value);
     uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
-    // After a setting or a PDU, which may have changed when the node is due: long ago, it may say, for what it was not
-    // set to do.
+    // Schedule the node again after a register access or a PDU, which may have changed when it is due. The node may name a tick in
+    // the past: it is due now, then.
     void wake(int index);
 
     void record(int index);  // errors as of Node
@@ -50,67 +51,67 @@ class Loop final : CellCounts {
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
-    // What every evaluation needs is made for networks of few nodes and of many (Few::Run, Many::Run).
-    template <class Run, bool lines>
+    // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
+    template <class Cursor, bool lines>
     uint64_t advance(uint64_t until);
-    template <bool nic, class Run>
-    void step(Node& node, bp_face& face, uint64_t tick, Run& run);
+    template <bool nic, class Cursor>
+    void step(Node& node, bp_face& face, uint64_t tick, Cursor& cursor);
     static void count(bp_face& face, bool with_cell);
-    template <class Run>
-    void step_line(Node& node, bp_face& face, uint64_t tick, Run& run);
-    template <class Run>
-    void step_apart(Node& node, uint64_t tick, Run& run);
+    template <class Cursor>
+    void step_sonet(Node& node, bp_face& face, uint64_t tick, Cursor& cursor);
+    template <class Cursor>
+    void step_slow(Node& node, uint64_t tick, Cursor& cursor);
     template <bool plain, bool nic = false>
     void take(Node& node, bp_face& face, uint64_t tick);
     void take_in_turn(Node& node, uint64_t tick);
-    void take_from_crowd(Node& node, uint64_t tick);
+    void take_contended(Node& node, uint64_t tick);
     template <bool plain>
-    void take_from(Node& node, bp_face& face, uint32_t port, Flying* second, Node::Arrival next, uint64_t tick);
-    template <class Run>
-    void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Run& run);
-    template <class Run>
-    void give_apart(Node& node, uint64_t tick, Run& run);
+    void take_from(Node& node, bp_face& face, uint32_t port, CellInFlight* second, Node::Arrival next, uint64_t tick);
+    template <class Cursor>
+    void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    template <class Cursor>
+    void give_slow(Node& node, uint64_t tick, Cursor& cursor);
     void trace(uint64_t& digest, const bp_face& face, uint64_t tick) const;
-    void trace(uint64_t& digest, const Flying& cell, uint64_t tick) const;
+    void trace(uint64_t& digest, const CellInFlight& cell, uint64_t tick) const;
     static uint64_t arrival(const Output& output, const bp_face& face, uint64_t tick);
-    template <class Run>
-    void put(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Run& run);
-    template <class Run>
-    Flying& next_on(const Output& output, uint64_t arrives, uint64_t tick, Run& run);
-    template <class Run>
-    void hand_over(const Output& output, const bp_face& face, uint64_t tick, Run& run);
-    static void take_back(Node& node);
-    static bool lets_by(const Node& link, const bp_face& face);
-    template <class Run>
-    void go_by(const Output& before, const bp_face& face, uint64_t tick, Run& run);
-    bool comes_later(const Node& link) const;
-    void call_back(Node& link);
+    template <class Cursor>
+    void enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Cursor& cursor);
+    template <class Cursor>
+    CellInFlight& next_on(const Output& output, uint64_t arrives, uint64_t tick, Cursor& cursor);
+    template <class Cursor>
+    void deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    static void undeliver(Node& node);
+    static bool can_bypass(const Node& link, const bp_face& face);
+    template <class Cursor>
+    void bypass(const Output& before, const bp_face& face, uint64_t tick, Cursor& cursor);
+    bool arrives_later(const Node& link) const;
+    void undo_bypass(Node& link);
     static bool announce(Node& to, uint32_t port, uint64_t tick);
-    static uint64_t key_of(const Flying* cell, uint32_t port);
+    static uint64_t key_of(const CellInFlight* cell, uint32_t port);
     static uint32_t in_turn(const Node& node);
     static void wait(Node& node, uint64_t tick);
-    void watch(Node& node, uint32_t port, uint64_t tick, const Flying& cell);
+    void watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& cell);
     void watch_out(const Node& node, const Output& output);
     void line_in(const Node& node, uint64_t tick);
     void line_out(const Node& node);
-    template <class Run>
-    void after_link(Node& link, bool came, uint64_t tick, Run& run);
+    template <class Cursor>
+    void after_link(Node& link, bool came, uint64_t tick, Cursor& cursor);
     void tell(Node& node, bool gone);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
-    void look_at_ways();
-    static Output::Way way(const Node& node, const Output& output);
+    void classify_outputs();
+    static Output::Route route_of(const Node& node, const Output& output);
 
     std::vector<Node::Owner> nodes_;
     std::vector<Node*> links_;
     bp_face at_end_{};
-    // The nodes', and behind them two more: the end of a run, and that a block of ticks begins (many.hpp)
+    // By event number: the faces of all nodes, then two that stand for the end of a run and the start of a block of ticks
     std::vector<bp_face*> faces_{&at_end_, &at_end_};
-    bp_face* few_[Few::MOST + 1]{&at_end_};  // the same, near at hand
-    Agenda agenda_;
+    bp_face* small_faces_[SmallEventQueue::MOST + 1]{&at_end_};  // the same, without an indirection
+    EventQueue queue_;
     uint64_t now_ = 0;
-    bool ways_known_ = false, lines_ = false, crc_ = false, acts_after_ = false;
+    bool classified_ = false, lines_ = false, crc_ = false, acts_after_ = false;
     uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen
-    std::unique_ptr<Gauge> gauge_;
+    std::unique_ptr<QueueMonitor> monitor_;
 };
 
 }  // namespace bp

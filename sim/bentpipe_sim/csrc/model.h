@@ -18,11 +18,11 @@ struct bp_clocks {
     void (*shorter[2])(void* model);
 };
 
-// A node's place in the event loop's agenda.
+// A node's entry in the event queue.
 struct __attribute__((packed, aligned(2))) bp_ticket {
     union {
-        uint64_t number;  // among few nodes, its key in tick 0
-        uint64_t due;     // among many, the tick
+        uint64_t number;  // in a small event queue: the node's key in tick 0
+        uint64_t due;     // in a timing wheel: the tick at which the node is due
     };
     uint16_t node;  // its number
 };
@@ -45,7 +45,7 @@ struct alignas(64) bp_face {
     uint64_t arrive_tick, without_cell;
     const bp_clocks* clocks;
     uint64_t time_now, status_due;
-    uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `clocks.shorter` may be called; see Turn
+    uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `clocks.shorter` may be called; see StepKind
     uint8_t o_valid, error, drop, tells;
     // As in cell.hpp: payload, header, whether the HEC is wrong. The number of clocks in which a cell came is beside the cell that
     // comes; the tick in which its last bit leaves is beside the cell that goes, and 0 in a node that does not clock its line.

@@ -121,12 +121,12 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
-    *stats = {node.evaluations(), node.cells_in() + node.passed(), node.cells_out() + node.passed(), 0, node.ingress_most, node.ingress_lost};
+    *stats = {node.evaluations(), node.cells_in() + node.bypassed(), node.cells_out() + node.bypassed(), 0, node.ingress_most, node.ingress_lost};
     for (uint32_t p = 0; p < bp::Node::PORTS; ++p) stats->in_flight += node.in(p).size();
 }
 
 uint64_t bp_wire_most(bp_net* net, int index, int port) {
-    net->loop.node(index).catch_up();
+    net->loop.node(index).apply_bypassed();
     return net->loop.node(index).in(port).most();
 }
 uint64_t bp_backlog(bp_net* net, int index, uint32_t vc) {
@@ -152,28 +152,28 @@ void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
 
 int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }
 
-int bp_gauge(bp_net* net, int index, uint32_t port, const bp_gauged* vcs, int count) {
+int bp_monitor(bp_net* net, int index, uint32_t port, const bp_monitored_vc* vcs, int count) {
     return net->attempt([&] {
-        std::vector<bp::Gauge::Vc> its;
+        std::vector<bp::QueueMonitor::Vc> its;
         for (int k = 0; k < count; ++k) its.push_back({vcs[k].port, vcs[k].key, vcs[k].mask, vcs[k].number});
         net->loop.measure(index, port, std::move(its));
         return 0;
     });
 }
 
-void bp_gauge_arm(bp_net* net, uint64_t level, int empty) { net->loop.gauge().arm(level, empty != 0); }
+void bp_monitor_arm(bp_net* net, uint64_t level, int empty) { net->loop.monitor().arm(level, empty != 0); }
 
-void bp_gauge_read(bp_net* net, bp_gauge_counts* counts) {
-    const bp::Gauge::Counts& now = net->loop.gauge().counts();
-    *counts = {now.queue, now.came, now.lost, now.cycles, now.most, net->loop.gauge().armed()};
+void bp_monitor_read(bp_net* net, bp_monitor_counts* counts) {
+    const bp::QueueMonitor::Counts& now = net->loop.monitor().counts();
+    *counts = {now.queue, now.came, now.lost, now.cycles, now.most, net->loop.monitor().armed()};
 }
 
-int bp_gauge_heights(bp_net* net, uint64_t* heights, int most) {
-    bp::Gauge& gauge = net->loop.gauge();
-    const int count = int(gauge.heights().size());
+int bp_monitor_heights(bp_net* net, uint64_t* heights, int most) {
+    bp::QueueMonitor& monitor = net->loop.monitor();
+    const int count = int(monitor.heights().size());
     if (count <= most) {
-        std::copy(gauge.heights().begin(), gauge.heights().end(), heights);
-        gauge.clear_heights();
+        std::copy(monitor.heights().begin(), monitor.heights().end(), heights);
+        monitor.clear_heights();
     }
     return count;
 }

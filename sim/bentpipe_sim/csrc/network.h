@@ -103,20 +103,20 @@ void bp_capture_host(bp_net*, int capture, int nic);
 void bp_capture_input(bp_net*, int capture, int node, int port, int back);
 int bp_capture_end(bp_net*, int capture);
 
-/* The queue at a port of a switch, in cells of these VCs, which are all that leave by it (gauge.hpp). bp_gauge returns -1
+/* The queue at a port of a switch, in cells of these VCs, which are all that leave by it (queue_monitor.hpp). bp_monitor returns -1
    with bp_error set if there is one already. It is armed to tell, by an event of the switch with status 64, when so many
    cells are queued (0: never), or with 65 when none is left: the first of both. `heights` are of the cycles that ended, by the most that
    were queued; they are cleared as they are given. */
 typedef struct {
     uint32_t port, key, mask, number;
-} bp_gauged;
+} bp_monitored_vc;
 typedef struct {
     uint64_t queue, came, lost, cycles, most, armed; /* armed: for something that has not come */
-} bp_gauge_counts;
-int bp_gauge(bp_net*, int node, uint32_t port, const bp_gauged* vcs, int count);
-void bp_gauge_arm(bp_net*, uint64_t level, int empty);
-void bp_gauge_read(bp_net*, bp_gauge_counts*);
-int bp_gauge_heights(bp_net*, uint64_t* heights, int most); /* how many there are; with room for all they are cleared */
+} bp_monitor_counts;
+int bp_monitor(bp_net*, int node, uint32_t port, const bp_monitored_vc* vcs, int count);
+void bp_monitor_arm(bp_net*, uint64_t level, int empty);
+void bp_monitor_read(bp_net*, bp_monitor_counts*);
+int bp_monitor_heights(bp_net*, uint64_t* heights, int most); /* how many there are; with room for all they are cleared */
 
 void bp_trace(bp_net*, int from, int from_port, int on); /* 1: digest of the cells that leave a face; 2: their CRC-32, as a board's wires have it */
 uint64_t bp_digest(bp_net*, int from, int from_port);

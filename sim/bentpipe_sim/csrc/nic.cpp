@@ -188,7 +188,7 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
     inbox_.tell(tick, node_, vc, status, status ? 0 : length, congested);
     if (status) return;
     for (Capture* capture : captures) capture->sdu(tick, rx.octets.data(), length);
-    inbox_.hand_over(rx.octets);
+    inbox_.deliver(rx.octets);
     look_at_octets(vc);
 }
 

@@ -108,7 +108,7 @@ void Node::End::operator()(Node* node) const {
 }
 
 void Node::quiet() {
-    catch_up();
+    apply_bypassed();
     bp_face& its = face();
     its.time_tick = 0;
     its.i_valid = 0;
@@ -122,11 +122,11 @@ void Node::quiet() {
     look_at_room();
 }
 
-void Node::catch_up() {
-    const uint32_t count = passed();
+void Node::apply_bypassed() {
+    const uint32_t count = bypassed();
     if (!count) return;
     in(0).had_one();
-    went_by += count;
+    bypassed_before += count;
     out(0).cells += count;
     out(0).granted = out(0).room;
     bp_face& its = face();
@@ -162,7 +162,7 @@ uint32_t Node::read(uint32_t addr) {
 }
 
 void* Node::state(uint64_t* length) {
-    catch_up();
+    apply_bypassed();
     if (!model_.state) throw std::runtime_error("the models of this engine give no state");
     return model_.state(&face(), length);
 }
@@ -186,7 +186,7 @@ void Node::archive(Archive& a) {
         const Laid laid(face(), nic.has_value());
         a.octets(octets, length);
     }
-    a(first, turn, went_by, digests, ingress_most, ingress_lost);
+    a(first, turn, bypassed_before, digests, ingress_most, ingress_lost);
     for (uint32_t p = 0; p < PORTS; ++p) {
         a(out(p).traced, out(p).cells);
         a.same(in(p).connected);

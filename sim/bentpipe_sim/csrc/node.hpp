@@ -1,4 +1,4 @@
-// A node: its model's ports, the wires to its inputs and from its outputs, what is counted of it.
+// A node: the ports of its model, the wires to its inputs and from its outputs, and its counters.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "agenda.hpp"
+#include "event_queue.hpp"
 #include "capture.hpp"
 #include "model.h"
 #include "nic.hpp"
@@ -17,21 +17,21 @@
 
 namespace bp {
 
-class Gauge;
+class QueueMonitor;
 struct Node;
 
-struct alignas(64) Output {  // what is behind an output port, and what went there: a cache line
+struct alignas(64) Output {  // where the cells of an output port go, and how many went there: a cache line
     Wire* wire = nullptr;
     Node* to = nullptr;
-    uint64_t delay = 0;  // ticks on the wire, behind the tick after an evaluation or the end of the cell's sending
+    uint64_t delay = 0;  // ticks on the wire, after the tick that follows an evaluation or after the end of the cell's sending
     uint64_t sends = 0;  // all bits: the end of the cell's sending counts (bp_face::o_end); 0: it does not
     uint32_t to_port = 0;
-    // Where a cell goes: to the wire; where it arrives in the next tick, and the node behind is idle and another one, into its
-    // face; by a link, if that lets it; or more is to be asked.
-    enum Way : uint8_t { WIRE, BESIDE, BY_LINK, MORE } way = MORE;
+    // Where a cell goes. WIRE: to the wire. DIRECT: ahead of time into the face of the next node, if that has no cell (only where
+    // the wire has no delay of its own). BYPASS: past a link, if the link allows it. GENERAL: none of these is certain.
+    enum Route : uint8_t { WIRE, DIRECT, BYPASS, GENERAL } route = GENERAL;
     bool traced = false;
     uint64_t cells = 0;
-    // Of a link, from which cells that go by it go on: bits of such that may, and that might before the first of them.
+    // Of a link: bits of cells that may bypass it now, and that might when it was last evaluated.
     uint64_t room = 0, granted = 0;
 };
 static_assert(sizeof(Output) == 64, "an output is a cache line");
@@ -42,19 +42,20 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// How a node's step goes: it stands in its face.
-struct Turn {
-    // Of a network interface, and of any other node, only the cell that comes and the one that goes are looked at; of a line
-    // of SONET the ledger sees both; of the rest more is to be asked (Loop::look_at_ways).
-    enum Kind : uint8_t { ANY, NIC, LINE, APART };
-    // A face's time_tick, post_valid, settled and kind, as one number; what it is if a short clock will do.
-    static uint32_t how(const bp_face& face) {
+// Which code of the event loop steps a node (Loop::classify_outputs). It stands in the node's face as `kind`.
+struct StepKind {
+    // PLAIN and NIC: the loop handles only the cell that arrives and the cell that leaves. SONET: the ledger sees both cells, too.
+    // SLOW_PATH: a link, or a node with captures, virtual paths, a queue monitor or a recording.
+    enum Kind : uint8_t { PLAIN, NIC, SONET, SLOW_PATH };
+    // A face's time_tick, post_valid, settled and kind as one number.
+    static uint32_t flags(const bp_face& face) {
         static_assert(offsetof(bp_face, kind) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
         uint32_t all;
         std::memcpy(&all, &face.time_tick, sizeof all);
         return all;
     }
-    static constexpr uint32_t plain(Kind kind) { return 0x00010001u | uint32_t(kind) << 24; }
+    // The value of flags() with which a node of this kind takes the fast path: a short clock will do.
+    static constexpr uint32_t fast(Kind kind) { return 0x00010001u | uint32_t(kind) << 24; }
 };
 
 struct Port {
@@ -68,22 +69,22 @@ struct Port {
 struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
-    // The first cell of an input as a key: when it arrives, above the port's number. One that is in the node's face already
-    // comes behind those of all ports, so that a lesser key tells of a cell that comes with it: it stays there, arrive() has CROWD
-    // in place of FACE, and later() the tick of those that came with it.
+    // The first cell of an input as a key: the tick of its arrival, above the port's number. FACE stands for the cell that is in
+    // the node's face already, and comes after all ports. If another cell arrives in the same tick, the cell stays in the face:
+    // arrive() has CONTENDED in place of FACE, and later() the tick.
     static constexpr unsigned PORT_BITS = 5;
-    static constexpr uint32_t FACE = PORTS, CROWD = PORTS + 1;
+    static constexpr uint32_t FACE = PORTS, CONTENDED = PORTS + 1;
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
-    struct Arrival {  // the same in two numbers
+    struct Arrival {  // the same as two numbers
         uint64_t tick;
         uint32_t port;
 
         static Arrival of(uint64_t key) { return {uint64_t(int64_t(key) >> PORT_BITS), port_of(key)}; }
         uint64_t as_key() const { return tick == NO_CELL ? NO_CELL : key(tick, port); }
     };
-    // Of the inputs' first cells the first, or the one in the face; while one is there, the first of the inputs'.
+    // arrive(): the cell that arrives next, at an input or in the face. later(): while one is in the face, the next at an input.
     static Arrival arrive(const bp_face& its) { return {its.arrive_tick, its.arrive_port}; }
     static Arrival later(const bp_face& its) { return {its.later_tick, its.later_port}; }
     static void arrive(bp_face& its, Arrival first) {
@@ -95,8 +96,8 @@ struct alignas(64) Node {
         its.later_port = uint8_t(first.port);
     }
     static bool faces(const bp_face& its) {
-        static_assert(FACE % 2 == 0 && CROWD == FACE + 1, "they differ in one bit");
-        return (its.arrive_port | 1) == CROWD;
+        static_assert(FACE % 2 == 0 && CONTENDED == FACE + 1, "they differ in one bit");
+        return (its.arrive_port | 1) == CONTENDED;
     }
 
     struct End {
@@ -116,23 +117,23 @@ struct alignas(64) Node {
     const Wire& in(uint32_t port) const { return before(port).in; }
     const Output& out(uint32_t port) const { return before(port).out; }
 
-    // The clock of a tick, once its inputs are there.
+    // Evaluate the model for a tick, whose inputs are set.
     void clock(bool with_cell) {
         bp_face& its = face();
         (its.settled && !its.post_valid ? its.clocks->shorter[with_cell] : its.clocks->whole)(&its);
     }
-    void quiet();   // a clock without time passing
-    void catch_up();  // the model is told of cells that went by
-    // A link that cells reach a tick after they were given, and that they go on from, lets them go by.
+    void quiet();           // evaluate the model without time passing
+    void apply_bypassed();  // tell the model of the cells that bypassed it
+    // Cells can bypass a link that has a wire without delay before it and a wire behind it.
     void look_at_room() {
-        catch_up();  // what went by is counted against the room that there was
-        lets_pass = link && adjacent && out(0).to && !tapped;
-        out(0).room = out(0).granted = lets_pass ? face().room : 0;
+        apply_bypassed();  // against the room that there was
+        allows_bypass = link && adjacent && out(0).to && !tapped;
+        out(0).room = out(0).granted = allows_bypass ? face().room : 0;
     }
-    // Cells that the model hasn't been told of.
-    uint32_t passed() const { return uint32_t((out(0).granted - out(0).room) / CELL_BITS); }
+    // Cells that bypassed the link and that the model has not been told of.
+    uint32_t bypassed() const { return uint32_t((out(0).granted - out(0).room) / CELL_BITS); }
     uint64_t evaluations() const { return face().with_cell + face().without_cell; }
-    uint64_t cells_in() const { return face().with_cell + went_by; }
+    uint64_t cells_in() const { return face().with_cell + bypassed_before; }
     uint64_t cells_out() const {  // the same cells left out
         uint64_t sum = 0;
         for (uint32_t p = 0; p < PORTS; ++p) sum += out(p).cells;
@@ -178,16 +179,16 @@ struct alignas(64) Node {
 
     uint32_t index;
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
-    bool watched = false;                           // any of tapped and path, or there is a gauge
+    bool watched = false;                           // any of tapped and path, or there is a queue monitor
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
-    bool adjacent = false, lets_pass = false;
-    uint64_t went_by = 0;    // cells that the model has been told of
+    bool adjacent = false, allows_bypass = false;
+    uint64_t bypassed_before = 0;  // cells that bypassed the link and that the model has been told of
     std::optional<Nic> nic;  // if it is one
-    Gauge* gauge = nullptr;
+    QueueMonitor* monitor = nullptr;
     std::vector<Tap> taps;
     uint64_t digests[PORTS]{};   // of what went to outputs that are traced
-    uint64_t digest_before = 0;  // without the last cell that went by a link
+    uint64_t digest_before = 0;  // without the last cell that bypassed a link
     std::unique_ptr<Recording> recording;
     uint64_t ingress_most = 0, ingress_lost = 0;
 
@@ -204,10 +205,10 @@ struct alignas(64) Node {
     Library library_{nullptr, nullptr};
     const bp_model& model_;
 };
-static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == offsetof(Flying, hec_error) &&
-                  offsetof(bp_face, o_hec_error) - offsetof(bp_face, o_payload) == offsetof(Flying, hec_error) &&
-                  offsetof(bp_face, i_header) - offsetof(bp_face, i_payload) == offsetof(Flying, header) &&
-                  offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(Flying, header),
+static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == offsetof(CellInFlight, hec_error) &&
+                  offsetof(bp_face, o_hec_error) - offsetof(bp_face, o_payload) == offsetof(CellInFlight, hec_error) &&
+                  offsetof(bp_face, i_header) - offsetof(bp_face, i_payload) == offsetof(CellInFlight, header) &&
+                  offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(CellInFlight, header),
               "a cell is the same in a face and on a wire");
 
 }  // namespace bp

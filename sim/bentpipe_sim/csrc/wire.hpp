@@ -10,19 +10,19 @@ namespace bp {
 
 constexpr uint64_t NEVER = (1ull << 48) - 1;  // a tick: nodes know 48 bits of them, and call it never, too
 
-class alignas(64) Wire : public Ring<Flying> {
+class alignas(64) Wire : public Ring<CellInFlight> {
   public:
     static constexpr uint64_t PLACES = 8;  // for cells that wait while the node takes those of other inputs
 
     bool connected = false;  // it comes from a node's output
 
     // The next cell, to be filled in. There is room for as many as there ever were.
-    Flying& push_back() {
+    CellInFlight& push_back() {
         if (__builtin_expect(size() >= most_, 0)) at_most(size() + 1);
         return push_back_within();
     }
 
-    Flying& push_front() {
+    CellInFlight& push_front() {
         at_most(size() + 1);
         return Ring::push_front();
     }
@@ -30,9 +30,9 @@ class alignas(64) Wire : public Ring<Flying> {
     uint64_t most() const { return most_; }  // that there ever were at once
     void had_one() { at_most(1); }           // a cell came and went
     // The second cell, or none.
-    Flying* second() const { return size() > 1 ? behind(&front()) : nullptr; }
+    CellInFlight* second() const { return size() > 1 ? behind(&front()) : nullptr; }
     void pop_front() { Ring::pop_front(); }
-    void pop_front(Flying* second) { Ring::pop_front(second); }
+    void pop_front(CellInFlight* second) { Ring::pop_front(second); }
     // Into the cache, from a long delay line: the one after that behind the first.
     void fetch_ahead() const { __builtin_prefetch(&front() + 2); }
 

@@ -1,4 +1,4 @@
-"""Registers that RTL picks by number, as memories.
+"""Register-file recovery: registers that RTL selects by an index become memories.
 
 An ``Array`` of registers, of which an index picks one to be read or written, is in a netlist a comparison with each
 number and a choice. In C++ it is an array. :func:`gather` finds such registers and puts a memory in their place: each

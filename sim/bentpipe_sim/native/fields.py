@@ -1,4 +1,4 @@
-"""Which fields the words of a netlist have.
+"""Word splitting: which fields the words of a netlist have (as SROA, scalar replacement of aggregates, in compilers).
 
 RTL packs what belongs together into words: rows of memories, structures in signals. A function of C++ wants each field
 in a variable of its own, and what only travels together in one. :func:`fields` finds where words may be cut: bits that

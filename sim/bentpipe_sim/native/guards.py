@@ -1,4 +1,4 @@
-"""Under which conditions a value is wanted, and what it is there.
+"""The lattice of conditions: under which conditions a value is used, and what it simplifies to there (predication).
 
 A :class:`Context` is a row of literals that hold, the outermost first, as blocks of ``if`` lie in each other; they form
 a tree, so that what two contexts have in common is their nearest common ancestor. Conditions come from ``m.If``: a bit
@@ -64,8 +64,8 @@ class Context:
             here = here.parent
         return here is other
 
-    def apart(self, other: Context) -> bool:
-        """Whether both can't hold at once."""
+    def disjoint(self, other: Context) -> bool:
+        """Return whether the two contexts exclude each other."""
         if any(negated(literal) in other.truths for literal in self.truths):
             return True
         return any(other.numbers.get(bits, value) != value for bits, value in self.numbers.items())

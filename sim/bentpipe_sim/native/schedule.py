@@ -1,9 +1,11 @@
-"""The statements of one clock, and their order.
+"""The statements of one clock, and their order: code placement, then list scheduling.
 
-Each value is computed where it is wanted: in the context that all its uses have in common; where contexts exclude each
-other, in each of them. Statements are then put in
-an order in which every value is there before it is read, in few blocks of ``if``; a register or a word of a memory is
-written after what reads it. Where that would part blocks, a register is read from a copy made at the beginning.
+Each value is placed at the nearest common dominator of its uses (:meth:`Context.common`). If its uses are in disjoint
+contexts, it is computed in each of them, at most :data:`MAX_COPIES` times. List scheduling then orders the statements:
+a value comes before its uses, a write of a register or memory word after the reads of its old value, and statements of
+one context are kept together, so that there are few blocks of ``if``. Where an order would need more blocks, a register
+is read from a copy that is made at the beginning of the clock. The last pass moves each value down to its first use, so
+that few values are live at a time (:meth:`_Ordering.sink_values`).
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ Target = tuple[Any, ...]
 STATE = ("register", "input")
 """What is there before the clock."""
 
-DEAR = 2
+COSTLY = 2
+"""A part of a condition with this cost or more is evaluated only if the cheaper parts hold."""
 COSTS = {"all": 0, "read": 2, "+": 2, "-": 2, "*": 2}
-"""Operations that are worth a question before them."""
+"""Cost of an operation; 1 if it is not listed."""
 
-SITES = 4
-"""So often a value is computed in text, at most."""
+MAX_COPIES = 4
+"""A value is computed at this many places of the text at most."""
 
 WIDE = 64
 """Bits that a machine's register has: what is wider is not copied, if that can be helped."""
@@ -238,11 +241,11 @@ class _Placing:
         while wider:
             wider = False
             for site in sites:
-                if not (near or site.apart(context)) or site.inside(context):
+                if not (near or site.disjoint(context)) or site.inside(context):
                     sites.remove(site)
                     wider, context = True, context.common(site)
                     break
-        if len(sites) == SITES:
+        if len(sites) == MAX_COPIES:
             for site in sites:
                 context = context.common(site)
             sites.clear()
@@ -250,9 +253,9 @@ class _Placing:
 
     def define(self, node: Node, context: Context) -> None:
         target = ("value", node)
-        dear = [k for k in range(len(node.args)) if self.dear(node.args[k])] if node.op == "all" else []
-        if dear and len(dear) < len(node.args):
-            self.late(node, context, dear)
+        costly = [k for k in range(len(node.args)) if self.is_costly(node.args[k])] if node.op == "all" else []
+        if costly and len(costly) < len(node.args):
+            self.short_circuit(node, context, costly)
         elif node.op != "choose":
             self.add(context, target, node.op, node.args, node.data)
         elif node.data:  # both values are there
@@ -274,19 +277,19 @@ class _Placing:
         """Whether one of them always holds, as two of them are opposites."""
         return any(self.design.graph.no(condition) in conditions for condition in conditions)
 
-    def late(self, node: Node, context: Context, dear: list[int]) -> None:
-        """A condition whose dear parts are worked out only if the others hold."""
+    def short_circuit(self, node: Node, context: Context, costly: list[int]) -> None:
+        """Place a condition so that its costly parts are evaluated only if the other parts hold."""
         target, graph = ("value", node), self.design.graph
         parts = list(zip(node.args, node.data, strict=True))
-        inner = self.guards.within(context, graph.all(part for k, part in enumerate(parts) if k not in dear))
+        inner = self.guards.within(context, graph.all(part for k, part in enumerate(parts) if k not in costly))
         self.put(context, target, constant(0, 1))
         if inner is not None:
-            rest = [parts[k] for k in dear]
+            rest = [parts[k] for k in costly]
             self.add(inner, target, "all", tuple(bit for bit, _ in rest), tuple(is_one for _, is_one in rest))
 
-    def dear(self, bit: Bits) -> bool:
-        """Whether a bit costs more than to ask for another one before it, and nothing else wants what it is made of."""
-        return self.cost(bit, DEAR) >= DEAR
+    def is_costly(self, bit: Bits) -> bool:
+        """Return whether a bit costs more than a branch that skips it. Operations with other uses do not count."""
+        return self.cost(bit, COSTLY) >= COSTLY
 
     def cost(self, bits: Bits, most: int) -> int:
         """Operations that only this value needs, as far as ``most``."""
@@ -316,7 +319,7 @@ class _Ordering:
 
     def run(self) -> Plan:
         self.link()
-        tree = self.late(self.emit(set(range(len(self.statements))), 0))[0]
+        tree = self.sink_values(self.emit(set(range(len(self.statements))), 0))[0]
         return Plan(tree, self.copied(tree))
 
     def link(self) -> None:
@@ -334,7 +337,7 @@ class _Ordering:
                     before
                     for before in own[:k]
                     if statements[before].site is statements[at].site
-                    and not statements[before].context.apart(statements[at].context)
+                    and not statements[before].context.disjoint(statements[at].context)
                 )
             if target[0] == "value":
                 for at in reading:
@@ -426,9 +429,9 @@ class _Ordering:
                 raise AssertionError("statements wait for each other")
         return out
 
-    def late(self, tree: list[Statement | Branch]) -> tuple[list[Statement | Branch], set, set]:
-        """The same with each value worked out right before what wants it, so that few are to be kept at a time; what it
-        reads and what it writes."""
+    def sink_values(self, tree: list[Statement | Branch]) -> tuple[list[Statement | Branch], set, set]:
+        """Move each value down to right before its first use, so that few values are live at a time. Return the tree,
+        what it reads and what it writes."""
         placed: list[tuple[Statement | Branch, set, set]] = []  # the last one first
         for item in reversed(tree):
             if isinstance(item, Statement):
@@ -438,7 +441,7 @@ class _Ordering:
                 for literal, inner in item.arms:
                     if literal[0].op not in STATE:
                         reads.add(("value", literal[0]))
-                    made, read, written = self.late(inner)
+                    made, read, written = self.sink_values(inner)
                     arms.append((literal, made))
                     reads |= read
                     writes |= written
@@ -470,7 +473,7 @@ class _Ordering:
         def read(bits: Bits, context: Context) -> None:
             for node, _, _ in bits:
                 before = written.get(node.data, ()) if node is not None and node.op == "register" else ()
-                if node is not None and not all(each.apart(context) for each in before):
+                if node is not None and not all(each.disjoint(context) for each in before):
                     found[node.data] = None
 
         def walk(part: list[Statement | Branch], context: Context) -> None:

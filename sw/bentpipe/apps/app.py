@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Alarm", "Application", "Ends", "Fact", "Program", "Site", "Socket", "SocketPair"]
+__all__ = ["Alarm", "Application", "Fact", "FlowEndpoints", "Program", "Site", "Socket", "SocketPair"]
 
 Fact = int | float | str
 """A figure that an application reports."""
@@ -133,7 +133,7 @@ class SocketPair:
         return 0
 
 
-class Ends:
+class FlowEndpoints:
     """The hosts of a flow, as its application sees them.
 
     Members
@@ -196,11 +196,11 @@ class Application(Program):
     -------
     kind : str
         Name of the application in experiments and results.
-    ends : Ends
+    endpoints : FlowEndpoints
         Set before :meth:`listen` is called.
     """
 
-    ends: Ends
+    endpoints: FlowEndpoints
 
     def __init__(self, kind: str = "", reads: bool = False) -> None:
         super().__init__(reads)
@@ -209,8 +209,8 @@ class Application(Program):
 
     def listen(self) -> None:
         """The flow is set up: make the sockets that are there before it begins, those that listen above all."""
-        ends = self.ends
-        self.first = ends.pair(ends.source, self, ends.sink, None)
+        endpoints = self.endpoints
+        self.first = endpoints.pair(endpoints.source, self, endpoints.sink, None)
 
     def connect(self, now_ps: int) -> None:
         """The flow begins: open a connection."""

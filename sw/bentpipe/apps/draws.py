@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Final, final
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Draws"]
+__all__ = ["DISTRIBUTIONS", "Distribution", "RandomStream"]
 
 DISTRIBUTIONS: Final[dict[str, tuple[str, ...]]] = {
     "constant": ("value",),
@@ -59,7 +59,7 @@ class Distribution:
 
 
 @final
-class Draws:
+class RandomStream:
     """The random numbers of one flow, or of a part of it: they depend on the experiment's seed, the flow's number and
     the part's (-1: none), and nothing else."""
 

@@ -73,13 +73,13 @@ class Ftp(Application):
         self.left_ps: int = -1
 
     def listen(self) -> None:
-        ends = self.ends
-        client, server = (ends.source, ends.sink) if self.put else (ends.sink, ends.source)
+        endpoints = self.endpoints
+        client, server = (endpoints.source, endpoints.sink) if self.put else (endpoints.sink, endpoints.source)
         port = client.ports(2)
         ports = (port, _DATA_PORT) if self.put else (_DATA_PORT, port)
-        self.data = ends.pair(ends.source, FtpSend(self), ends.sink, FtpReceive(self), server, ports)
+        self.data = endpoints.pair(endpoints.source, FtpSend(self), endpoints.sink, FtpReceive(self), server, ports)
         ports = (port + 1, _CONTROL_PORT)
-        self.first = ends.pair(client, self.client, server, self.server, None, ports, "control")
+        self.first = endpoints.pair(client, self.client, server, self.server, None, ports, "control")
 
     def begun(self, now_ps: int) -> None:
         """The client has the data connection, or the reply that announces it: it takes the time from the later."""

@@ -6,7 +6,7 @@ from bisect import insort
 from typing import Final, final
 
 from bentpipe.apps.app import Alarm, Application, Fact, Program, Socket, SocketPair
-from bentpipe.apps.draws import Distribution, Draws
+from bentpipe.apps.draws import Distribution, RandomStream
 from bentpipe.apps.settings import (
     DRAWN,
     OCTETS,
@@ -78,7 +78,7 @@ class Http(Application):
         self.left: int = requests if requests else -1
         self.duration_ps = duration_ps
         self.end_ps: int = 0
-        self.users = [User(self, Draws(seed, number, user)) for user in range(users)]
+        self.users = [User(self, RandomStream(seed, number, user)) for user in range(users)]
         self.active: int = users
         self.asking: dict[SocketPair, User] = {}  # whose connection it is
         self.asked: int = 0
@@ -140,7 +140,7 @@ def _rank(times: list[int], percent: int) -> int:
 class User(Alarm):
     """One who thinks and asks."""
 
-    def __init__(self, http: Http, draws: Draws) -> None:
+    def __init__(self, http: Http, draws: RandomStream) -> None:
         self.http = http
         self.draws = draws
         self.pair: SocketPair | None = None
@@ -155,7 +155,7 @@ class User(Alarm):
         if think is None:
             self.ring(now_ps)
         else:
-            self.http.ends.at(now_ps + self.draws.draw(think), self)
+            self.http.endpoints.at(now_ps + self.draws.draw(think), self)
 
     def ring(self, now_ps: int) -> None:
         """It has been thought: ask."""
@@ -165,7 +165,7 @@ class User(Alarm):
             if self.socket is not None:
                 self.socket.close(now_ps)
                 self.socket.flush(now_ps)
-            http.ends.look(now_ps)
+            http.endpoints.look(now_ps)
             return
         self.request = self.draws.draw(http.request)
         self.response = self.draws.draw(http.response)
@@ -174,8 +174,8 @@ class User(Alarm):
             self.socket.write(self.request, now_ps)
             self.socket.flush(now_ps)
             return
-        ends = http.ends
-        pair = ends.pair(ends.sink, Client(self), ends.source, Server(self), ports=(0, _HTTP_PORT))
+        endpoints = http.endpoints
+        pair = endpoints.pair(endpoints.sink, Client(self), endpoints.source, Server(self), ports=(0, _HTTP_PORT))
         self.pair = pair
         http.asking[pair] = self
         pair.open(now_ps)

@@ -6,7 +6,7 @@ from typing import Final, final
 
 from bentpipe.apps.app import Fact
 from bentpipe.apps.blocks import BLOCK, LATE, LATE_BLOCKS, BlockSource, blocks_fit, positive
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.settings import OCTETS, SPAN, ApplicationSpec, AppSetting, Column, FlowRequest, Report, Test
 from bentpipe.declarations import REQUIRED
 from bentpipe_hdl.units import RATE
@@ -38,7 +38,7 @@ class OnOff(BlockSource):
         on_ps: int,
         off_ps: int,
         times: str,
-        draws: Draws,
+        draws: RandomStream,
         size_octets: int | None = None,
         duration_ps: int = 0,
         skip_late: bool = False,
@@ -85,7 +85,7 @@ class OnOff(BlockSource):
 
 def _make(given: FlowRequest) -> OnOff:
     v = given.values
-    draws = Draws(given.seed, given.number)
+    draws = RandomStream(given.seed, given.number)
     skip = v["late"] == "skip"
     return OnOff(v["block"], v["rate"], v["on"], v["off"], v["times"], draws, given.size, given.duration_ps, skip)
 

@@ -42,8 +42,8 @@ class Ping(RoundTrips):
         super().__init__("ping", octets, interval_ps, count, duration_ps)
 
     def listen(self) -> None:
-        ends = self.ends
-        self.first = ends.pair(ends.source, self, ends.sink, Echo(), ports=(0, _ECHO_PORT))
+        endpoints = self.endpoints
+        self.first = endpoints.pair(endpoints.source, self, endpoints.sink, Echo(), ports=(0, _ECHO_PORT))
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
         """What ping prints at its end."""

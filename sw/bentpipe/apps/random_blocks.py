@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from bentpipe.apps.blocks import BLOCK, LATE, LATE_BLOCKS, PERIODIC, BlockSource, blocks_fit, periodic, positive
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.settings import BOUNDS, OCTETS, SPAN, ApplicationSpec, AppSetting, FlowRequest, Test
 from bentpipe.declarations import REQUIRED
 
@@ -20,7 +20,7 @@ class RandomBlocks(BlockSource):
         self,
         block_octets: tuple[int, int],
         gap_ps: tuple[int, int],
-        draws: Draws,
+        draws: RandomStream,
         size_octets: int | None = None,
         duration_ps: int = 0,
         skip_late: bool = False,
@@ -43,7 +43,7 @@ class RandomBlocks(BlockSource):
 
 def _make(given: FlowRequest) -> RandomBlocks:
     v = given.values
-    draws = Draws(given.seed, given.number)
+    draws = RandomStream(given.seed, given.number)
     return RandomBlocks(v["block"], v["gap"], draws, given.size, given.duration_ps, v["late"] == "skip")
 
 

@@ -80,7 +80,7 @@ class RoundTrips(Application):
             self.min_ps = rtt
         if rtt > self.max_ps:
             self.max_ps = rtt
-        self.ends.sample("rtt", now_ps, rtt)
+        self.endpoints.sample("rtt", now_ps, rtt)
         return 0
 
     def _send(self, socket: Socket, now_ps: int) -> None:

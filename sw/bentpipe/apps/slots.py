@@ -6,7 +6,7 @@ import math
 from typing import Final, final
 
 from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.settings import TIMES, ApplicationSpec, AppSetting, FlowRequest, Problem
 from bentpipe.declarations import REQUIRED
 from bentpipe.ip.udp import CELL_STAMP_OCTETS
@@ -41,7 +41,7 @@ class Slots(BlockSource):
         load: float,
         period: int,
         rounds: int,
-        draws: Draws,
+        draws: RandomStream,
         size_octets: int | None = None,
         duration_ps: int = 0,
     ) -> None:
@@ -124,7 +124,7 @@ def _check(given: FlowRequest) -> Problem:
 
 def _make(given: FlowRequest) -> Slots:
     v = given.values
-    draws = Draws(given.seed, given.number)
+    draws = RandomStream(given.seed, given.number)
     return Slots(v["rate"], v["load"] or 0.0, v["period"] or 0, v["rounds"] or 0, draws, given.size, given.duration_ps)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
-from bentpipe.apps.app import Ends, Program, Socket
-from bentpipe.hosts.end import End
+from bentpipe.apps.app import Program, Socket
+from bentpipe.hosts.endpoint import TransportEndpoint
+from bentpipe.hosts.flow_base import HostFlowEndpoints
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Timer
 from bentpipe.hosts.sockets import Driver, count_bad
@@ -24,21 +25,21 @@ from bentpipe.ip.udp import (
 from bentpipe.tcp.segment import Segment
 from bentpipe_sim.interface import PduEvent
 
-__all__ = ["DatagramEnd", "DatagramOwner", "UdpSocket"]
+__all__ = ["DatagramOwner", "DatagramReceiver", "UdpSocket"]
 
 _ENOBUFS_PS: Final = 18_000_000_000
 """How long ttcp waits after ENOBUFS before it tries again (``delay(18000)``)."""
 _HEAD: Final = UDP_PAYLOAD_AT + STAMP_OCTETS
 
 
-class DatagramOwner(Ends):
+class DatagramOwner(HostFlowEndpoints):
     """Whose datagrams they are."""
 
     def sent_all(self, now: int) -> None:
         """The program of the source has closed, and its last datagram is sent."""
         raise NotImplementedError
 
-    def arrived(self, end: DatagramEnd, now: int) -> None:
+    def arrived(self, end: DatagramReceiver, now: int) -> None:
         """One has come for the first time."""
         raise NotImplementedError
 
@@ -84,7 +85,7 @@ class UdpSocket(Socket):
     it is complete when the last is done.
 
     A datagram that the interface refuses is gone; a full blast tries it again later. None is shorter than its stamp.
-    One of a single cell has a stamp without times: when it was written its receivers (``ends``) keep until it comes.
+    One of a single cell has a stamp without times: its ``receivers`` keep the time of its write until it comes.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class UdpSocket(Socket):
         self.key = key
         self.datagram = datagram
         self.least: int = CELL_STAMP_OCTETS if datagram == CELL_STAMP_OCTETS else STAMP_OCTETS
-        self.ends: list[DatagramEnd] = []
+        self.receivers: list[DatagramReceiver] = []
         self.owner: DatagramOwner | None = None
         self.driver: Driver | None = None if program is None else Driver(host.scheduler, program, self)
         self.got: tuple[int, int, int] = (0, 0, 0)
@@ -235,8 +236,8 @@ class UdpSocket(Socket):
             mark = STAMP.pack(*stamp)
         else:
             mark = CELL_STAMP.pack(stamp[0] & 0xFFFFFFFF)
-            for end in self.ends:
-                end.times[stamp[0]] = stamp[2]
+            for receiver in self.receivers:
+                receiver.times[stamp[0]] = stamp[2]
         head = self.path.encode(octets, interface.identification()) + mark
         length = octets - self.least
         interface.network.send(
@@ -245,7 +246,7 @@ class UdpSocket(Socket):
 
 
 @final
-class DatagramEnd(End):
+class DatagramReceiver(TransportEndpoint):
     """The receiving side of a port: reads what comes, checks every octet, and keeps account of numbers and delays.
 
     Parameters
@@ -270,7 +271,7 @@ class DatagramEnd(End):
         self.socket = socket
         self.sender = sender
         self.times: dict[int, int] = {}
-        sender.ends.append(self)
+        sender.receivers.append(self)
         self.arrivals: deque[tuple[int, int, int, int]] = deque()  # stamp and octets of those that wait
         self.next: int = 0
         self.missing: set[int] = set()

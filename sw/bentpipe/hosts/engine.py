@@ -8,12 +8,12 @@ from typing import Final, final
 from bentpipe.apps.app import Application
 from bentpipe.hosts.config import HostConfig, host_clock, host_costs
 from bentpipe.hosts.flow import Flow
+from bentpipe.hosts.flow_base import FlowContext, FlowGroup, FlowOrGroup, HostSite
 from bentpipe.hosts.host import Host
 from bentpipe.hosts.loopback import LoopbackFlow
 from bentpipe.hosts.oam import EndPoint, OamEnd
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.sockets import Driver
-from bentpipe.hosts.stage import Group, HostSite, Shared, Stage
 from bentpipe.hosts.udp import UdpFlow
 from bentpipe.ip.udp import datagram_octets
 from bentpipe.tcp.config import TcpConfig
@@ -29,7 +29,7 @@ PROGRESS_PS: Final = 50_000_000_000
 """Between two calls of ``progress``, in simulated time."""
 
 _GAUGE: Final = 64
-"""From this status on an event is a gauge's."""
+"""From this status on an event is a queue monitor's."""
 
 
 @final
@@ -50,8 +50,8 @@ class Engine:
         self.scheduler = Scheduler()
         self.scheduler.now = network.now_ps
         self.hosts: list[Host] = []
-        self.flows: list[Stage] = []
-        self._shared = Shared(recorder, segments)
+        self.flows: list[FlowOrGroup] = []
+        self._context = FlowContext(recorder, segments)
         self._applications: set[Application] = set()
         self._by_nic: dict[int, Host] = {}
 
@@ -93,7 +93,7 @@ class Engine:
         application = Application() if app is None else app
         sites = self._sites(name, source, sink, source_vc, sink_vc, application)
         configs = (tcp, tcp if sink_tcp is None else sink_tcp)
-        flow = Flow(name, self._shared, sites[0], sites[1], configs, application, start_ps)
+        flow = Flow(name, self._context, sites, configs, application, start_ps)
         self._add(flow)
         return flow
 
@@ -122,7 +122,7 @@ class Engine:
             octets = datagram_octets(datagram, mtu)
         except ValueError as error:
             raise ValueError(f"flow {name}: {error}") from None
-        flow = UdpFlow(name, self._shared, sites[0], sites[1], octets, app, start_ps, also)
+        flow = UdpFlow(name, self._context, sites, octets, app, start_ps, also)
         self._add(flow)
         return flow
 
@@ -147,19 +147,19 @@ class Engine:
     ) -> LoopbackFlow:
         """Loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
         sites = self._sites(name, source, sink, end.sends, end.receives, app)
-        flow = LoopbackFlow(name, self._shared, sites[0], sites[1], end, location, pti, app, start_ps)
+        flow = LoopbackFlow(name, self._context, sites, end, location, pti, app, start_ps)
         self._add(flow)
         return flow
 
-    def add_group(self, members: list[Stage], serial: bool) -> Group:
+    def add_group(self, members: list[FlowOrGroup], serial: bool) -> FlowGroup:
         """Flows (their start :data:`HELD`) and groups that start together or one after another."""
-        return Group(self.scheduler, members, serial)
+        return FlowGroup(self.scheduler, members, serial)
 
-    def start(self, stage: Stage, start_ps: int = 0) -> None:
+    def start(self, flow: FlowOrGroup, start_ps: int = 0) -> None:
         """Start a group, or a flow that is held, at this time."""
         now = self.scheduler.now
-        stage.start_ps = (start_ps if start_ps > now else now) + stage.delay_ps
-        self.scheduler.at(stage.start_ps, stage)
+        flow.start_ps = (start_ps if start_ps > now else now) + flow.delay_ps
+        self.scheduler.at(flow.start_ps, flow)
 
     def _sites(
         self, name: str, source: Host, sink: Host, source_vc: int, sink_vc: int, app: Application
@@ -172,7 +172,7 @@ class Engine:
         self._applications.add(app)
         return HostSite(source, source_vc), HostSite(sink, sink_vc)
 
-    def _add(self, flow: Stage) -> None:
+    def _add(self, flow: FlowOrGroup) -> None:
         self.flows.append(flow)
         if flow.start_ps != HELD:
             self.start(flow, flow.start_ps)
@@ -187,8 +187,8 @@ class Engine:
             driver.again(self.scheduler.now)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """Run until this time, until every flow has finished, or a gauge of the network says something; the time
-        reached.
+        """Run until this time, until every flow has finished, or until a queue monitor reports an event. Return the
+        time reached.
 
         ``progress`` is called every 50 ms of simulated time; False from it ends the run.
         """
@@ -208,12 +208,12 @@ class Engine:
                 next_progress = now + PROGRESS_PS
             if now >= until_ps:
                 break
-            last = open_flows[-1] if open_flows else Stage("", scheduler, 0)
+            last = open_flows[-1] if open_flows else FlowOrGroup("", scheduler, 0)
             halted = self._turns(until_ps if until_ps < next_progress else next_progress, last)
         return scheduler.now
 
-    def _turns(self, until_ps: int, flow: Stage) -> bool:
-        """Turns until this time, until this flow has finished, or until a gauge says something, which is True."""
+    def _turns(self, until_ps: int, flow: FlowOrGroup) -> bool:
+        """Run until this time, or until this flow has finished. True: a queue monitor has reported an event before."""
         run = self.network.run
         scheduler = self.scheduler
         by_nic = self._by_nic

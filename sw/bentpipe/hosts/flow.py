@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from bentpipe.apps.app import Alarm, Application, Fact, Program, Site, SocketPair
-from bentpipe.hosts.sockets import Endpoint, PairOwner, TcpPair
-from bentpipe.hosts.stage import AlarmTimer, HostSite, Shared, Stage
+from bentpipe.apps.app import Application, Fact, Program, Site, SocketPair
+from bentpipe.hosts.flow_base import ApplicationFlow, FlowContext, HostSite
+from bentpipe.hosts.sockets import PairOwner, TcpEndpoint, TcpPair
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import CLOSED, MASK32, PS_PER_S, STATE_NAMES
@@ -118,41 +118,43 @@ class _Past:
         if pair.broke_ps > self.last_ps:
             self.last_ps = pair.broke_ps
 
-    def add_source(self, end: Endpoint) -> None:
+    def add_source(self, end: TcpEndpoint) -> None:
         """Add its end at the flow's source."""
         source = end.connection
         send = source.sender
         counts = self.counts
+        sent = send.statistics
+        rtt = send.rtt
         least, most = self.get("rtt_min_ps"), self.get("rtt_max_ps")
-        if send.rtt_count:
-            counts["rtt_min_ps"] = send.rtt_min_ps if least == 0 else min(least, send.rtt_min_ps)
-            counts["rtt_max_ps"] = max(most, send.rtt_max_ps)
+        if rtt.count:
+            counts["rtt_min_ps"] = rtt.min_ps if least == 0 else min(least, rtt.min_ps)
+            counts["rtt_max_ps"] = max(most, rtt.max_ps)
         self._count(
             {
                 "octets_acknowledged": send.acknowledged,
-                "segments_sent": send.segments_sent,
-                "data_segments_sent": send.data_segments_sent,
+                "segments_sent": sent.segments_sent,
+                "data_segments_sent": sent.data_segments_sent,
                 "acks_received": source.segments_received,
-                "retransmits": send.retransmits,
-                "retransmitted_octets": send.retransmitted_octets,
-                "timeouts": send.timeouts,
-                "fast_retransmits": send.fast_retransmits,
-                "dup_acks": send.dup_acks,
+                "retransmits": sent.retransmits,
+                "retransmitted_octets": sent.retransmitted_octets,
+                "timeouts": sent.timeouts,
+                "fast_retransmits": sent.fast_retransmits,
+                "dup_acks": sent.dup_acks,
                 "quenches": source.quenches,
                 "window_probes": source.window_probes,
-                "rtt_count": send.rtt_count,
-                "rtt_sum_ps": send.rtt_sum_ps,
+                "rtt_count": rtt.count,
+                "rtt_sum_ps": rtt.sum_ps,
                 "bad_octets": end.bad_octets,
             }
         )
 
-    def add_sink(self, end: Endpoint) -> None:
+    def add_sink(self, end: TcpEndpoint) -> None:
         """Add its end at the flow's sink."""
         take = end.connection.receiver
         self._count(
             {
                 "octets_delivered": take.delivered,
-                "acks_sent": end.connection.sender.acks_sent,
+                "acks_sent": end.connection.sender.statistics.acks_sent,
                 "out_of_order": take.out_of_order,
                 "duplicates": take.duplicates,
                 "bad_octets": end.bad_octets,
@@ -168,11 +170,11 @@ class _Past:
 
 
 @final
-class FlowEnds(PairOwner):
+class TcpFlowEndpoints(PairOwner):
     """The hosts of a flow over TCP."""
 
-    def __init__(self, flow: Flow, source: HostSite, sink: HostSite) -> None:
-        super().__init__(source, sink)
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
         self.flow = flow
 
     def pair(
@@ -187,21 +189,21 @@ class FlowEnds(PairOwner):
     ) -> SocketPair:
         assert isinstance(near, HostSite) and isinstance(far, HostSite)
         flow = self.flow
-        shared = flow.shared
-        index = shared.number()
+        context = flow.context
+        index = context.number()
         a, b = near.host, far.host
         port, far_port = ports if ports is not None else (0, _SERVER_PORT)
         if port == 0:
             port = a.port(b.address, far_port)
         trace: Trace | None = None
-        if shared.recorder is not None and (name or (flow.last is None and not flow.started)):
-            trace = Trace(shared.recorder, f"{flow.name}.{name}" if name else flow.name, shared.segments)
+        if context.recorder is not None and (name or (flow.last is None and not flow.started)):
+            trace = Trace(context.recorder, f"{flow.name}.{name}" if name else flow.name, context.segments)
         ours, theirs = flow.config(near), flow.config(far)
         first = Connection(ours, ours.segment_size(a.config.mtu), _iss(2 * index), a.ticks.count, trace)
         second = Connection(theirs, theirs.segment_size(b.config.mtu), _iss(2 * index + 1), b.ticks.count)
         key, far_key = 2 * index + 1, 2 * index + 2
-        end = Endpoint(a, first, b.address, port, far_port, near.vc, key, far_key, program)
-        far_end = Endpoint(b, second, a.address, far_port, port, far.vc, far_key, key, far_program)
+        end = TcpEndpoint(a, first, b.address, port, far_port, near.vc, key, far_key, program)
+        far_end = TcpEndpoint(b, second, a.address, far_port, port, far.vc, far_key, key, far_program)
         opening, waiting = (far_end, end) if opener is far else (end, far_end)
         waiting.connection.listen()
         waiting.seen_state = waiting.connection.state
@@ -209,14 +211,6 @@ class FlowEnds(PairOwner):
         pair = TcpPair(self, sides[0], sides[1], opening)
         flow.add(pair, not name)
         return pair
-
-    def sample(self, series: str, now_ps: int, value: int) -> None:
-        recorder = self.flow.shared.recorder
-        if recorder is not None:
-            recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
-
-    def at(self, time_ps: int, alarm: Alarm) -> None:
-        self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
 
     def look(self, now_ps: int) -> None:
         self.flow.look(now_ps)
@@ -238,12 +232,12 @@ class FlowEnds(PairOwner):
     def gone(self, pair: TcpPair) -> None:
         self.flow.fold(pair)
 
-    def late(self, end: Endpoint, at_source: bool) -> None:
+    def late(self, end: TcpEndpoint, at_source: bool) -> None:
         self.flow.late(end, at_source)
 
 
 @final
-class Flow(Stage):
+class Flow(ApplicationFlow):
     """An application between two hosts, and its connections.
 
     Members
@@ -257,34 +251,29 @@ class Flow(Stage):
     def __init__(
         self,
         name: str,
-        shared: Shared,
-        source: HostSite,
-        sink: HostSite,
+        context: FlowContext,
+        sites: tuple[HostSite, HostSite],
         configs: tuple[TcpConfig, TcpConfig],
         application: Application,
         start_ps: int,
     ) -> None:
-        super().__init__(name, source.host.scheduler, start_ps)
-        self.shared = shared
-        self.sites = (source, sink)
+        super().__init__(name, context, sites, application, start_ps)
         self.configs = configs
-        self.application = application
         self.error: str = ""
         self.open_pairs: int = 0
         self.last: TcpPair | None = None
         self._made: list[TcpPair] = []  # by the set-up: these are kept
         self._passing: dict[TcpPair, bool] = {}
         self._past = _Past()
-        application.ends = FlowEnds(self, source, sink)
-        application.listen()
+        self.listen(TcpFlowEndpoints(self))
 
     @property
-    def source(self) -> Endpoint:
+    def source(self) -> TcpEndpoint:
         """The source's end of the first connection."""
         return self._made[0].source
 
     @property
-    def sink(self) -> Endpoint:
+    def sink(self) -> TcpEndpoint:
         """The sink's end of the first connection."""
         return self._made[0].sink
 
@@ -316,7 +305,7 @@ class Flow(Stage):
             self.fold(pair)
             pair.rest(True)
 
-    def late(self, end: Endpoint, at_source: bool) -> None:
+    def late(self, end: TcpEndpoint, at_source: bool) -> None:
         """Add what an end counted that rested."""
         if at_source:
             self._past.add_source(end)

@@ -7,10 +7,10 @@ from typing import Final, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from bentpipe.hosts.datagrams import DatagramEnd
-from bentpipe.hosts.end import End
+from bentpipe.hosts.datagrams import DatagramReceiver
+from bentpipe.hosts.endpoint import TransportEndpoint
 from bentpipe.hosts.machine import Machine, remote_key
-from bentpipe.hosts.sockets import Endpoint
+from bentpipe.hosts.sockets import TcpEndpoint
 from bentpipe.ip.codec import (
     CHECKSUM_AT,
     CHECKSUM_START,
@@ -118,7 +118,7 @@ class Host(Machine):
         if end is None:
             self._refuse(source, ports, segment, event.time_ps)
             return
-        assert isinstance(end, Endpoint)
+        assert isinstance(end, TcpEndpoint)
         end.arrive(segment, event, CHECKSUM_START + header)
 
     def _oam(self, event: PduEvent) -> None:
@@ -141,11 +141,11 @@ class Host(Machine):
         if datagram.checksum and (pseudo + self.network.checksum(event.handle, CHECKSUM_START, size)) % 65535:
             self._bad_checksum(event)
             return
-        end = self.datagram_ends.get(remote_key(datagram.source, datagram.ports >> 16, datagram.ports & 0xFFFF))
+        end = self.datagram_receivers.get(remote_key(datagram.source, datagram.ports >> 16, datagram.ports & 0xFFFF))
         if end is None:
             self.no_connection += 1
             return
-        assert isinstance(end, DatagramEnd)
+        assert isinstance(end, DatagramReceiver)
         end.arrive(datagram, event)
         self.processor.receive(end, None, event.time_ps)
 
@@ -166,7 +166,7 @@ class Host(Machine):
 
 
 @final
-class _Refusal(End):
+class _Refusal(TransportEndpoint):
     """Answers a segment of no connection by a RST."""
 
     def __init__(self, host: Machine, path: TcpPath, vc: int) -> None:

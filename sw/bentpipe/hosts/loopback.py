@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
-from bentpipe.apps.app import Alarm, Application, Ends, Fact, Program, Site, Socket, SocketPair
+from bentpipe.apps.app import Application, Fact, Program, Site, Socket, SocketPair
+from bentpipe.hosts.flow_base import ApplicationFlow, FlowContext, HostFlowEndpoints, HostSite
 from bentpipe.hosts.oam import LOOPBACK_PS, Looper, OamEnd
-from bentpipe.hosts.scheduler import Scheduler, Timer
-from bentpipe.hosts.stage import AlarmTimer, HostSite, Shared, Stage
+from bentpipe.hosts.scheduler import Timer
 
 __all__ = ["LoopbackFlow", "LoopbackReport"]
 
@@ -106,11 +106,11 @@ class LoopbackPair(SocketPair):
 
 
 @final
-class LoopbackEnds(Ends):
+class LoopbackFlowEndpoints(HostFlowEndpoints):
     """The hosts of a flow of loopback cells."""
 
-    def __init__(self, flow: LoopbackFlow, source: HostSite, sink: HostSite) -> None:
-        super().__init__(source, sink)
+    def __init__(self, flow: LoopbackFlow) -> None:
+        super().__init__(flow)
         self.flow = flow
 
     def pair(
@@ -129,20 +129,9 @@ class LoopbackEnds(Ends):
         flow.socket = LoopbackSocket(flow, flow.end, flow.location, flow.pti, program)
         return LoopbackPair(flow.socket)
 
-    def sample(self, series: str, now_ps: int, value: int) -> None:
-        recorder = self.flow.shared.recorder
-        if recorder is not None:
-            recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
-
-    def at(self, time_ps: int, alarm: Alarm) -> None:
-        self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
-
-    def look(self, now_ps: int) -> None:
-        pass
-
 
 @final
-class LoopbackFlow(Stage):
+class LoopbackFlow(ApplicationFlow):
     """Loopback cells of an application on ``source``.
 
     It ends when the application sends no more, and all that it sent is back or lost.
@@ -151,28 +140,22 @@ class LoopbackFlow(Stage):
     def __init__(
         self,
         name: str,
-        shared: Shared,
-        source: HostSite,
-        sink: HostSite,
+        context: FlowContext,
+        sites: tuple[HostSite, HostSite],
         end: OamEnd,
         location: bytes,
         pti: int,
         application: Application,
         start_ps: int,
     ) -> None:
-        scheduler: Scheduler = source.host.scheduler
-        super().__init__(name, scheduler, start_ps)
-        self.shared = shared
-        self.sites = (source, sink)
+        super().__init__(name, context, sites, application, start_ps)
         self.end = end
         self.location = location
         self.pti = pti
-        self.application = application
         self.socket: LoopbackSocket | None = None
         self.closed: bool = False
         self.end_ps: int = -1
-        application.ends = LoopbackEnds(self, source, sink)
-        application.listen()
+        self.listen(LoopbackFlowEndpoints(self))
 
     def fire(self, now: int) -> None:
         """Time to start; later, the last cells are lost."""

@@ -8,7 +8,7 @@ from typing import Final
 from bentpipe.errors import ExperimentFailed
 from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.config import HostConfig
-from bentpipe.hosts.end import End
+from bentpipe.hosts.endpoint import TransportEndpoint
 from bentpipe.hosts.interface import Interface
 from bentpipe.hosts.oam import OamEnd
 from bentpipe.hosts.processor import Processor
@@ -32,9 +32,9 @@ class Machine:
 
     Members
     -------
-    connections, datagram_ends : dict
-        Ends by remote address (32 bits) and ports (16 bits each, the remote one first), as :func:`remote_key` joins
-        them.
+    connections, datagram_receivers : dict
+        Endpoints by remote address (32 bits) and ports (16 bits each, the remote one first), as joined by
+        :func:`remote_key`.
     routes : dict
         The VC to each remote address.
     pdu_errors : list of int
@@ -46,7 +46,7 @@ class Machine:
     congested : dict of int to int
         Whole PDUs that met congestion (EFCI in their last cells), by VC.
     oam : dict of int to OamEnd
-        Ends of OAM flows, by the VC on which they receive.
+        FlowEndpoints of OAM flows, by the VC on which they receive.
     groups : set of int
         Group addresses at which it receives.
     no_connection : int
@@ -79,8 +79,8 @@ class Machine:
         slow = SLOW_TICK_PS * share // 1_000_000 if phase is None else phase % SLOW_TICK_PS
         clock.origin_ps = network.now_ps + (slow or SLOW_TICK_PS)
         self.ticks = Ticks(scheduler, clock, network.now_ps + (fast or FAST_TICK_PS), clock.origin_ps)
-        self.connections: dict[int, End] = {}
-        self.datagram_ends: dict[int, End] = {}
+        self.connections: dict[int, TransportEndpoint] = {}
+        self.datagram_receivers: dict[int, TransportEndpoint] = {}
         self._closed: Connection | None = None
         self.routes: dict[int, int] = {}
         self.pdu_errors: list[int] = [0] * 16
@@ -94,14 +94,14 @@ class Machine:
         self._next_port: int = _FIRST_PORT
         self._ends: int = 0
 
-    def add(self, end: End, remote: int, local_port: int, remote_port: int, vc: int) -> None:
+    def add(self, end: TransportEndpoint, remote: int, local_port: int, remote_port: int, vc: int) -> None:
         """A connection of this host: segments from ``remote`` with these ports are its own."""
         end.order = self._ends
         self._ends += 1
         self.connections[remote_key(remote, remote_port, local_port)] = end
         self.routes[remote] = vc
 
-    def forget(self, end: End, remote: int, local_port: int, remote_port: int) -> None:
+    def forget(self, end: TransportEndpoint, remote: int, local_port: int, remote_port: int) -> None:
         """The connection of this end is closed for good. Another one may have its ports by now."""
         key = remote_key(remote, remote_port, local_port)
         if self.connections.get(key) is end:
@@ -119,7 +119,7 @@ class Machine:
         for _ in range(_FIRST_PORT, _LAST_PORT + 1):
             port = self.ports(1)
             key = remote_key(remote, remote_port, port)
-            if key not in self.connections and key not in self.datagram_ends:
+            if key not in self.connections and key not in self.datagram_receivers:
                 return port
         raise ExperimentFailed(
             f"host {self.name} has no free port: all its connections to port {remote_port} of one host are open, or "

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final, final
 
 from bentpipe.hosts.clock import HostClock
-from bentpipe.hosts.end import End
+from bentpipe.hosts.endpoint import TransportEndpoint
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe.tcp.segment import Segment
 
@@ -33,7 +33,7 @@ class Processor(Timer):
         Time spent on segments and datagrams, clock interrupts not counted.
     """
 
-    _end: End  # whose segment it works on, and that: neither is in a queue any more
+    _end: TransportEndpoint  # whose segment it works on, and that: neither is in a queue any more
     _came: Segment | None
     _leaves: Segment
 
@@ -48,12 +48,12 @@ class Processor(Timer):
         self.spread: float = spread
         self.busy_ps: int = 0
         self._random = draws
-        self._inputs: deque[tuple[End, Segment | None]] = deque()
-        self._outputs: deque[tuple[End, Segment]] = deque()
+        self._inputs: deque[tuple[TransportEndpoint, Segment | None]] = deque()
+        self._outputs: deque[tuple[TransportEndpoint, Segment]] = deque()
         self._calls: deque[Timer] = deque()
         self._doing: int = _NOTHING
 
-    def receive(self, end: End, segment: Segment | None, now: int) -> None:
+    def receive(self, end: TransportEndpoint, segment: Segment | None, now: int) -> None:
         """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
         if self._doing:
             self._inputs.append((end, segment))
@@ -64,7 +64,7 @@ class Processor(Timer):
             self._came = segment
             self._start(_RECEIVE, self.receive_cost)
 
-    def send(self, end: End, out: list[Segment]) -> None:
+    def send(self, end: TransportEndpoint, out: list[Segment]) -> None:
         """What an end wants to send: as each has been worked on, the end puts it to the interface."""
         for segment in out:
             if self._doing:

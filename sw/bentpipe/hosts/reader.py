@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from bentpipe.hosts.scheduler import Timer
-from bentpipe.hosts.sockets import Endpoint
+from bentpipe.hosts.sockets import TcpEndpoint
 
 __all__ = ["PacedReader"]
 
@@ -16,13 +16,13 @@ class PacedReader(Timer):
 
     Parameters
     ----------
-    endpoint : Endpoint
+    endpoint : TcpEndpoint
         The receiving end (``flow.sink``); from now on it keeps what arrives until it is read.
     octets : int
     period_ps : int
     """
 
-    def __init__(self, endpoint: Endpoint, octets: int, period_ps: int) -> None:
+    def __init__(self, endpoint: TcpEndpoint, octets: int, period_ps: int) -> None:
         if octets < 1 or period_ps < 1:
             raise ValueError(f"octets and period_ps must be positive, not {octets} and {period_ps}")
         self.endpoint = endpoint

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bentpipe.apps.app import Ends, Program, Socket, SocketPair
-from bentpipe.hosts.end import RESTS, End
+from bentpipe.apps.app import Program, Socket, SocketPair
+from bentpipe.hosts.endpoint import RESTS, TransportEndpoint
+from bentpipe.hosts.flow_base import HostFlowEndpoints
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, TcpPath
@@ -16,7 +17,7 @@ from bentpipe.tcp.time_wait import TimeWait
 from bentpipe_sim.interface import PduEvent
 from bentpipe_sim.pattern import pattern
 
-__all__ = ["Driver", "Endpoint", "PairOwner", "TcpPair", "TcpSocket", "count_bad"]
+__all__ = ["Driver", "PairOwner", "TcpEndpoint", "TcpPair", "TcpSocket", "count_bad"]
 
 _HALF32: Final = 1 << 31
 
@@ -60,7 +61,7 @@ class Driver(Timer):
 
 
 @final
-class Endpoint(End):
+class TcpEndpoint(TransportEndpoint):
     """A connection on its host: addresses, VC, payload keys, program.
 
     Parameters
@@ -127,11 +128,11 @@ class Endpoint(End):
         self.connection.open(now)
         self.done(now)
 
-    def meet(self, peer: Endpoint, now: int) -> None:
+    def connect_directly(self, peer: TcpEndpoint, now: int) -> None:
         """Connect without a handshake on the way."""
         self.use(now)
         peer.use(now)
-        self.connection.meet(peer.connection, now)
+        self.connection.connect_directly(peer.connection, now)
         peer.done(now)
         self.done(now)
 
@@ -344,7 +345,7 @@ class Endpoint(End):
 class TcpSocket(Socket):
     """A TCP connection as its program sees it."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: TcpEndpoint) -> None:
         self.endpoint = endpoint
         self.unit: int = 0
 
@@ -373,7 +374,7 @@ class TcpSocket(Socket):
             endpoint = self.endpoint
             endpoint.use(now_ps)
             connection = endpoint.connection
-            connection.give_up(-connection.sender.accepted % self.unit, now_ps)
+            connection.discard_unsent(-connection.sender.accepted % self.unit, now_ps)
 
     def close(self, now_ps: int) -> None:
         self.endpoint.use(now_ps)
@@ -397,7 +398,7 @@ class TcpSocket(Socket):
         self.endpoint.done(now_ps)
 
 
-class PairOwner(Ends):
+class PairOwner(HostFlowEndpoints):
     """Whose pairs of sockets they are."""
 
     def opened(self, pair: TcpPair) -> None:
@@ -416,7 +417,7 @@ class PairOwner(Ends):
         """Both ends are closed and their TIME_WAIT is over; once a pair, unless it rests."""
         raise NotImplementedError
 
-    def late(self, end: Endpoint, at_source: bool) -> None:
+    def late(self, end: TcpEndpoint, at_source: bool) -> None:
         """A segment came to an end that rested, whose connection has counted it: at the flow's source or its sink."""
         raise NotImplementedError
 
@@ -427,15 +428,15 @@ class TcpPair(SocketPair):
 
     Members
     -------
-    source, sink : Endpoint
+    source, sink : TcpEndpoint
         By the flow's hosts.
-    opener : Endpoint
+    opener : TcpEndpoint
         The one that connects.
     broke_ps : int
         Time at which the connection broke; -1 if it did not.
     """
 
-    def __init__(self, owner: PairOwner, source: Endpoint, sink: Endpoint, opener: Endpoint) -> None:
+    def __init__(self, owner: PairOwner, source: TcpEndpoint, sink: TcpEndpoint, opener: TcpEndpoint) -> None:
         self.owner = owner
         self.source = source
         self.sink = sink
@@ -455,7 +456,7 @@ class TcpPair(SocketPair):
         if opener.connection.config.handshake:
             opener.open(now_ps)
         else:
-            opener.meet(self.sink if opener is self.source else self.source, now_ps)
+            opener.connect_directly(self.sink if opener is self.source else self.source, now_ps)
 
     def closed(self, now: int) -> None:
         """One end is closed."""

@@ -10,7 +10,7 @@ import heapq
 from typing import final
 
 from bentpipe.hosts.clock import HostClock
-from bentpipe.hosts.end import RESTS, End
+from bentpipe.hosts.endpoint import RESTS, TransportEndpoint
 from bentpipe.hosts.scheduler import Scheduler, Timer
 
 __all__ = ["FastTick", "SlowTick", "Ticks"]
@@ -34,13 +34,13 @@ class Ticks:
         self.count: int = 0
         self.epoch: int = 0
         self.asked: int = 0
-        self._fast: list[End] = []
-        self._slow: list[End] = []
-        self._due: list[tuple[int, int, End]] = []
+        self._fast: list[TransportEndpoint] = []
+        self._slow: list[TransportEndpoint] = []
+        self._due: list[tuple[int, int, TransportEndpoint]] = []
         scheduler.at(fast_ps, FastTick(self, scheduler, clock.fast_ps))
         scheduler.at(slow_ps, SlowTick(self, scheduler, clock.slow_ps))
 
-    def use(self, end: End, now: int) -> None:
+    def use(self, end: TransportEndpoint, now: int) -> None:
         """An end is used for the first time since a tick: its time goes on to the present slow tick."""
         if end.epoch == RESTS:
             end.wake()
@@ -63,7 +63,7 @@ class Ticks:
             return
         self._fast = []
         self.asked += len(used)
-        waiting: list[End] = []
+        waiting: list[TransportEndpoint] = []
         for end in used:
             end.in_fast = False
             if end.delayed():
@@ -89,7 +89,7 @@ class Ticks:
             if tick and (end.armed == 0 or tick < end.armed):
                 end.armed = tick
                 heapq.heappush(due, (tick, end.order, end))
-        waiting: list[End] = []
+        waiting: list[TransportEndpoint] = []
         while due and due[0][0] <= count:
             tick, _, end = heapq.heappop(due)
             if end.armed == tick:  # else it was armed again, for an earlier one
@@ -104,7 +104,7 @@ class Ticks:
             self.use(end, now)
             end.done(now)
 
-    def _rested(self, end: End, now: int) -> None:
+    def _rested(self, end: TransportEndpoint, now: int) -> None:
         """An end that rests was armed for this tick; perhaps before it rested, for another timer."""
         tick = end.next_tick()
         if tick <= self.count:
@@ -114,7 +114,7 @@ class Ticks:
             heapq.heappush(self._due, (tick, end.order, end))
 
 
-def _order(end: End) -> int:
+def _order(end: TransportEndpoint) -> int:
     return end.order
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from bentpipe.apps.app import Alarm, Application, Fact, Program, Site, SocketPair
-from bentpipe.hosts.datagrams import DatagramEnd, DatagramOwner, UdpSocket
+from bentpipe.apps.app import Application, Fact, Program, Site, SocketPair
+from bentpipe.hosts.datagrams import DatagramOwner, DatagramReceiver, UdpSocket
+from bentpipe.hosts.flow_base import ApplicationFlow, FlowContext, HostSite
 from bentpipe.hosts.machine import remote_key
-from bentpipe.hosts.stage import AlarmTimer, HostSite, Shared, Stage
 from bentpipe.ip.udp import UdpPath
 from bentpipe.tcp.constants import PS_PER_S
 
@@ -83,7 +83,9 @@ class UdpReport:
 class UdpPair(SocketPair):
     """A port at the source and one at each sink: datagrams go from the one to the others, and perhaps back."""
 
-    def __init__(self, flow: UdpFlow, socket: UdpSocket, sinks: list[DatagramEnd], back: DatagramEnd | None) -> None:
+    def __init__(
+        self, flow: UdpFlow, socket: UdpSocket, sinks: list[DatagramReceiver], back: DatagramReceiver | None
+    ) -> None:
         self.flow = flow
         self.socket = socket
         self.sinks = sinks
@@ -108,11 +110,11 @@ class UdpPair(SocketPair):
 
 
 @final
-class UdpEnds(DatagramOwner):
+class UdpFlowEndpoints(DatagramOwner):
     """The hosts of a flow of datagrams."""
 
-    def __init__(self, flow: UdpFlow, source: HostSite, sink: HostSite, datagram: int) -> None:
-        super().__init__(source, sink)
+    def __init__(self, flow: UdpFlow, datagram: int) -> None:
+        super().__init__(flow)
         self.flow = flow
         self.datagram = datagram
 
@@ -131,7 +133,7 @@ class UdpEnds(DatagramOwner):
         flow = self.flow
         assert isinstance(near, HostSite) and isinstance(far, HostSite)
         assert near is self.source and opener is not far and program is not None and flow.made is None
-        key = 2 * flow.shared.number() + 1
+        key = 2 * flow.context.number() + 1
         assert not flow.receivers or far_program is None  # several sinks don't answer
         a, b = near.host, far.host
         to = b.address if not flow.receivers else _GROUPS + 1 + key // 2
@@ -141,39 +143,28 @@ class UdpEnds(DatagramOwner):
         socket = UdpSocket(a, UdpPath(a.address, to, port, far_port), near.vc, key, self.datagram, program)
         socket.owner = self
         echo: UdpSocket | None = None
-        back: DatagramEnd | None = None
+        back: DatagramReceiver | None = None
         if far_program is not None:
             way = UdpPath(b.address, a.address, far_port, port)
             echo = UdpSocket(b, way, far.vc, key, self.datagram, far_program)
-            back = DatagramEnd(a, key, self, socket, echo)
-            a.datagram_ends[remote_key(b.address, far_port, port)] = back
-        sinks = [DatagramEnd(b, key, self, echo, socket)]
-        b.datagram_ends[remote_key(a.address, port, far_port)] = sinks[0]
+            back = DatagramReceiver(a, key, self, socket, echo)
+            a.datagram_receivers[remote_key(b.address, far_port, port)] = back
+        sinks = [DatagramReceiver(b, key, self, echo, socket)]
+        b.datagram_receivers[remote_key(a.address, port, far_port)] = sinks[0]
         for receiver in flow.receivers:
             host = receiver.site.host
-            sinks.append(DatagramEnd(host, key, self, None, socket))
-            host.datagram_ends[remote_key(a.address, port, far_port)] = sinks[-1]
+            sinks.append(DatagramReceiver(host, key, self, None, socket))
+            host.datagram_receivers[remote_key(a.address, port, far_port)] = sinks[-1]
             host.groups.add(to)
         if flow.receivers:
             b.groups.add(to)
         flow.made = UdpPair(flow, socket, sinks, back)
         return flow.made
 
-    def sample(self, series: str, now_ps: int, value: int) -> None:
-        recorder = self.flow.shared.recorder
-        if recorder is not None:
-            recorder.sample(f"{self.flow.name}.{series}", now_ps, value)
-
-    def at(self, time_ps: int, alarm: Alarm) -> None:
-        self.flow.scheduler.at(time_ps, AlarmTimer(alarm))
-
-    def look(self, now_ps: int) -> None:
-        pass
-
     def sent_all(self, now: int) -> None:
         self.flow.sent_all(now)
 
-    def arrived(self, end: DatagramEnd, now: int) -> None:
+    def arrived(self, end: DatagramReceiver, now: int) -> None:
         if self.flow.closed:
             self.flow.check(now)
 
@@ -194,7 +185,7 @@ class UdpReceiver:
 
 
 @final
-class UdpFlow(Stage):
+class UdpFlow(ApplicationFlow):
     """Datagrams from an application on ``source`` to ``sink``, and to ``others``.
 
     It ends when the application has closed and all that it sent is there, or two seconds later.
@@ -203,23 +194,18 @@ class UdpFlow(Stage):
     def __init__(
         self,
         name: str,
-        shared: Shared,
-        source: HostSite,
-        sink: HostSite,
+        context: FlowContext,
+        sites: tuple[HostSite, HostSite],
         datagram: int,
         application: Application,
         start_ps: int,
         others: list[tuple[str, HostSite]],
     ) -> None:
-        super().__init__(name, source.host.scheduler, start_ps)
-        self.shared = shared
-        self.sites = (source, sink)
+        super().__init__(name, context, sites, application, start_ps)
         self.receivers = [UdpReceiver(self, k + 1, own, site) for k, (own, site) in enumerate(others)]
-        self.application = application
         self.closed: bool = False
         self.made: UdpPair | None = None
-        application.ends = UdpEnds(self, source, sink, datagram)
-        application.listen()
+        self.listen(UdpFlowEndpoints(self, datagram))
 
     def pair(self) -> UdpPair:
         """Its two ports."""

@@ -132,7 +132,7 @@ class Connection:
         self.sender.recovery.start(self.sender)
         self._output(False)
 
-    def meet(self, peer: Connection, now: int) -> None:
+    def connect_directly(self, peer: Connection, now: int) -> None:
         """Connect to a ``peer`` that listens: the segments of the handshake go from hand to hand."""
         trace = self.sender.trace
         self.sender.trace = None
@@ -144,7 +144,7 @@ class Connection:
                 other.receive(segment, now)
         for end in (self, peer):
             end.segments_received = 0
-            end.sender.forget_round_trips(end.config)
+            end.sender.forget_handshake(end.config)
         self.sender.trace = trace
 
     def write(self, octets: int, now: int) -> None:
@@ -156,7 +156,7 @@ class Connection:
         if self.state >= ESTABLISHED:
             self._output(False)
 
-    def give_up(self, keep: int, now: int) -> None:
+    def discard_unsent(self, keep: int, now: int) -> None:
         """The application gives up all but ``keep`` octets of what waits to be written."""
         self.timers.at(now)
         if self.sender.write_pending > keep:
@@ -545,7 +545,7 @@ class Connection:
         sender.advance(sender.iss + 1)
         sender.scoreboard.clear(sender.snd_una)
         sender.rto.established()
-        sender.growth.on_established(sender.srtt_ps)
+        sender.growth.on_established(sender.rtt.smoothed_ps)
         self._finish_stream()
 
     def _finish_stream(self) -> None:

@@ -1,4 +1,4 @@
-"""The sending half of a connection: what is sent when, what is acknowledged, and how round trips are measured."""
+"""The sending half of a connection: what is sent when, and what is acknowledged."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from bentpipe.tcp.receiver import Receiver, round_up
 from bentpipe.tcp.recovery import VARIANTS
 from bentpipe.tcp.recovery.base import Recovery
 from bentpipe.tcp.rto import RetransmissionTimeout
+from bentpipe.tcp.rtt import RttSampler
 from bentpipe.tcp.scoreboard import Scoreboard
 from bentpipe.tcp.segment import Options, Segment
+from bentpipe.tcp.statistics import SenderStatistics
 from bentpipe.tcp.timers import Timers
 from bentpipe.tcp.trace import Trace
 
@@ -55,9 +57,11 @@ class Sender:
     growth : Growth
         The congestion window.
     recovery : Recovery
-    srtt_ps : int
-        The smoothed round trip in ps, whatever the timers count; 0 before the first.
-    news : int
+    rtt : RttSampler
+        The round-trip times measured so far, and the segment that is timed at present.
+    statistics : SenderStatistics
+        Counters for reports.
+    newly_sacked : int
         Octets that the present ACK's SACK blocks reported first.
     limited : int
         Octets that limited transmit sent since something new was acknowledged.
@@ -65,12 +69,8 @@ class Sender:
 
     # Plain Python finds members beyond thirty more slowly, unless they are named.
     __slots__ = (
-        "acks_sent",
         "block_limit",
-        "data_segments_sent",
-        "dup_acks",
         "dupacks",
-        "fast_retransmits",
         "fin_sent",
         "fin_wanted",
         "growth",
@@ -81,27 +81,18 @@ class Sender:
         "limited_transmit",
         "max_sndwnd",
         "maxseg",
-        "news",
+        "newly_sacked",
         "nodelay",
         "out",
         "pace_next",
         "payload",
         "receiver",
         "recovery",
-        "retransmits",
-        "retransmitted_octets",
         "rfc6928",
         "rto",
-        "rtt_clock",
-        "rtt_count",
-        "rtt_max_ps",
-        "rtt_min_ps",
-        "rtt_seq",
-        "rtt_start_ps",
-        "rtt_sum_ps",
+        "rtt",
         "sacked",
         "scoreboard",
-        "segments_sent",
         "send_ready",
         "snd_base",
         "snd_end",
@@ -114,8 +105,7 @@ class Sender:
         "snd_wl1",
         "snd_wl2",
         "snd_wnd",
-        "srtt_ps",
-        "timeouts",
+        "statistics",
         "timers",
         "timestamps",
         "trace",
@@ -134,6 +124,8 @@ class Sender:
         self.growth: Growth = _initial_growth(config)
         self.recovery: Recovery = VARIANTS["reno" if config.variant == "sack" else config.variant].make(config)
         self.scoreboard: Scoreboard = Scoreboard(mss)
+        self.rtt: RttSampler = RttSampler()
+        self.statistics: SenderStatistics = SenderStatistics()
         self.sacked: bool = False
 
         self.maxseg: int = mss
@@ -158,13 +150,9 @@ class Sender:
         self.max_sndwnd: int = 0
         self.dupacks: int = 0
         self.send_ready: bool = False
-        self.news: int = 0
+        self.newly_sacked: int = 0
         self.limited: int = 0
         self.pace_next: int = 0
-        self.rtt_seq: int = -1
-        self.rtt_clock: int = 0
-        self.rtt_start_ps: int = 0
-        self.srtt_ps: int = 0
 
         self.nodelay: bool = not config.nagle
         self.limited_transmit: bool = config.limited_transmit
@@ -172,19 +160,6 @@ class Sender:
         self.idle_restart: bool = config.habit_idle_restart
         self.rfc6928: bool = config.initial_window == "rfc6928"
         self.initial_cwnd: int = config.initial_cwnd
-
-        self.segments_sent: int = 0
-        self.data_segments_sent: int = 0
-        self.acks_sent: int = 0
-        self.retransmits: int = 0
-        self.retransmitted_octets: int = 0
-        self.timeouts: int = 0
-        self.fast_retransmits: int = 0
-        self.dup_acks: int = 0
-        self.rtt_count: int = 0
-        self.rtt_sum_ps: int = 0
-        self.rtt_min_ps: int = 0
-        self.rtt_max_ps: int = 0
         self.set_mss(mss)
 
     def set_mss(self, size: int) -> None:
@@ -218,7 +193,7 @@ class Sender:
         self.snd_wire = -1
         self.snd_wnd = 0
         self.max_sndwnd = 0
-        self.rtt_seq = -1
+        self.rtt.cancel()
         self.timestamps = False
         self.sacked = False
         self.rto = RetransmissionTimeout.of(config)
@@ -278,7 +253,7 @@ class Sender:
 
         True if something may be sent in answer.
         """
-        self.news = 0
+        self.newly_sacked = 0
         if self.sacked and options is not None and options.blocks:
             self._take_blocks(options, ack)
         if ack > self.snd_una:
@@ -293,9 +268,9 @@ class Sender:
             self.dupacks = 0
             return False
         self.dupacks += 1
-        self.dup_acks += 1
+        self.statistics.dup_acks += 1
         self.send_ready = False
-        if self.limited_transmit and self.dupacks < DUPACK_THRESHOLD and (self.news or not self.sacked):
+        if self.limited_transmit and self.dupacks < DUPACK_THRESHOLD and (self.newly_sacked or not self.sacked):
             self._transmit_limited()
         self.recovery.duplicate(self)
         return self.send_ready
@@ -310,7 +285,7 @@ class Sender:
             end = start + ((right - left) & MASK32)
             if start < end <= self.snd_max and end > ack:
                 board.add(start, end)
-        self.news = board.sacked - before
+        self.newly_sacked = board.sacked - before
 
     def _new_ack(self, ack: int, options: Options | None) -> None:
         recovery = self.recovery
@@ -331,7 +306,7 @@ class Sender:
     def _grow(self, ack: int) -> None:
         growth = self.growth
         if growth.always or self._window_is_used():
-            growth.on_ack(ack - self.snd_una, self.srtt_ps, self.timers.now)
+            growth.on_ack(ack - self.snd_una, self.rtt.smoothed_ps, self.timers.now)
         else:
             growth.on_unused(self.timers.now)
 
@@ -348,8 +323,8 @@ class Sender:
         timers = self.timers
         una = self.snd_una
         self.rto.failures = 0
-        rtt_seq = self.rtt_seq
-        if rtt_seq >= 0 and ack > rtt_seq:
+        timed = self.rtt.timed_seq
+        if timed >= 0 and ack > timed:
             self._round_trip(una == self.iss)
         if ack == self.snd_max:
             timers.rexmt = 0
@@ -396,33 +371,22 @@ class Sender:
         self.snd_wl1 = seq
         self.snd_wl2 = self.snd_una
 
-    def _time(self, seq: int) -> None:
-        self.rtt_seq = seq
-        self.rtt_clock = self.timers.clock
-        self.rtt_start_ps = self.timers.now
-
     def _round_trip(self, handshake: bool) -> None:
+        """The timed segment was acknowledged."""
         timers = self.timers
-        rtt = timers.now - self.rtt_start_ps
-        self.rtt_seq = -1
-        self.rtt_count += 1
-        self.rtt_sum_ps += rtt
-        if rtt > self.rtt_max_ps:
-            self.rtt_max_ps = rtt
-        if self.rtt_min_ps == 0 or rtt < self.rtt_min_ps:
-            self.rtt_min_ps = rtt
-        self.srtt_ps += (rtt - self.srtt_ps) >> 3 if self.srtt_ps else rtt
+        sampler = self.rtt
+        rtt = sampler.finish(timers.now)
         if self.trace is not None:
             self.trace.round_trip(timers.now, rtt)
         if handshake or not self.timestamps:
-            self.rto.sample(rtt if timers.exact else timers.clock - self.rtt_clock + 1)
+            self.rto.sample(rtt if timers.exact else timers.clock - sampler.start_tick + 1)
 
-    def forget_round_trips(self, config: TcpConfig) -> None:
-        """What the handshake took is no round trip."""
+    def forget_handshake(self, config: TcpConfig) -> None:
+        """Forget the segments and the round trip of a handshake without a network."""
         self.rto = RetransmissionTimeout.of(config)
         self.rto.established()
-        self.srtt_ps = self.rtt_count = self.rtt_sum_ps = self.rtt_min_ps = self.rtt_max_ps = 0
-        self.segments_sent = self.acks_sent = 0
+        self.rtt.forget()
+        self.statistics.reset_segments()
 
     # ---- time-outs ----
 
@@ -431,9 +395,9 @@ class Sender:
         rto = self.rto
         if not rto.back_off():
             return False
-        self.timeouts += 1
+        self.statistics.timeouts += 1
         self.timers.rexmt = self.timers.clock + rto.current
-        self.rtt_seq = -1
+        self.rtt.cancel()
         if self.trace is not None:
             self.trace.event(self.timers.now, "timeout", self.snd_una - self.snd_base)
         self.recovery.timeout(self)
@@ -595,7 +559,7 @@ class Sender:
     def _pace(self, octets: int) -> None:
         """So many octets went out: the next wait for the time that these take at the pacing rate."""
         now = self.timers.now
-        rate = self.growth.pacing_rate(self.window_in_use(), self.srtt_ps)
+        rate = self.growth.pacing_rate(self.window_in_use(), self.rtt.smoothed_ps)
         if rate > 0:
             start = self.pace_next if self.pace_next > now else now
             self.pace_next = start + octets * PS_PER_S // rate
@@ -620,8 +584,8 @@ class Sender:
             self.snd_nxt = end
         if end > self.snd_max:
             self.snd_max = end
-            if self.rtt_seq < 0:
-                self._time(seq)
+            if self.rtt.timed_seq < 0:
+                self.rtt.start(seq, timers)
         if timers.rexmt == 0:
             timers.rexmt = timers.clock + self.rto.current
             if timers.persist != 0:
@@ -635,10 +599,10 @@ class Sender:
         """Send a SYN, for the first time or again."""
         self.put(segment)
         if self.snd_max == self.iss:
-            self._time(self.iss)
+            self.rtt.start(self.iss, self.timers)
         else:
-            self.retransmits += 1
-            self.rtt_seq = -1  # which of them is answered cannot be known
+            self.statistics.retransmits += 1
+            self.rtt.cancel()  # which of them is answered cannot be known
         self.snd_nxt = self.iss + 1
         self.snd_max = self.iss + 1
         timers = self.timers
@@ -656,8 +620,8 @@ class Sender:
             self.snd_max = seq + length
 
     def _count_retransmission(self, seq: int, length: int) -> None:
-        self.retransmits += 1
-        self.retransmitted_octets += length
+        self.statistics.retransmits += 1
+        self.statistics.retransmitted_octets += length
         if self.trace is not None:
             self.trace.event(self.timers.now, "retransmit", seq - self.snd_base)
 
@@ -679,11 +643,11 @@ class Sender:
             )
         )
         if length:
-            self.data_segments_sent += 1
+            self.statistics.data_segments_sent += 1
             if self.trace is not None and self.trace.segments:
                 self.trace.event(self.timers.now, "segment", seq - self.snd_base)
         else:
-            self.acks_sent += 1
+            self.statistics.acks_sent += 1
         receiver.acknowledged()
 
     def _options(self, flags: int) -> Options | None:
@@ -713,13 +677,13 @@ class Sender:
     def put(self, segment: Segment) -> None:
         """Hand a segment to the host."""
         self.out.append(segment)
-        self.segments_sent += 1
+        self.statistics.segments_sent += 1
 
     # ---- what loss recovery uses ----
 
     def fast_retransmit(self, go_back: bool) -> int:
         """The third duplicate ACK: retransmit the first segment; the number after it. ``go_back``: go on from there."""
-        self.fast_retransmits += 1
+        self.statistics.fast_retransmits += 1
         if self.trace is not None:
             self.trace.event(self.timers.now, "fast_retransmit", self.snd_una - self.snd_base)
         end = self.retransmit(self.snd_una, self.snd_max)
@@ -742,7 +706,7 @@ class Sender:
         if start == self.snd_una and not self.recovery.hold_timer:
             self.timers.rexmt = 0
         end = self.send(start, end - start if end > start else 0, fin)
-        self.rtt_seq = -1
+        self.rtt.cancel()
         return end
 
     def send_new(self) -> int:

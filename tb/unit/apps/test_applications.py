@@ -9,7 +9,7 @@ import pytest
 
 from bentpipe.apps.app import Application
 from bentpipe.apps.cbr import Cbr
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.onoff import OnOff
 from bentpipe.apps.random_blocks import RandomBlocks
 from bentpipe.apps.ttcp import Ttcp
@@ -103,7 +103,7 @@ def test_a_rate_that_fits_waits_for_nothing() -> None:
 
 
 def test_random_blocks_keep_within_their_bounds() -> None:
-    app = RandomBlocks((1000, 4000), (5 * MS, 15 * MS), Draws(1, 0), duration_ps=4 * S)
+    app = RandomBlocks((1000, 4000), (5 * MS, 15 * MS), RandomStream(1, 0), duration_ps=4 * S)
     times = data_times(app, 10)
     gaps = [b - a for (a, _), (b, _) in pairwise(times)]
     sizes = [length for _, length in times]
@@ -115,7 +115,7 @@ def test_random_blocks_keep_within_their_bounds() -> None:
 
 def test_random_numbers_depend_on_seed_and_flow_only() -> None:
     def draws(seed: int, flow: int) -> list[int]:
-        source = Draws(seed, flow)
+        source = RandomStream(seed, flow)
         return [source.uniform(0, 10**6) for _ in range(20)]
 
     assert draws(1, 2) == draws(1, 2)
@@ -123,7 +123,7 @@ def test_random_numbers_depend_on_seed_and_flow_only() -> None:
 
 
 def test_distributions() -> None:
-    source = Draws(7, 7)
+    source = RandomStream(7, 7)
     assert {source.uniform(3, 5) for _ in range(100)} == {3, 4, 5}
     drawn = [source.exponential(10**6) for _ in range(20_000)]
     assert min(drawn) >= 1 and mean(drawn) == pytest.approx(10**6, rel=0.03)
@@ -132,14 +132,14 @@ def test_distributions() -> None:
 
 def test_fixed_on_and_off_times() -> None:
     """2000 octets at 8 Mb/s are one each 2 ms: 10 in 20 ms, then 30 ms nothing."""
-    app = OnOff(2000, 8_000_000, 20 * MS, 30 * MS, "fixed", Draws(1, 0), duration_ps=150 * MS)
+    app = OnOff(2000, 8_000_000, 20 * MS, 30 * MS, "fixed", RandomStream(1, 0), duration_ps=150 * MS)
     times = [time - 2 * MS for time, _ in data_times(app, 2)]
     assert times == [burst * 50 * MS + block * 2 * MS for burst in range(3) for block in range(10)]
     assert app.facts(0)["bursts"] == 4  # the fourth would begin at the end
 
 
 def test_exponential_on_times_give_the_rate_in_the_mean() -> None:
-    app = OnOff(2000, 8_000_000, 100 * MS, 100 * MS, "exponential", Draws(1, 0), duration_ps=60 * S)
+    app = OnOff(2000, 8_000_000, 100 * MS, 100 * MS, "exponential", RandomStream(1, 0), duration_ps=60 * S)
     report = run(app, delay_ps=100 * US, seconds=70)
     assert report.octets_delivered * 8 / 60 == pytest.approx(4e6, rel=0.15)
     assert app.facts(0)["bursts"] == pytest.approx(300, rel=0.15)
@@ -172,8 +172,11 @@ def test_an_application_serves_one_flow() -> None:
         (lambda: Cbr(0, 1), "block_octets must be at least 1"),
         (lambda: Cbr(1, 0), "period_ps must be at least 1"),
         (lambda: Cbr(1, 1, size_octets=0), "size_octets must be at least 1 or None"),
-        (lambda: RandomBlocks((2, 1), (1, 1), Draws(1, 1)), "block_octets has bounds the wrong way round: 2 and 1"),
-        (lambda: OnOff(1, 1, 1, 1, "sometimes", Draws(1, 1)), "times must be one of exponential, fixed"),
+        (
+            lambda: RandomBlocks((2, 1), (1, 1), RandomStream(1, 1)),
+            "block_octets has bounds the wrong way round: 2 and 1",
+        ),
+        (lambda: OnOff(1, 1, 1, 1, "sometimes", RandomStream(1, 1)), "times must be one of exponential, fixed"),
         (lambda: Ttcp(1, duration_ps=-1), "duration_ps must not be negative"),
     ],
 )

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from bentpipe.apps.draws import Distribution, Draws
+from bentpipe.apps.draws import Distribution, RandomStream
 from bentpipe.apps.settings import DRAWN, OCTETS, AppSetting
 
 SETTING = AppSetting("response", OCTETS, None, "", DRAWN)
 
 
 def drawn(distribution: Distribution, count: int = 40_000) -> list[int]:
-    draws = Draws(7, 7)
+    draws = RandomStream(7, 7)
     return sorted(draws.draw(distribution) for _ in range(count))
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.slots import Slots
 from bentpipe.hosts.udp import UdpReport
 from models.pair import Pair
@@ -30,7 +30,7 @@ def sent(app: Slots, seconds: float) -> tuple[list[int], UdpReport]:
 
 
 def test_a_load_gives_each_slot_a_cell_with_its_probability() -> None:
-    slots, report = sent(Slots(OC12, 0.2, 0, 0, Draws(3, 1)), 0.02)
+    slots, report = sent(Slots(OC12, 0.2, 0, 0, RandomStream(3, 1)), 0.02)
     gaps = [b - a for a, b in pairwise(slots)]
     assert min(gaps) == 1
     assert len(slots) == pytest.approx(0.2 * 28257, rel=0.03)
@@ -42,14 +42,14 @@ def test_a_load_gives_each_slot_a_cell_with_its_probability() -> None:
 
 
 def test_a_full_load_leaves_no_slot() -> None:
-    slots, _ = sent(Slots(OC12, 1.0, 0, 0, Draws(3, 1)), 1e-4)
+    slots, _ = sent(Slots(OC12, 1.0, 0, 0, RandomStream(3, 1)), 1e-4)
     assert [b - a for a, b in pairwise(slots)] == [1] * (len(slots) - 1)
 
 
 def test_a_period_begins_anywhere_and_is_drawn_again_after_its_rounds() -> None:
     """Sources with other numbers have other phases, and draw in the same slots."""
     for number in range(3):
-        slots, _ = sent(Slots(OC12, 0.0, 40, 5, Draws(3, number)), 0.01)
+        slots, _ = sent(Slots(OC12, 0.0, 40, 5, RandomStream(3, number)), 0.01)
         assert slots[:5] == [slots[0] + 40 * k for k in range(5)]
         assert slots[0] < 40
         rounds = {slot // 240 for slot in slots}
@@ -61,4 +61,4 @@ def test_a_period_begins_anywhere_and_is_drawn_again_after_its_rounds() -> None:
 @pytest.mark.parametrize(("load", "period"), [(0.0, 0), (0.5, 3), (1.5, 0), (-0.1, 0), (0.0, -1)])
 def test_settings_out_of_range(load: float, period: int) -> None:
     with pytest.raises(ValueError, match="give a load"):
-        Slots(OC12, load, period, 0, Draws(1, 1))
+        Slots(OC12, load, period, 0, RandomStream(1, 1))

@@ -16,7 +16,7 @@ def branches(*settings, name="theory-geo-d-1-k", port=1, at_ps=3 * 10**9):
     experiment = load(name, settings)
     network, nics, vcs = build_network(experiment)
     switch = next(node for node in network.nodes if node.name == "lan")
-    gauge = network.gauge(switch, port)
+    gauge = network.monitor_queue(switch, port)
     built = add_hosts(experiment, TraceRecorder(10**12, ()), network, nics, vcs)
     network.trace()
     found = Branches(network, built.engine, gauge)

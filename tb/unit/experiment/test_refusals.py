@@ -188,7 +188,7 @@ UNREACHED = {
 """Parts of refusals that no file reaches, and why."""
 
 SIM, OPTIONS = (Path(package.__path__[0]) for package in (bentpipe_sim, bentpipe_hdl.switch.options))
-MODULES = ("topology", "channels", "management", "nodes", "gauge")
+MODULES = ("topology", "channels", "management", "nodes", "queue_monitor")
 LOOKED_AT = [*(SIM / f"{name}.py" for name in MODULES), *sorted(OPTIONS.glob("*.py"))]
 FOUND_BY = ("NetworkError", "Fault", "_fault", "_credits_fault")
 

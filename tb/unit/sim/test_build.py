@@ -266,8 +266,8 @@ def test_the_loop_of_many_nodes_fetches_the_next_one_ahead():
     fetches = {}
     for name, text in re.findall(r"<(\S+)>:\n(.*?)\n\n", listed.stdout + "\n\n", re.DOTALL):
         if "Loop7advance" in name:
-            fetches["Many" if "Many" in name else "Few"] = text.count("prefetch")
-    assert fetches["Many"] > fetches["Few"]  # which has those of cells alone
+            fetches["TimingWheel" if "TimingWheel" in name else "SmallEventQueue"] = text.count("prefetch")
+    assert fetches["TimingWheel"] > fetches["SmallEventQueue"]  # which has those of cells alone
 
 
 def test_what_two_want_at_once_is_made_once(cache, monkeypatch):

@@ -95,7 +95,7 @@ def test_a_host_sees_what_it_sends_and_gets(clean: tuple[Path, Flow, Network]) -
     found = records(folder / "host", 101)
     packets = [checked(record.octets) for record in found]
     sent = [p for p in packets if p.src == "10.0.0.1"]
-    assert len(sent) == flow.source.connection.sender.segments_sent
+    assert len(sent) == flow.source.connection.sender.statistics.segments_sent
     assert len(packets) - len(sent) == flow.source.connection.segments_received
     assert dict(packets[0][TCP].options)["MSS"] == 1460
     base = (packets[0][TCP].seq + 1) & 0xFFFFFFFF
@@ -176,7 +176,7 @@ def test_cells_make_the_pdus(clean: tuple[Path, Flow, Network]) -> None:
 def test_errors_show_at_the_far_end_only(tmp_path: Path) -> None:
     """Damaged PDUs are missing where they come, there where they leave; cells with a wrong header are marked."""
     flow, network = transfer(tmp_path, ber=2e-5)
-    assert flow.source.connection.sender.retransmits > 0
+    assert flow.source.connection.sender.statistics.retransmits > 0
     counters = network.counters()
     west = [r.octets for r in records(tmp_path / "west-pdus", 123) if r.octets[0] & 0x80]
     east = [r.octets for r in records(tmp_path / "east-pdus", 123) if not r.octets[0] & 0x80]
@@ -228,7 +228,7 @@ def test_tshark_finds_the_checksums_right(clean: tuple[Path, Flow, Network], nam
     rows = tshark(
         folder / name, "ip.checksum.status", "tcp.checksum.status", "tcp.stream", "tcp.analysis.retransmission"
     )
-    total = flow.source.connection.sender.segments_sent + flow.source.connection.segments_received
+    total = flow.source.connection.sender.statistics.segments_sent + flow.source.connection.segments_received
     assert rows == [["1", "1", "0", ""]] * total
 
 

@@ -94,6 +94,36 @@ def test_each_line_adds_the_time_of_a_cell(engine, rates, delay_ps, clock_ppm):
         assert abs(time - began - stored_and_forwarded(exact, cells, delay_ps)) < (len(rates) + 3) * TICK
 
 
+@pytest.mark.parametrize("names", [("slow", "fast", "far"), ("far", "fast", "slow"), ("slow", "far")])
+def test_a_cell_arrives_before_one_that_was_given_earlier_at_another_input(names):
+    """The event loop may hold the slow line's cell at the switch's input when the others are given."""
+    network = Network()
+    nics = {name: network.add_nic(name, 1_000_000 if name == "slow" else OC3, clock_ppm=0.0) for name in names}
+    sink = network.add_nic("sink")
+    switch = network.add_switch("switch", [OC3] * 4, port_clock_ppm=[0] * 4, processing_delay_ps=0)
+    link = network.add_link("link", delay_ps=MS // 50)
+    both_ways(network, sink, (switch, 3))
+    vcs = {}
+    for port, (name, nic) in enumerate(nics.items()):
+        network.connect((switch, port), nic)
+        path = [nic, link, switch, sink] if name == "far" else [nic, switch, sink]
+        network.connect(nic, path[1] if name == "far" else (switch, port))
+        if name == "far":
+            network.connect(link, (switch, port))
+        vcs[name] = network.add_vc(path, 0, 40 + port)
+    began = network.now_ps
+    for name, nic in nics.items():
+        send(network, nic, vcs[name])
+    ways = {"fast": 2 * cell(OC3), "far": 2 * cell(OC3) + MS // 50, "slow": cell(1_000_000) + cell(OC3)}
+    events = []
+    while network.now_ps < began + MS:
+        events += network.run(began + MS)
+    network.check_conservation()
+    for event, name in zip(events, sorted(names, key=ways.__getitem__), strict=True):
+        assert (event.status, event.vc) == (0, names.index(name))  # the sink numbers VCs as they are made
+        assert abs(event.time_ps - began - ways[name]) < 6 * TICK
+
+
 def test_a_sonet_line_counts_the_time_of_its_octets_itself():
     network = Network()
     source, sink = network.add_nic("source", 1_000_000), network.add_nic("sink")

@@ -29,15 +29,15 @@ def test_contexts_have_in_common_what_lies_outside_of_both():
     a, b, c = bits(graph, "a", "b", "c")
     one, other = inside(guards, a, b), inside(guards, a, c)
     assert one.common(other) is inside(guards, a)
-    assert not one.apart(other)
-    assert inside(guards, a, b).apart(inside(guards, c, graph.no(b)))
+    assert not one.disjoint(other)
+    assert inside(guards, a, b).disjoint(inside(guards, c, graph.no(b)))
 
 
 def test_different_numbers_are_apart():
     graph, guards = Graph(), Guards()
     x = graph.node("input", 4, data="x")
     one, two = (inside(guards, graph.equal(x, constant(k, 4))) for k in (1, 2))
-    assert one.apart(two)
+    assert one.disjoint(two)
     assert guards.bit(graph.equal(x, constant(2, 4)), one) is False
 
 

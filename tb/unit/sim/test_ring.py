@@ -49,7 +49,7 @@ int main() {
             for (uint64_t k = 0; k < ticks.size(); ++k)
                 if (wire[k].tick != ticks[k]) return std::printf("step %d\\n", int(step)), 2;
             if (!ticks.empty() && (wire.front().tick != ticks.front() || wire.back().tick != ticks.back())) return 3;
-            const Flying* second = wire.second();
+            const CellInFlight* second = wire.second();
             if (ticks.size() > 1 ? second->tick != ticks[1] : second != nullptr) return 4;
         }
     }

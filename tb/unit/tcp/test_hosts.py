@@ -65,7 +65,10 @@ def test_without_a_handshake_data_is_the_first_thing_on_the_way() -> None:
     flow = pair.flow(config)
     pair.engine.run(10**9)
     assert [flow.source.connection.state, flow.sink.connection.state] == [ESTABLISHED, ESTABLISHED]
-    assert (flow.source.connection.sender.data_segments_sent, flow.sink.connection.segments_received) == (1, 0)
+    assert (flow.source.connection.sender.statistics.data_segments_sent, flow.sink.connection.segments_received) == (
+        1,
+        0,
+    )
     assert flow.source.connection.sender.rto.current == 12  # as of a connection that knows of no round trip
     assert flow.source.connection.receiver.sacks
     assert flow.source.connection.sender.snd_shift > 0
@@ -83,7 +86,9 @@ def test_acks_cost_as_much_as_data() -> None:
     assert steady_bps(pair, flow) == pytest.approx(9140 * 8 / (1.5 * 550e-6), rel=0.01)
     sink = flow.sink.connection
     assert (
-        0 <= pair.sink.processor.busy_ps - 550 * US * (sink.sender.segments_sent + sink.segments_received) <= 550 * US
+        0
+        <= pair.sink.processor.busy_ps - 550 * US * (sink.sender.statistics.segments_sent + sink.segments_received)
+        <= 550 * US
     )
 
 

@@ -157,7 +157,7 @@ def _window_after_pauses(of: str, pause_ps: int) -> int:
     sink.listen()
     source.open(0)
     line.run(S)
-    line.drop = lambda end, segment: segment.offset == 100 * MSS and source.sender.retransmits == 0
+    line.drop = lambda end, segment: segment.offset == 100 * MSS and source.sender.statistics.retransmits == 0
     if of == "reader":
         source.write(ENDLESS, line.now)
     for k in range(1, 6):
@@ -171,7 +171,7 @@ def _window_after_pauses(of: str, pause_ps: int) -> int:
                 line.run(line.now + MS)
         if k < 5:
             line.run(line.now + pause_ps)
-    assert (source.sender.fast_retransmits, source.sender.timeouts) == (1, 0)
+    assert (source.sender.statistics.fast_retransmits, source.sender.statistics.timeouts) == (1, 0)
     return source.sender.growth.cwnd // MSS
 
 

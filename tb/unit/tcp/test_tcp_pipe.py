@@ -94,8 +94,8 @@ def transfer(octets: int, losses: set[int], config: TcpConfig, iss: int) -> tupl
             for connection in ends:
                 if 0 < connection.next_timer() <= now:
                     connection.expire(now)
-        if half.timeouts != timeouts:  # the scoreboard was cleared
-            timeouts = half.timeouts
+        if half.statistics.timeouts != timeouts:  # the scoreboard was cleared
+            timeouts = half.statistics.timeouts
             observer.sacked.clear()
 
 
@@ -127,4 +127,4 @@ def test_the_pipe_is_never_more_than_is_in_flight(
 def test_a_recovery_is_looked_at() -> None:
     config = TcpConfig(variant="sack", timers="ideal", ack_policy="immediate", send_buffer=25600, receive_buffer=25600)
     sender, _, looked = transfer(6400, {20, 30, 31}, config, 0)
-    assert looked > 5 and sender.sender.fast_retransmits == 1 and sender.sender.timeouts == 0
+    assert looked > 5 and sender.sender.statistics.fast_retransmits == 1 and sender.sender.statistics.timeouts == 0

@@ -12,7 +12,7 @@ from bentpipe.apps.draws import Distribution
 from bentpipe.apps.http import Http
 from bentpipe.experiment.run.state import StatePickler, copied
 from bentpipe.hosts.flow import Flow, FlowReport
-from bentpipe.hosts.sockets import Endpoint
+from bentpipe.hosts.sockets import TcpEndpoint
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.connection import Connection
 from bentpipe.tcp.constants import ACK, CLOSED, FIN, MASK32, PSH, RST, SYN, TIME_WAIT
@@ -32,7 +32,7 @@ def in_time_wait(config: TcpConfig) -> Connection:
     """A connection that sent 5,000 octets, got 3,000, and closed first."""
     one, other = (Connection(config, 1000, 2**32 - 3000 + k, 0) for k in range(2))
     other.listen()
-    one.meet(other, MS)
+    one.connect_directly(other, MS)
     one.write(5000, MS)
     other.write(3000, MS)
     now = MS
@@ -145,7 +145,9 @@ def test_a_late_fin_of_a_closed_connection_is_answered_and_counted(timers: str) 
     flow = web(pair, 8, timers)
     pair.engine.run(S)
     before = flow.report(pair.engine.now_ps)
-    waiting = [end for end in pair.source.connections.values() if isinstance(end, Endpoint) and end.waits is not None]
+    waiting = [
+        end for end in pair.source.connections.values() if isinstance(end, TcpEndpoint) and end.waits is not None
+    ]
     assert len(waiting) >= 4
     end = waiting[0]
     assert end.waits is not None
@@ -165,8 +167,8 @@ def test_a_wait_that_ends_leaves_the_next_connection_of_the_same_ports_alone() -
     pair.sink._next_port = 65530  # round the ports at once
     pair.engine.run(S)
     waiting = dict(pair.source.connections)
-    (key, end), *_ = ((key, end) for key, end in waiting.items() if isinstance(end, Endpoint) and end.waits is not None)
-    other = Endpoint(
+    (key, end), *_ = ((k, e) for k, e in waiting.items() if isinstance(e, TcpEndpoint) and e.waits is not None)
+    other = TcpEndpoint(
         pair.source, Connection(TcpConfig(), 1000, 0), end.remote, end.port, end.remote_port, end.vc, 1, 2, None
     )
     pair.engine.flows.clear()

@@ -20,11 +20,11 @@ from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec
 
 if TYPE_CHECKING:
     from bentpipe.hosts.engine import Engine
-    from bentpipe.hosts.flow import Stage
+    from bentpipe.hosts.flow_base import FlowOrGroup
     from bentpipe.hosts.host import Host
-    from bentpipe_sim.gauge import Gauge
     from bentpipe_sim.network import Network
     from bentpipe_sim.nodes import Nic, Switch
+    from bentpipe_sim.queue_monitor import QueueMonitor
 
 __all__ = ["Build", "BuiltExperiment", "FlowHandle", "Splits", "add_hosts", "build", "rehearse"]
 
@@ -81,7 +81,7 @@ class BuiltExperiment:
         Gives that to a copy of all this, and tells it the folder in which its captures are now.
     network : Network or None
         That the hosts are on; None: there is none, as in a test.
-    gauge : Gauge or None
+    gauge : QueueMonitor or None
         At the port at which a run is to split.
     splitting : Splits or None
         The engine of a run that splits.
@@ -107,7 +107,7 @@ class BuiltExperiment:
     save: Callable[[], Any] | None = None
     restore: Callable[[Any, Path | None], None] | None = None
     network: Network | None = None
-    gauge: Gauge | None = None
+    gauge: QueueMonitor | None = None
     splitting: Splits | None = None
     asked: list[EventSpec] = field(default_factory=list)
     verify: Callable[[], dict[str, int] | None] = field(default=lambda: None)
@@ -151,7 +151,7 @@ def rehearse(experiment: Experiment) -> Engine:
     if experiment.splitting is not None:
         port = experiment.splitting.port
         with places.at("splitting.port"):
-            gauge = network.gauge(_switch_named(network, port.switch), port.port)
+            gauge = network.monitor_queue(_switch_named(network, port.switch), port.port)
             gauge.check()
     return engine
 
@@ -198,7 +198,7 @@ def add_hosts(
     )
 
 
-def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
+def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
     """At the port at which a run splits.
 
     Raises
@@ -211,7 +211,7 @@ def _gauge(experiment: Experiment, network: Network) -> Gauge | None:
     if not network.saves:
         raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
     port = experiment.splitting.port
-    return network.gauge(_switch_named(network, port.switch), port.port)
+    return network.monitor_queue(_switch_named(network, port.switch), port.port)
 
 
 def _switch_named(network: Network, name: str) -> Switch:
@@ -259,7 +259,7 @@ def _add_flows(
     from bentpipe.hosts.engine import HELD
 
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
-    stages: dict[int, Stage] = {}
+    stages: dict[int, FlowOrGroup] = {}
     also: defaultdict[int, list[tuple[str, Host]]] = defaultdict(list)  # other sinks of a flow
     for flow in experiment.flows:
         if flow.first is not None:
@@ -280,7 +280,7 @@ def _add_flows(
             seed=experiment.seed,
             number=index,
         )
-        stage: Stage
+        stage: FlowOrGroup
         with places.flow(index):
             app = make(flow.app, given)
             if flow.protocol == "oam":
@@ -297,7 +297,7 @@ def _add_flows(
         stages[index] = stage
         handles[flow.name] = stage
 
-    def group(spec: GroupSpec) -> Stage:
+    def group(spec: GroupSpec) -> FlowOrGroup:
         members = [stages[m] if isinstance(m, int) else group(m) for m in spec.members]
         made = engine.add_group(members, spec.serial)
         made.delay_ps = spec.delay_ps

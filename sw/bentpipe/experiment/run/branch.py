@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from bentpipe.apps.draws import Draws
+from bentpipe.apps.draws import RandomStream
 from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe.experiment.run.state import StatePickler, unpickled
 from bentpipe.hosts.engine import Engine
-from bentpipe_sim.gauge import Gauge, GaugeCounts
 from bentpipe_sim.network import Network
+from bentpipe_sim.queue_monitor import QueueMonitor, QueueMonitorCounts
 
 __all__ = ["Branch", "Branches", "check_random"]
 
@@ -102,7 +102,7 @@ class Branches:
         The hosts as they are now: others after each :meth:`give`.
     """
 
-    def __init__(self, network: Network, engine: Engine, gauge: Gauge) -> None:
+    def __init__(self, network: Network, engine: Engine, gauge: QueueMonitor) -> None:
         self._network, self.engine, self.gauge = network, engine, gauge
         self._kept: _Kept = {}
 
@@ -125,7 +125,7 @@ class Branches:
         self.engine = unpickled(_Unpickler(moment.hosts, self._network, self._kept, seed))
         self.engine.draw_again()
 
-    def counts(self) -> GaugeCounts:
+    def counts(self) -> QueueMonitorCounts:
         return self.gauge.counts
 
     def said(self) -> bool:
@@ -147,6 +147,6 @@ def check_random(engine: Engine) -> None:
     """Raise ValueError if nothing of a run is random, so that copies of it would all go on alike."""
     pickler = StatePickler(io.BytesIO())
     pickler.take(engine)
-    draws = any(isinstance(obj, Draws) for obj in pickler.met)
+    draws = any(isinstance(obj, RandomStream) for obj in pickler.met)
     if not draws and not any(host.processor.spread for host in engine.hosts):
         raise ValueError("nothing can be split: no application draws random numbers, nor does a 'cost_spread'")

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Counts(Protocol):
-    """As of :class:`bentpipe_sim.gauge.GaugeCounts`."""
+    """As of :class:`bentpipe_sim.queue_monitor.QueueMonitorCounts`."""
 
     @property
     def queue(self) -> int: ...

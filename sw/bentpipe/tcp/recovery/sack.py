@@ -55,7 +55,7 @@ class Sack(Recovery):
             self.pipe = s.snd_max - una - DUPACK_THRESHOLD * growth.mss
             self.prr_delivered = 0
             self.recover_fs = s.snd_max - una
-            self.held = una + board.sacked - s.news  # the third duplicate's own news count (section 3)
+            self.held = una + board.sacked - s.newly_sacked  # the third duplicate's own news count (section 3)
             self.prr_out = 0
             end = s.fast_retransmit(False)
             self.first = end - una

@@ -1,4 +1,4 @@
-#include "doors.hpp"
+#include "host_io.hpp"
 
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -84,9 +84,9 @@ bool End::give(const uint8_t* sdu, size_t length, uint32_t vc, Octets& octets) c
     return before != 0;
 }
 
-// The machine's doors
+// I/O of the machine
 
-void Doors::begin(int32_t threads[2]) {
+void HostIo::begin(int32_t threads[2]) {
     stop_ = eventfd(0, EFD_NONBLOCK);
     buffers_.resize(BATCH * ROOM);
     start_ = clock_ns(CLOCK_MONOTONIC);
@@ -97,7 +97,7 @@ void Doors::begin(int32_t threads[2]) {
     threads[1] = releaser_id_;
 }
 
-void Doors::close() {
+void HostIo::close() {
     if (!reader_.joinable()) return;
     over_ = true;
     const uint64_t one = 1;
@@ -111,28 +111,28 @@ void Doors::close() {
     ::close(stop_);
 }
 
-int64_t Doors::now() { return clock_ns(CLOCK_MONOTONIC) - start_; }
+int64_t HostIo::now() { return clock_ns(CLOCK_MONOTONIC) - start_; }
 
-void Doors::wait(int64_t until) {
+void HostIo::wait(int64_t until) {
     const timespec time = as_timespec(start_ + until);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
 }
 
 // The sockets are read here, too: what came before now has been read then, though the reader had no turn. More than a
 // line could ever take is left there, so that a flood doesn't hold the simulation up.
-void Doors::collect(std::deque<Arrival>& into) {
+void HostIo::collect(std::deque<ReceivedSdu>& into) {
     {
         std::lock_guard<std::mutex> reading(reading_);
         for (uint32_t k = 0; k < ends_.size(); ++k)
             for (size_t batches = 0; batches < AT_ONCE && ends_[k]->is.transport != DEVICE && read_socket(k);) ++batches;
     }
     std::lock_guard<std::mutex> held(in_);
-    for (Arrival& each : arrivals_) into.push_back(std::move(each));
+    for (ReceivedSdu& each : arrivals_) into.push_back(std::move(each));
     arrivals_.clear();
     arrived_octets_ = 0;
 }
 
-void Doors::release(Leaving&& leaving) {
+void HostIo::release(OutgoingSdu&& leaving) {
     bool first;
     {
         std::lock_guard<std::mutex> held(out_);
@@ -148,7 +148,7 @@ void Doors::release(Leaving&& leaving) {
     if (first) more_.notify_one();
 }
 
-void Doors::read() {
+void HostIo::read() {
     reader_id_ = int32_t(syscall(SYS_gettid));
     prctl(PR_SET_NAME, "bp-in");
     prctl(PR_SET_TIMERSLACK, 1);
@@ -171,7 +171,7 @@ void Doors::read() {
 }
 
 // A TUN or TAP device: what it has is stamped when it is read.
-void Doors::read_device(uint32_t number) {
+void HostIo::read_device(uint32_t number) {
     for (size_t k = 0; k < BATCH; ++k) {
         const ssize_t length = ::read(ends_[number]->is.fd, buffers_.data(), ROOM);
         if (length < 0) {
@@ -183,7 +183,7 @@ void Doors::read_device(uint32_t number) {
 }
 
 // A socket: the kernel stamped what it has when it came, by the clock of the day. True: it may have more.
-bool Doors::read_socket(uint32_t number) {
+bool HostIo::read_socket(uint32_t number) {
     End& end = *ends_[number];
     if (end.counts.gone) return false;
     mmsghdr messages[BATCH]{};
@@ -219,8 +219,8 @@ bool Doors::read_socket(uint32_t number) {
     return count == int(BATCH);
 }
 
-void Doors::came(uint32_t number, int64_t at, const uint8_t* octets, size_t length) {
-    Arrival arrival{at, number, BY_ADDRESS, {}};
+void HostIo::came(uint32_t number, int64_t at, const uint8_t* octets, size_t length) {
+    ReceivedSdu arrival{at, number, BY_ADDRESS, {}};
     End& end = *ends_[number];
     {
         std::lock_guard<std::mutex> held(lock);
@@ -237,7 +237,7 @@ void Doors::came(uint32_t number, int64_t at, const uint8_t* octets, size_t leng
 }
 
 // What leaves does so at its time and never before.
-void Doors::leave() {
+void HostIo::leave() {
     releaser_id_ = int32_t(syscall(SYS_gettid));
     prctl(PR_SET_NAME, "bp-out");
     prctl(PR_SET_TIMERSLACK, 1);
@@ -254,7 +254,7 @@ void Doors::leave() {
             held.lock();
             continue;
         }
-        Leaving leaving = std::move(leaving_.front());
+        OutgoingSdu leaving = std::move(leaving_.front());
         leaving_.pop_front();
         leaving_octets_ -= leaving.octets.size();
         held.unlock();
@@ -263,7 +263,7 @@ void Doors::leave() {
     }
 }
 
-void Doors::send(Leaving& leaving) {
+void HostIo::send(OutgoingSdu& leaving) {
     End& end = *ends_[leaving.end];
     const int64_t at = now();
     const size_t piece = end.cells() ? CELL : leaving.octets.size();
@@ -288,7 +288,7 @@ void Doors::send(Leaving& leaving) {
 }
 
 // An interface that is down may come up again; one that isn't there does not.
-void Doors::lost(End& end, int error) {
+void HostIo::lost(End& end, int error) {
     if (error == ENETDOWN && end.is.transport == PACKET_SOCKET) {
         sockaddr_ll bound{};
         socklen_t length = sizeof bound;
@@ -301,7 +301,7 @@ void Doors::lost(End& end, int error) {
 
 // By hand
 
-void ByHand::wait(int64_t until) {
+void ScriptedIo::wait(int64_t until) {
     move(until);
     const auto stall = stalls_.begin();
     if (stall != stalls_.end() && stall->first <= now_) {  // nothing is done until it is over
@@ -312,9 +312,9 @@ void ByHand::wait(int64_t until) {
 }
 
 // Time goes on; what is due leaves.
-void ByHand::move(int64_t until) {
+void ScriptedIo::move(int64_t until) {
     while (!waiting_.empty() && waiting_.front().due <= until) {
-        Leaving& first = waiting_.front();
+        OutgoingSdu& first = waiting_.front();
         End& end = *ends_[first.end];
         const int64_t at = std::max(first.due, now_);
         end.jitter.add(at - first.due);
@@ -327,15 +327,15 @@ void ByHand::move(int64_t until) {
     now_ = std::max(now_, until);
 }
 
-void ByHand::collect(std::deque<Arrival>& into) {
+void ScriptedIo::collect(std::deque<ReceivedSdu>& into) {
     while (!coming_.empty() && coming_.begin()->first <= now_) {
         into.push_back(std::move(coming_.begin()->second));
         coming_.erase(coming_.begin());
     }
 }
 
-void ByHand::arrive(uint32_t end, int64_t at, int64_t read, const uint8_t* octets, size_t length) {
-    Arrival arrival{at, end, BY_ADDRESS, {}};
+void ScriptedIo::arrive(uint32_t end, int64_t at, int64_t read, const uint8_t* octets, size_t length) {
+    ReceivedSdu arrival{at, end, BY_ADDRESS, {}};
     if (ends_[end]->take(octets, length, arrival.sdu, arrival.vc)) coming_.emplace(read, std::move(arrival));
 }
 

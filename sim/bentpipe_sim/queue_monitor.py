@@ -9,12 +9,12 @@ from .errors import NetworkError
 from .loop import Loop
 from .nodes import Switch
 
-__all__ = ["Gauge", "GaugeCounts"]
+__all__ = ["QueueMonitor", "QueueMonitorCounts"]
 
 _UNI, _NNI = 0xFFFFFF, 0xFFFFFFF
 
 
-class GaugeCounts(NamedTuple):
+class QueueMonitorCounts(NamedTuple):
     """Cells.
 
     Members
@@ -26,7 +26,7 @@ class GaugeCounts(NamedTuple):
     cycles : int
         Times that a cell found none queued.
     most : int
-        Queued at once since the gauge was armed, or since the last of these cells.
+        Queued at once since the monitor was armed, or since the last of these cells.
     armed : bool
         It has something to tell that has not come.
     """
@@ -40,8 +40,8 @@ class GaugeCounts(NamedTuple):
 
 
 @dataclass(eq=False)
-class Gauge:
-    """A port's queue; made by :meth:`~bentpipe_sim.network.Network.gauge`."""
+class QueueMonitor:
+    """A port's queue; made by :meth:`~bentpipe_sim.network.Network.monitor_queue`."""
 
     loop: Loop
     switch: Switch
@@ -66,26 +66,28 @@ class Gauge:
             if vc.out_port == self.port:
                 mask = _NNI if self.switch.lines[vc.in_port].nni else _UNI
                 rows.append((vc.in_port, vc.in_vpi << 16 | vc.in_vci, mask & ~0xFFFF if vc.vpc else mask, number))
-        made = self.loop.ffi.new("bp_gauged[]", rows)
-        if self.loop.gauge(self.switch.index, self.port, made, len(rows)):
+        made = self.loop.ffi.new("bp_monitored_vc[]", rows)
+        if self.loop.monitor(self.switch.index, self.port, made, len(rows)):
             raise NetworkError(self.loop.ffi.string(self.loop.error()).decode())
 
     def arm(self, level: int, empty: bool) -> None:
         """Have ``run`` return at the end of the tick in which so many cells are queued (0: never), with an event
         ``QUEUE_LEVEL`` of the switch, or (if asked for) none is, with ``QUEUE_EMPTY``: of both what comes first."""
-        self.loop.gauge_arm(level, empty)
+        self.loop.monitor_arm(level, empty)
 
     @property
-    def counts(self) -> GaugeCounts:
-        counts = self.loop.ffi.new("bp_gauge_counts *")
-        self.loop.gauge_read(counts)
-        return GaugeCounts(counts.queue, counts.came, counts.lost, counts.cycles, counts.most, bool(counts.armed))
+    def counts(self) -> QueueMonitorCounts:
+        counts = self.loop.ffi.new("bp_monitor_counts *")
+        self.loop.monitor_read(counts)
+        return QueueMonitorCounts(
+            counts.queue, counts.came, counts.lost, counts.cycles, counts.most, bool(counts.armed)
+        )
 
     def heights(self) -> list[int]:
         """Of the cycles that ended since the last call: how many had 0, 1, 2, … cells queued at most."""
-        count = self.loop.gauge_heights(self.loop.ffi.NULL, -1)
+        count = self.loop.monitor_heights(self.loop.ffi.NULL, -1)
         heights = self.loop.ffi.new("uint64_t[]", count)
-        self.loop.gauge_heights(heights, count)
+        self.loop.monitor_heights(heights, count)
         return list(heights)
 
     def verify(self) -> None:

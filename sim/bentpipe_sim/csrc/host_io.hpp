@@ -1,4 +1,5 @@
-// The way in and out of a network with attached ends, and its clock: the machine's (Doors), or one by hand for tests.
+// Input and output of a network with attached hosts, and its clock: those of the machine (HostIo), none (NullIo), or those that a
+// test scripts (ScriptedIo).
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -19,21 +20,21 @@ namespace bp {
 
 constexpr uint32_t BY_ADDRESS = ~0u;
 
-// An SDU that came at an end, and when: ns since the start; on which VC it goes, or as its Ethernet address says.
-struct Arrival {
+// An SDU that was received at an end: time in ns since the start, and the VC that it goes on (or BY_ADDRESS, by its Ethernet address).
+struct ReceivedSdu {
     int64_t at;
     uint32_t end, vc;
     Octets sdu;
 };
 
-// What is to leave at an end, and when; and when it would if it took its path's delay and no more, or -1.
-struct Leaving {
+// An SDU that is to leave at an end: when (ns); and when it would leave after the delay of its path alone, or -1.
+struct OutgoingSdu {
     int64_t due, least;
     uint32_t end;
     Octets octets;
 };
 
-// One attached end: what it carries, and what was counted on both sides of its doors.
+// One attached end: what it carries, and what was counted on both sides.
 class End {
   public:
     enum Carries : uint32_t { FRAMES, PACKETS, CELLS, DYNAMIPS };
@@ -48,7 +49,7 @@ class End {
     const bp_end is;
     bool cells() const { return is.carries >= CELLS; }
     std::vector<Vc> out, in;
-    bp_end_counts counts{};  // these, too, under the lock of the doors
+    bp_end_counts counts{};  // guarded by the lock of the I/O, too
     Histogram late, computed_late, jitter, beyond;
     std::map<uint32_t, uint64_t> refused, congested;  // PDUs by VC
 
@@ -65,29 +66,29 @@ class End {
 };
 
 // The way in and out.
-class Way {
+class IoBackend {
   public:
-    virtual ~Way() = default;
+    virtual ~IoBackend() = default;
     virtual int64_t now() = 0;                          // ns since the start
     virtual void wait(int64_t until) = 0;
-    virtual void collect(std::deque<Arrival>& into) = 0;  // all that came by now
-    virtual void release(Leaving&& leaving) = 0;        // in the order of their times
+    virtual void collect(std::deque<ReceivedSdu>& into) = 0;  // all that came by now
+    virtual void release(OutgoingSdu&& leaving) = 0;        // in the order of their times
     virtual void close() {}
     virtual bool gone() { return false; }               // an interface went away
     std::mutex lock;                                    // of the ends' counts
 };
 
 // The machine's: a thread that reads what comes, one that releases what leaves.
-class Doors final : public Way {
+class HostIo final : public IoBackend {
   public:
-    explicit Doors(std::vector<std::unique_ptr<End>>& ends) : ends_(ends) {}
-    ~Doors() override { close(); }
+    explicit HostIo(std::vector<std::unique_ptr<End>>& ends) : ends_(ends) {}
+    ~HostIo() override { close(); }
     void begin(int32_t threads[2]);
 
     int64_t now() override;
     void wait(int64_t until) override;
-    void collect(std::deque<Arrival>& into) override;
-    void release(Leaving&& leaving) override;
+    void collect(std::deque<ReceivedSdu>& into) override;
+    void release(OutgoingSdu&& leaving) override;
     void close() override;
     bool gone() override { return gone_; }
 
@@ -100,14 +101,14 @@ class Doors final : public Way {
     bool read_socket(uint32_t number);
     void came(uint32_t number, int64_t at, const uint8_t* octets, size_t length);
     void leave();
-    void send(Leaving& leaving);
+    void send(OutgoingSdu& leaving);
     void lost(End& end, int error);
 
     std::vector<std::unique_ptr<End>>& ends_;
     int64_t start_ = 0;
-    std::deque<Arrival> arrivals_;
+    std::deque<ReceivedSdu> arrivals_;
     size_t arrived_octets_ = 0;
-    std::deque<Leaving> leaving_;
+    std::deque<OutgoingSdu> leaving_;
     size_t leaving_octets_ = 0;
     std::mutex reading_, in_, out_;
     std::condition_variable more_;
@@ -119,27 +120,27 @@ class Doors final : public Way {
 };
 
 // None: what is injected again comes from a file, without a clock.
-class Nowhere final : public Way {
+class NullIo final : public IoBackend {
   public:
     int64_t now() override { return 0; }
     void wait(int64_t) override {}
-    void collect(std::deque<Arrival>&) override {}
-    void release(Leaving&&) override {}
+    void collect(std::deque<ReceivedSdu>&) override {}
+    void release(OutgoingSdu&&) override {}
 };
 
 // For tests: a clock that goes on when it is waited for, stalls that were asked for, and arrivals that were given.
-class ByHand final : public Way {
+class ScriptedIo final : public IoBackend {
   public:
-    explicit ByHand(std::vector<std::unique_ptr<End>>& ends) : ends_(ends) {}
+    explicit ScriptedIo(std::vector<std::unique_ptr<End>>& ends) : ends_(ends) {}
     int64_t now() override { return now_; }
     void wait(int64_t until) override;
-    void collect(std::deque<Arrival>& into) override;
-    void release(Leaving&& leaving) override { waiting_.push_back(std::move(leaving)); }
+    void collect(std::deque<ReceivedSdu>& into) override;
+    void release(OutgoingSdu&& leaving) override { waiting_.push_back(std::move(leaving)); }
 
     void stall(int64_t at, int64_t length) { stalls_[at] = length; }
     void arrive(uint32_t end, int64_t at, int64_t read, const uint8_t* octets, size_t length);
     struct Left {
-        Leaving what;
+        OutgoingSdu what;
         int64_t at;
     };
     std::vector<Left> left;
@@ -152,8 +153,8 @@ class ByHand final : public Way {
 
     int64_t now_ = 0;
     std::map<int64_t, int64_t> stalls_;
-    std::multimap<int64_t, Arrival> coming_;  // by when each is read
-    std::deque<Leaving> waiting_;
+    std::multimap<int64_t, ReceivedSdu> coming_;  // by when each is read
+    std::deque<OutgoingSdu> waiting_;
 };
 
 }  // namespace bp

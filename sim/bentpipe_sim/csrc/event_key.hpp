@@ -1,4 +1,4 @@
-// When a node is due, as one number: a tick, and below it the node's place in the network.
+// An event key: a tick, and below it the number of the node that is due then. The smallest key is the next event.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -8,12 +8,12 @@
 
 namespace bp {
 
-// A key is the bits of a positive, normal floating-point number: these are in the same order, and the lesser of two is one
-// instruction.
+// A key has the bits of a positive, normal floating-point number. The order is the same, and the smaller of two is one
+// instruction (minsd).
 struct Key {
     static constexpr unsigned BITS = 14;
     static constexpr uint64_t LEAST = 1ull << 52, NONE = 0x7FE0000000000000ull;
-    // In a network. The two numbers behind all nodes' are the end of a run, and that a block of ticks begins (many.hpp).
+    // The two numbers after those of all nodes stand for the end of a run and the start of a block of ticks (timing_wheel.hpp).
     static constexpr size_t MOST_NODES = (size_t(1) << BITS) - 2;
 
     static uint64_t of(uint64_t tick, uint64_t node) { return (tick << BITS) + LEAST + node; }
@@ -33,7 +33,7 @@ struct Key {
 };
 static_assert(sizeof(double) == 8 && (NEVER << Key::BITS) + Key::LEAST < Key::NONE, "keys are normal numbers");
 
-// A node's place in the agenda: it stands in the node's face.
+// A node's entry in the event queue. It stands in the node's face.
 using Ticket = bp_ticket;
 
 }  // namespace bp

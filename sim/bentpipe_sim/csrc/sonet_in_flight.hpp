@@ -1,5 +1,5 @@
-// One way over a SONET line: the cells that went in and have not come out. The line says nothing of them; what comes out
-// is held against what went in.
+// The cells in flight in one direction of a SONET line: those that entered and have not left. The line does not report them, so
+// each cell that leaves is compared with those that entered.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace bp {
 
-class Crossing {
+class SonetInFlight {
   public:
     struct Inside {
         Payload payload;

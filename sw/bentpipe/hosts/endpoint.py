@@ -7,13 +7,13 @@ from typing import Final
 from bentpipe.hosts.scheduler import Timer
 from bentpipe.tcp.segment import Segment
 
-__all__ = ["RESTS", "End"]
+__all__ = ["RESTS", "TransportEndpoint"]
 
 RESTS: Final = -2
-"""As an end's epoch: it has let its parts go, and :meth:`End.wake` makes them again before it is used."""
+"""As an end's epoch: it has let its parts go, and :meth:`TransportEndpoint.wake` makes them again before it is used."""
 
 
-class End(Timer):
+class TransportEndpoint(Timer):
     """What segments and datagrams come to, and go from.
 
     Members

@@ -28,62 +28,62 @@ def send(made, nics, vcs, octets=480):
         made.send(nic.index, vc, bytes(octets - 8))
 
 
-def test_a_gauge_counts_what_the_switch_counts():
+def test_a_monitor_counts_what_the_switch_counts():
     made, switch, nics, vcs = network()
-    gauge = made.gauge(switch, 2)
+    monitor = made.monitor_queue(switch, 2)
     made.start()
     for _ in range(5):
         send(made, nics, vcs, 48 * 40)  # the way back is another port's
         for _ in range(40):
             made.run(made.now_ps + 3 * SLOT_PS)
-            gauge.verify()
-    counts, counters = gauge.counts, switch.counters()
+            monitor.verify()
+    counts, counters = monitor.counts, switch.counters()
     to = [0, 1]  # the VCs that leave by the port
     lost = sum(sum(counters[f"drop_{reason}"][vc] for vc in to) for reason in ("full", "epd", "ppd"))
     assert counts.lost == lost > 0
     assert counts.came == sum(counters["accepted"][vc] for vc in to) + lost == 5 * 80
-    assert counts.queue == 0 and sum(gauge.heights()) == counts.cycles > 0
-    assert sum(gauge.heights()) == 0  # cleared
+    assert counts.queue == 0 and sum(monitor.heights()) == counts.cycles > 0
+    assert sum(monitor.heights()) == 0  # cleared
 
 
 def test_a_run_stops_at_the_level_and_when_the_queue_is_empty():
     made, switch, nics, vcs = network(cells=100)
-    gauge = made.gauge(switch, 2)
+    monitor = made.monitor_queue(switch, 2)
     made.start()
-    gauge.arm(7, True)
+    monitor.arm(7, True)
     send(made, nics, vcs)
     (event,) = (e for e in made.run(10**12) if e.nic == switch.index)
     assert (event.status, event.vc) == (PduStatus.QUEUE_LEVEL, 2)
-    assert gauge.counts.queue == 7 == gauge.counts.most and not gauge.counts.armed
-    gauge.verify()
+    assert monitor.counts.queue == 7 == monitor.counts.most and not monitor.counts.armed
+    monitor.verify()
     assert event.time_ps == made.now_ps
-    gauge.arm(0, True)
+    monitor.arm(0, True)
     found = []
     while not found:
         found = [e for e in made.run(10**12) if e.nic == switch.index]
     assert found[0].status == PduStatus.QUEUE_EMPTY
-    assert gauge.counts.queue == 0 and gauge.counts.most >= 7 and int(switch.csr.occupancy) == 0
+    assert monitor.counts.queue == 0 and monitor.counts.most >= 7 and int(switch.csr.occupancy) == 0
 
 
-def test_a_gauge_that_is_not_armed_says_nothing():
+def test_a_monitor_that_is_not_armed_says_nothing():
     made, switch, nics, vcs = network()
-    made.gauge(switch, 2)
+    made.monitor_queue(switch, 2)
     send(made, nics, vcs)
     while events := made.run(10**12):
         assert all(e.nic != switch.index for e in events)
 
 
-def test_a_network_has_one_gauge_at_a_port_that_is_there_before_it_runs():
+def test_a_network_has_one_monitor_at_a_port_that_is_there_before_it_runs():
     made, switch, *_ = network()
     with pytest.raises(NetworkError, match="has no port 3"):
-        made.gauge(switch, 3)
-    made.gauge(switch, 2)
-    with pytest.raises(NetworkError, match="has a gauge already"):
-        made.gauge(switch, 1)
+        made.monitor_queue(switch, 3)
+    made.monitor_queue(switch, 2)
+    with pytest.raises(NetworkError, match="has a queue monitor already"):
+        made.monitor_queue(switch, 1)
     other, switch, *_ = network()
     other.start()
     with pytest.raises(NetworkError, match="runs already"):
-        other.gauge(switch, 2)
+        other.monitor_queue(switch, 2)
 
 
 def test_copies_of_cells_can_not_be_followed():
@@ -94,28 +94,28 @@ def test_copies_of_cells_can_not_be_followed():
         made.connect(nic, (switch, port))
         made.connect((switch, port), nic)
     made.add_vc([nics[0], switch, nics[1]], 0, 40, branches=[[nics[0], switch, nics[2]]])
-    gauge = made.gauge(switch, 2)
+    monitor = made.monitor_queue(switch, 2)
     with pytest.raises(NetworkError, match="makes copies"):
-        gauge.check()
+        monitor.check()
 
 
 def test_an_open_network_has_a_state_again_that_it_had():
     made, switch, nics, vcs = network()
-    gauge = made.gauge(switch, 2)
+    monitor = made.monitor_queue(switch, 2)
     made.trace()
     send(made, nics, vcs, 48 * 30)
     made.run(20 * SLOT_PS)
-    taken, counts = made.take(), gauge.counts
+    taken, counts = made.take(), monitor.counts
     assert counts.queue > 0
 
     def to_the_end():
         events = []
         while found := made.run(10**10):
             events += [(e.time_ps, e.nic, e.vc, int(e.status)) for e in found]
-        return events, made.digests(), gauge.counts, made.counters()
+        return events, made.digests(), monitor.counts, made.counters()
 
     first = to_the_end()
     made.give(taken)
-    assert gauge.counts == counts
-    gauge.verify()
+    assert monitor.counts == counts
+    monitor.verify()
     assert to_the_end() == first

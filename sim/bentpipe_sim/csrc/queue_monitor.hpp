@@ -1,4 +1,5 @@
-// The queue at one port of a switch, in cells, as they come, are dropped and leave; and what it is to tell of.
+// A monitor of the queue at one port of a switch. It counts cells as they arrive, are dropped and leave, and reports an event at a
+// level of the queue.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace bp {
 
-class Gauge {
+class QueueMonitor {
   public:
     static constexpr uint16_t LEVEL = 64, EMPTY = 65;  // an event's status
 
@@ -26,7 +27,7 @@ class Gauge {
     };
     bool armed() const { return arm_.level || arm_.empty; }
 
-    Gauge(uint32_t node, uint32_t port, std::vector<Vc> vcs, Inbox& inbox)
+    QueueMonitor(uint32_t node, uint32_t port, std::vector<Vc> vcs, Inbox& inbox)
         : node_(node), port_(port), vcs_(std::move(vcs)), inbox_(inbox), heights_(1) {}
 
     uint32_t node() const { return node_; }
@@ -42,7 +43,7 @@ class Gauge {
     }
 
     // In a tick: a cell that comes, one that leaves, one that is dropped. What came is dropped in its tick or is queued.
-    void comes(uint32_t port, const Flying& cell) {
+    void comes(uint32_t port, const CellInFlight& cell) {
         for (const Vc& vc : vcs_) {
             if (vc.port != port || !cell.good(vc.key, vc.mask)) continue;
             ++counts_.came;

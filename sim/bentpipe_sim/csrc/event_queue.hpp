@@ -1,0 +1,61 @@
+// The event queue: when each node is to be evaluated next. Of nodes that are due in the same tick the one that was added first
+// comes first. Up to 8 nodes are in a SmallEventQueue, more in a TimingWheel; a run uses the queue through the cursor of either.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "archive.hpp"
+#include "small_event_queue.hpp"
+#include "event_key.hpp"
+#include "timing_wheel.hpp"
+
+namespace bp {
+
+class EventQueue {
+  public:
+    EventQueue() = default;
+    EventQueue(const EventQueue&) = delete;  // nodes are known by where their tickets are
+
+    // Add a node without an event. std::runtime_error: there are too many nodes.
+    void add(Ticket& its) {
+        if (tickets_.size() == Key::MOST_NODES) throw std::runtime_error("a network has 16382 nodes at most");
+        if (tickets_.size() == SmallEventQueue::MOST)
+            for (Ticket* each : tickets_) each->due = small_.due(*each);
+        its.node = uint16_t(tickets_.size());
+        tickets_.push_back(&its);
+        if (is_small()) small_.add(its);
+        else its.due = NEVER;
+    }
+    bool is_small() const { return tickets_.size() <= SmallEventQueue::MOST; }
+
+    // Only between runs, and not before the end of the last one.
+    void set(Ticket& its, uint64_t tick) { is_small() ? small_.set(its, tick) : wheel_.set(its, tick); }
+    uint64_t due(const Ticket& its) const { return is_small() ? small_.due(its) : its.due; }
+    template <class Cursor>
+    Cursor cursor(uint64_t until) {
+        if constexpr (std::is_same_v<Cursor, SmallEventQueue::Cursor>) return {small_, tickets_.size(), until};
+        else return {wheel_, until};
+    }
+
+    void archive(Archive& a) {
+        if (a.gives()) wheel_.forget();
+        for (Ticket* its : tickets_) {
+            uint64_t tick = std::min(due(*its), NEVER);
+            a(tick);
+            if (!a.gives()) continue;
+            if (is_small()) small_.set(*its, tick);
+            else its->due = tick;
+        }
+    }
+
+  private:
+    std::vector<Ticket*> tickets_;
+    SmallEventQueue small_;
+    TimingWheel wheel_{tickets_};
+};
+
+}  // namespace bp
