@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -25,6 +26,7 @@ __all__ = [
     "OamReserve",
     "PortEpd",
     "QueueLimit",
+    "Rank",
     "Stage",
 ]
 
@@ -113,6 +115,20 @@ class Stage:
         """Build the stage. What it looks up besides, it reads from stores of its own: ``slot.store(…).read(cell.vc,
         at=ARRIVAL, to=…)``."""
         raise NotImplementedError
+
+
+class Rank(IntEnum):
+    """In which order stages are asked: the first that objects gives the reason."""
+
+    LIMIT = 10
+    EARLY = 20
+    BUFFER_EPD = 30
+    PORT_EPD = 40
+    FAIR = 50
+    FULL = 60
+    RESERVE = 70
+    CLP = 80
+    MARKS = 90
 
 
 class EarlyPacketDiscard(Stage):
