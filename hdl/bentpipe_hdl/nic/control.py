@@ -14,7 +14,7 @@ from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.plcp import SLOT_RATE_BPS, FramesName, frame_problem, frame_times
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import IN_RUN, TIME, Rate, Settings, wrong
-from bentpipe_hdl.switch.options.credits import visit_step
+from bentpipe_hdl.switch.options.credits.control import visit_step
 from bentpipe_hdl.ticks import cell_period, round_ticks
 from bentpipe_hdl.traffic.contract import BucketSize, Burst, bucket_sizes, burst_problem
 

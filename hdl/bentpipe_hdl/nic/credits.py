@@ -25,7 +25,7 @@ class NicCredits(wiring.Component):
 
     A VC that has a ``share`` sends only while ``sent - freed < share``. When it has sent so many, or its PDU comes when
     it has, it leaves the :class:`~..traffic.tournament.Tournament` until a credit cell gives it credit; the others
-    don't wait. As in the switch (:class:`~..switch.credits.Credits`), VCs are visited while cells are outstanding, and
+    don't wait. As in the switch (:class:`~..switch.options.credits.credits.Credits`), VCs are visited while cells are outstanding, and
     those of which some are send a probe, in a turn of the line.
 
     Parameters
@@ -36,7 +36,7 @@ class NicCredits(wiring.Component):
     Members
     -------
     now, i, clearing, clear, step, last : In
-        As of :class:`~..switch.credits.Credits`.
+        As of :class:`~..switch.options.credits.credits.Credits`.
     share_vc, share, share_en : In
         Software writes a VC's share.
     back_vc, back, back_en : In

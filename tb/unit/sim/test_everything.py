@@ -6,11 +6,11 @@ import pytest
 
 from bentpipe_hdl.switch.control import PortSettings
 from bentpipe_hdl.switch.options import OPTIONS, options_of
-from bentpipe_hdl.switch.options.histograms import HistogramSettings
-from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
-from bentpipe_hdl.switch.options.police import PoliceSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
-from bentpipe_hdl.switch.options.red import RedSettings
+from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
+from bentpipe_hdl.switch.options.oam.control import OamSettings, OamSwitchSettings
+from bentpipe_hdl.switch.options.police.control import PoliceSettings
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
+from bentpipe_hdl.switch.options.red.control import RedSettings
 from bentpipe_sim.network import Network
 
 MS = 10**9
