@@ -74,9 +74,9 @@ class EveryOther(Stage):
     reason = "clp"
     fields = (VcField("odd", 1, "state"),)
 
-    def judge(self, m, slot, cell):
+    def decide(self, m, slot, cell):
         m.d.comb += cell.new_state.odd.eq(~cell.state.odd)
-        return Verdict(cell.length >= 4, tag=(cell.length >= 2) & cell.state.odd, efci=cell.length >= 3)
+        return Verdict(cell.length >= 4, tag=(cell.length >= 2) & cell.state.odd, mark=cell.length >= 3)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

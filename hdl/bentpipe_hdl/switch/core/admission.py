@@ -82,11 +82,11 @@ class Arriving:
 @dataclass(frozen=True)
 class Verdict:
     """What a stage says of a cell: whether it is to be dropped, and if it isn't, whether its CLP bit (``tag``) or its
-    EFCI bit (``efci``, of user cells) is to be set. None: never."""
+    EFCI bit (``mark``, of user cells) is to be set. None: never."""
 
     drop: Value | None = None
     tag: Value | None = None
-    efci: Value | None = None
+    mark: Value | None = None
 
 
 class Stage:
@@ -122,7 +122,7 @@ class Rank(IntEnum):
     EARLY = 20
     BUFFER_EPD = 30
     QUEUE_EPD = 40
-    FAIR_SHARE = 50
+    SHARE = 50
     FULL = 60
     USER_CAPACITY = 70
     CLP = 80
@@ -283,8 +283,8 @@ class Admission(wiring.Component):
                 if verdict.tag is not None:
                     with m.If(verdict.tag):
                         m.d.comb += [self.new_clp.eq(1), self.tagged.eq(~self.clp)]
-                if verdict.efci is not None:
-                    with m.If(verdict.efci & user):
+                if verdict.mark is not None:
+                    with m.If(verdict.mark & user):
                         m.d.comb += [self.new_pti[1].eq(1), self.marked.eq(~self.pti[1])]
             m.d.comb += objects.eq(reduce(or_, (drop for drop, _ in drops), Const(0)))
             for k, (drop, reason) in enumerate(drops):

@@ -21,7 +21,7 @@ class PortQueues(wiring.Component):
         A cell is queued for this port now, and whether it ends a frame.
     dequeue, out_port, out_last : In
         One leaves that was queued for this port.
-    cells0, cells1 …, frames0, frames1 … : Out
+    cells0, cells1 …, last_cells0, last_cells1 … : Out
     """
 
     def __init__(self, slot: Slot, *, ports: int, count_bits: int):
@@ -36,7 +36,7 @@ class PortQueues(wiring.Component):
                 "out_port": In(port),
                 "out_last": In(1),
                 "cells": Out(count_bits).array(ports),
-                "frames": Out(count_bits).array(ports),
+                "last_cells": Out(count_bits).array(ports),
             }
         )
 
@@ -56,14 +56,14 @@ class PortQueues(wiring.Component):
         with path.core.build.slot.only(path.arriving.arrival):
             m.d.comb += [
                 admission.port_cells.eq(path.core.build.slot.settle(Array(self.cells)[port], "its_port_cells")),
-                admission.port_frames.eq(path.core.build.slot.settle(Array(self.frames)[port], "its_port_frames")),
+                admission.port_frames.eq(path.core.build.slot.settle(Array(self.last_cells)[port], "its_port_frames")),
             ]
 
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.enqueue, self.dequeue)
-        for p, (cells, frames) in enumerate(zip(self.cells, self.frames, strict=True)):
+        for p, (cells, frames) in enumerate(zip(self.cells, self.last_cells, strict=True)):
             comes, goes = Signal(name=f"comes{p}"), Signal(name=f"goes{p}")
             with m.If(self.enqueue), m.If(self.in_port == p):
                 m.d.comb += comes.eq(1)

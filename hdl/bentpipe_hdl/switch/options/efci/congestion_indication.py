@@ -45,4 +45,4 @@ class CongestionIndication(Stage):
             | slot.settle((its != 0) & (cell.length >= its), "efci_own_held")
             | ((port != 0) & (cell.port_cells >= port))
         )
-        return Verdict(efci=marks)
+        return Verdict(mark=marks)

@@ -18,7 +18,7 @@ class Fair(Plugin):
         self.stage = FairShare(*settings, self.active.count, vcs=build.vcs, table=csr.table("vc_fair"))
 
     def stages(self):
-        yield Rank.FAIR_SHARE, self.stage
+        yield Rank.SHARE, self.stage
 
     def attach(self, m, csr, path):
         self.active.attach(m, csr, path)

@@ -118,7 +118,7 @@ class RateController(wiring.Component):
             self.control.eq(control),
             self.control_en.eq(written),
             *(one.eq(count) for one, count in zip(self.cells, path.core.port_queues.cells, strict=True)),
-            *(one.eq(count) for one, count in zip(self.frames, path.core.port_queues.frames, strict=True)),
+            *(one.eq(count) for one, count in zip(self.frames, path.core.port_queues.last_cells, strict=True)),
             self.serve.eq(path.leaving.serve & ~path.leaving.stays),
             self.port.eq(path.leaving.port),
             path.core.port_rate_scheduler.carry.eq(self.carry),
@@ -128,7 +128,7 @@ class RateController(wiring.Component):
                 m.d.comb += one.eq(setting)
         csr.status("rate_capacity", *self.capacity)
         csr.status("port_cells", *path.core.port_queues.cells)
-        csr.status("port_frames", *path.core.port_queues.frames)
+        csr.status("port_frames", *path.core.port_queues.last_cells)
 
     def elaborate(self, platform):
         m = Module()

@@ -169,7 +169,7 @@ class RandomEarlyDetection(wiring.Component):
         m.d.comb += [
             self.now.eq(path.now),
             *(one.eq(count) for one, count in zip(self.cells, path.core.port_queues.cells, strict=True)),
-            *(one.eq(count) for one, count in zip(self.frames, path.core.port_queues.frames, strict=True)),
+            *(one.eq(count) for one, count in zip(self.frames, path.core.port_queues.last_cells, strict=True)),
             self.port.eq(path.arriving.policy.port),
             self.comes.eq(path.arriving.passes),
             self.enqueue.eq(path.arriving.enqueue),
