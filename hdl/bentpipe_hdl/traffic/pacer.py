@@ -166,7 +166,7 @@ class Pacer(wiring.Component):
         The line has slots in frames (:class:`FramedLine`): ``length`` and ``cycle`` instead of ``line_period``, and
         ``slot_due`` besides ``due``.
     credits : bool
-        VCs may have to wait for credit (:class:`~..nic.credits.NicCredits`).
+        VCs may have to wait for credit (:mod:`bentpipe_hdl.nic.options.credits`).
     singles : bool
         A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, but for one
         that was fetched already.
@@ -200,7 +200,7 @@ class Pacer(wiring.Component):
         As of :class:`~.tournament.Tournament`.
     looks, look_vc, speaks, speak_vc, may, waits, wakes : In
         With ``credits``: a VC is to be looked at, or to send a cell that is no one's data, and what is known of the
-        tick's VC; as of :class:`~..nic.credits.NicCredits`.
+        tick's VC; as of :mod:`bentpipe_hdl.nic.options.credits`.
     looked, spoke : Out
         The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
     post_single : In

@@ -4,8 +4,9 @@ import ast
 import re
 from pathlib import Path
 
-import bentpipe_hdl.switch
 import pytest
+
+import bentpipe_hdl.switch
 from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.switch.options.plugin import Plugins
 from bentpipe_hdl.switch.switch import Switch

@@ -4,11 +4,11 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..cell import TIME_BITS, CellSignature, due_tick
-from ..credits.cells import COUNT_BITS, Message, MessageReceiver
-from ..credits.gate import believed, may_send
-from ..credits.visits import STEP_BITS, Visits
-from ..slot import Slot
+from bentpipe_hdl.cell import TIME_BITS, CellSignature, due_tick
+from bentpipe_hdl.credits.cells import COUNT_BITS, Message, MessageReceiver
+from bentpipe_hdl.credits.gate import believed, may_send
+from bentpipe_hdl.credits.visits import STEP_BITS, Visits
+from bentpipe_hdl.slot import Slot
 
 __all__ = ["COUNTERS", "NicCredits"]
 
@@ -25,8 +25,8 @@ class NicCredits(wiring.Component):
 
     A VC that has a ``share`` sends only while ``sent - freed < share``. When it has sent so many, or its PDU comes when
     it has, it leaves the :class:`~..traffic.tournament.Tournament` until a credit cell gives it credit; the others
-    don't wait. As in the switch (:class:`~..switch.options.credits.credits.Credits`), VCs are visited while cells are outstanding, and
-    those of which some are send a probe, in a turn of the line.
+    don't wait. As in the switch (:mod:`bentpipe_hdl.switch.options.credits`), VCs are visited while cells are
+    outstanding, and those of which some are send a probe, in a turn of the line.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class NicCredits(wiring.Component):
     Members
     -------
     now, i, clearing, clear, step, last : In
-        As of :class:`~..switch.options.credits.credits.Credits`.
+        As of the switch's part (:mod:`bentpipe_hdl.switch.options.credits.credits`).
     share_vc, share, share_en : In
         Software writes a VC's share.
     back_vc, back, back_en : In

@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..cell import TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, CellSignature
-from ..slot import Slot
+from bentpipe_hdl.cell import TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, CellSignature
+from bentpipe_hdl.slot import Slot
 
 __all__ = ["COUNTERS", "OamPlace", "is_f5", "place_members"]
 
