@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from inspect import Parameter, signature
+from typing import Final
 
 from bentpipe_hdl.link.control import link_registers
+from bentpipe_hdl.link.options import OPTIONS as LINK_OPTIONS
 from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nic.options import OPTIONS as NIC_OPTIONS
 from bentpipe_hdl.registers import RegisterMap
@@ -22,10 +24,10 @@ REGISTERS: dict[str, Callable[..., RegisterMap]] = {
 }
 """Of each kind: its registers, given its shape by keywords."""
 
-OPTIONS_BY_KIND = {"nic": NIC_OPTIONS}
+OPTIONS_BY_KIND: Final = {"nic": NIC_OPTIONS, "link": LINK_OPTIONS}
 """Of kinds whose shape has a part for each option: their options."""
 
-_KEYWORD = Parameter.KEYWORD_ONLY
+_KEYWORD: Final = Parameter.KEYWORD_ONLY
 
 
 def check_parts(kind: str, names: Iterable[str]) -> None:
@@ -39,7 +41,7 @@ def check_parts(kind: str, names: Iterable[str]) -> None:
     if kind not in REGISTERS:
         raise ValueError(f"no kind of node is called {kind!r}; there are {', '.join(REGISTERS)}")
     parts = [name for name, parameter in signature(REGISTERS[kind]).parameters.items() if parameter.kind is _KEYWORD]
-    parts += [option.name for option in OPTIONS_BY_KIND.get(kind, ())]
+    parts += [option.name for option in OPTIONS_BY_KIND.get(kind, ()) if option.name]
     unknown = [name for name in names if name not in parts]
     if unknown:
         raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(parts)}")

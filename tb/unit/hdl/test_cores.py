@@ -1,4 +1,4 @@
-"""The switch's core names no option, so that an option is its folder and its key, and nothing else."""
+"""The cores of switch, NIC and link name no option, so that an option is its folder and its key, and nothing else."""
 
 import ast
 import re
@@ -7,17 +7,29 @@ from pathlib import Path
 import pytest
 
 import bentpipe_hdl.switch
+from bentpipe_hdl.link.options import OPTIONS as LINK_OPTIONS
+from bentpipe_hdl.nic.options import OPTIONS as NIC_OPTIONS
 from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.switch.options.plugin import Plugins
 from bentpipe_hdl.switch.switch import Switch
 
-SWITCH = Path(bentpipe_hdl.switch.__path__[0])
-CORE = [SWITCH / "switch.py", SWITCH / "path.py", *sorted((SWITCH / "core").glob("*.py"))]
-FOLDERS = {path.parent.name for path in (SWITCH / "options").glob("*/control.py")}
-NAMES = {option.name.replace("-", "_") for option in OPTIONS} | FOLDERS
+HDL = Path(bentpipe_hdl.__path__[0])
+SWITCH, NIC, LINK = HDL / "switch", HDL / "nic", HDL / "link"
+CORES = {
+    SWITCH: [SWITCH / "switch.py", SWITCH / "path.py", *sorted((SWITCH / "core").glob("*.py"))],
+    NIC: [NIC / "nic.py", NIC / "core.py"],
+    LINK: [LINK / f"{name}.py" for name in ("link", "datapath", "wide", "narrow", "errors")],
+}
+FOLDERS = {node: {path.parent.name for path in (node / "options").glob("*/control.py")} for node in CORES}
+NAMES = {
+    SWITCH: {option.name.replace("-", "_") for option in OPTIONS} | FOLDERS[SWITCH],
+    NIC: {option.name for option in NIC_OPTIONS} | FOLDERS[NIC],
+    LINK: {option.name for option in LINK_OPTIONS if option.name} | (FOLDERS[LINK] - {"delay"}),
+}
 GENERAL = {"shape", "frames"}
-"""Shapes of Amaranth and frames of AAL5 are no options: these words count where they are a whole string or import."""
+"""Shapes of Amaranth and frames of AAL5 are no options: these words count as a whole string or import."""
 MOST_LINES = 40
+"""Of ``elaborate``."""
 
 
 def words(text):
@@ -45,29 +57,31 @@ def names_in(tree):
                 yield from ((alias.name, True) for alias in node.names)
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda path: path.name)
-def test_core_names_no_option(path):
+@pytest.mark.parametrize(("node", "path"), [(node, path) for node, paths in CORES.items() for path in paths],
+                         ids=lambda path: path.name)  # fmt: skip
+def test_core_names_no_option(node, path):
     found = [
         (text, name)
         for text, plain in names_in(ast.parse(path.read_text()))
-        for name in NAMES
+        for name in NAMES[node]
         if (plain and text == name if name in GENERAL else f"_{name}_" in words(text))
     ]
     assert found == []
 
 
 def test_core_imports_nothing_of_an_option():
-    imports = [line for path in CORE for line in path.read_text().splitlines() if "switch.options" in line]
+    imports = [line for path in CORES[SWITCH] for line in path.read_text().splitlines() if "switch.options" in line]
     assert imports == [
         "from bentpipe_hdl.switch.options import options_of",
         "from bentpipe_hdl.switch.options.plugin import Plugins",
     ]
 
 
-def test_elaborate_is_short():
+@pytest.mark.parametrize("path", [paths[0] for paths in CORES.values()], ids=lambda path: path.name)
+def test_elaborate_is_short(path):
     (elaborate,) = (
         node
-        for node in ast.walk(ast.parse((SWITCH / "switch.py").read_text()))
+        for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef) and node.name == "elaborate"
     )
     assert elaborate.end_lineno - elaborate.lineno + 1 <= MOST_LINES
@@ -77,7 +91,7 @@ def test_each_option_is_a_folder_with_a_plugin_and_a_bit_of_its_own():
     plugins = Plugins.of(OPTIONS)
     assert sorted(name for plugin in plugins for name in plugin.options) == sorted(option.name for option in OPTIONS)
     assert len({option.bit for option in OPTIONS}) == len(OPTIONS)
-    assert len(plugins) == len(FOLDERS)
+    assert len(plugins) == len(FOLDERS[SWITCH])
     assert [plugin.order for plugin in plugins] == sorted(plugin.order for plugin in plugins)
 
 

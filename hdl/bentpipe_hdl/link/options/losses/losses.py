@@ -3,11 +3,11 @@
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data
 
-from ..cell import CellHeader
-from ..csr import CsrMap
-from ..lookup import Lookup
-from ..slot import Slot
-from .control import ENTRIES, VCS
+from bentpipe_hdl.cell import CellHeader
+from bentpipe_hdl.csr import CsrMap
+from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS
+from bentpipe_hdl.lookup import Lookup
+from bentpipe_hdl.slot import Slot
 
 __all__ = ["Losses"]
 

@@ -3,11 +3,11 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In
 
-from ..cell import NEVER, TIME_BITS, TimeSignature, due_tick
-from ..csr import CsrMap
-from ..slot import Slot
-from .control import GONE
-from .gap import Gap, xorshift
+from bentpipe_hdl.cell import NEVER, TIME_BITS, TimeSignature, due_tick
+from bentpipe_hdl.csr import CsrMap
+from bentpipe_hdl.link.gap import Gap, xorshift
+from bentpipe_hdl.link.registers import GONE
+from bentpipe_hdl.slot import Slot
 
 __all__ = ["Faults"]
 
