@@ -16,7 +16,6 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_hdl.aal5.crc32 import advance_cell, crc32_word
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import NARROW, CellHeader, TimeSignature
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.hec import HecReceiver
@@ -24,6 +23,7 @@ from bentpipe_hdl.link.gap import Gap, xorshift
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import lookup_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.sonet.deframer import Deframer
@@ -113,9 +113,9 @@ class _Function(wiring.Component):
         return m
 
 
-def _part(make: Callable[[Slot], Any]) -> Alone:
+def _part(make: Callable[[Slot], Any]) -> PartHarness:
     """A part of a NIC."""
-    return Alone(make, width=NARROW, commit=11)
+    return PartHarness(make, width=NARROW, commit=11)
 
 
 class _Lookup(wiring.Component):
@@ -205,7 +205,7 @@ COMPONENTS = (
     Entry("reassembler", lambda: _part(lambda slot: Reassembler(slot, width=NARROW, vcs=64)), "64 VCs"),
     Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports"),
     *(
-        Entry(name, lambda make=make: Alone(make, width=NARROW, commit=COMMIT), f"64 VCs, 4 ports{shape}")
+        Entry(name, lambda make=make: PartHarness(make, width=NARROW, commit=COMMIT), f"64 VCs, 4 ports{shape}")
         for name, make, shape in (
             ("round-robin", lambda slot: RoundRobin(slot, vcs=64, ports=4, at=DEPARTURE - 2), ""),
             (

@@ -7,8 +7,8 @@ from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.core.admission import Admission, FullBuffer, Stage, Verdict
 from bentpipe_hdl.switch.core.counters import Changes, Counters
 from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT, PortRateScheduler
@@ -51,7 +51,7 @@ class Ticks:
 
 
 def run(width, make, test):
-    node = Alone(make, width=width, commit=COMMIT)
+    node = PartHarness(make, width=width, commit=COMMIT)
 
     async def bench(ctx):
         await test(ctx, node, Ticks(ctx, node))

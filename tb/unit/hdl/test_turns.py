@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
 from bentpipe_hdl.switch.core.vc_table import DEPARTURE
 from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
@@ -105,7 +105,7 @@ class Cells:
 
 
 def run(width, test, model, *, fifo=frozenset(), **options):
-    node = Alone(
+    node = PartHarness(
         lambda slot: WeightedPriorityScheduler(slot, vcs=VCS, ports=PORTS, at=DEPARTURE - 2, **options),
         width=width,
         commit=COMMIT,

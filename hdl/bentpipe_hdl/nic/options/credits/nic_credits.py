@@ -5,9 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS, CellSignature, due_tick
+from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
 from bentpipe_hdl.credits.cells import COUNT_BITS, Message, MessageReceiver
 from bentpipe_hdl.credits.gate import believed, may_send
-from bentpipe_hdl.credits.visits import STEP_BITS, Visits
 from bentpipe_hdl.slot import Slot
 
 __all__ = ["COUNTERS", "NicCredits"]
@@ -67,7 +67,7 @@ class NicCredits(wiring.Component):
 
     def __init__(self, slot: Slot, *, width: int, vcs: int):
         self._slot, self._vcs = slot, vcs
-        self.visits = Visits(slot, vcs=vcs)
+        self.visits = CreditAudit(slot, vcs=vcs)
         self.receiver = MessageReceiver(slot, width=width, ports=1)
         self.back_layout = data.StructLayout({"vc": (vcs - 1).bit_length(), "takes": 1})
         vc = range(vcs)

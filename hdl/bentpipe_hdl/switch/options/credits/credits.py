@@ -5,9 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import CellSignature, due_tick
+from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
 from bentpipe_hdl.credits.cells import COUNT_BITS, RM, Message, MessageReceiver
 from bentpipe_hdl.credits.gate import CreditGate
-from bentpipe_hdl.credits.visits import STEP_BITS, Visits
 from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE, LOOK, Policy
 
@@ -257,7 +257,7 @@ class Credits(wiring.Component):
         self._slot, self._vcs = slot, vcs
         vc, port = range(vcs), range(max(ports, 2))
         self.gate, self.returns = CreditGate(slot, vcs=vcs, at=(LOOK, DEPARTURE, ARRIVAL)), CreditReturn(slot, vcs=vcs)
-        self.queue, self.visits = MessageQueue(slot, vcs=vcs, ports=ports), Visits(slot, vcs=vcs)
+        self.queue, self.visits = MessageQueue(slot, vcs=vcs, ports=ports), CreditAudit(slot, vcs=vcs)
         self.receiver = MessageReceiver(slot, width=width, ports=ports)
         mine = {name: self.queue.signature.members[name] for name in _ROUNDS}
         super().__init__(

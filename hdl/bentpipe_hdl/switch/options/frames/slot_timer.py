@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS, due_tick, earlier
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.traffic.frame_grid import FrameGrid
+from bentpipe_hdl.traffic.frame_slots import FrameSlots
 
 __all__ = ["SlotTimer"]
 
 
 class SlotTimer(wiring.Component):
-    """Ports that send in the slots of frames, each in those of its own (:class:`~..traffic.frame_grid.FrameGrid`).
+    """Ports that send in the slots of frames, each in those of its own (:class:`~..traffic.frame_slots.FrameSlots`).
 
     The grid goes on whether there are cells or not. As a slot begins, a cell that could leave takes it, and its port
     may send from the next tick on, until it has sent one cell; otherwise the slot passes with an idle cell, and what
@@ -73,7 +73,7 @@ class SlotTimer(wiring.Component):
         due, changes, ends = Const(NEVER, TIME_BITS), [], []
         for p in range(self._ports):
             framed = self.slot[p] != 0
-            grid = FrameGrid(m, slot, f"slot{p}", self.now, self.slot[p], self.cycle[p])
+            grid = FrameSlots(m, slot, f"slot{p}", self.now, self.slot[p], self.cycle[p])
             at, begins = grid.at, grid.begins
             open_, opens = Signal(name=f"slot_open{p}"), Signal(name=f"slot_opens{p}")
             sends = Signal(name=f"slot_used{p}")

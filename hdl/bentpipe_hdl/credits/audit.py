@@ -1,4 +1,4 @@
-"""Visits to VCs in turn, as long as any has cells of which it isn't known what became of them."""
+"""CreditAudit to VCs in turn, as long as any has cells of which it isn't known what became of them."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -7,12 +7,12 @@ from amaranth.lib.wiring import In, Out
 from ..cell import NEVER, TIME_BITS, due_tick
 from ..slot import Slot
 
-__all__ = ["STEP_BITS", "Visits"]
+__all__ = ["STEP_BITS", "CreditAudit"]
 
 STEP_BITS = 32
 
 
-class Visits(wiring.Component):
+class CreditAudit(wiring.Component):
     """Visits the VCs 0 to ``last``, one each ``step`` ticks, until in a whole round none was ``open`` and none began.
 
     Members

@@ -6,7 +6,7 @@ from ..cell import FRACTION_BITS, TIME_BITS
 from ..plcp import NIBBLE, SLOTS, TRAILER
 from ..slot import Slot
 
-__all__ = ["FrameGrid"]
+__all__ = ["FrameSlots"]
 
 DUE_BITS = TIME_BITS + FRACTION_BITS
 
@@ -14,7 +14,7 @@ LONG_AGO = 13
 """A grid that is 2**13 ticks behind begins anew."""
 
 
-class FrameGrid:
+class FrameSlots:
     """The PLCP's slots (G.804; ANSI T1.624): 12 in a frame, then a trailer of 13 or 14 nibbles.
 
     Of three frames the first has a trailer of 13 nibbles, the second one of 14, and the third one of 13 or 14,

@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In
 from .cell import TimeSignature
 from .slot import Slot
 
-__all__ = ["Alone"]
+__all__ = ["PartHarness"]
 
 
-class Alone(wiring.Component):
+class PartHarness(wiring.Component):
     """A part that shares its node's slot, with a slot of its own.
 
     Parameters

@@ -1,14 +1,14 @@
-"""Setting up a VC initialises all its state, whatever it was used for before."""
+"""Generation numbers: setting up a VC initialises all its state, whatever it was used for before."""
 
 from amaranth.hdl import Signal
 
-__all__ = ["SetUps"]
+__all__ = ["Generations"]
 
 NUMBER_BITS = 4
 """Set-ups of a VC between two clocks of a cell that can be told apart: more than a bus can make."""
 
 
-class SetUps:
+class Generations:
     """Numbers of set-ups: a VC's present one, and that of which the VC's state is.
 
     Software sets a VC up by writing a table, at any time, while the state of any VC may be about to be written. So a
