@@ -1,5 +1,7 @@
 """Credits in the switch: which VC may send to the next switch, and what those before it may send here."""
 
+from types import SimpleNamespace
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -377,8 +379,26 @@ class Credits(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), receiver.i)
         data_cell = Signal()
         m.d.comb += data_cell.eq(self.there & ~self.rm)
+        v = SimpleNamespace(
+            clear=clear,
+            data_cell=data_cell,
+            gate=gate,
+            queue=queue,
+            receiver=receiver,
+            returns=returns,
+            table=table,
+            visits=visits,
+        )  # what passes between the methods below
+        self._arrive(m, slot, v)
+        self._look(m, slot, v)
+        self._act(m, slot, v)
+        self._depart(m, slot, v)
+        self._status(m, slot, v)
+        return m
 
-        # The cell that comes
+    def _arrive(self, m, slot, v):
+        """The cell of the tick: a VC begins, or a message is taken."""
+        gate, receiver, table = v.gate, v.receiver, v.table
         came_for = Signal(VcCredits)
         with slot.only(self.begins_data):
             m.d.comb += came_for.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
@@ -393,8 +413,12 @@ class Credits(wiring.Component):
             m.d.comb += taken.eq(1)
             m.d.sync += from_vc.eq(self.arriving)
         m.d.comb += receiver.takes.eq(taken)
+        v.from_vc, v.taken = from_vc, taken
 
-        # What the last tick's cell told, or a visit: of which VC, and what is to be done about it
+    def _look(self, m, slot, v):
+        """What a message or a visit asks for: of which VC, and what is to be done about it."""
+        from_vc, gate, queue, receiver, returns = v.from_vc, v.gate, v.queue, v.receiver, v.returns
+        table, visits = v.table, v.visits
         told, good, probe = receiver.there, receiver.good, receiver.message.probe
         there, looked = Signal(), self.looked
         waits = Signal()  # something still has to be done of a message or visit before
@@ -436,6 +460,14 @@ class Credits(wiring.Component):
         effect = data.StructLayout(
             {"joins": 1, "puts": 1, "port": len(self.port), "vc": len(looked), "entry": queue.entry_layout}
         )
+        v.credit, v.effect, v.held, v.its, v.looked, v.probed = credit, effect, held, its, looked, probed
+        v.there, v.told, v.waits, v.woke, v.woken = there, told, waits, woke, woken
+
+    def _act(self, m, slot, v):
+        """Joins and cells of its own, when no data cell is in the way."""
+        clear, credit, data_cell, effect, gate, held = v.clear, v.credit, v.data_cell, v.effect, v.gate, v.held
+        its, looked, probed, queue, there, visits = v.its, v.looked, v.probed, v.queue, v.there, v.visits
+        waits, woke, woken = v.waits, v.woke, v.woken
         new, kept, does = Signal(effect), Signal(effect), Signal(effect)
         at_policy = Mux(self.look_policy.enabled, self.look_policy.port, 0)
         visited = visits.visits
@@ -472,8 +504,11 @@ class Credits(wiring.Component):
         if not slot.wide:
             by_data, else_at = slot.keep(data_cell, 7, "by_data"), slot.keep(does.port, 7, "else_at")
         m.d.comb += self.join_port.eq(Mux(by_data, self.begins_port, else_at))
+        v.acts, v.does = acts, does
 
-        # The cell that leaves
+    def _depart(self, m, slot, v):
+        """The cell that leaves, or one of its own."""
+        gate, queue, returns, table, visits = v.gate, v.queue, v.returns, v.table, v.visits
         leaves = Signal()
         m.d.comb += [
             queue.port.eq(self.port),
@@ -519,7 +554,13 @@ class Credits(wiring.Component):
                 m.d.comb += getattr(queue, name).eq(getattr(self, name))
             else:
                 m.d.comb += getattr(self, name).eq(getattr(queue, name))
+        v.asks, v.leaves = asks, leaves
 
+    def _status(self, m, slot, v):
+        """When the part has work, and its counts."""
+        acts, asks, credit, does, gate, leaves = v.acts, v.asks, v.credit, v.does, v.gate, v.leaves
+        probed, queue, returns, taken, there, told = v.probed, v.queue, v.returns, v.taken, v.there, v.told
+        visits, waits = v.visits, v.waits
         at_once = Signal.like(self.due)
         with m.If(slot.commit), m.If(taken | there | waits):
             m.d.sync += at_once.eq(due_tick(self.now))
@@ -543,7 +584,6 @@ class Credits(wiring.Component):
             counter = getattr(self, name)
             with m.If(more != 0):
                 m.d.sync += counter.eq(counter + more)
-        return m
 
 
 _ROUNDS = (

@@ -1,5 +1,7 @@
 """OAM flows F4 and F5 in the switch (I.610): end points, points of loopback, alarms, continuity checks."""
 
+from types import SimpleNamespace
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -219,8 +221,22 @@ class Oam(wiring.Component):
         points.write(self.entry_vc, self.entry, self.entry_en, clear=clear)
         self.states = states = slot.store("oam_states", State, self._vcs)
         self.activities = activities = slot.store("oam_activities", Activity, self._vcs)
+        v = SimpleNamespace(
+            activities=activities, clear=clear, points=points, receiver=receiver, sender=sender, states=states
+        )  # what passes between the methods below
+        self._arrive(m, slot, v)
+        self._hear_last(m, slot, v)
+        self._look(m, slot, v)
+        self._schedule_scans(m, slot, v)
+        self._offer(m, slot, v)
+        self._round_trip(m, slot, v)
+        self._counts(m, slot, v)
+        self._due(m, slot, v)
+        return m
 
-        # The cell that comes
+    def _arrive(self, m, slot, v):
+        """The cell of the tick: does it end here, or a state of its VC?"""
+        activities, clear, points, receiver, states = v.activities, v.clear, v.points, v.receiver, v.states
         point, state, activity = Signal(Point), Signal(State), Signal(Activity)
         oam, user, segment, outside, ends, loops = (Signal(name=name) for name in _CAME)
         m.d.comb += self.own.eq(self.offer.inside)
@@ -268,8 +284,12 @@ class Oam(wiring.Component):
         slot.with_commit(taken, freed, marks)
         activities.write(self.arriving, active, marks, clear=clear)
         activities.write(self.entry_vc, 0, self.entry_en)
+        v.ends, v.freed, v.point, v.segment, v.taken = ends, freed, point, segment, taken
 
-        # What was heard in the last tick
+    def _hear_last(self, m, slot, v):
+        """What arrived in the last tick, and loopback cells that go back."""
+        ends, freed, point, receiver, segment, sender = v.ends, v.freed, v.point, v.receiver, v.segment, v.sender
+        taken = v.taken
         heard, by_user, from_vc = Signal(), Signal(), Signal.like(self.arriving)
         kept = Signal(data.StructLayout({"segment": 1, "ends": 1, "path": 1, "back": len(point.back)}))
         stale = Signal()  # software has set the VC up since
@@ -318,8 +338,13 @@ class Oam(wiring.Component):
             with m.If(slot.clock(2)):
                 m.d.sync += to.eq((first + count + goes_back)[: len(first)])
             m.d.comb += sender.to.eq(to)
+        v.asks, v.by_user, v.count, v.first, v.from_vc, v.heard = asks, by_user, count, first, from_vc, heard
+        v.kept, v.last_back, v.pushes, v.room, v.said, v.stale = kept, last_back, pushes, room, said, stale
 
-        # The VC that is looked at: that heard of, or the next of a scan
+    def _look(self, m, slot, v):
+        """The VC that is looked at: that of the last tick's cell, or the next of a scan."""
+        activities, by_user, clear, from_vc, heard = v.activities, v.by_user, v.clear, v.from_vc, v.heard
+        kept, points, receiver, said, stale, states = v.kept, v.points, v.receiver, v.said, v.stale, v.states
         scans, ages, at, errand, ages_next = Signal(), Signal(), Signal.like(self.arriving), Signal(), Signal()
         owed, owed_vc, owed_back, owed_path = Signal(4), Signal.like(at), Signal.like(at), Signal()
         looked, looks, steps = Signal.like(at), Signal(), Signal()
@@ -350,8 +375,15 @@ class Oam(wiring.Component):
         slot.with_commit(changes)
         states.write(looked, new, changes, clear=clear)
         states.write(self.entry_vc, 0, self.entry_en)
+        v.ages, v.ages_next, v.at, v.changes, v.errand, v.its = ages, ages_next, at, changes, errand, its
+        v.looked, v.make, v.new, v.old, v.owed, v.owed_back = looked, make, new, old, owed, owed_back
+        v.owed_path, v.owed_vc, v.scans, v.steps, v.touched = owed_path, owed_vc, scans, steps, touched
 
-        # Scans
+    def _schedule_scans(self, m, slot, v):
+        """When scans begin, and what they still owe."""
+        ages, ages_next, at, changes, errand, its = v.ages, v.ages_next, v.at, v.changes, v.errand, v.its
+        make, new, old, owed, owed_back, owed_path = v.make, v.new, v.old, v.owed, v.owed_back, v.owed_path
+        owed_vc, scans, steps, touched = v.owed_vc, v.scans, v.steps, v.touched
         there, following, was_defects, restarts = Signal(), Signal(TIME_BITS), Signal.like(self.defects), Signal()
         next_scan = Signal(TIME_BITS)
         before, after = _summary(m, old, "before"), _summary(m, new, "after")
@@ -382,8 +414,13 @@ class Oam(wiring.Component):
                     m.d.sync += [owed.eq(make), owed_vc.eq(at), owed_back.eq(its.back), owed_path.eq(its.path)]
             with m.If(news | (self.defects != was_defects)):
                 m.d.sync += [errand.eq(1), was_defects.eq(self.defects)]
+        v.after, v.news, v.next_scan, v.restarts, v.there = after, news, next_scan, restarts, there
+        v.was_defects = was_defects
 
-        # What goes: what is to go back, what a scan has found, what software wants
+    def _offer(self, m, slot, v):
+        """The cell that is offered: one that goes back, one that a scan owes, or a request of software."""
+        at, count, first, last_back, owed, owed_back = v.at, v.count, v.first, v.last_back, v.owed, v.owed_back
+        owed_path, owed_vc, pushes, sender = v.owed_path, v.owed_vc, v.pushes, v.sender
         offer, offered = self.offer, Signal(data.StructLayout({"kind": Kind, "segment": 1, "path": 1}))
         asked, command, sent_tag = Signal(), Signal(Command), Signal(TAG_BITS)
         wanted, tag = Signal(Command), Signal(TAG_BITS)  # what was written in the clock before the commit counts, too
@@ -441,8 +478,12 @@ class Oam(wiring.Component):
             m.d.comb += [sender.wants.eq(offer.there), offer.payload.eq(sender.payload)]
         else:
             m.d.comb += [sender.place.eq(offer.place), offer.word.eq(sender.word)]
+        v.asked, v.offer, v.offered, v.sent_tag, v.vc = asked, offer, offered, sent_tag, vc
 
-        # The round trip of the last request
+    def _round_trip(self, m, slot, v):
+        """The round trip of the last request."""
+        by_user, heard, kept, offer, offered = v.by_user, v.heard, v.kept, v.offer, v.offered
+        receiver, said, sent_tag = v.receiver, v.said, v.sent_tag
         out, left_at = Signal(), Signal(TIME_BITS)
         with m.If(offer.taken & (offered.kind == Kind.REQUEST)):
             m.d.sync += [out.eq(1), left_at.eq(self.now)]
@@ -458,8 +499,13 @@ class Oam(wiring.Component):
                 self.answer.eq(said.tag),
                 self.delay.eq((self.now - left_at - 1)[:32]),
             ]
+        v.mine = mine
 
-        # Counts, and when states changed
+    def _counts(self, m, slot, v):
+        """Counts of cells, and the log of changed states."""
+        after, asks, by_user, from_vc, heard, kept = v.after, v.asks, v.by_user, v.from_vc, v.heard, v.kept
+        looked, mine, news, offer, offered, receiver = v.looked, v.mine, v.news, v.offer, v.offered, v.receiver
+        room, said, states, vc = v.room, v.said, v.states, v.vc
         what = Signal(range(len(TAKEN)))
         m.d.comb += what.eq(TAKEN.index("other"))
         with m.If(~receiver.good):
@@ -496,13 +542,18 @@ class Oam(wiring.Component):
             self.log_low.eq(log.peek(self.log_low_of).as_value()[:32]),
             self.log_high.eq(log.peek(self.log_high_of).as_value()[32:]),
         ]
+
+    def _due(self, m, slot, v):
+        """When the part has work."""
+        ages_next, asked, count, errand, freed, heard = v.ages_next, v.asked, v.count, v.errand, v.freed, v.heard
+        next_scan, offer, owed, restarts, scans = v.next_scan, v.offer, v.owed, v.restarts, v.scans
+        taken, there, was_defects = v.taken, v.there, v.was_defects
         works = heard | scans | ages_next | errand | (owed != 0) | offer.there | (count != 0) | asked | restarts
         works = works | (self.defects != was_defects) | self.command_en | self.restart
         at_once = Signal(TIME_BITS)  # a tick that is past
         with m.If(slot.commit & (works | taken | freed | there)):
             m.d.sync += at_once.eq(due_tick(self.now))
         m.d.comb += self.due.eq(Mux(works, at_once, Mux(self.interval != 0, next_scan, NEVER)))
-        return m
 
     def _hear(self, m, said, good, by_user, segment, old, new):
         """What a cell does to the state of its VC."""
