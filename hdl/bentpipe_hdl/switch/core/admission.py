@@ -95,7 +95,7 @@ class Stage:
     Members
     -------
     reason : str
-        Why it drops, of :data:`~.control.REASONS`.
+        Why it drops, of :data:`bentpipe_hdl.switch.registers.REASONS`.
     fields : tuple of VcField
         What it keeps for each VC, written as "state".
     spares_reserved : bool

@@ -42,8 +42,8 @@ class PortRateScheduler(wiring.Component):
     On the narrow datapath one arithmetic does it for all ports, one after the other, and ``due`` tells only whether
     any port has cells.
 
-    With ``reactive``, a :class:`~.rate_controller.RateController` sets periods as time goes; with ``framed``, ports
-    wait for slots of frames (:class:`~.frame_clock.SlotTimer`).
+    What stalls ports is outside: with ``carries`` it sets periods as time goes, with ``slotted`` ports wait for slots
+    of their lines, with ``searches`` a port that has nothing to send in its turn goes behind the others.
 
     Members
     -------

@@ -34,7 +34,7 @@ class MulticastReplicator(wiring.Component):
     is taken, the root's included, and not one more. Only cells from outside are copied, never a copy.
 
     **No room.** A cell that finds the FIFO full is refused, for all leaves; in VCs with PPD or EPD all of its frame is
-    (:mod:`~.frames`). What leaves in the same tick does not make room yet.
+    (:mod:`bentpipe_hdl.switch.core.frame_discard`). What leaves in the same tick does not make room yet.
 
     **Changes of a chain** hold for cells that wait: who is next is looked up when the copy before it was taken. A write
     to the table costs two ticks in which nothing is offered, so that from the next tick on no copy goes where the
@@ -56,7 +56,7 @@ class MulticastReplicator(wiring.Component):
     clearing, clear : In
         After reset: entry ``clear`` of the table is to be cleared.
     i : In(CellSignature), inside : In
-        The cell of the tick, whether it was made in the switch (behind the :mod:`~.inlet`).
+        The cell of the tick, whether it was made in the switch (behind :mod:`bentpipe_hdl.switch.core.injection`).
     arrives, vc, user, last, framed, state : In
         The cell; frames count for its VC; the VC's state. While ``arrives`` is low, outputs are 0 on the wide datapath.
     refuse, new_state : Out

@@ -12,7 +12,8 @@ __all__ = ["SlotTimer"]
 
 
 class SlotTimer(wiring.Component):
-    """Ports that send in the slots of frames, each in those of its own (:class:`~..traffic.frame_slots.FrameSlots`).
+    """Ports that send in the slots of frames, each in those of its own
+    (:class:`~bentpipe_hdl.traffic.frame_slots.FrameSlots`).
 
     The grid goes on whether there are cells or not. As a slot begins, a cell that could leave takes it, and its port
     may send from the next tick on, until it has sent one cell; otherwise the slot passes with an idle cell, and what

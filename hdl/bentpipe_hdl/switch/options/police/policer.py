@@ -39,8 +39,8 @@ class Policer(wiring.Component):
     discarded cell leaves every bucket as it was. A tagged one leaves that which tagged it, and those of CLP=0 cells,
     as they were, and counts in the other. The VC's first cell conforms to all.
 
-    With ``packets`` the discipline of frames (:mod:`~.frames`) is around that: once a user cell of an AAL5 frame is
-    discarded, the rest of it is, whatever the buckets would say, and uses nothing of them.
+    With ``packets`` the discipline of frames (:mod:`bentpipe_hdl.switch.core.frame_discard`) is around that:
+    once a user cell of an AAL5 frame is discarded, the rest of it is, whatever the buckets would say, and uses nothing of them.
 
     A contract may be written at any time, I and L apart, and holds from the next tick on: the time at which the next
     cell conforms stays, at most an ``I`` of the new contract away. A bucket that is not ``enabled`` has no state.

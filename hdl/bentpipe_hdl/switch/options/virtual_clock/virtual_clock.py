@@ -44,7 +44,8 @@ class VirtualClock(wiring.Component):
     Members
     -------
     busy, port, vc, serve, join, join_vc, join_port, rejoin, rejoin_port, changes, begins, still_busy
-        As of :class:`~.scheduler.RoundRobin`; the VC that is served stays at its port, whatever ``rejoin_port`` is.
+        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`; the VC that is served stays at
+        its port, whatever ``rejoin_port`` is.
     now : In
     period_vc, period, period_en : In
         Software writes the ticks a cell of a VC, with 16 fraction bits.

@@ -43,7 +43,7 @@ class WeightedPriorityScheduler(wiring.Component):
     Members
     -------
     busy, port, vc, serve, join, join_vc, join_port, changes, begins, still_busy
-        As of :class:`~.scheduler.RoundRobin`.
+        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`.
     rejoin, rejoin_port : In
         The VC that is served has cells beyond the one that leaves. If it was a cell's turn, that changes nothing.
     fifo : In
@@ -52,7 +52,8 @@ class WeightedPriorityScheduler(wiring.Component):
         A cell of ``join_vc`` is queued now; it had none (``join`` is both); its place in the buffer. Narrow: ``empty``
         is there from clock 9 on.
     kept, new_kept : In, Out
-        What is kept of that VC (a :class:`~.context.VcField` of the row that is written when a cell is queued).
+        What is kept of that VC (a :class:`~bentpipe_hdl.switch.core.vc_table.VcField`
+        of the row that is written when a cell is queued).
     joins_at : Out
         The port of the list that is joined; ``join_port`` where it isn't kept.
     share_vc, share, share_en : In
