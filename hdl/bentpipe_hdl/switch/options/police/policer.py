@@ -40,8 +40,8 @@ class Policer(wiring.Component):
     as they were, and counts in the other. The VC's first cell conforms to all.
 
     With ``packets`` the discipline of frames (:mod:`bentpipe_hdl.switch.core.frame_discard`) is around that:
-    once a user cell of an AAL5 frame is discarded, the rest of it is, whatever the buckets would say, and uses nothing of
-    them.
+    once a user cell of an AAL5 frame is discarded, the rest of it is, whatever the buckets would say, and uses nothing
+    of them.
 
     A contract may be written at any time, I and L apart, and holds from the next tick on: the time at which the next
     cell conforms stays, at most an ``I`` of the new contract away. A bucket that is not ``enabled`` has no state.
