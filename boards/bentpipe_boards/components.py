@@ -20,7 +20,6 @@ from bentpipe_boards.wire import Inputs, Wire
 from bentpipe_hdl.aal5.crc32 import advance_cell, crc32_word
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import NARROW, CellHeader, TimeSignature
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.hec import HecReceiver
@@ -28,29 +27,30 @@ from bentpipe_hdl.link.gap import Gap, xorshift
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import lookup_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.switch.context import DEPARTURE
-from bentpipe_hdl.switch.copier import Copier
-from bentpipe_hdl.switch.credits import Credits
-from bentpipe_hdl.switch.frame_clock import FrameClock
-from bentpipe_hdl.switch.histograms import Histograms
-from bentpipe_hdl.switch.minimum import GuaranteedCells
-from bentpipe_hdl.switch.oam import Oam
+from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
+from bentpipe_hdl.switch.core.round_robin import RoundRobin
+from bentpipe_hdl.switch.core.vc_table import DEPARTURE
 from bentpipe_hdl.switch.options import OPTIONS, options_word
-from bentpipe_hdl.switch.options.scheduling import PRIORITIES
-from bentpipe_hdl.switch.policer import Policer
-from bentpipe_hdl.switch.port_clock import COMMIT
-from bentpipe_hdl.switch.rate_controller import RateController
-from bentpipe_hdl.switch.red import RandomEarlyDetection
-from bentpipe_hdl.switch.scheduler import RoundRobin
-from bentpipe_hdl.switch.shaper import Shaper
-from bentpipe_hdl.switch.turns import Turns
-from bentpipe_hdl.switch.virtual_clock import VirtualClock
+from bentpipe_hdl.switch.options.copies.replicator import MulticastReplicator
+from bentpipe_hdl.switch.options.credits.credits import Credits
+from bentpipe_hdl.switch.options.frames.slot_timer import SlotTimer
+from bentpipe_hdl.switch.options.histograms.histograms import Histograms
+from bentpipe_hdl.switch.options.minimum.reserved_cells import ReservedCells
+from bentpipe_hdl.switch.options.oam.oam import Oam
+from bentpipe_hdl.switch.options.police.policer import Policer
+from bentpipe_hdl.switch.options.reactive.rate_controller import RateController
+from bentpipe_hdl.switch.options.red.early_detection import RandomEarlyDetection
+from bentpipe_hdl.switch.options.shape.shaper import Shaper
+from bentpipe_hdl.switch.options.virtual_clock.virtual_clock import VirtualClock
+from bentpipe_hdl.switch.options.weighted_priority.control import PRIORITIES
+from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
 from bentpipe_hdl.traffic.pacer import Pacer
 from bentpipe_hdl.traffic.tournament import Tournament
 
@@ -117,9 +117,9 @@ class _Function(wiring.Component):
         return m
 
 
-def _part(make: Callable[[Slot], Any]) -> Alone:
+def _part(make: Callable[[Slot], Any]) -> PartHarness:
     """A part of a NIC."""
-    return Alone(make, width=NARROW, commit=11)
+    return PartHarness(make, width=NARROW, commit=11)
 
 
 class _Lookup(wiring.Component):
@@ -214,12 +214,12 @@ COMPONENTS = (
     Entry("reassembler", lambda: _part(lambda slot: Reassembler(slot, width=NARROW, vcs=64)), "64 VCs"),
     Entry("lookup", lambda: _Lookup(64, 4), "64 VCs, 4 ports"),
     *(
-        Entry(name, lambda make=make: Alone(make, width=NARROW, commit=COMMIT), f"64 VCs, 4 ports{shape}")
+        Entry(name, lambda make=make: PartHarness(make, width=NARROW, commit=COMMIT), f"64 VCs, 4 ports{shape}")
         for name, make, shape in (
             ("round-robin", lambda slot: RoundRobin(slot, vcs=64, ports=4, at=DEPARTURE - 2), ""),
             (
                 "turns",
-                lambda slot: Turns(
+                lambda slot: WeightedPriorityScheduler(
                     slot, vcs=64, ports=4, at=DEPARTURE - 2, places=2112, weighted=True, priorities=PRIORITIES
                 ),
                 ", FIFO, weights and priorities, 2112 places",
@@ -229,11 +229,11 @@ COMPONENTS = (
             ("red", lambda slot: RandomEarlyDetection(slot, ports=4, count_bits=12), ", random early detection"),
             ("policer", lambda slot: Policer(slot, vcs=64), ""),
             ("shaper", lambda slot: Shaper(slot, vcs=64, ports=4), ""),
-            ("minimum", lambda slot: GuaranteedCells(slot, vcs=64, count_bits=12), ", guaranteed cells"),
-            ("frame-clock", lambda slot: FrameClock(slot, ports=4), ", slots of frames"),
+            ("minimum", lambda slot: ReservedCells(slot, vcs=64, count_bits=12), ", guaranteed cells"),
+            ("frame-clock", lambda slot: SlotTimer(slot, ports=4), ", slots of frames"),
             ("credits", lambda slot: Credits(slot, width=NARROW, vcs=64, ports=4), ""),
             ("oam", lambda slot: Oam(slot, width=NARROW, vcs=64, ports=4), ""),
-            ("copier", lambda slot: Copier(slot, width=NARROW, vcs=64, ports=4), ""),
+            ("copier", lambda slot: MulticastReplicator(slot, width=NARROW, vcs=64, ports=4), ""),
             (
                 "histograms",
                 lambda slot: Histograms(slot, vcs=64, ports=4, places=2112, at=DEPARTURE + 2),

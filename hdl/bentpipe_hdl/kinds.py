@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from inspect import signature
+from inspect import Parameter, signature
+from typing import Final
 
 from bentpipe_hdl.link.control import link_registers
+from bentpipe_hdl.link.options import OPTIONS as LINK_OPTIONS
 from bentpipe_hdl.nic.control import nic_registers
+from bentpipe_hdl.nic.options import OPTIONS as NIC_OPTIONS
 from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.sonet.control import sonet_registers
 from bentpipe_hdl.switch.control import switch_registers
@@ -21,6 +24,11 @@ REGISTERS: dict[str, Callable[..., RegisterMap]] = {
 }
 """Of each kind: its registers, given its shape by keywords."""
 
+OPTIONS_BY_KIND: Final = {"nic": NIC_OPTIONS, "link": LINK_OPTIONS}
+"""Of kinds whose shape has a part for each option: their options."""
+
+_KEYWORD: Final = Parameter.KEYWORD_ONLY
+
 
 def check_parts(kind: str, names: Iterable[str]) -> None:
     """Check that the shape of a kind of node has parts with these names.
@@ -32,7 +40,8 @@ def check_parts(kind: str, names: Iterable[str]) -> None:
     """
     if kind not in REGISTERS:
         raise ValueError(f"no kind of node is called {kind!r}; there are {', '.join(REGISTERS)}")
-    parts = signature(REGISTERS[kind]).parameters
+    parts = [name for name, parameter in signature(REGISTERS[kind]).parameters.items() if parameter.kind is _KEYWORD]
+    parts += [option.name for option in OPTIONS_BY_KIND.get(kind, ()) if option.name]
     unknown = [name for name in names if name not in parts]
     if unknown:
         raise ValueError(f"the shape of a {kind} has no {unknown[0]!r}; it has {', '.join(parts)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bentpipe_hdl.switch.control import REASON_TITLES
+from bentpipe_hdl.switch.registers import REASON_TITLES
 
 from .channels import LedgerHop
 from .errors import NetworkError

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from bentpipe_hdl.switch.control import REASONS, VcSettings
+from bentpipe_hdl.switch.control import VcSettings
+from bentpipe_hdl.switch.registers import REASONS
 
 from .errors import NetworkError, Subject
 from .nodes import KINDS, Nic, Node, Switch

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bentpipe_hdl.oam.cells import END_VCI
 from bentpipe_hdl.switch.control import SwitchVc, VcSettings
-from bentpipe_hdl.switch.options.oam import OamPoint, OamSettings, point_at
+from bentpipe_hdl.switch.options.oam.control import OamPoint, OamSettings, point_at
 
 from .channels import Channel, Hop, VirtualPath
 from .errors import NetworkError, Subject

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import cocotb
 from bentpipe_hdl.lookup_table import lookup_table
-from bentpipe_hdl.switch.control import REASON_BITS, switch_registers
+from bentpipe_hdl.switch.control import switch_registers
+from bentpipe_hdl.switch.registers import REASON_BITS
 from cocotb_nodes.environment import Arrival, Departure, Environment, gaps
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface

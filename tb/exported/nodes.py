@@ -12,7 +12,7 @@ from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.kinds import registers_of
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.oam import POINT
+from bentpipe_hdl.switch.options.oam.control import POINT
 from bentpipe_sim.build import Shape
 from models.aal5 import segment
 from models.cell import Header

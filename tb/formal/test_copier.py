@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.copier import Copier
+from bentpipe_hdl.switch.options.copies.replicator import MulticastReplicator
 from formal.proof import Probe, Proof, Spec
 
 VCS, CELLS = 4, 2
@@ -14,7 +14,7 @@ VCS, CELLS = 4, 2
 
 def _proof():
     time = TimeSignature().create()
-    node = Copier(Slot(Module(), time, WIDE), width=WIDE, ports=2, vcs=VCS, cells=CELLS)
+    node = MulticastReplicator(Slot(Module(), time, WIDE), width=WIDE, ports=2, vcs=VCS, cells=CELLS)
     probe = Probe(node)
     spec = Spec(probe)
     spec.inputs.append(time.tick)

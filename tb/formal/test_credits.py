@@ -12,7 +12,7 @@ from amaranth.hdl import Const, Module, Mux
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.credits.gate import CreditGate
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.credits import CreditReturn
+from bentpipe_hdl.switch.options.credits.credits import CreditReturn
 from formal.proof import Probe, Proof, Spec
 
 BITS = 4

@@ -7,8 +7,8 @@ from amaranth.hdl import Module, Mux, Signal
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.oam import SECOND, Oam
-from bentpipe_hdl.switch.options.oam import ABSENT, SILENT
+from bentpipe_hdl.switch.options.oam.control import ABSENT, SILENT
+from bentpipe_hdl.switch.options.oam.oam import SECOND, Oam
 from formal.proof import Probe, Proof, Spec
 
 VCS = 2

@@ -8,7 +8,7 @@ from amaranth.hdl import Array, Module, Mux, Signal
 
 from bentpipe_hdl.cell import NARROW, WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.rate_controller import RateController, _before
+from bentpipe_hdl.switch.options.reactive.rate_controller import RateController, _before
 from formal.proof import Probe, Proof, Spec
 
 PORTS = 2

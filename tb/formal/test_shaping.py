@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.shaper import BUCKETS, Shaper
+from bentpipe_hdl.switch.options.shape.shaper import BUCKETS, Shaper
 from bentpipe_hdl.traffic.gcra import Sizes
 from formal.proof import Probe, Proof, Spec
 

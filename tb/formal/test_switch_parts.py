@@ -7,11 +7,11 @@ from amaranth.lib import data
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer
-from bentpipe_hdl.switch.buffer import CellBuffer
-from bentpipe_hdl.switch.context import VcContext, VcField
-from bentpipe_hdl.switch.minimum import OWN_BITS, GuaranteedCells
-from bentpipe_hdl.switch.scheduler import RoundRobin
+from bentpipe_hdl.switch.core.admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer
+from bentpipe_hdl.switch.core.buffer import CellBuffer
+from bentpipe_hdl.switch.core.round_robin import RoundRobin
+from bentpipe_hdl.switch.core.vc_table import VcField, VcTable
+from bentpipe_hdl.switch.options.minimum.reserved_cells import OWN_BITS, ReservedCells
 from formal.proof import Probe, Proof, Spec
 
 
@@ -177,7 +177,7 @@ def _context(vcs, ports):
         VcField("head", 2, "departure", starts_as_index=True),
         VcField("frame", 3, "state"),
     )
-    node = VcContext(slot, vcs=vcs, ports=ports, clears=2 * vcs, fields=fields)
+    node = VcTable(slot, vcs=vcs, ports=ports, clears=2 * vcs, fields=fields)
     probe = Probe(node)
     spec = Spec(probe)
     m, bits = spec.m, (vcs - 1).bit_length()
@@ -266,7 +266,7 @@ def test_what_is_admitted_has_room_and_what_is_dropped_a_reason():
 def _guaranteed(vcs, cells):
     """What is taken of the VCs' own places and of the shared ones, as cells that come and leave tell."""
     slot, _ = _slot()
-    node = GuaranteedCells(slot, vcs=vcs, count_bits=(cells + 1).bit_length())
+    node = ReservedCells(slot, vcs=vcs, count_bits=(cells + 1).bit_length())
     probe = Probe(node)
     spec = Spec(probe)
     m = spec.m

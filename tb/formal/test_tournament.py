@@ -2,8 +2,8 @@
 
 from amaranth.hdl import Const, Signal
 
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import WIDE
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
 from formal.proof import Probe, Proof, Spec
 
@@ -41,7 +41,7 @@ def _won(winner, players):
 
 
 def _proof():
-    node = Alone(_Seen, width=WIDE, commit=Tournament.ROOT)
+    node = PartHarness(_Seen, width=WIDE, commit=Tournament.ROOT)
     spec = Spec(Probe(node))
     tree, root = node.part.seen, node.part.kept
     leaves, halves = tree[VCS:], tree[VCS // 2 : VCS]

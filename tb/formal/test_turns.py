@@ -1,5 +1,5 @@
-"""Turns at the ports, with their ports as the border: what any scheduler promises, of FIFO, weights and priorities. On
-the wide datapath, in tiny shapes, by induction with one step.
+"""The weighted priority scheduler, with its ports as the border: what any scheduler promises, of FIFO, weights and
+priorities. On the wide datapath, in tiny shapes, by induction with one step.
 """
 
 import pytest
@@ -7,7 +7,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.turns import Turns
+from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
 from formal.proof import Probe, Proof, Spec
 
 
@@ -29,7 +29,7 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
     """Which turns are in a list, and in which, as joining and being served tells. A VC's turn has the number of the VC,
     a cell's that of its place after those."""
     time = TimeSignature().create()
-    node = Turns(
+    node = WeightedPriorityScheduler(
         Slot(Module(), time, WIDE), vcs=vcs, ports=ports, at=4, places=places, weighted=weighted, priorities=priorities
     )
     probe = Probe(node)

@@ -8,7 +8,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.switch.virtual_clock import VirtualClock
+from bentpipe_hdl.switch.options.virtual_clock.virtual_clock import VirtualClock
 from formal.proof import Probe, Proof, Spec
 
 VCS, PORTS = 4, 2
@@ -26,7 +26,7 @@ def _total(values):
 def _proof():
     """Which VCs are in which port's tree, as their joining and being served tells."""
     time = TimeSignature().create()
-    with patch.multiple("bentpipe_hdl.switch.virtual_clock", **SHORT):
+    with patch.multiple("bentpipe_hdl.switch.options.virtual_clock.virtual_clock", **SHORT):
         node = VirtualClock(Slot(Module(), time, WIDE), vcs=VCS, ports=PORTS)
         probe = Probe(node)
     spec = Spec(probe)

@@ -20,12 +20,12 @@ from typing import Any
 from bentpipe_hdl.link.control import BurstSettings
 from bentpipe_hdl.switch.control import PortSettings, VcSettings
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.histograms import HistogramSettings
-from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
-from bentpipe_hdl.switch.options.police import PoliceSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
-from bentpipe_hdl.switch.options.red import RedSettings
-from bentpipe_hdl.switch.options.shape import ShapeSettings
+from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
+from bentpipe_hdl.switch.options.oam.control import OamSettings, OamSwitchSettings
+from bentpipe_hdl.switch.options.police.control import PoliceSettings
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
+from bentpipe_hdl.switch.options.red.control import RedSettings
+from bentpipe_hdl.switch.options.shape.control import ShapeSettings
 from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network

@@ -15,13 +15,13 @@ from bentpipe_hdl.plcp import LINE_RATES
 from bentpipe_hdl.settings import Settings, in_run
 from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings, options_for
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of, options_word
-from bentpipe_hdl.switch.options.credits import CreditSettings
-from bentpipe_hdl.switch.options.histograms import HistogramSettings
-from bentpipe_hdl.switch.options.oam import POINT, OamPoint, OamSwitchSettings
-from bentpipe_hdl.switch.options.police import Action, PoliceSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
-from bentpipe_hdl.switch.options.red import RedSettings
-from bentpipe_hdl.switch.options.shape import ShapeSettings
+from bentpipe_hdl.switch.options.credits.control import CreditSettings
+from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
+from bentpipe_hdl.switch.options.oam.control import POINT, OamPoint, OamSwitchSettings
+from bentpipe_hdl.switch.options.police.control import Action, PoliceSettings
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
+from bentpipe_hdl.switch.options.red.control import RedSettings
+from bentpipe_hdl.switch.options.shape.control import ShapeSettings
 
 __all__ = ["BUILT", "CELLS", "NAMES", "PORTS", "VCS", "alone", "changed", "combination", "draw"]
 

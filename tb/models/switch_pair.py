@@ -31,7 +31,7 @@ DRAIN = 1000
 LATE = {"red_average"} | {register.name for option in OPTIONS if option.name == "histograms" for register in
     option.registers(vcs=VCS, cells=CELLS, ports=PORTS)}  # fmt: skip
 """Registers that the narrow datapath updates one tick later; they are compared at the end. RED's average is one of them
-because a frame that ends an idle time changes it in the next tick (``switch/red.py``)."""
+because a frame that ends an idle time changes it in the next tick (``switch/options/red``)."""
 
 
 class Words:

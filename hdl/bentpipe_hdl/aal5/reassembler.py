@@ -7,7 +7,7 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import TIME_BITS, WIDE, CellHeader, CellSignature, TimeSignature
-from ..setup import SetUps
+from ..generations import Generations
 from ..steady import decides
 from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word
 from .timer import TIMEOUT_BITS, ReassemblyTimer
@@ -128,7 +128,7 @@ class Reassembler(wiring.Component):
         limits.write(self.limit_index, self.limit, self.limit_en)
         partial = data.StructLayout({"crc": 32, "cells": 11, "over": 1})
         partials = slot.store("partials", partial, self.vcs, block=True, whole=True)
-        setups = SetUps(slot, "rx", self.vcs, self.limit_index, self.limit_en)
+        setups = Generations(slot, "rx", self.vcs, self.limit_index, self.limit_en)
         m.submodules.timer = timer = self.timer
         wiring.connect(m, wiring.flipped(self.time), timer.time)
         m.d.comb += [timer.timeout.eq(self.timeout), timer.arrives.eq(self.arrives), self.due.eq(timer.due)]

@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
-from bentpipe_hdl.plcp import SLOT_RATE_BPS, FramesName, frame_problem, frame_times
+from bentpipe_hdl.nic.options import OPTIONS, options_of
+from bentpipe_hdl.plcp import SLOT_RATE_BPS, FramesName, frame_problem
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
 from bentpipe_hdl.settings import IN_RUN, TIME, Rate, Settings, wrong
-from bentpipe_hdl.switch.options.credits import visit_step
 from bentpipe_hdl.ticks import cell_period, round_ticks
 from bentpipe_hdl.traffic.contract import BucketSize, Burst, bucket_sizes, burst_problem
 
@@ -147,112 +147,61 @@ class NicReceive:
         return (self.max_sdu + 8 + 47) // 48
 
 
-def _credit_registers(vcs: int) -> tuple[Register, ...]:
-    return (
-        Register("credit_step", 0x0202, "from the visit to a VC to the next one", unit="ticks", reset=1, most=1 << 31),
-        Register("credit_last", 0x0204, "the VC that is visited last", width=(vcs - 1).bit_length(), reset=0),
-        Register("credit_came", 0x0210, "credit cells that came", "ro"),
-        Register("credit_bad", 0x0211, "those of them that no one could read: errors, other RM cells", "ro"),
-        Register("credit_probes", 0x0213, "probes sent", "ro"),
-        Register("credit_holds", 0x0215, "how often a VC had to wait for credit", "ro"),
-        Register("credit_late", 0x0216, "credit cells that came before the last one was taken", "ro"),
-        Register(
-            "tx_share", 0xD8000, "under way to the switch and queued there of a VC, most; 0: any", "wo", 16, vcs,
-            "cells",
-        ),
-        Register(
-            "rx_back", 0xDA000, "what RM cells of a VC are", "wo", 13, vcs,
-            fields=(reg.Field("vc", 0, 12, "whose credit cells they are"), reg.Field("takes", 12, text="credit cells")),
-        ),
-        Register("tx_freed", 0xDC000, "of a VC, as the switch told last", "ro", count=vcs, unit="cells"),
-    )  # fmt: skip
-
-
-def nic_registers(*, vcs: int = 64, sustained: int = 0, credits: int = 0, frames: int = 0, oam: int = 0) -> RegisterMap:
-    """The registers of a NIC with so many VCs each way, and with sustained rates of them, credits, slots in frames of
-    its line, single cells of the host's and OAM cells for it (1 each) or without (0).
+def nic_registers(*, vcs: int = 64, **options: int) -> RegisterMap:
+    """The registers of a NIC with so many VCs each way, and with options (1 each) or without (0).
 
     Raises
     ------
+    TypeError
+        There is no such option.
     ValueError
-        VCs are no power of two from 2 to 4096; one of the others is neither 0 nor 1.
+        VCs are no power of two from 2 to 4096; an option is neither 0 nor 1.
     """
     check_vcs(vcs)
-    for name, value in (("sustained", sustained), ("credits", credits), ("frames", frames), ("oam", oam)):
-        if value not in (0, 1):
-            raise ValueError(f"{name} must be 0 or 1, not {value!r}")
+    given = options_of(options)
+    replaced = {name for option in given for name in option.replaces}
+    more = {option.name: int(option in given) for option in OPTIONS if option in given or option.always_in_shape}
+    registers = (*_core_registers(vcs), *(register for option in given for register in option.registers(vcs=vcs)))
     return RegisterMap(
-        "nic",
-        "BPNC",
-        3,
-        {"vcs": vcs, "sustained": sustained, "credits": credits, "frames": frames} | ({"oam": 1} if oam else {}),
-        (
-            Register("nni", 0x0005, "the line has NNI headers", width=1),
-            *(
-                (
-                    Register("line_slot", 0x0010, "a slot of the line's frames", unit="ticks / 2**16"),
-                    Register("line_cycle", 0x0011, "three frames", unit="ticks / 2**16"),
-                )
-                if frames
-                else (
-                    Register(
-                        "line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16
-                    ),
-                )
-            ),
-            Register("tolerance", 0x0012, "CDVT: that a paced VC may catch up", width=24, unit="ticks"),
-            Register("tx_refused", 0x0014, "PDUs not taken: VC busy, or length 0", "ro"),
-            Register("rx_timeout", 0x0016, "after which a PDU is given up, 0: never", unit="ticks", most=1 << 31),
-            *lookup_registers(vcs),
-            Register("rx_unknown", 0x0080, "of unknown VCs", "ro", unit="cells"),
-            Register("rx_hec", 0x0081, "with a bad HEC", "ro", unit="cells"),
-            Register("rx_oam", 0x0082, "OAM and RM, which are not for AAL5", "ro", unit="cells"),
-            Register("rx_over", 0x0083, "beyond the limit of their PDU", "ro", unit="cells"),
-            Register(
-                "tx_header", 0x10000, "of a VC's cells; sets the VC up", "wo", count=vcs,
-                fields=(reg.Field("clp", 0), reg.Field("vci", 4, 16), reg.Field("vpi", 20, 8), reg.Field("gfc", 28, 4)),
-            ),
-            Register("tx_period", 0x20000, "a cell of a VC takes (PCR)", "wo", 40, vcs, "ticks / 2**16"),
-            Register("tx_cells", 0x30000, "sent, a VC", "ro", count=vcs, unit="cells"),
-            Register("rx_limit", 0x40000, "most of a VC's PDU; sets the VC up", "wo", 11, vcs, "cells"),
-            Register("rx_cells", 0x50000, "taken to a PDU, a VC", "ro", count=vcs, unit="cells"),
-            Register("rx_pdus", 0x60000, f"PDUs of a VC: {', '.join(VERDICTS)}", "ro", count=8 * vcs),
-            *(
-                (
-                    Register(
-                        "tx_sustained", 0x70000, "a cell of a VC takes in the long run (SCR)", "wo", 41, vcs,
-                        fields=(
-                            reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
-                            reg.Field("enabled", 40, text="it has a sustained rate"),
-                        ),
-                    ),
-                    Register("tx_burst", 0x74000, "burst tolerance of a VC", "wo", 48, vcs, "ticks / 2**16"),
-                )
-                if sustained
-                else ()
-            ),
-            *(_credit_registers(vcs) if credits else ()),
-            *(
-                (
-                    Register("oam_taken", 0x0084, "OAM cells that the host was given", "ro", unit="cells"),
-                    Register("oam_lost", 0x0085, "OAM cells that found the place for them full", "ro", unit="cells"),
-                )
-                if oam
-                else ()
-            ),
+        "nic", "BPNC", 3, {"vcs": vcs, **more}, tuple(each for each in registers if each.name not in replaced)
+    )
+
+
+def _core_registers(vcs: int) -> tuple[Register, ...]:
+    """Return the registers of an interface without options."""
+    return (
+        Register("nni", 0x0005, "the line has NNI headers", width=1),
+        Register(
+            "line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16
         ),
+        Register("tolerance", 0x0012, "CDVT: that a paced VC may catch up", width=24, unit="ticks"),
+        Register("tx_refused", 0x0014, "PDUs not taken: VC busy, or length 0", "ro"),
+        Register("rx_timeout", 0x0016, "after which a PDU is given up, 0: never", unit="ticks", most=1 << 31),
+        *lookup_registers(vcs),
+        Register("rx_unknown", 0x0080, "of unknown VCs", "ro", unit="cells"),
+        Register("rx_hec", 0x0081, "with a bad HEC", "ro", unit="cells"),
+        Register("rx_oam", 0x0082, "OAM and RM, which are not for AAL5", "ro", unit="cells"),
+        Register("rx_over", 0x0083, "beyond the limit of their PDU", "ro", unit="cells"),
+        Register(
+            "tx_header", 0x10000, "of a VC's cells; sets the VC up", "wo", count=vcs,
+            fields=(reg.Field("clp", 0), reg.Field("vci", 4, 16), reg.Field("vpi", 20, 8), reg.Field("gfc", 28, 4)),
+        ),
+        Register("tx_period", 0x20000, "a cell of a VC takes (PCR)", "wo", 40, vcs, "ticks / 2**16"),
+        Register("tx_cells", 0x30000, "sent, a VC", "ro", count=vcs, unit="cells"),
+        Register("rx_limit", 0x40000, "most of a VC's PDU; sets the VC up", "wo", 11, vcs, "cells"),
+        Register("rx_cells", 0x50000, "taken to a PDU, a VC", "ro", count=vcs, unit="cells"),
+        Register("rx_pdus", 0x60000, f"PDUs of a VC: {', '.join(VERDICTS)}", "ro", count=8 * vcs),
     )  # fmt: skip
 
 
 class NicDriver(Driver):
-    """The software side of a NIC with so many VCs each way, with sustained rates, credits, frames and OAM cells for the
-    host (1) or without."""
+    """The software side of a NIC with so many VCs each way, with options (1 each) or without (0)."""
 
     kind = "nic"
 
-    def __init__(self, bus: Bus, *, vcs: int, sustained: int = 0, credits: int = 0, frames: int = 0, oam: int = 0):
-        super().__init__(bus, nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames, oam=oam))
-        self._sustained, self._credits, self._oam = sustained, credits, oam
+    def __init__(self, bus: Bus, *, vcs: int, **options: int):
+        super().__init__(bus, nic_registers(vcs=vcs, **options))
+        self.options = options_of(options)
         self._sends: Mapping[int, NicSend] = {}
         self._receives: Mapping[int, NicReceive] = {}
 
@@ -262,9 +211,7 @@ class NicDriver(Driver):
         """Write all settings of a NIC that was reset; VCs by their index."""
         csr, period, timeout = self.csr, line.period(), settings.reassembly_timeout_ps
         self._sends, self._receives = sends, receives
-        if line.frames:
-            csr.line_slot, csr.line_cycle = frame_times(line.clock_ppm)
-        else:
+        if not any("line_period" in option.replaces for option in self.options):
             csr.line_period = period
         csr.tolerance = period + 0xFFFF >> 16
         csr.nni = int(line.nni)
@@ -272,21 +219,12 @@ class NicDriver(Driver):
         for index, send in sends.items():
             csr.tx_header[index] = {"vpi": send.vpi & 0xFF, "gfc": send.vpi >> 8, "vci": send.vci}
             csr.tx_period[index] = send.period
-            if self._sustained:
-                size = send.sustained
-                csr.tx_burst[index] = size.limit if size else 0
-                csr.tx_sustained[index] = {"increment": size.increment, "enabled": 1} if size else 0
         for index, receive in receives.items():
             csr.rx_limit[index] = receive.cells
         entries = {(0, receive.vpi, receive.vci): index for index, receive in receives.items()}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
-        if self._credits:
-            csr.credit_last = max(sends)
-            csr.credit_step = visit_step(settings.credit_resync_ps, max(sends) + 1)
-            for index, send in sends.items():
-                csr.tx_share[index] = send.credits
-                if send.credits and send.back is not None:
-                    csr.rx_back[send.back] = {"vc": index, "takes": 1}
+        for option in self.options:
+            option.configure(csr, settings, line, sends)
 
     def received(self, index: int) -> int:
         """PDUs received whole on a VC."""
@@ -306,24 +244,13 @@ class NicDriver(Driver):
             "drop_oam": csr.rx_oam,
             "drop_overlength": csr.rx_over,
             **{f"pdus_{name}": [csr.rx_pdus[8 * vc + k] for vc in self._receives] for k, name in enumerate(VERDICTS)},
-            **({"oam_cells": csr.oam_taken, "drop_oam_place": csr.oam_lost} if self._oam else {}),
-            **(self._credit_counters() if self._credits else {}),
-        }
-
-    def _credit_counters(self) -> dict[str, Any]:
-        csr = self.csr
-        return {
-            "credit_cells_in": csr.credit_came,
-            "credit_cells_bad": csr.credit_bad,
-            "credit_cells_late": csr.credit_late,
-            "credit_cells_out": csr.credit_probes,
-            "credit_holds": csr.credit_holds,
-            "credit_freed": [csr.tx_freed[vc] for vc in self._sends],
+            **{name: value for option in self.options for name, value in option.counters(csr, self._sends).items()},
         }
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
         now = self.counters()
         drops = sum(value for name, value in now.items() if name.startswith("drop_"))
-        taken, made = now.get("credit_cells_in", 0) + now.get("oam_cells", 0), now.get("credit_cells_out", 0)
+        taken = sum(option.taken(now) for option in self.options)
+        made = sum(option.made(now) for option in self.options)
         yield Balance("cells in = taken + dropped", cells_in, sum(now["rx_cells"]) + drops + taken)
         yield Balance("cells sent = cells out", sum(now["tx_cells"]) + made, cells_out)

@@ -1,28 +1,21 @@
-"""The network interface: AAL5 both ways, in RTL; the host's side is PDUs."""
+"""The network interface: AAL5 both ways, in RTL; the host's side is PDUs. A core (:mod:`.core`) and plugins of its
+:mod:`.options`; this module names no option."""
 
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..aal5.crc32 import CrcTables
-from ..aal5.reassembler import COUNTERS, Reassembler, Verdict
-from ..aal5.segmenter import Segmenter
-from ..arrival import Arrival
-from ..cell import TIME_BITS, WIDE, check_width, earlier, earliest, node_members
-from ..credits.cells import RM
-from ..csr import CsrMap, CsrSignature
-from ..lookup import Lookup
-from ..slot import Slot
-from ..steady import decides, settled
-from ..traffic.pacer import Pacer
-from .control import nic_registers
-from .credits import COUNTERS as CREDIT_COUNTERS
-from .credits import NicCredits
-from .oam import COUNTERS as OAM_COUNTERS
-from .oam import OamPlace, is_f5, place_members
+from bentpipe_hdl.aal5.reassembler import Verdict
+from bentpipe_hdl.cell import TIME_BITS, WIDE, check_width, earlier, earliest, node_members
+from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_hdl.nic.control import nic_registers
+from bentpipe_hdl.nic.core import NicCore
+from bentpipe_hdl.nic.options import options_of
+from bentpipe_hdl.nic.options.plugin import plugins_of
+from bentpipe_hdl.slot import Slot
 
 __all__ = ["Nic"]
 
@@ -64,14 +57,8 @@ class Nic(wiring.Component):
         Datapath, 416 or 32 bits.
     vcs : int
         Number of VCs each way, a power of two, 2 to 4096.
-    sustained : int
-        1: VCs may have a sustained rate beside the peak one, and a burst (dual leaky bucket, TM 4.1). 0: none has.
-    frames : int
-        1: the line has slots in frames (:class:`~..traffic.pacer.FramedLine`). 0: it takes cells at an even rate.
-    credits : int
-        1: VCs may have to wait for credit of their switch (:class:`.credits.NicCredits`). 0: none has.
-    oam : int
-        1: the host sends single cells, and gets the OAM cells of its VCs (:class:`.oam.OamPlace`). 0: it doesn't.
+    **options : int
+        1 or 0 by the name of an option (:data:`.options.OPTIONS`): whether the interface is built with it.
 
     Members
     -------
@@ -98,11 +85,8 @@ class Nic(wiring.Component):
     rx_last, rx_status, rx_length, rx_uu, rx_cpi, rx_efci : Out
         With the PDU's last cell (its last word), or alone where that was dropped or the PDU given up: verdict, length
         field, UU, CPI.
-    post_single, cell_pti, fetch_single, done_single : In, In, Out, Out
-        With ``oam``: the post is a single cell (its length means nothing); ``fetch`` asks for its 48 octets, and its
-        PTI is to be there with them, until the next ``fetch``; ``done`` is of it.
-    oam_full, oam_vc, oam_pti, oam_tick, oam_payload, oam_at, oam_word, oam_take
-        With ``oam``: an OAM cell that came, as of :class:`.oam.OamPlace`.
+    … : In, Out
+        What its options' plugins have (:meth:`.options.plugin.NicPlugin.members`).
 
     Notes
     -----
@@ -110,11 +94,10 @@ class Nic(wiring.Component):
     have to wait. Clauses: I.363.5, I.371, I.361.
     """
 
-    def __init__(self, *, width=WIDE, vcs=64, sustained=0, credits=0, frames=0, oam=0):
+    def __init__(self, *, width=WIDE, vcs=64, **options):
         check_width(width)
-        self.width, self.vcs, self.sustained, self.credits, self.frames = width, vcs, sustained, credits, frames
-        self.oam = oam
-        self.registers = nic_registers(vcs=vcs, sustained=sustained, credits=credits, frames=frames, oam=oam)
+        self.width, self.vcs, self.options = width, vcs, options_of(options)
+        self.registers = nic_registers(vcs=vcs, **options)
         host = {
             "post_valid": In(1),
             "post_vc": In(range(vcs)),
@@ -140,187 +123,28 @@ class Nic(wiring.Component):
             host |= {"block": In(384), "rx_payload": Out(384)}
         else:
             host |= {"word": In(32), "word_next": Out(1), "rx_word": Out(32)}
-        if oam:
-            host |= {"post_single": In(1), "cell_pti": In(3), "fetch_single": Out(1), "done_single": Out(1)}
-            host |= {f"oam_{name}": member for name, member in place_members(width, vcs).items()}
+        for plugin in plugins_of(self.options):
+            host |= plugin.members(width=width, vcs=vcs)
         super().__init__({**node_members(width, 1), "o_end": Out(TIME_BITS), "csr": In(CsrSignature()), **host})
 
     def elaborate(self, platform):
         m = Module()
         slot = Slot(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
-        vcs, tables = self.vcs, CrcTables() if slot.wide else None
-        with_credits, with_oam = bool(self.credits), bool(self.oam)
-        m.submodules.pacer = pacer = self.pacer = Pacer(
-            slot, vcs=vcs, sustained=bool(self.sustained), credits=with_credits, framed=bool(self.frames),
-            singles=with_oam,
-        )  # fmt: skip
-        m.submodules.segmenter = tx = Segmenter(
-            slot, width=self.width, vcs=vcs, tables=tables, messages=with_credits, singles=with_oam
-        )
-        m.submodules.reassembler = rx = self.reassembler = Reassembler(slot, width=self.width, vcs=vcs, tables=tables)
-
-        if tables:
-            tables.add_to(m)
-
-        clear_bits = (vcs - 1).bit_length() + 4  # clearing after reset: 8 * vcs clocks
-        clear = settled(Signal(clear_bits), 1 << (clear_bits - 1))
-        clearing = Signal()
-        m.d.comb += clearing.eq(~clear[-1])
-        with m.If(clearing):
-            m.d.sync += clear.eq(clear + 1)
-        for part in (pacer, tx, rx):
-            wiring.connect(m, wiring.flipped(self.time), part.time)
-            m.d.comb += [part.clearing.eq(clearing), part.clear.eq(clear)]
-
-        # Transmit
-        refused = Signal(32)
-        m.d.comb += [
-            pacer.tolerance.eq(csr.setting("tolerance")),
-            Cat(pacer.period_index, pacer.period, pacer.period_en).eq(Cat(csr.table("tx_period"))),
-            Cat(tx.header_index, tx.header, tx.header_en).eq(Cat(csr.table("tx_header"))),
-            pacer.set_up_vc.eq(tx.header_index),
-            pacer.set_up.eq(tx.header_en),
-            pacer.post.eq(self.post_valid),
-            pacer.post_vc.eq(self.post_vc),
-            pacer.post_fits.eq(self.post_length != 0),
-            pacer.last.eq(tx.last),
-            tx.vc.eq(pacer.vc),
-            tx.sends.eq(pacer.sends),
-            tx.changes.eq(pacer.changes),
-            tx.length.eq(self.post_length),
-            tx.uu.eq(self.post_uu),
-            tx.cpi.eq(self.post_cpi),
-            self.o_end.eq(pacer.end),
-            self.fetch.eq(pacer.fetch),
-            self.fetch_vc.eq(pacer.fetch_vc),
-            self.done.eq(tx.done),
-            self.done_vc.eq(tx.done_vc),
-        ]
-        if self.frames:
-            m.d.comb += [pacer.length.eq(csr.setting("line_slot")), pacer.cycle.eq(csr.setting("line_cycle"))]
-        else:
-            m.d.comb += pacer.line_period.eq(csr.setting("line_period"))
-        if self.sustained:
-            m.d.comb += [
-                Cat(pacer.rate_index, pacer.rate, pacer.rate_en).eq(Cat(csr.table("tx_sustained"))),
-                Cat(pacer.burst_index, pacer.burst, pacer.burst_en).eq(Cat(csr.table("tx_burst"))),
-            ]
-        m.d.sync += self.post_taken.eq(0)
-        with m.If(slot.commit), m.If(pacer.posts):
-            m.d.sync += self.post_taken.eq(1)
-            with m.If(~pacer.accepts):
-                m.d.sync += refused.eq(refused + 1)
-        wiring.connect(m, tx.o, wiring.flipped(self.o))
-        if slot.wide:
-            m.d.comb += tx.block.eq(self.block)
-        else:
-            m.d.comb += [tx.word.eq(self.word), self.word_next.eq(tx.word_next)]
-        csr.status("tx_refused", refused)
-        csr.counts("tx_cells", tx.count_index, tx.count)
-
-        decides(pacer.sends, 0)
-        decides(tx.last, 2, seldom=1)
-
-        # Receive
-        wiring.connect(m, wiring.flipped(self.i), rx.i)
-        arrival = Arrival(m, slot, self.i)
-        lookup = Lookup(m, slot, csr, vcs=vcs, ports=1, nni=csr.setting("nni"))
-        arrives = arrival.there & ~clearing
-        with slot.only(arrives):
-            known, vc = lookup.find(arrival.header, Signal(0))
-            m.d.comb += [rx.known.eq(slot.settle(known, "rx_found")), rx.vc.eq(slot.settle(vc, "rx_found_vc"))]
-        credits, due = None, [rx.due, pacer.due, *([pacer.slot_due] if self.frames else [])]
-        if with_credits:
-            credits = self._credits(m, slot, csr, pacer, tx, clear)
-            m.d.comb += [
-                credits.clearing.eq(clearing),
-                credits.there.eq(arrives),
-                credits.known.eq(rx.known & ~arrival.hec_error),
-                credits.arriving.eq(rx.vc),
-                credits.rm.eq(arrival.header.pti == RM),
-            ]
-            due.append(credits.due)
-        place = self._oam(m, slot, csr, pacer, tx, rx, arrival, arrives) if with_oam else None
-        elsewhere = [part.takes for part in (credits, place) if part is not None]
-        m.d.comb += [
-            rx.arrives.eq(reduce(lambda left, takes: left & ~takes, elsewhere, arrives)),
-            rx.header.eq(arrival.header),
-            rx.bad.eq(arrival.hec_error),
-            rx.timeout.eq(csr.setting("rx_timeout")),
-            Cat(rx.limit_index, rx.limit, rx.limit_en).eq(Cat(csr.table("rx_limit"))),
-        ]
-        for name in rx.o.signature.members:
-            m.d.comb += getattr(self, f"rx_{name}").eq(getattr(rx.o, name))
-        for name in COUNTERS:
-            csr.status(f"rx_{name}", getattr(rx, name))
-        csr.counts("rx_cells", rx.cells_index, rx.cells)
-        csr.counts("rx_pdus", rx.pdus_index, rx.pdus)
+        plugins, arguments = plugins_of(self.options), {}
+        for plugin in plugins:
+            for part, more in plugin.arguments.items():
+                arguments.setdefault(part, {}).update(more)
+        core = NicCore.of(m, slot, csr, self, arguments)
+        self.pacer, self.reassembler = core.pacer, core.reassembler
+        core.transmit(plugins)
+        core.receive(plugins)
         csr.finish()
-
-        busy = [clearing, tx.busy, rx.busy, *([place.busy] if place is not None else []), self.i.valid]
+        due = [core.reassembler.due, core.pacer.due, *(due for plugin in plugins for due in plugin.due())]
+        busy = [core.clearing, core.segmenter.busy, core.reassembler.busy]
+        busy += [*(bit for plugin in plugins for bit in plugin.busy()), self.i.valid]
         m.d.comb += [
-            self.status.idle.eq(~(clearing if slot.wide else reduce(or_, busy))),
+            self.status.idle.eq(~(core.clearing if slot.wide else reduce(or_, busy))),
             self.status.due.eq(reduce(earlier, due) if slot.wide else earliest(*due)),
         ]
         return slot.checked(m)
-
-    def _oam(self, m, slot, csr, pacer, tx, rx, arrival, arrives):
-        """Single cells of the host's, and the place for OAM cells that come."""
-        place = m.submodules.oam = OamPlace(slot, width=self.width, vcs=self.vcs)
-        wiring.connect(m, wiring.flipped(self.i), place.i)
-        m.d.comb += [
-            pacer.post_single.eq(self.post_single),
-            tx.single.eq(pacer.single),
-            tx.pti.eq(self.cell_pti),
-            self.fetch_single.eq(pacer.fetch_single),
-            self.done_single.eq(tx.done_single),
-            place.now.eq(self.time.now),
-            place.takes.eq(arrives & rx.known & ~arrival.hec_error & is_f5(arrival.header)),
-            place.header.eq(arrival.header),
-            place.of.eq(rx.vc),
-            place.take.eq(self.oam_take),
-        ]
-        for name, member in place_members(self.width, self.vcs).items():
-            if member.flow is Out:
-                m.d.comb += getattr(self, f"oam_{name}").eq(getattr(place, name))
-        if not slot.wide:
-            m.d.comb += place.at.eq(self.oam_at)
-        for name in OAM_COUNTERS:
-            csr.status(name, getattr(place, name))
-        return place
-
-    def _credits(self, m, slot, csr, pacer, tx, clear):
-        """The part that keeps the VCs' credit, but for what it is told of arrivals."""
-        credits = m.submodules.credits = NicCredits(slot, width=self.width, vcs=self.vcs)
-        wiring.connect(m, wiring.flipped(self.i), credits.i)
-        m.d.comb += [
-            credits.now.eq(self.time.now),
-            credits.clear.eq(clear),
-            credits.step.eq(csr.setting("credit_step")),
-            credits.last.eq(csr.setting("credit_last")),
-            Cat(credits.share_vc, credits.share, credits.share_en).eq(Cat(csr.table("tx_share"))),
-            credits.vc.eq(pacer.vc),
-            credits.sent.eq(tx.sent),
-            credits.sends.eq(pacer.sends),
-            credits.ends.eq(pacer.emptied if self.oam else tx.last),
-            credits.posts.eq(pacer.posts),
-            credits.accepts.eq(pacer.accepts),
-            credits.looked.eq(pacer.looked),
-            credits.spoke.eq(pacer.spoke),
-            *(getattr(pacer, n).eq(getattr(credits, n)) for n in ("looks", "look_vc", "speaks", "speak_vc")),
-            *(getattr(pacer, n).eq(getattr(credits, n)) for n in ("may", "waits", "wakes")),
-            tx.spoke.eq(pacer.spoke),
-            tx.message.eq(credits.message),
-        ]
-        index, entry, written = csr.table("rx_back")
-        m.d.comb += [
-            credits.back_vc.eq(index),
-            credits.back.vc.eq(entry),
-            credits.back.takes.eq(entry[12]),
-            credits.back_en.eq(written),
-        ]
-        for name in CREDIT_COUNTERS:
-            csr.status(f"credit_{name}", getattr(credits, name))
-        csr.counts("tx_freed", credits.freed_of, credits.freed)
-        return credits

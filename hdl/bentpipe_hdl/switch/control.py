@@ -8,30 +8,29 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from bentpipe_hdl import registers as reg
 from bentpipe_hdl.driver import Balance, Driver
-from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
+from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.oam.cells import END_VCI, SEGMENT_VCI
 from bentpipe_hdl.plcp import FramesName
-from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
+from bentpipe_hdl.registers import Bus, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
-from bentpipe_hdl.switch.options.credits import MOST_SHARE, CreditSettings
-from bentpipe_hdl.switch.options.histograms import HistogramSettings
-from bentpipe_hdl.switch.options.oam import TAKEN, OamPoint, OamSettings, OamSwitchSettings
-from bentpipe_hdl.switch.options.police import PoliceSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
-from bentpipe_hdl.switch.options.red import QueueLimitSize, RedSettings
-from bentpipe_hdl.switch.options.scheduling import MOST_WEIGHT, PRIORITIES, Scheduler
-from bentpipe_hdl.switch.options.shape import ShapeSettings
+from bentpipe_hdl.switch.options.credits.control import MOST_SHARE, CreditSettings
+from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
+from bentpipe_hdl.switch.options.oam.control import OamPoint, OamSettings, OamSwitchSettings
+from bentpipe_hdl.switch.options.police.control import PoliceSettings
+from bentpipe_hdl.switch.options.queue_limit.control import QueueLimitSize
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
+from bentpipe_hdl.switch.options.red.control import RedSettings
+from bentpipe_hdl.switch.options.scheduling import Scheduler
+from bentpipe_hdl.switch.options.shape.control import ShapeSettings
+from bentpipe_hdl.switch.options.weighted_priority.control import MOST_WEIGHT, PRIORITIES
+from bentpipe_hdl.switch.registers import REASON_BITS, REASONS, core_registers
 from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
 from bentpipe_hdl.units import MAX_RATE_BPS
 
 __all__ = [
     "POLICIES",
-    "REASONS",
-    "REASON_BITS",
-    "REASON_TITLES",
     "PortSettings",
     "SwitchDriver",
     "SwitchPort",
@@ -41,24 +40,6 @@ __all__ = [
     "options_for",
     "switch_registers",
 ]
-
-REASON_TITLES = {
-    "full": "full",
-    "epd": "EPD",
-    "ppd": "PPD",
-    "clp": "CLP",
-    "reserve": "reserve",
-    "limit": "limit",
-    "red": "RED",
-    "upc": "UPC",
-    "fair": "share",
-    "copies": "copies",
-}
-"""Why a cell of a known VC was dropped, in the order of the counters; and how tables call it."""
-
-REASONS = tuple(REASON_TITLES)
-
-REASON_BITS = (len(REASONS) - 1).bit_length()
 
 Policy = Literal["tail", "ppd", "epd", "selective", "fba"]
 
@@ -307,7 +288,7 @@ class SwitchVc:
 
 def options_for(setup: Setup) -> int:
     """The options that a switch with these settings is built with, as its shape has them."""
-    return sum(option.wanted(setup) << k for k, option in enumerate(OPTIONS))
+    return sum(option.wanted(setup) << option.bit for option in OPTIONS)
 
 
 def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, options: int = 0) -> RegisterMap:
@@ -323,82 +304,18 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
         raise ValueError(f"cells must be from 1 to {MOST_CELLS}, not {cells!r}")
     if not 1 <= ports <= 16:
         raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
-    count = (cells + 1).bit_length()
-    top = (1 << count) - 1
+    given = options_of(options)
     return RegisterMap(
         "switch",
         "BPSW",
         3,
         {"vcs": vcs, "cells": cells, "ports": ports, "options": options},
         (
-            Register(
-                "capacity", 0x0001, "that the buffer takes", width=count, unit="cells", reset=cells, most=cells
+            *core_registers(
+                vcs=vcs, cells=cells, ports=ports, makes_cells=any(option.makes_cells for option in given),
+                changes_cells=any(option.changes_cells for option in given),
             ),
-            Register(
-                "epd_threshold", 0x0002, "EPD by the shared buffer refuses frames from here on", width=count,
-                unit="cells", reset=cells, most=top,
-            ),
-            Register(
-                "clp_threshold", 0x0003, "CLP=1 cells are dropped from here on", width=count, unit="cells",
-                reset=cells, most=top,
-            ),
-            Register(
-                "user_capacity", 0x0009, "that user cells may take of the buffer", width=count, unit="cells",
-                reset=cells, most=top,
-            ),
-            Register("processing_delay", 0x0004, "through an idle switch, 1 and more", width=24, unit="ticks"),
-            Register("nni", 0x0005, "a bit a port: NNI headers", width=ports),
-            Register("occupancy", 0x0006, "in the buffer now", "ro", width=count, unit="cells"),
-            Register(
-                "high_water", 0x0007, "most in the buffer since it was last written", "ro", width=count, unit="cells",
-                on_write="it starts again with what is in the buffer",
-            ),
-            Register(
-                "flushed", 0x0008, "of disabled VCs that left the buffer without being sent", "ro", unit="cells"
-            ),
-            *lookup_registers(vcs),
-            Register("period", 0x0020, "a cell of a port takes", "wo", 40, ports, "ticks / 2**16"),
-            Register("unknown", 0x0080, "of unknown VCs, a port", "ro", count=ports, unit="cells"),
-            Register("hec", 0x0090, "with a bad HEC, a port", "ro", count=ports, unit="cells"),
-            Register(
-                "vc_policy", 0x10000, "what a VC may take of the buffer; its end, if it is not enabled", "wo", 40, vcs,
-                fields=(
-                    reg.Field("limit", 0, 16, "most that it may have queued", "cells"),
-                    reg.Field("epd_threshold", 16, 16, "of its own queue", "cells"),
-                    reg.Field("port", 32, 4, "output port"),
-                    reg.Field("ppd", 36, text="partial packet discard"),
-                    reg.Field("epd", 37, text="early packet discard"),
-                    reg.Field("epd_own", 38, text="EPD by its own queue and threshold, not by the switch's"),
-                    reg.Field("enabled", 39, text="the VC is there"),
-                ),
-            ),
-            Register(
-                "vc_header", 0x20000, "of a VC's cells as they leave", "wo", 28, vcs,
-                fields=(reg.Field("vci", 0, 16, "0: that which they have"), reg.Field("vpi", 16, 12)),
-            ),
-            Register("accepted", 0x30000, "queued, a VC", "ro", count=vcs, unit="cells"),
-            Register("departed", 0x40000, "sent or flushed, a VC", "ro", count=vcs, unit="cells"),
-            Register(
-                "dropped", 0x50000, f"dropped, a VC: {', '.join(REASONS)}", "ro", count=vcs << REASON_BITS, unit="cells"
-            ),
-            *(
-                (Register("injected", 0x000A, "of its own, taken as cells that came", "ro", unit="cells"),)
-                if any(option.makes_cells for option in options_of(options))
-                else ()
-            ),
-            *(
-                (
-                    Register("tagged", 0xA2000, "queued with CLP newly set, a VC", "ro", count=vcs, unit="cells"),
-                    Register("marked", 0xA3000, "queued with EFCI newly set, a VC", "ro", count=vcs, unit="cells"),
-                )
-                if any(option.changes_cells for option in options_of(options))
-                else ()
-            ),
-            *(
-                register
-                for option in options_of(options)
-                for register in option.registers(vcs=vcs, cells=cells, ports=ports)
-            ),
+            *(register for option in given for register in option.registers(vcs=vcs, cells=cells, ports=ports)),
         ),
     )  # fmt: skip
 
@@ -487,9 +404,8 @@ class SwitchDriver(Driver):
         now = self.counters()
         accepted, departed = sum(now["accepted"]), sum(now["departed"])
         drops = sum(sum(now[f"drop_{reason}"]) for reason in (*REASONS, "unknown", "hec"))
-        taken, made = now.get("credit_cells_in", 0), now.get("credit_cells_out", 0)
-        taken += sum(sum(now.get(f"oam_taken_{name}", ())) for name in TAKEN)
-        taken += sum(option.uncounted(self.csr) for option in self.options)
+        taken = sum(option.taken(self.csr, now) for option in self.options)
+        made = sum(option.made(now) for option in self.options)
         own = now.get("injected", 0)
         yield Balance("cells in + its own = queued + dropped + taken", cells_in + own, accepted + drops + taken)
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])

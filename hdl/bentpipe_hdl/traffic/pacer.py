@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import FRACTION_BITS, NEVER, TIME_BITS, TimeSignature, due_tick
-from ..setup import SetUps
-from .frame_grid import FrameGrid
+from ..generations import Generations
+from .frame_slots import FrameSlots
 from .gcra import Sizes, gcra
 from .tournament import KEY_BITS, Tournament
 
@@ -96,7 +96,7 @@ class LineClock(wiring.Component):
 
 
 class FramedLine(wiring.Component):
-    """When a line takes its next cell that has places for them in frames: as a slot of :class:`.FrameGrid` begins.
+    """When a line takes its next cell that has places for them in frames: as a slot of :class:`.FrameSlots` begins.
 
     The grid goes on whether there are cells or not: the node is due for every slot. A cell goes in the tick in which
     its slot begins, or waits for the next slot: no two slots begin within two ticks, so that no post comes between.
@@ -130,7 +130,7 @@ class FramedLine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
-        grid = FrameGrid(m, slot, "slot", self.time.now, self.length, self.cycle)
+        grid = FrameSlots(m, slot, "slot", self.time.now, self.length, self.cycle)
         begins = Mux(grid.reached, grid.following, grid.at)[FRACTION_BITS:]
         m.d.comb += [
             self.free.eq(grid.reached),
@@ -166,7 +166,7 @@ class Pacer(wiring.Component):
         The line has slots in frames (:class:`FramedLine`): ``length`` and ``cycle`` instead of ``line_period``, and
         ``slot_due`` besides ``due``.
     credits : bool
-        VCs may have to wait for credit (:class:`~..nic.credits.NicCredits`).
+        VCs may have to wait for credit (:mod:`bentpipe_hdl.nic.options.credits`).
     singles : bool
         A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, but for one
         that was fetched already.
@@ -200,7 +200,7 @@ class Pacer(wiring.Component):
         As of :class:`~.tournament.Tournament`.
     looks, look_vc, speaks, speak_vc, may, waits, wakes : In
         With ``credits``: a VC is to be looked at, or to send a cell that is no one's data, and what is known of the
-        tick's VC; as of :class:`~..nic.credits.NicCredits`.
+        tick's VC; as of :mod:`bentpipe_hdl.nic.options.credits`.
     looked, spoke : Out
         The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
     post_single : In
@@ -279,7 +279,7 @@ class Pacer(wiring.Component):
         m.submodules.tournament, m.submodules.line = tournament, line = self.tournament, self.line
         periods = slot.store("periods", PERIOD_BITS, self.vcs, block=True)
         periods.write(self.period_index, self.period, self.period_en)
-        setups = SetUps(slot, "tx", self.vcs, self.set_up_vc, self.set_up)
+        setups = Generations(slot, "tx", self.vcs, self.set_up_vc, self.set_up)
 
         # What the tick does
         fetched, fetched_vc, waited = self.fetched, Signal.like(vc), Signal()

@@ -18,7 +18,7 @@ from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
 from bentpipe.results.tables import DROP_TITLES
-from bentpipe_hdl.switch.options.reactive import LEVEL_FRACTION, ReactiveSettings
+from bentpipe_hdl.switch.options.reactive.control import LEVEL_FRACTION, ReactiveSettings
 
 __all__ = ["FILLED", "PLOTS", "figures", "write_plots"]
 

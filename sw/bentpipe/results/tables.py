@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
-from bentpipe_hdl.switch.control import REASON_TITLES
+from bentpipe_hdl.switch.registers import REASON_TITLES
 from bentpipe_hdl.units import format_time
 
 if TYPE_CHECKING:

@@ -189,7 +189,7 @@ UNREACHED = {
 
 SIM, OPTIONS = (Path(package.__path__[0]) for package in (bentpipe_sim, bentpipe_hdl.switch.options))
 MODULES = ("topology", "channels", "management", "nodes", "queue_monitor")
-LOOKED_AT = [*(SIM / f"{name}.py" for name in MODULES), *sorted(OPTIONS.glob("*.py"))]
+LOOKED_AT = [*(SIM / f"{name}.py" for name in MODULES), *sorted(OPTIONS.rglob("*.py"))]
 FOUND_BY = ("NetworkError", "Fault", "_fault", "_credits_fault")
 
 

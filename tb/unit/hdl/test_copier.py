@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
-from bentpipe_hdl.switch.copier import Copier
-from bentpipe_hdl.switch.inlet import TAKEN
-from bentpipe_hdl.switch.port_clock import COMMIT
+from bentpipe_hdl.switch.core.injection import TAKEN
+from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
+from bentpipe_hdl.switch.options.copies.replicator import MulticastReplicator
 from models.copies import Copies
 from unit.hdl.bench import WIDTHS
 from unit.hdl.test_switch_parts import run
@@ -128,7 +128,7 @@ def copy(width, test):
     async def bench(ctx, part, ticks):
         await test(Rig(ctx, part))
 
-    run(width, lambda slot: Copier(slot, width=width, ports=3, vcs=VCS, cells=CELLS), bench)
+    run(width, lambda slot: MulticastReplicator(slot, width=width, ports=3, vcs=VCS, cells=CELLS), bench)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -9,8 +9,8 @@ import pytest
 from bentpipe_hdl.cell import WIDE
 from bentpipe_hdl.plcp import in_units
 from bentpipe_hdl.switch.control import PortSettings, SwitchDriver, SwitchPort, SwitchSettings, SwitchVc, VcSettings
-from bentpipe_hdl.switch.frame_clock import FrameClock
 from bentpipe_hdl.switch.options import options_word
+from bentpipe_hdl.switch.options.frames.slot_timer import SlotTimer
 from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.plcp import PAYLOAD_BPS, slots
@@ -47,7 +47,7 @@ def test_the_grid_keeps_its_place_over_hundreds_of_frames():
             ticks.now = ctx.get(node.due)
             begun.append(ticks.now - 1000)
 
-    run_part(WIDE, lambda slot: FrameClock(slot, ports=2), test)
+    run_part(WIDE, lambda slot: SlotTimer(slot, ports=2), test)
     wanted = [begin / TICK for begin, _ in itertools.islice(slots(), 1, 3601)]
     nibble = 4 / PAYLOAD_BPS / TICK  # by which a choice between two as good ones may differ
     assert max(abs(tick - exact) for tick, exact in zip(begun, wanted, strict=True)) < 1 + nibble

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from bentpipe_hdl.cell import WIDE
-from bentpipe_hdl.switch.histograms import Histograms
-from bentpipe_hdl.switch.options.histograms import BIN_BITS
+from bentpipe_hdl.switch.options.histograms.control import BIN_BITS
+from bentpipe_hdl.switch.options.histograms.histograms import Histograms
 from models.histograms import bin_of
 from unit.hdl.bench import WIDTHS
 from unit.hdl.test_switch_parts import run

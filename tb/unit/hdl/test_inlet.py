@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
-from bentpipe_hdl.switch.inlet import Inlet
+from bentpipe_hdl.switch.core.injection import InjectionMux
 from unit.hdl.bench import WIDTHS
 from unit.hdl.test_switch_parts import run
 
@@ -95,7 +95,7 @@ def inlet(width, test):
         del ticks
         await test(ctx, Rig(ctx, node, rng), rng)
 
-    run(width, lambda slot: Inlet(slot, width=width, ports=PORTS, vcs=VCS, offers=OFFERS), bench)
+    run(width, lambda slot: InjectionMux(slot, width=width, ports=PORTS, vcs=VCS, offers=OFFERS), bench)
 
 
 def plan(rng, ticks, load, own):

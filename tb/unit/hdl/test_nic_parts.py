@@ -9,8 +9,8 @@ from amaranth.sim import Simulator
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.aal5.timer import ReassemblyTimer
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import NEVER, WIDE
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.traffic.pacer import LineClock, Pacer
 from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
 from bentpipe_sim.interface import PduStatus
@@ -71,7 +71,7 @@ class Part:
 
 
 def run(make, width, test, commit=COMMIT):
-    node = Alone(make, width=width, commit=commit)
+    node = PartHarness(make, width=width, commit=commit)
 
     async def bench(ctx):
         await test(Part(ctx, node))

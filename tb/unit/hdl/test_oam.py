@@ -8,7 +8,7 @@ from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nodes import Switch
 from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.oam import MADE, STATES, TAKEN
+from bentpipe_hdl.switch.options.oam.control import MADE, STATES, TAKEN
 from models.cell import Cell, Header
 from models.oam import fields, octets
 from unit.hdl.bench import WIDTHS, Arrival, Bench, run

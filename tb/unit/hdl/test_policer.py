@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bentpipe_hdl.cell import TIME_BITS
-from bentpipe_hdl.switch.policer import Policer
+from bentpipe_hdl.switch.options.police.policer import Policer
 from models.gcra import LeakyBucket, VirtualScheduling
 from models.policer import Bucket
 from models.policer import Policer as Model

@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from bentpipe_hdl.cell import NEVER, WIDE
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
-from bentpipe_hdl.switch.rate_controller import TAKES, RateController
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
+from bentpipe_hdl.switch.options.reactive.rate_controller import TAKES, RateController
 from bentpipe_hdl.ticks import cell_period
 from bentpipe_hdl.units import MAX_RATE_BPS
 from models.reactive import Hysteresis, Line

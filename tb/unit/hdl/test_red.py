@@ -9,18 +9,12 @@ from pydantic import ValidationError
 from bentpipe_hdl.cell import WIDE
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.settings import from_document
-from bentpipe_hdl.switch.control import (
-    REASONS,
-    PortSettings,
-    SwitchPort,
-    SwitchSettings,
-    SwitchVc,
-    VcSettings,
-    options_for,
-)
+from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings, options_for
 from bentpipe_hdl.switch.options import Setup, options_of, options_word
-from bentpipe_hdl.switch.options.red import QueueLimit, Red, RedSettings, packet_ticks, red_seed, red_words
-from bentpipe_hdl.switch.red import AVERAGE_FRACTION, RandomEarlyDetection
+from bentpipe_hdl.switch.options.queue_limit.control import QueueLimit
+from bentpipe_hdl.switch.options.red.control import Red, RedSettings, packet_ticks, red_seed, red_words
+from bentpipe_hdl.switch.options.red.early_detection import AVERAGE_FRACTION, RandomEarlyDetection
+from bentpipe_hdl.switch.registers import REASONS
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header

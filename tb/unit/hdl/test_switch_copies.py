@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.switch.copier import CELLS
 from bentpipe_hdl.switch.options import options_word
+from bentpipe_hdl.switch.options.copies.replicator import CELLS
 from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.copies import Copies

@@ -9,7 +9,7 @@ from bentpipe_hdl.cell import WIDE
 from bentpipe_hdl.nodes import Switch
 from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings, SwitchVc, VcSettings
 from bentpipe_hdl.switch.options import Setup, options_of, options_word
-from bentpipe_hdl.switch.options.histograms import BIN_BITS, BINS, HistogramSettings, lower_bounds
+from bentpipe_hdl.switch.options.histograms.control import BIN_BITS, BINS, HistogramSettings, lower_bounds
 from models.cell import Cell, Header
 from models.histograms import bin_of
 from models.switch import Switch as Model

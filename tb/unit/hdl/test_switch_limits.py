@@ -8,8 +8,8 @@ import pytest
 from amaranth.hdl import Fragment
 
 from bentpipe_hdl.cell import NARROW, WIDE
+from bentpipe_hdl.switch.core.port_rate_scheduler import CATCH_UP
 from bentpipe_hdl.switch.options import OPTIONS
-from bentpipe_hdl.switch.port_clock import CATCH_UP
 from bentpipe_hdl.switch.switch import Switch
 from bentpipe_hdl.ticks import MOST_CELLS
 from models.aal5 import segment

@@ -7,15 +7,15 @@ from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
-from bentpipe_hdl.switch.admission import Admission, FullBuffer, Judgement, Stage
-from bentpipe_hdl.switch.context import DEPARTURE, VcField
-from bentpipe_hdl.switch.control import REASON_BITS, REASONS
-from bentpipe_hdl.switch.counters import Changes, Counters
+from bentpipe_hdl.part_harness import PartHarness
+from bentpipe_hdl.switch.core.admission import Admission, FullBuffer, Stage, Verdict
+from bentpipe_hdl.switch.core.counters import Changes, Counters
+from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT, PortRateScheduler
+from bentpipe_hdl.switch.core.round_robin import RoundRobin
+from bentpipe_hdl.switch.core.vc_table import DEPARTURE, VcField
 from bentpipe_hdl.switch.options import OPTIONS
-from bentpipe_hdl.switch.port_clock import COMMIT, PortClock
-from bentpipe_hdl.switch.scheduler import RoundRobin
+from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
 from bentpipe_hdl.switch.switch import Switch
 from unit.hdl.bench import WIDTHS
 
@@ -51,7 +51,7 @@ class Ticks:
 
 
 def run(width, make, test):
-    node = Alone(make, width=width, commit=COMMIT)
+    node = PartHarness(make, width=width, commit=COMMIT)
 
     async def bench(ctx):
         await test(ctx, node, Ticks(ctx, node))
@@ -74,9 +74,9 @@ class EveryOther(Stage):
     reason = "clp"
     fields = (VcField("odd", 1, "state"),)
 
-    def judge(self, m, slot, cell):
+    def decide(self, m, slot, cell):
         m.d.comb += cell.new_state.odd.eq(~cell.state.odd)
-        return Judgement(cell.length >= 4, tag=(cell.length >= 2) & cell.state.odd, efci=cell.length >= 3)
+        return Verdict(cell.length >= 4, tag=(cell.length >= 2) & cell.state.odd, mark=cell.length >= 3)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -166,7 +166,7 @@ def test_a_port_that_always_has_cells_keeps_its_period(width):
             assert len(found) >= 37 // period
             assert all(0 <= now - tick <= 1 for now, tick in zip(found, due, strict=True))  # the other port's turn
 
-    run(width, lambda slot: PortClock(slot, ports=2), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -190,7 +190,7 @@ def test_a_port_that_begins_again_before_its_period_is_over_waits_for_it(width):
                 sent.append(ticks.now - 1)
         assert sent == [11]
 
-    run(width, lambda slot: PortClock(slot, ports=1), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=1), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -214,7 +214,7 @@ def test_a_cell_at_a_new_rate_ends_behind_the_one_before(width, periods):
         first, second = periods
         assert sent == [(1, 1 + first), (1 + first, 1 + first + second)]
 
-    run(width, lambda slot: PortClock(slot, ports=1), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=1), test)
 
 
 class Clocks:
@@ -284,7 +284,7 @@ def test_ports_take_turns_by_their_clocks_whatever_begins_and_ends(width):
             seen.add((port in begins, len(model.busy), len(begins)))
         assert {(True, 4, 2), (False, 1, 1), (False, 0, 0), (True, 2, 1)} <= seen
 
-    run(width, lambda slot: PortClock(slot, ports=4), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=4), test)
 
 
 def bits(ports):

@@ -9,9 +9,9 @@ import pytest
 
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.lookup_table import lookup_table
-from bentpipe_hdl.switch.control import REASON_BITS
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.vp import paths_of
+from bentpipe_hdl.switch.options.vp.control import paths_of
+from bentpipe_hdl.switch.registers import REASON_BITS
 from bentpipe_hdl.switch.switch import Switch
 from models.aal5 import segment
 from models.cell import Cell, Header, Interface

@@ -7,11 +7,11 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
 
-from bentpipe_hdl.alone import Alone
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
-from bentpipe_hdl.switch.context import DEPARTURE
-from bentpipe_hdl.switch.port_clock import COMMIT
-from bentpipe_hdl.switch.turns import Turns
+from bentpipe_hdl.part_harness import PartHarness
+from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
+from bentpipe_hdl.switch.core.vc_table import DEPARTURE
+from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
 from models.scheduling import Member, Scheduler
 from unit.hdl.bench import WIDTHS
 
@@ -105,8 +105,10 @@ class Cells:
 
 
 def run(width, test, model, *, fifo=frozenset(), **options):
-    node = Alone(
-        lambda slot: Turns(slot, vcs=VCS, ports=PORTS, at=DEPARTURE - 2, **options), width=width, commit=COMMIT
+    node = PartHarness(
+        lambda slot: WeightedPriorityScheduler(slot, vcs=VCS, ports=PORTS, at=DEPARTURE - 2, **options),
+        width=width,
+        commit=COMMIT,
     )
 
     async def bench(ctx):

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bentpipe_hdl.cell import WIDE
-from bentpipe_hdl.switch.virtual_clock import VirtualClock
+from bentpipe_hdl.switch.options.virtual_clock.virtual_clock import VirtualClock
 from models.scheduling import Clocked, VirtualClocks
 from unit.hdl.bench import WIDTHS
 from unit.hdl.test_switch_parts import run

@@ -7,7 +7,7 @@ import pytest
 
 from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, SwitchVc, VcSettings
 from bentpipe_hdl.switch.options import Setup, options_word
-from bentpipe_hdl.switch.options.vp import MOST_PATHS, VirtualPaths, paths_of
+from bentpipe_hdl.switch.options.vp.control import MOST_PATHS, VirtualPaths, paths_of
 from models.cell import Cell, Header, Interface
 from models.gcra import VirtualScheduling
 from models.policer import Bucket, Policer

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from bentpipe_hdl.switch.control import PortSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
 from bentpipe_sim.network import Network
 
 MS = 10**9

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bentpipe_hdl.switch.control import REASONS
+from bentpipe_hdl.switch.registers import REASONS
 from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bentpipe_hdl.oam.cells import location_of_node
-from bentpipe_hdl.switch.options.oam import OamSettings, OamSwitchSettings
+from bentpipe_hdl.switch.options.oam.control import OamSettings, OamSwitchSettings
 from bentpipe_hdl.ticks import round_ticks, ticks_to_ps
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network

@@ -3,7 +3,7 @@
 import pytest
 
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.histograms import HistogramSettings
+from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
 from bentpipe_sim.network import Network
 from models.random_network import KINDS, play
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from bentpipe_hdl.switch.control import PortSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from unit.hdl.test_rate_controller import RATES

@@ -17,9 +17,10 @@ from bentpipe_hdl.link.control import link_registers
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
-from bentpipe_hdl.switch.control import REASON_BITS, REASONS, switch_registers
+from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.switch.options import options_word
-from bentpipe_hdl.switch.options.oam import MADE, POINT, TAKEN
+from bentpipe_hdl.switch.options.oam.control import MADE, POINT, TAKEN
+from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
 from models.credits import payload

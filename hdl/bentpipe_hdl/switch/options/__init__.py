@@ -1,59 +1,61 @@
-"""The options of a switch: mechanisms that it is built with where its settings ask for them, and else without."""
+"""The options of a switch: mechanisms that it is built with where its settings ask for them, and else without.
+
+A folder an option (or a few that share their hardware), found by being here: ``control`` is what software sees of it,
+without Amaranth, ``plugin`` its hardware, and the rest parts of that. Start at :mod:`.base` and :mod:`.plugin`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
 from bentpipe_hdl.switch.options.base import Fault, Option, Setup
-from bentpipe_hdl.switch.options.copies import Copies
-from bentpipe_hdl.switch.options.credits import Credits
-from bentpipe_hdl.switch.options.discard import Efci, FairShare, Minimum, PortEpd
-from bentpipe_hdl.switch.options.frames import Frames
-from bentpipe_hdl.switch.options.histograms import Histograms
-from bentpipe_hdl.switch.options.oam import Oam
-from bentpipe_hdl.switch.options.police import Police
-from bentpipe_hdl.switch.options.reactive import Reactive
-from bentpipe_hdl.switch.options.red import QueueLimit, Red
-from bentpipe_hdl.switch.options.scheduling import Fifo, Shares, VirtualClocks
-from bentpipe_hdl.switch.options.shape import Shape
-from bentpipe_hdl.switch.options.vp import VirtualPaths
 from bentpipe_hdl.words import nearest
 
 __all__ = ["OPTIONS", "Fault", "Option", "Setup", "options_of", "options_word"]
 
-OPTIONS: Final[tuple[Option, ...]] = (
-    Reactive(), QueueLimit(), Red(), Fifo(), Shares(), Police(), PortEpd(), FairShare(), Minimum(), Efci(),
-    Histograms(), VirtualClocks(), Credits(), Frames(), Shape(), VirtualPaths(), Oam(), Copies(),
-)  # fmt: skip
-"""All there are; an option's place is its bit in a switch's shape."""
+_controls: Final = (
+    import_module(f"{__name__}.{found.name}.control") for found in iter_modules(__path__) if found.ispkg
+)
+
+OPTIONS: Final[tuple[Option, ...]] = tuple(
+    sorted((option for control in _controls for option in control.OPTIONS), key=lambda option: option.bit)
+)
+"""All that there are, by their bits."""
+
+_BY_NAME: Final = {option.name: option for option in OPTIONS}
+_BY_BIT: Final = {option.bit: option for option in OPTIONS}
+if len(_BY_BIT) != len(OPTIONS) or len(_BY_NAME) != len(OPTIONS):
+    raise ImportError("two options of a switch have the same bit or the same name")
 
 
 def options_word(names: Iterable[str]) -> int:
-    """The shape's word for these options.
+    """Return the shape's word for these options.
 
     Raises
     ------
     ValueError
         There is no such option.
     """
-    known = {option.name: 1 << k for k, option in enumerate(OPTIONS)}
     word = 0
     for name in names:
-        if name not in known:
-            raise ValueError(f"a switch has no option {name!r}{nearest(name, known)}")
-        word |= known[name]
+        if name not in _BY_NAME:
+            raise ValueError(f"a switch has no option {name!r}{nearest(name, _BY_NAME)}")
+        word |= 1 << _BY_NAME[name].bit
     return word
 
 
 def options_of(word: int) -> tuple[Option, ...]:
-    """The options of a shape's word.
+    """Return the options of a shape's word.
 
     Raises
     ------
     ValueError
-        There are not so many.
+        A bit is of no option.
     """
-    if not 0 <= word < 1 << len(OPTIONS):
-        raise ValueError(f"options must be from 0 to {(1 << len(OPTIONS)) - 1}, a bit for each, not {word!r}")
-    return tuple(option for k, option in enumerate(OPTIONS) if word >> k & 1)
+    known = sum(1 << bit for bit in _BY_BIT)
+    if word < 0 or word & ~known:
+        raise ValueError(f"options must be from 0 to {known}, a bit for each, not {word!r}")
+    return tuple(option for option in OPTIONS if word >> option.bit & 1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bentpipe_hdl.registers import Register, Registers
 
-__all__ = ["Fault", "Option", "Setup"]
+__all__ = ["Fault", "Option", "Setup", "above_buffer"]
 
 
 class Fault(str):
@@ -71,17 +71,21 @@ class Option:
     Members
     -------
     name : str
+    bit : int
+        Its place in the word ``options`` of a switch's shape, which it alone has and keeps for ever.
     needs_port_queues : bool
-        The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.port_queues`).
+        The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.core.port_queues`).
     changes_cells : bool
         Its stages tag cells or set their EFCI bits: the switch counts these by VC (``tagged``, ``marked``).
     makes_cells : bool
-        Its part offers cells of its own (:mod:`bentpipe_hdl.switch.inlet`): the switch counts them (``injected``).
+        Its part offers cells of its own (:mod:`bentpipe_hdl.switch.core.injection`): the switch counts them
+        (``injected``).
     series : dict
         Names of what :meth:`sample` gives, and what each is.
     """
 
     name: ClassVar[str]
+    bit: ClassVar[int]
     needs_port_queues: ClassVar[bool] = False
     changes_cells: ClassVar[bool] = False
     makes_cells: ClassVar[bool] = False
@@ -109,12 +113,27 @@ class Option:
         del csr, setup
         return {}
 
-    def uncounted(self, csr: Registers) -> int:
-        """Return how many cells it has taken that are in no counter yet: those come with the next tick."""
-        del csr
+    def taken(self, csr: Registers, counters: Mapping[str, Any]) -> int:
+        """Return how many cells of known VCs have ended in the switch, by its ``counters`` and by what is in no
+        counter yet: that comes with the next tick."""
+        del csr, counters
+        return 0
+
+    def made(self, counters: Mapping[str, Any]) -> int:
+        """Return how many cells it has sent that were never queued, by its ``counters``."""
+        del counters
         return 0
 
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
         """What is worth recording as time goes: values by port, of each of its ``series``."""
         del csr, setup
         return {}
+
+
+def above_buffer(setup: Setup, key: str) -> Iterator[Fault]:
+    """Yield a fault for each port whose threshold ``key`` is more than the buffer."""
+    cells = setup.settings.buffer_cells
+    for k, port in enumerate(setup.ports):
+        given = getattr(port.settings, key) or 0
+        if given > cells:
+            yield Fault(f"{key} of port {k}: {given} cells are more than the buffer's {cells}", key, port=k)

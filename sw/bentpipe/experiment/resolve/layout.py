@@ -14,7 +14,7 @@ from bentpipe.experiment.resolve.specs import NetworkSpec, VcSpec
 from bentpipe.hosts.config import ContinuitySettings
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.switch.control import VcSettings
-from bentpipe_hdl.switch.options.oam import point_at
+from bentpipe_hdl.switch.options.oam.control import point_at
 from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.units import format_rate
 from bentpipe_hdl.words import nearest

@@ -10,7 +10,7 @@ from bentpipe.experiment.document.source import ConfigProblem, Problems
 from bentpipe.experiment.document.tables import VpTable
 from bentpipe.experiment.resolve.specs import NetworkSpec, SwitchSpec, VcSpec, VpSpec
 from bentpipe_hdl.switch.control import VcSettings
-from bentpipe_hdl.switch.options.oam import point_at
+from bentpipe_hdl.switch.options.oam.control import point_at
 from bentpipe_hdl.words import nearest
 
 __all__ = ["Piece", "check_nodes", "check_schedulers", "passed_on", "pieces", "read_paths", "vpi_on", "vps_of"]

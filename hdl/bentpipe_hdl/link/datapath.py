@@ -1,0 +1,67 @@
+"""What both datapaths of a link have: the cell of the tick and the receiver's header check."""
+
+from amaranth.hdl import Cat, Module, Signal
+
+from bentpipe_hdl.cell import CellHeader
+from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver, error_syndrome
+from bentpipe_hdl.link.errors import LinkErrors
+from bentpipe_hdl.slot import Slot
+
+__all__ = ["CELL_BITS", "ERRORS_A_CELL", "Datapath"]
+
+ERRORS_A_CELL = 8
+"""Most bit errors that one cell gets. At 1e-3, the highest rate, one cell in 10**9 would have more."""
+
+CELL_BITS = 424
+
+
+class Datapath:
+    """The way of a cell through a link. Its subclasses hit it by errors when they are made, and send it.
+
+    Members
+    -------
+    link : Link
+    m, slot, errors
+        The link's.
+    taken : Value
+        A cell is taken in, with the commit.
+    sent_header, sent_hec_error : Value
+        Its header as it was sent into the link, and whether its HEC was bad.
+    header : CellHeader
+        As the receiver takes it.
+    fixed, bad, hit : Value
+        Its header was corrected, or is bad; it has bit errors.
+    """
+
+    def __init__(self, link, m: Module, slot: Slot, errors: LinkErrors):
+        self.link, self.m, self.slot, self.errors = link, m, slot, errors
+        self.damage()
+
+    def damage(self):
+        """Hit the cell by bit errors, and check its header."""
+        raise NotImplementedError
+
+    def send(self, gone, memory_of_cells, lost, works):
+        """Send the cell unless it is ``gone``; return when the link is idle, and its due tick.
+
+        ``memory_of_cells`` is what holds cells for the delay, or None; ``lost`` counts cells that find it full;
+        ``works`` is high while plugins have work.
+        """
+        raise NotImplementedError
+
+    def check(self, hit, header_flips, hec_flips, header, hec_error):
+        """Check the header as the receiver does; return it as the receiver takes it."""
+        m, taken, checked = self.m, self.taken, Signal(CellHeader, name="checked")
+        m.submodules.receiver = receiver = self.receiver = HecReceiver()
+        m.d.comb += [receiver.check.eq(taken), checked.eq(header)]
+        with m.If(hit):
+            m.d.comb += [
+                receiver.syndrome.eq(error_syndrome(Cat(hec_flips, header_flips))),
+                checked.eq(header.as_value() ^ header_flips),
+            ]
+            with m.If(receiver.correct):
+                m.d.comb += checked.eq(header.as_value() ^ header_flips ^ receiver.flip[8:])
+        with m.If(hec_error):
+            m.d.comb += receiver.syndrome.eq(UNCORRECTABLE)
+        self.fixed, self.bad, self.hit = receiver.correct, receiver.discard, hit
+        return checked

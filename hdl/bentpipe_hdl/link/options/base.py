@@ -1,0 +1,53 @@
+"""What an option of a link is to software: its registers, its settings, its counters. No Amaranth."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+from bentpipe_hdl.bit_errors import ErrorStart
+from bentpipe_hdl.registers import Register, Registers
+
+__all__ = ["LinkOption"]
+
+
+class LinkOption:
+    """A mechanism that a link is built with, or without: then it has no register, no gate and no work of it.
+
+    Members
+    -------
+    name : str
+        Of the part of the shape; "": it has none, and every link has the option.
+    place : int
+        Its place among the parts of the shape, and among plugins; it alone has it.
+    values : collection of int
+        What the part may be; 0 is without the option.
+    range : str
+        The values in words.
+    """
+
+    name: ClassVar[str] = ""
+    place: ClassVar[int]
+    values: ClassVar[Collection[int]] = (0, 1)
+    range: ClassVar[str] = "0 or 1"
+
+    def registers(self) -> tuple[Register, ...]:
+        """Return those of a link that has it."""
+        return ()
+
+    def seed(self, csr: Registers, start: ErrorStart) -> None:
+        """Write where its random numbers start; everything is off."""
+
+    def apply(self, csr: Registers, settings: Any) -> None:
+        """Write its settings, as of ``LinkSettings``, but where random numbers start."""
+
+    def refuse(self, settings: Any) -> None:
+        """Raise ValueError where ``LinkSettings`` ask for it, and the link is built without it."""
+
+    def begin(self, csr: Registers, settings: Any, start: ErrorStart) -> None:
+        """Write where its first errors are, after :meth:`apply`."""
+
+    def counters(self, csr: Registers) -> dict[str, Any]:
+        """Return its counters; those of cells that it takes out begin with ``drop_``."""
+        del csr
+        return {}

@@ -1,0 +1,1 @@
+"""A memory that holds cells for the delay."""

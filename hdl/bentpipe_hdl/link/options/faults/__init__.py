@@ -1,0 +1,1 @@
+"""Outages, and errors that come in bursts."""

@@ -1,0 +1,1 @@
+"""Listed losses: every link has them."""

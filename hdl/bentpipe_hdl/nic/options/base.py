@@ -1,0 +1,54 @@
+"""What an option of a network interface is to software: its registers, its settings, its counters. No Amaranth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from bentpipe_hdl.registers import Register, Registers
+
+__all__ = ["NicOption"]
+
+
+class NicOption:
+    """A mechanism that an interface is built with, or without: then it has no register, no gate and no work of it.
+
+    Members
+    -------
+    name : str
+        Also of the part of the shape, which is 1 with it and 0 without.
+    place : int
+        Its place among the parts of the shape, which it alone has and keeps for ever.
+    always_in_shape : bool
+        The shape has the part where it is 0, too.
+    replaces : tuple of str
+        Registers of every interface that one with the option does not have.
+    """
+
+    name: ClassVar[str]
+    place: ClassVar[int]
+    always_in_shape: ClassVar[bool] = True
+    replaces: ClassVar[tuple[str, ...]] = ()
+
+    def registers(self, *, vcs: int) -> tuple[Register, ...]:
+        """Return those of an interface with so many VCs."""
+        raise NotImplementedError
+
+    def configure(self, csr: Registers, settings: Any, line: Any, sends: Mapping[int, Any]) -> None:
+        """Write its settings to the registers of an interface that was reset: ``NicSettings``, ``NicLine``, and
+        ``NicSend`` of VCs by their index."""
+
+    def counters(self, csr: Registers, sends: Mapping[int, Any]) -> dict[str, Any]:
+        """Return its counters: a number, or a list with one a VC."""
+        del csr, sends
+        return {}
+
+    def taken(self, counters: Mapping[str, Any]) -> int:
+        """Return how many cells of known VCs it has taken, by the interface's ``counters``."""
+        del counters
+        return 0
+
+    def made(self, counters: Mapping[str, Any]) -> int:
+        """Return how many cells it has sent that are in no VC's count."""
+        del counters
+        return 0

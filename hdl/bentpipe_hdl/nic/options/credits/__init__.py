@@ -1,0 +1,1 @@
+"""VCs that wait for credit of their switch."""

@@ -1,0 +1,219 @@
+"""Credits in the network interface: which VC may send to its switch."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.cell import TIME_BITS, CellSignature, due_tick
+from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
+from bentpipe_hdl.credits.cells import COUNT_BITS, Message, MessageReceiver
+from bentpipe_hdl.credits.gate import believed, may_send
+from bentpipe_hdl.slot import Slot
+
+__all__ = ["COUNTERS", "NicCredits"]
+
+COUNTERS = ("came", "bad", "probes", "holds", "late")
+"""Credit cells that came; those of them that can't be read; probes sent; how often a VC had to wait for credit; credit
+cells that came before the last one was taken."""
+
+LOOK = 1
+"""Narrow: the clock in which the tick's VC is there."""
+
+
+class NicCredits(wiring.Component):
+    """Keeps of each VC how many of its cells are freed, as the switch told, and says whether it may send.
+
+    A VC that has a ``share`` sends only while ``sent - freed < share``. When it has sent so many, or its PDU comes when
+    it has, it leaves the :class:`~..traffic.tournament.Tournament` until a credit cell gives it credit; the others
+    don't wait. As in the switch (:mod:`bentpipe_hdl.switch.options.credits`), VCs are visited while cells are
+    outstanding, and those of which some are send a probe, in a turn of the line.
+
+    Parameters
+    ----------
+    slot : Slot
+    width, vcs : int
+
+    Members
+    -------
+    now, i, clearing, clear, step, last : In
+        As of the switch's part (:mod:`bentpipe_hdl.switch.options.credits.credits`).
+    share_vc, share, share_en : In
+        Software writes a VC's share.
+    back_vc, back, back_en : In
+        Software writes of a VC that is received: whether it ``takes`` credit cells, and for which ``vc``.
+    there, known, arriving, rm, takes : In, In, In, In, Out
+        A cell comes in this tick; it is of a known VC; that; its PTI is that of an RM cell; it is a credit cell and
+        ends here. Narrow: there by clocks 2, 7, 7, 2; ``takes`` from clock 9 on.
+    vc, sent : In
+        The VC of which something happens in this tick, and how many of its cells were sent. Narrow: from clocks 1 and 3
+        on.
+    sends, ends, posts, accepts, looked, spoke : In
+        It sends a cell; the last one of its PDU; a PDU of it is there; and is taken; it is looked at; it sends a probe.
+        Narrow: from clocks 1, 4, 1, 4, 1 and 1 on.
+    looks, look_vc, speaks, speak_vc : Out
+        A VC is to be looked at, is to send a probe. Narrow: from clock 1 on, ``speaks`` from clock 0 on.
+    may, waits : Out
+        The VC may send, after what happens; it has a PDU and waits for credit. Narrow: from clocks 4 and 3 on.
+    wakes : Out
+        It does so no longer, being looked at. Narrow: from clock 4 on.
+    message : Out
+        What the probe says.
+    due : Out
+    came, bad, probes, holds, late : Out
+        ``COUNTERS``. They wrap at 2**32.
+    freed_of, freed : In, Out
+        For software.
+    """
+
+    def __init__(self, slot: Slot, *, width: int, vcs: int):
+        self._slot, self._vcs = slot, vcs
+        self.visits = CreditAudit(slot, vcs=vcs)
+        self.receiver = MessageReceiver(slot, width=width, ports=1)
+        self.back_layout = data.StructLayout({"vc": (vcs - 1).bit_length(), "takes": 1})
+        vc = range(vcs)
+        super().__init__(
+            {
+                "now": In(TIME_BITS),
+                "i": In(CellSignature(width)),
+                "clearing": In(1),
+                "clear": In(vc),
+                "step": In(STEP_BITS),
+                "last": In(vc),
+                "share_vc": In(vc),
+                "share": In(16),
+                "share_en": In(1),
+                "back_vc": In(vc),
+                "back": In(self.back_layout),
+                "back_en": In(1),
+                "there": In(1),
+                "known": In(1),
+                "arriving": In(vc),
+                "rm": In(1),
+                "takes": Out(1),
+                "vc": In(vc),
+                "sent": In(COUNT_BITS),
+                "sends": In(1),
+                "ends": In(1),
+                "posts": In(1),
+                "accepts": In(1),
+                "looked": In(1),
+                "spoke": In(1),
+                "looks": Out(1),
+                "look_vc": Out(vc),
+                "speaks": Out(1),
+                "speak_vc": Out(vc),
+                "may": Out(1),
+                "waits": Out(1),
+                "wakes": Out(1),
+                "message": Out(Message),
+                "due": Out(TIME_BITS),
+                **{name: Out(32) for name in COUNTERS},
+                "freed_of": In(vc),
+                "freed": Out(COUNT_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot, vc = self._slot.within(m), self.vc
+        visits, receiver = self.visits, self.receiver
+        m.submodules.visits, m.submodules.receiver = visits, receiver
+        clear = (self.clearing, self.clear, 0)
+        shares = slot.store("shares", 16, self._vcs)
+        shares.write(self.share_vc, self.share, self.share_en, clear=clear)
+        backs = slot.store("backs", self.back_layout, self._vcs)
+        backs.write(self.back_vc, self.back, self.back_en, clear=clear)
+        freed = slot.store("freed", COUNT_BITS, self._vcs, block=True)
+        waiting = slot.store("waiting", 1, self._vcs)
+        m.d.comb += self.freed.eq(freed.peek(self.freed_of))
+
+        # What comes is kept until a tick looks at its VC
+        wiring.connect(m, wiring.flipped(self.i), receiver.i)
+        of, from_vc, taken = Signal(self.back_layout), Signal.like(self.arriving), Signal()
+        with slot.only(self.there & self.rm):
+            m.d.comb += of.eq(backs.read(self.arriving, at=7, to="arriving_back"))
+        m.d.comb += self.takes.eq(self.known & self.rm & of.takes)
+        with m.If(slot.commit), m.If(self.there & self.takes):
+            m.d.comb += taken.eq(1)
+            m.d.sync += from_vc.eq(of.vc)
+        m.d.comb += receiver.takes.eq(taken)
+        kept, kept_vc, count = Signal(), Signal.like(vc), Signal(COUNT_BITS)
+        comes, bad, late = Signal(), Signal(), Signal()
+        with m.If(slot.commit):
+            with m.If(self.looked):
+                m.d.sync += kept.eq(0)
+            with m.If(receiver.there):
+                with m.If(~receiver.good | receiver.message.probe):
+                    m.d.comb += bad.eq(1)
+                with m.Elif(kept & ~self.looked):
+                    m.d.comb += late.eq(1)
+                with m.Else():
+                    m.d.comb += comes.eq(1)
+                    m.d.sync += [kept.eq(1), kept_vc.eq(from_vc), count.eq(receiver.message.count)]
+
+        m.d.comb += [
+            visits.now.eq(self.now),
+            visits.step.eq(self.step),
+            visits.last.eq(self.last),
+            visits.may.eq(self.looked & ~kept),
+            self.looks.eq(kept | (visits.wants & ~self.speaks)),
+            self.look_vc.eq(Mux(kept, kept_vc, visits.visited)),
+        ]
+
+        # The tick's VC. On the narrow datapath it is known in the next clock which of the counts is the present one
+        before, freed_now, share, waited = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal(16), Signal()
+        believes, told_may, outstanding = Signal(), Signal(), Signal()
+        sent = self.sent + slot.settle(self.sends, "sends_held")
+        with slot.only(self.sends | self.looked | self.posts):
+            m.d.comb += [
+                before.eq(freed.read(vc, at=LOOK, to="freed_before")),
+                share.eq(shares.read(vc, at=LOOK, to="share_held")),
+                waited.eq(waiting.read(vc, at=LOOK, to="waited")),
+                believes.eq(slot.settle(self.looked & kept & believed(count, before, self.sent), "believes_held")),
+                freed_now.eq(Mux(believes, count, before)),
+            ]
+            kept_may = slot.settle(may_send(sent, before, share), "kept_may")
+            with slot.only(believes):
+                m.d.comb += told_may.eq(slot.settle(may_send(sent, count, share), "told_may_held"))
+            m.d.comb += [
+                self.may.eq(Mux(believes, told_may, kept_may)),
+                self.waits.eq(waited),
+                self.wakes.eq(self.looked & waited & self.may),
+                outstanding.eq(self.looked & (share != 0) & (self.sent != freed_now)),
+            ]
+        at_once = Signal(TIME_BITS)
+        with m.If(slot.commit), m.If(taken | receiver.there | kept | self.speaks | outstanding):
+            m.d.sync += at_once.eq(due_tick(self.now))
+        writes, believed_now, waits_now, starts = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            waits_now.eq(~self.may & Mux(self.sends, ~self.ends, self.accepts | waited)),
+            visits.open.eq(outstanding),
+            visits.starts.eq(starts),
+            self.message.count.eq(self.sent),
+            self.message.probe.eq(1),
+            self.due.eq(Mux(receiver.there | kept | self.speaks, at_once, visits.due)),
+        ]
+        with m.If(slot.commit):
+            m.d.comb += [
+                writes.eq(self.sends | self.accepts | self.looked),
+                believed_now.eq(believes),
+                starts.eq(self.sends & (share != 0)),
+            ]
+            with m.If(self.spoke):
+                m.d.sync += self.speaks.eq(0)
+            with m.If(outstanding & ~kept):
+                m.d.sync += [self.speaks.eq(1), self.speak_vc.eq(vc)]
+        freed.write(vc, count, believed_now, clear=clear)
+        waiting.write(vc, waits_now, writes, clear=clear)
+
+        for name, strobe in (
+            ("came", taken),
+            ("bad", bad),
+            ("probes", slot.commit & self.spoke),
+            ("holds", writes & waits_now & ~self.looked),
+            ("late", late),
+        ):
+            counter = getattr(self, name)
+            with m.If(strobe):
+                m.d.sync += counter.eq(counter + 1)
+        return m

@@ -1,0 +1,1 @@
+"""A line that has slots for cells in frames."""

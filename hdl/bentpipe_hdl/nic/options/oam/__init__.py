@@ -1,0 +1,1 @@
+"""Single cells of the host, and OAM cells for it."""

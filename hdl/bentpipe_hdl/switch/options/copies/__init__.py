@@ -1,0 +1,1 @@
+"""Point-to-multipoint VCs: cells are copied, one for each leaf."""

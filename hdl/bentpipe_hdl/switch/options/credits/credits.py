@@ -1,0 +1,591 @@
+"""Credits in the switch: which VC may send to the next switch, and what those before it may send here."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.cell import CellSignature, due_tick
+from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
+from bentpipe_hdl.credits.cells import COUNT_BITS, RM, Message, MessageReceiver
+from bentpipe_hdl.credits.gate import CreditGate
+from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE, LOOK, Policy
+
+__all__ = ["COUNTERS", "CreditReturn", "Credits", "MessageQueue", "VcCredits"]
+
+PLACES = 16
+"""Credit cells and probes that wait at a port."""
+
+COUNTERS = ("came", "bad", "given", "probes", "skipped", "holds")
+"""Credit cells and probes that came in; those of them that no one could read; those sent; those not sent as their port
+had no place for them; how often a VC had to wait for credit."""
+
+VcCredits = data.StructLayout({"share": 16, "back": 12, "back_port": 4, "returns": 1})
+"""What a VC has of credits, as it is declared (``switch/options/credits.py``)."""
+
+
+class CreditReturn(wiring.Component):
+    """What the node before is told of a VC: ``freed = departed + lost``, after each ``batch`` cells that left.
+
+    ``lost`` is what a probe's count of cells sent is more than the cells accepted here: lost on the line, or dropped.
+
+    Parameters
+    ----------
+    slot : Slot
+    vcs : int
+
+    Members
+    -------
+    probed, probed_vc, count, accepted : In
+        A probe of this VC says so many cells were sent; so many were accepted until it came.
+    leaves, vc, batch, asked : In
+        A cell of this VC leaves the buffer; the news are asked for, if ``asks``, and taken. Narrow: ``vc`` from clock
+        ``DEPARTURE`` on.
+    asks : Out
+        With this cell it is the ``batch``-th since.
+    departed, freed : In, Out
+        Of ``vc``.
+    clearing, clear : In
+    lost_of, lost : In, Out
+        For software.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int, count_bits: int = COUNT_BITS):
+        self._slot, self._vcs, self._count_bits = slot, vcs, count_bits
+        vc = range(vcs)
+        super().__init__(
+            {
+                "probed": In(1),
+                "probed_vc": In(vc),
+                "count": In(count_bits),
+                "accepted": In(count_bits),
+                "leaves": In(1),
+                "vc": In(vc),
+                "batch": In(16),
+                "asked": In(1),
+                "asks": Out(1),
+                "departed": In(count_bits),
+                "freed": Out(count_bits),
+                "clearing": In(1),
+                "clear": In(vc),
+                "lost_of": In(vc),
+                "lost": Out(count_bits),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        slot.with_commit(self.probed, self.leaves)
+        self.losses = losses = slot.store("losses", self._count_bits, self._vcs, block=True)
+        losses.write(
+            self.probed_vc, (self.count - self.accepted)[: self._count_bits], self.probed,
+            clear=(self.clearing, self.clear, 0),
+        )  # fmt: skip
+        m.d.comb += [
+            self.freed.eq(self.departed + losses.read(self.vc, at=DEPARTURE, to="lost_before")),
+            self.lost.eq(losses.peek(self.lost_of)),
+        ]
+        since = slot.store("since", 16, self._vcs, block=True)
+        count, more = Signal(16), Signal(16)
+        m.d.comb += [
+            count.eq(since.read(self.vc, at=DEPARTURE, to="left_since")),
+            more.eq(count + ~count.all()),
+            self.asks.eq(slot.settle(more >= self.batch, "asks_held")),
+        ]
+        since.write(self.vc, Mux(self.asked, 0, more), self.leaves, clear=(self.clearing, self.clear, 0))
+        return m
+
+
+class MessageQueue(wiring.Component):
+    """Credit cells and probes that wait at each port, in order; and what the port clocks are told of them and of the
+    scheduler's rounds together.
+
+    Parameters
+    ----------
+    slot : Slot
+    vcs, ports : int
+
+    Members
+    -------
+    put, put_port, put_entry : In
+        Twice: by what comes in, and by the cell that leaves. At most one of each a tick.
+    room : Out
+        Likewise, whether there is a place for it: there from when ``put_port`` is. The last place is for the former.
+    port : In, there, entry : Out
+        The port whose turn it is; whether such a cell is next there, and which. Narrow: ``port`` from clock 2 on,
+        ``entry`` from clock ``DEPARTURE`` on.
+    take : In
+        It leaves.
+    data_busy, data_changes, data_begins, data_still_busy : In; busy, changes, begins, still_busy : Out
+        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`: of the rounds, and of both.
+    """
+
+    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+        self._slot, self._ports = slot, ports
+        port = range(max(ports, 2))
+        self.entry_layout = data.StructLayout(
+            {"vc": (vcs - 1).bit_length(), "header": (vcs - 1).bit_length(), "probe": 1}
+        )
+        super().__init__(
+            {
+                "put": In(1).array(2),
+                "put_port": In(port).array(2),
+                "put_entry": In(self.entry_layout).array(2),
+                "room": Out(1).array(2),
+                "port": In(port),
+                "there": Out(1),
+                "entry": Out(self.entry_layout),
+                "take": In(1),
+                "data_busy": In(ports),
+                "data_changes": In(1),
+                "data_begins": In(ports),
+                "data_still_busy": In(ports),
+                "busy": Out(ports),
+                "changes": Out(1),
+                "begins": Out(ports),
+                "still_busy": Out(ports),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        slot, ports = self._slot.within(m), self._ports
+        slot.with_commit(self.put[0], self.put[1], self.take)
+        bits = (PLACES - 1).bit_length()
+        self.first = first = Array(Signal(bits, name=f"first{p}") for p in range(ports))
+        self.count = count = Array(Signal(bits + 1, name=f"count{p}") for p in range(ports))
+        self.some = some = Signal(ports)
+        entries = slot.store("messages", self.entry_layout, ports * PLACES, apart=True)
+
+        def at(port, index):
+            return Cat(index[:bits], port) if ports > 1 else index[:bits]
+
+        m.d.comb += self.there.eq(some.bit_select(self.port, 1))
+        with slot.only(self.there):
+            m.d.comb += self.entry.eq(
+                entries.read(at(self.port, first[self.port]), at=DEPARTURE - 2, to="next_message")
+            )
+        same = Signal()
+        m.d.comb += same.eq(self.put[0] & (self.put_port[0] == self.put_port[1]))
+        for k in range(2):
+            port = self.put_port[k]
+            m.d.comb += self.room[k].eq(count[port] < PLACES - k)
+            end = first[port] + count[port] + (same if k else 0)
+            entries.write(at(port, end), self.put_entry[k], self.put[k])
+
+        joined, emptied = Signal(ports), Signal(ports)
+        for p in range(ports):
+            puts = [self.put[k] & (self.put_port[k] == p) for k in range(2)]
+            takes = self.take & (self.port == p)
+            after = Signal(bits + 1, name=f"count_after{p}")
+            m.d.comb += [
+                joined[p].eq(puts[0] | puts[1]),
+                emptied[p].eq(takes & (count[p] == 1)),
+                after.eq(count[p] + puts[0] + puts[1] - takes),
+            ]
+            with m.If(puts[0] | puts[1] | takes):
+                m.d.sync += [count[p].eq(after), some[p].eq(after != 0)]
+            with m.If(takes):
+                m.d.sync += first[p].eq(first[p] + 1)
+        kept, data_kept, data_still = Signal(ports), Signal(ports), Signal(ports)
+        m.d.comb += [
+            self.busy.eq(self.data_busy | some),
+            self.changes.eq(self.data_changes | self.put[0] | self.put[1] | self.take),
+        ]
+        with m.If(slot.commit), m.If(self.changes):
+            m.d.comb += [
+                data_still.eq(Mux(self.data_changes, self.data_still_busy, self.data_busy)),
+                data_kept.eq(data_still & ~self.data_begins),
+                kept.eq(some & ~emptied),
+                self.begins.eq((self.data_begins | joined) & ~data_kept & ~kept),
+                self.still_busy.eq(data_still | kept | joined),
+            ]
+        return m
+
+
+class Credits(wiring.Component):
+    """Which VCs take part in the rounds, and the cells with which the ends of a line keep each other's counts.
+
+    In one tick comes a data cell, or a credit cell or probe. What the latter makes join a round or a port's queue does
+    so in the tick after it, or if data come in then, in the first tick in which none do; so there is never more than
+    one that waits.
+
+    Parameters
+    ----------
+    slot : Slot
+    width, vcs, ports : int
+
+    Members
+    -------
+    now : In
+    i : In(CellSignature)
+    clearing, clear : In
+        After reset: the VC whose entries are cleared.
+    entry_vc, entry, entry_en : In
+        Software writes what a VC has.
+    batch, step, last : In
+        Settings.
+    there, known, arriving, rm, arriving_departed : In
+        A cell comes in this tick; it is of a known VC; that; its PTI is that of an RM cell, which ends here;
+        ``departed`` of the VC. Narrow: there by clocks 2, 9, 7, 2 and 9.
+    begins_data, begins_port, arriving_held : In, In, Out
+        It is queued, and its VC had no cells queued; its turns are at this port; it has to wait for credit.
+    join, join_vc, join_port : Out
+        For the scheduler; ``join_port`` for the port clocks, too. Narrow: the latter two from clocks 7 and 9 on.
+    look, looked, look_accepted, look_departed, look_held, look_policy : Out, Out, In, In, In, In
+        The rows of a VC of which something is told; narrow: asked for in clock ``LOOK``.
+    serve, port, data_vc, more, flushes, goes_on_at : In
+        A cell leaves by this port; the VC that is next in its round; of that VC: it goes on, it is torn down, at which
+        port it goes on. Narrow: ``port`` from clock 2 on, ``data_vc`` from clock ``DEPARTURE`` on.
+    control, departing, header_vc, departing_departed, message : Out, Out, Out, In, Out
+        What leaves is a credit cell or a probe; the VC whose rows are read for what leaves, and that whose header it
+        has; ``departed`` of the former; what it says.
+    rejoin, rejoin_port, departing_held : Out
+        The VC joins its round again; the port whose clock may begin by what leaves; the VC has to wait for credit.
+    data_busy, data_changes, data_begins, data_still_busy, busy, changes, begins, still_busy
+        As of :class:`MessageQueue`.
+    due : Out
+        Due tick.
+    came, bad, given, probes, skipped, holds : Out
+        ``COUNTERS``. They wrap at 2**32.
+    freed_of, freed, lost_of, lost : In, Out, In, Out
+        Counts of a VC, for software.
+    """
+
+    def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):
+        self._slot, self._vcs = slot, vcs
+        vc, port = range(vcs), range(max(ports, 2))
+        self.gate, self.returns = CreditGate(slot, vcs=vcs, at=(LOOK, DEPARTURE, ARRIVAL)), CreditReturn(slot, vcs=vcs)
+        self.queue, self.visits = MessageQueue(slot, vcs=vcs, ports=ports), CreditAudit(slot, vcs=vcs)
+        self.receiver = MessageReceiver(slot, width=width, ports=ports)
+        mine = {name: self.queue.signature.members[name] for name in _ROUNDS}
+        super().__init__(
+            {
+                "now": In(len(self.visits.now)),
+                "i": In(CellSignature(width, ports)),
+                "clearing": In(1),
+                "clear": In(vc),
+                "entry_vc": In(vc),
+                "entry": In(VcCredits),
+                "entry_en": In(1),
+                "batch": In(16),
+                "step": In(STEP_BITS),
+                "last": In(vc),
+                "there": In(1),
+                "known": In(1),
+                "arriving": In(vc),
+                "rm": In(1),
+                "arriving_departed": In(COUNT_BITS),
+                "begins_data": In(1),
+                "begins_port": In(port),
+                "arriving_held": Out(1),
+                "join": Out(1),
+                "join_vc": Out(vc),
+                "join_port": Out(port),
+                "look": Out(1),
+                "looked": Out(vc),
+                "look_accepted": In(COUNT_BITS),
+                "look_departed": In(COUNT_BITS),
+                "look_held": In(1),
+                "look_policy": In(Policy),
+                "serve": In(1),
+                "port": In(port),
+                "data_vc": In(vc),
+                "more": In(1),
+                "flushes": In(1),
+                "goes_on_at": In(port),
+                "control": Out(1),
+                "departing": Out(vc),
+                "header_vc": Out(vc),
+                "departing_departed": In(COUNT_BITS),
+                "message": Out(Message),
+                "rejoin": Out(1),
+                "rejoin_port": Out(port),
+                "departing_held": Out(1),
+                **mine,
+                "due": Out(len(self.visits.due)),
+                **{name: Out(32) for name in COUNTERS},
+                "freed_of": In(vc),
+                "freed": Out(COUNT_BITS),
+                "lost_of": In(vc),
+                "lost": Out(COUNT_BITS),
+            }
+        )
+
+    def attach(self, m, csr, path):
+        """Its registers, what comes and goes, the rows of VCs, the rounds, what is sent."""
+        context = path.core.vc_table
+        table_vc, entry, entry_en = csr.table("vc_credits")
+        wiring.connect(m, path.core.cells_in, self.i)
+        m.d.comb += [
+            self.there.eq(path.arriving.present),
+            self.known.eq(path.arriving.known),
+            self.begins_data.eq(path.arriving.starts_queue),
+            self.begins_port.eq(path.arriving.policy.port),
+            self.arriving.eq(path.arriving.vc),
+            self.rm.eq(path.arriving.header.pti == RM),
+            self.serve.eq(path.leaving.serve),
+            self.port.eq(path.leaving.port),
+            self.more.eq(path.leaving.more),
+            self.flushes.eq(path.leaving.gone),
+            self.goes_on_at.eq(path.leaving.goes_on_at),
+            self.now.eq(path.now),
+            self.clearing.eq(context.clearing),
+            self.clear.eq(context.clear),
+            self.entry_vc.eq(table_vc),
+            Value.cast(self.entry).eq(entry),
+            self.entry_en.eq(entry_en),
+            self.batch.eq(csr.setting("credit_batch")),
+            self.step.eq(csr.setting("credit_step")),
+            self.last.eq(csr.setting("credit_last")),
+            self.arriving_departed.eq(context.a_departure.departed),
+            context.arrival.holds.eq(context.a_arrival.holds ^ self.arriving_held),
+            context.look.eq(self.look),
+            context.looked.eq(self.looked),
+            self.look_accepted.eq(context.l_arrival.accepted),
+            self.look_departed.eq(context.l_departure.departed),
+            self.look_held.eq(context.l_arrival.holds ^ context.l_departure.held),
+            self.look_policy.eq(context.l_policy),
+            self.data_vc.eq(path.core.scheduler.vc),
+            self.departing_departed.eq(context.d_departure.departed),
+            context.departure.held.eq(context.d_departure.held ^ self.departing_held),
+            self.data_busy.eq(path.core.scheduler.busy),
+            self.data_changes.eq(path.core.scheduler.changes),
+            self.data_begins.eq(path.core.scheduler.begins),
+            self.data_still_busy.eq(path.core.scheduler.still_busy),
+            path.core.egress.speaks.eq(self.control),
+            path.core.egress.message.eq(self.message),
+        ]
+        for name in COUNTERS:
+            csr.status(f"credit_{name}", getattr(self, name))
+        csr.counts("credit_freed", self.freed_of, self.freed)
+        csr.counts("credit_lost", self.lost_of, self.lost)
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        slot.with_commit(self.begins_data, self.serve)
+        gate, returns, queue, visits, receiver = self.gate, self.returns, self.queue, self.visits, self.receiver
+        for name in ("gate", "returns", "queue", "visits", "receiver"):
+            m.submodules[name] = getattr(self, name)
+        clear = (self.clearing, self.clear, 0)
+        table = slot.store("vc_credits", VcCredits, self._vcs)
+        table.write(self.entry_vc, self.entry, self.entry_en, clear=clear)
+        for part in (gate, returns):
+            m.d.comb += [part.clearing.eq(self.clearing), part.clear.eq(self.clear)]
+        wiring.connect(m, wiring.flipped(self.i), receiver.i)
+        data_cell = Signal()
+        m.d.comb += data_cell.eq(self.there & ~self.rm)
+        v = SimpleNamespace(
+            clear=clear,
+            data_cell=data_cell,
+            gate=gate,
+            queue=queue,
+            receiver=receiver,
+            returns=returns,
+            table=table,
+            visits=visits,
+        )  # what passes between the methods below
+        self._arrive(m, slot, v)
+        self._look(m, slot, v)
+        self._act(m, slot, v)
+        self._depart(m, slot, v)
+        self._status(m, slot, v)
+        return m
+
+    def _arrive(self, m, slot, v):
+        """The cell of the tick: a VC begins, or a message is taken."""
+        gate, receiver, table = v.gate, v.receiver, v.table
+        came_for = Signal(VcCredits)
+        with slot.only(self.begins_data):
+            m.d.comb += came_for.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
+        m.d.comb += [
+            gate.arriving.eq(self.arriving),
+            gate.arriving_sent.eq(self.arriving_departed),
+            gate.arriving_share.eq(came_for.share),
+            gate.arrives.eq(self.begins_data),
+        ]
+        taken, from_vc = Signal(), Signal.like(self.arriving)
+        with m.If(slot.commit), m.If(self.there & self.rm & self.known):
+            m.d.comb += taken.eq(1)
+            m.d.sync += from_vc.eq(self.arriving)
+        m.d.comb += receiver.takes.eq(taken)
+        v.from_vc, v.taken = from_vc, taken
+
+    def _look(self, m, slot, v):
+        """What a message or a visit asks for: of which VC, and what is to be done about it."""
+        from_vc, gate, queue, receiver, returns = v.from_vc, v.gate, v.queue, v.receiver, v.returns
+        table, visits = v.table, v.visits
+        told, good, probe = receiver.there, receiver.good, receiver.message.probe
+        there, looked = Signal(), self.looked
+        waits = Signal()  # something still has to be done of a message or visit before
+        sender = Signal(VcCredits)
+        with slot.only(told):
+            m.d.comb += sender.eq(table.read(from_vc, at=0, to="credits_of_sender"))
+        m.d.comb += [
+            visits.now.eq(self.now),
+            visits.step.eq(self.step),
+            visits.last.eq(self.last),
+            visits.may.eq(~told & ~waits),
+            there.eq(told | visits.visits),
+            self.look.eq(there),
+            looked.eq(Mux(told, Mux(probe, from_vc, sender.back), visits.visited)),
+        ]
+        its = Signal(VcCredits)
+        with slot.only(there):
+            m.d.comb += its.eq(table.read(looked, at=LOOK, to="looked_credits"))
+        woken = slot.store("woken", 1, self._vcs)
+        with slot.only(there):
+            woke = woken.read(looked, at=LOOK, to="woke")
+            held = self.look_held ^ woke
+        credit, probed = Signal(), Signal()
+        m.d.comb += [
+            credit.eq(told & good & ~probe & (its.back == from_vc) & (its.share != 0)),
+            probed.eq(told & good & probe & its.returns),
+            gate.looks.eq(there),
+            gate.looked.eq(looked),
+            gate.looked_sent.eq(self.look_departed),
+            gate.looked_share.eq(its.share),
+            gate.count.eq(receiver.message.count),
+            gate.tells.eq(credit),
+            returns.probed.eq(slot.commit & probed),
+            returns.probed_vc.eq(looked),
+            returns.count.eq(receiver.message.count),
+            returns.accepted.eq(self.look_accepted),
+            visits.open.eq(gate.outstanding | held),
+        ]
+        effect = data.StructLayout(
+            {"joins": 1, "puts": 1, "port": len(self.port), "vc": len(looked), "entry": queue.entry_layout}
+        )
+        v.credit, v.effect, v.held, v.its, v.looked, v.probed = credit, effect, held, its, looked, probed
+        v.there, v.told, v.waits, v.woke, v.woken = there, told, waits, woke, woken
+
+    def _act(self, m, slot, v):
+        """Joins and cells of its own, when no data cell is in the way."""
+        clear, credit, data_cell, effect, gate, held = v.clear, v.credit, v.data_cell, v.effect, v.gate, v.held
+        its, looked, probed, queue, there, visits = v.its, v.looked, v.probed, v.queue, v.there, v.visits
+        waits, woke, woken = v.waits, v.woke, v.woken
+        new, kept, does = Signal(effect), Signal(effect), Signal(effect)
+        at_policy = Mux(self.look_policy.enabled, self.look_policy.port, 0)
+        visited = visits.visits
+        m.d.comb += [
+            new.joins.eq((credit | visited) & held & (gate.looked_may | ~self.look_policy.enabled)),
+            new.puts.eq(probed | (visited & gate.outstanding & self.look_policy.enabled)),
+            new.port.eq(Mux(probed, its.back_port, at_policy)),
+            new.vc.eq(looked),
+            new.entry.vc.eq(looked),
+            new.entry.header.eq(Mux(probed, its.back, looked)),
+            new.entry.probe.eq(~probed),
+            does.eq(Mux(waits, kept, new)),
+        ]
+        now_held = Signal()
+        with m.If(slot.commit):
+            with m.If(there & new.joins):
+                m.d.comb += now_held.eq(1)
+            with m.If(there & data_cell):
+                m.d.sync += [kept.eq(new), waits.eq(new.joins | new.puts)]
+            with m.Elif(~data_cell):
+                m.d.sync += waits.eq(0)
+        woken.write(looked, ~woke, now_held, clear=clear)
+        acts = slot.commit & ~data_cell & (there | waits)
+        m.d.comb += [
+            queue.put_port[0].eq(does.port),
+            queue.put_entry[0].eq(does.entry),
+            queue.put[0].eq(acts & does.puts & queue.room[0]),
+            self.join_vc.eq(Mux(data_cell, self.arriving, does.vc)),
+            self.join.eq(Mux(data_cell, self.begins_data & gate.arriving_may, acts & does.joins)),
+            self.arriving_held.eq(self.begins_data & ~gate.arriving_may),
+        ]
+        # The port clocks ask for the port once more in the clock after the commit
+        by_data, else_at = data_cell, does.port
+        if not slot.wide:
+            by_data, else_at = slot.keep(data_cell, 7, "by_data"), slot.keep(does.port, 7, "else_at")
+        m.d.comb += self.join_port.eq(Mux(by_data, self.begins_port, else_at))
+        v.acts, v.does = acts, does
+
+    def _depart(self, m, slot, v):
+        """The cell that leaves, or one of its own."""
+        gate, queue, returns, table, visits = v.gate, v.queue, v.returns, v.table, v.visits
+        leaves = Signal()
+        m.d.comb += [
+            queue.port.eq(self.port),
+            self.control.eq(queue.there),
+            self.departing.eq(Mux(queue.there, queue.entry.vc, self.data_vc)),
+            self.header_vc.eq(Mux(queue.there, queue.entry.header, self.data_vc)),
+            leaves.eq(self.serve & ~queue.there),
+            queue.take.eq(self.serve & queue.there),
+        ]
+        gives = Signal(VcCredits)
+        with slot.only(self.serve):
+            m.d.comb += gives.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
+        waits_for_credit = ~self.flushes & ~gate.departing_may
+        m.d.comb += [
+            gate.departing.eq(self.departing),
+            gate.departing_sent.eq(self.departing_departed),
+            gate.departing_share.eq(gives.share),
+            gate.leaves.eq(leaves),
+            returns.vc.eq(self.departing),
+            returns.departed.eq(self.departing_departed),
+            returns.leaves.eq(leaves),
+            returns.batch.eq(self.batch),
+            self.rejoin.eq(self.more & ~waits_for_credit),
+            self.departing_held.eq(self.more & waits_for_credit),
+            self.message.probe.eq(queue.entry.probe),
+            self.message.count.eq(Mux(queue.entry.probe, self.departing_departed, returns.freed)),
+        ]
+        # One port's clock may begin by what leaves: that at which the VC goes on, if it moved, else that of its credits
+        moves = self.goes_on_at != self.port
+        asks = gives.returns & returns.asks & ~moves & (gives.back_port != self.port)
+        puts = leaves & asks & queue.room[1]
+        m.d.comb += [
+            queue.put_port[1].eq(gives.back_port),
+            queue.put_entry[1].vc.eq(self.departing),
+            queue.put_entry[1].header.eq(gives.back),
+            queue.put[1].eq(puts),
+            returns.asked.eq(puts),
+            self.rejoin_port.eq(Mux(asks, gives.back_port, self.goes_on_at)),
+            visits.starts.eq(leaves & (gives.share != 0)),
+        ]
+        for name in _ROUNDS:
+            if self.signature.members[name].flow is In:
+                m.d.comb += getattr(queue, name).eq(getattr(self, name))
+            else:
+                m.d.comb += getattr(self, name).eq(getattr(queue, name))
+        v.asks, v.leaves = asks, leaves
+
+    def _status(self, m, slot, v):
+        """When the part has work, and its counts."""
+        acts, asks, credit, does, gate, leaves = v.acts, v.asks, v.credit, v.does, v.gate, v.leaves
+        probed, queue, returns, taken, there, told = v.probed, v.queue, v.returns, v.taken, v.there, v.told
+        visits, waits = v.visits, v.waits
+        at_once = Signal.like(self.due)
+        with m.If(slot.commit), m.If(taken | there | waits):
+            m.d.sync += at_once.eq(due_tick(self.now))
+
+        m.d.comb += [
+            self.due.eq(Mux(told | waits, at_once, visits.due)),
+            gate.freed_of.eq(self.freed_of),
+            self.freed.eq(gate.freed),
+            returns.lost_of.eq(self.lost_of),
+            self.lost.eq(returns.lost),
+        ]
+        skips = (acts & does.puts & ~queue.room[0]) + (leaves & asks & ~queue.room[1])
+        for name, more in (
+            ("came", taken),
+            ("bad", slot.commit & told & ~credit & ~probed),
+            ("given", queue.take & ~queue.entry.probe),
+            ("probes", queue.take & queue.entry.probe),
+            ("skipped", skips),
+            ("holds", self.arriving_held + self.departing_held),
+        ):
+            counter = getattr(self, name)
+            with m.If(more != 0):
+                m.d.sync += counter.eq(counter + more)
+
+
+_ROUNDS = (
+    "data_busy", "data_changes", "data_begins", "data_still_busy", "busy", "changes", "begins", "still_busy",
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Explicit forward congestion indication (EFCI)."""

@@ -1,0 +1,48 @@
+"""Explicit forward congestion indication: user cells are marked where a queue is long (I.371, TM 4.0 clause 5.8.6)."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Array, Signal, Value
+
+from bentpipe_hdl.switch.core.admission import Stage, Verdict
+from bentpipe_hdl.switch.core.vc_table import ARRIVAL
+
+__all__ = ["CongestionIndication"]
+
+
+class CongestionIndication(Stage):
+    """Marks user cells when buffer, port or VC have so many cells or more. A threshold of 0 is none.
+
+    Parameters
+    ----------
+    threshold : Value
+        Of the buffer.
+    ports : sequence of Value
+        Those of the ports.
+    vcs : int
+    table : tuple
+        ``(index, data, en)`` with which software writes those of the VCs.
+    """
+
+    reason = "full"  # it never drops
+
+    def __init__(self, threshold: Value, ports: Sequence[Value], *, vcs: int, table):
+        self._threshold, self._ports, self._vcs, self._table = threshold, ports, vcs, table
+
+    def prepare(self, slot):
+        self._own = slot.store("vc_efci", 16, self._vcs)
+        self._own.write(*self._table)
+
+    def decide(self, m, slot, cell):
+        its, port = Signal(16, name="efci_own"), Signal(16, name="efci_port")
+        marks = Signal(name="efci_marks")
+        m.d.comb += [
+            its.eq(self._own.read(cell.vc, at=ARRIVAL, to="vc_efci_threshold")),
+            port.eq(slot.settle(Array(self._ports)[cell.policy.port], "its_efci_threshold")),
+        ]
+        m.d.comb += marks.eq(
+            slot.settle((self._threshold != 0) & (cell.occupancy >= self._threshold), "efci_held")
+            | slot.settle((its != 0) & (cell.length >= its), "efci_own_held")
+            | ((port != 0) & (cell.port_cells >= port))
+        )
+        return Verdict(mark=marks)

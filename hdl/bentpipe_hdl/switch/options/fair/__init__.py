@@ -1,0 +1,1 @@
+"""Selective drop and fair buffer allocation."""

@@ -1,0 +1,27 @@
+"""Selective drop and fair buffer allocation: a stage, and a count of the VCs that have cells queued."""
+
+from bentpipe_hdl.switch.core.admission import Rank
+from bentpipe_hdl.switch.options.fair.fair_share import ActiveVcs, FairShare
+from bentpipe_hdl.switch.options.plugin import Order, Plugin
+
+__all__ = ["PLUGIN"]
+
+
+class Fair(Plugin):
+    options = ("fair",)
+    order = Order.ADMIT
+
+    def build(self, build, others):
+        csr = build.csr
+        self.active = build.m.submodules.active = ActiveVcs(build.slot, vcs=build.vcs)
+        settings = build.settings["epd_threshold"], csr.setting("fair_share"), csr.setting("fair_span")
+        self.stage = FairShare(*settings, self.active.count, vcs=build.vcs, table=csr.table("vc_fair"))
+
+    def stages(self):
+        yield Rank.SHARE, self.stage
+
+    def attach(self, m, csr, path):
+        self.active.attach(m, csr, path)
+
+
+PLUGIN = Fair

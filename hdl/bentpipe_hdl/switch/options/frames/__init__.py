@@ -1,0 +1,1 @@
+"""Ports that send cells in the slots of frames."""

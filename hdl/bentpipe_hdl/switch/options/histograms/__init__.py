@@ -1,0 +1,1 @@
+"""Histograms of queues and delays."""

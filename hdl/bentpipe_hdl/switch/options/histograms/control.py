@@ -1,0 +1,155 @@
+"""Histograms as software sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.registers import Register, Registers
+from bentpipe_hdl.settings import CELLS, TIME, Settings
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
+from bentpipe_hdl.ticks import round_ticks
+
+__all__ = [
+    "BINS",
+    "BIN_BITS",
+    "MOST_VCS",
+    "OCTAVE_BITS",
+    "OPTIONS",
+    "SHIFT_BITS",
+    "HistogramSettings",
+    "Histograms",
+    "lower_bounds",
+]
+
+BIN_BITS: Final = 6
+
+BINS: Final = 1 << BIN_BITS
+
+OCTAVE_BITS: Final = 2
+"""A doubling has four bins."""
+
+SHIFT_BITS: Final = 5
+
+MOST_VCS: Final = 256
+"""That a switch with histograms may be built for: its tables have place for no more."""
+
+_WIDEST: Final = 1 << ((1 << SHIFT_BITS) - 1)
+
+
+class HistogramSettings(Settings):
+    """Histograms of queues and delays, by port and by VC."""
+
+    bins: Literal["logarithmic", "linear"] = Field(
+        default="logarithmic", description="of 64: four to each doubling, or all of one width"
+    )
+    queue_bin: Annotated[int, CELLS.within(1, 32768)] = Field(
+        default=1, description="width of the narrowest bin of queues; the power of 2 that is next above"
+    )
+    delay_bin_ps: Annotated[int, TIME.within(0, "100 s")] = Field(
+        default=0, description="that of delays; of ticks (177 ns), the power of 2 that is next above"
+    )
+
+    @property
+    def shifts(self) -> tuple[int, int]:
+        """Of queues in cells, of delays in ticks."""
+        widths = self.queue_bin, min(max(1, round_ticks(self.delay_bin_ps)), _WIDEST)
+        return (widths[0] - 1).bit_length(), (widths[1] - 1).bit_length()
+
+
+def lower_bounds(shift: int, logarithmic: bool) -> list[int]:
+    """The least value in each bin."""
+    if not logarithmic:
+        return [k << shift for k in range(BINS)]
+    part = 1 << OCTAVE_BITS
+    return [(k if k < part else (part + k % part) << (k // part - 1)) << shift for k in range(BINS)]
+
+
+class Histograms(Option):
+    """Counts in hardware how long queues and delays are."""
+
+    name = "histograms"
+    bit = 10
+    needs_port_queues = True
+    series: Final = {
+        "sent": "cells that a port has sent, of a switch with histograms",
+        "delays": "their delays in the switch together, ticks",
+        "came": "cells that came for the port, queued or not",
+        "found": "cells that these found queued for it, together",
+    }
+
+    def wanted(self, setup: Setup) -> bool:
+        return setup.settings.histograms is not None
+
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        if setup.entries > MOST_VCS:
+            yield Fault(f"histograms are of {MOST_VCS} VCs at most, and {setup.entries} pass it", "histograms")
+
+    def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
+        del cells
+        if vcs > MOST_VCS:
+            raise ValueError(f"histograms are of {MOST_VCS} VCs at most, not {vcs!r}")
+        scale = (
+            reg.Field("shift", 0, SHIFT_BITS, "the narrowest bin is 2 to the power of this wide"),
+            reg.Field("logarithmic", SHIFT_BITS, text="from bin 4 on each doubling has four"),
+        )
+        vc_bins, port_bins = vcs << BIN_BITS, ports << BIN_BITS
+        found, took = "that found so many queued, 64 bins a", "that left after such a delay, 64 bins a"
+        return (
+            Register("vc_queue_bins", 0xB0000, f"{found} VC: of their VC", "ro", count=vc_bins, unit="cells"),
+            Register("vc_delay_bins", 0xB8000, f"{took} VC", "ro", count=vc_bins, unit="cells"),
+            Register("port_queue_bins", 0xC0000, f"{found} port: for their port", "ro", count=port_bins, unit="cells"),
+            Register("port_delay_bins", 0xC0400, f"{took} port", "ro", count=port_bins, unit="cells"),
+            Register("queue_scale", 0xC0800, "bins of queues, in cells", width=SHIFT_BITS + 1, fields=scale),
+            Register("delay_scale", 0xC0801, "bins of delays, in ticks", width=SHIFT_BITS + 1, fields=scale),
+            Register("queue_sum_low", 0xC0810, "queues found, a port: their sum, low word", "ro", count=ports),
+            Register("queue_sum_high", 0xC0820, "high word", "ro", count=ports),
+            Register("delay_sum_low", 0xC0830, "delays, a port: their sum in ticks, low word", "ro", count=ports),
+            Register("delay_sum_high", 0xC0840, "high word", "ro", count=ports),
+        )  # fmt: skip
+
+    def configure(self, csr: Registers, setup: Setup) -> None:
+        given = setup.settings.histograms
+        logarithmic = given.bins == "logarithmic"
+        csr.queue_scale, csr.delay_scale = ({"shift": s, "logarithmic": logarithmic} for s in given.shifts)
+
+    def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
+        """For each VC and port ``[least value, cells]`` of every bin that has any: queues in cells, delays in ticks."""
+        given = setup.settings.histograms
+        found: dict[str, Any] = {}
+        for what, shift in zip(("queue", "delay"), given.shifts, strict=True):
+            bounds = lower_bounds(shift, given.bins == "logarithmic")
+            for of, count in (("vc", len(setup.vcs)), ("port", len(setup.ports))):
+                words = getattr(csr, f"{of}_{what}_bins")[: count << BIN_BITS]
+                found[f"{what}_by_{of}"] = [
+                    [[least, cells] for least, cells in zip(bounds, words[k << BIN_BITS :], strict=False) if cells]
+                    for k in range(count)
+                ]
+            found[f"{what}_sum"] = [_sum(csr, what, port) for port in range(len(setup.ports))]
+        return found
+
+    def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
+        ports = range(len(setup.ports))
+
+        def cells(what: str) -> dict[int, int]:
+            words = getattr(csr, f"port_{what}_bins")[: len(ports) << BIN_BITS]
+            return {port: sum(words[port << BIN_BITS : (port + 1) << BIN_BITS]) for port in ports}
+
+        return {
+            "sent": cells("delay"),
+            "delays": {port: _sum(csr, "delay", port) for port in ports},
+            "came": cells("queue"),
+            "found": {port: _sum(csr, "queue", port) for port in ports},
+        }
+
+
+def _sum(csr: Registers, what: str, port: int) -> int:
+    """The two words don't change while software reads them in a node that waits for it; elsewhere a sum may be torn."""
+    low, high = getattr(csr, f"{what}_sum_low")[port], getattr(csr, f"{what}_sum_high")[port]
+    return high << 32 | low
+
+
+OPTIONS: Final = (Histograms(),)

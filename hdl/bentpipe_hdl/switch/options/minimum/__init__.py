@@ -1,0 +1,1 @@
+"""Cells of the buffer that are reserved for each VC."""

@@ -1,0 +1,1 @@
+"""OAM flows: alarms, continuity checks, loopbacks (I.610)."""

@@ -1,0 +1,325 @@
+"""OAM flows F4 and F5 in a switch as software sees them (I.610)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.oam.cells import LOCATION_OCTETS, location_of, location_of_node
+from bentpipe_hdl.registers import Register, Registers
+from bentpipe_hdl.settings import IN_RUN, TIME, Settings, wrong
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
+from bentpipe_hdl.switch.options.credits.control import Credits
+from bentpipe_hdl.ticks import round_ticks
+
+__all__ = [
+    "ABSENT",
+    "COMMAND",
+    "HALF_SECOND_PS",
+    "INTERVAL_BITS",
+    "LOG",
+    "MADE",
+    "MOST_VCS",
+    "OPTIONS",
+    "POINT",
+    "SILENT",
+    "STATES",
+    "TAKEN",
+    "Oam",
+    "OamPoint",
+    "OamSettings",
+    "OamSwitchSettings",
+    "point_at",
+]
+
+HALF_SECOND_PS: Final = 500_000_000_000
+
+INTERVAL_BITS: Final = 32
+
+MOST_VCS: Final = 1024
+"""That a switch with OAM may be built for: its tables have place for no more."""
+
+ABSENT: Final = 6
+"""Scans that age after which no AIS or RDI cell has come for long enough: 2.5 to 3 s of half seconds (I.610 clauses
+9.2.1.1 and 9.2.2.1: 2.5 s, give or take 0.5 s)."""
+
+SILENT: Final = 7
+"""Of these in a row each found that nothing came since the last: loss of continuity, 3.5 to 4 s of half seconds behind
+the last cell (I.610 clauses 9.2.1.2 and 9.2.2.2: 3.5 s, give or take 0.5 s)."""
+
+LOG: Final = 256
+"""Changes of states that are kept, the last ones."""
+
+TAKEN: Final = ("ais", "rdi", "cc", "looped", "returned", "other", "bad", "no_place")
+"""What became of an OAM cell that was taken, in the order of the counters: AIS, RDI and CC cells; loopback cells that
+went back, that came back; cells that say nothing here; with a bad CRC-10; loopback cells that found no place."""
+
+MADE: Final = ("ais", "rdi", "cc", "loopback")
+"""OAM cells that were sent, in the order of the counters; those that went back are loopback cells."""
+
+STATES: Final = ("ais", "rdi", "segment_loc", "end_loc")
+"""What a VC may be in, a bit each: AIS state, RDI state, loss of continuity of the segment, end to end."""
+
+POINT: Final = (
+    reg.Field("segment_end", 0, text="cells of the segment's flow end here"),
+    reg.Field("end", 1, text="cells of the end-to-end flow end here"),
+    reg.Field("loops", 2, text="loopback cells of the segment for this location are sent back"),
+    reg.Field("alarms", 3, text="AIS is sent when what is before is interrupted"),
+    reg.Field("segment_source", 4, text="CC cells of the segment are sent"),
+    reg.Field("end_source", 5, text="CC cells end to end are sent"),
+    reg.Field("always", 6, text="CC cells go whether or not user cells do"),
+    reg.Field("segment_sink", 7, text="continuity of the segment is watched"),
+    reg.Field("end_sink", 8, text="continuity end to end is watched"),
+    reg.Field("path", 9, text="it is a VP connection: F4, by VCI"),
+    reg.Field("inside", 10, text="it is in the VP connection `parent`, which ends here"),
+    reg.Field("port", 11, 4, "that it comes in at"),
+    reg.Field("back", 15, 12, "the VC the other way"),
+    reg.Field("parent", 27, 12),
+)
+
+COMMAND: Final = (
+    reg.Field("vc", 0, 12),
+    reg.Field("segment", 12, text="not end to end"),
+    reg.Field("path", 13, text="it is a VP connection"),
+)
+
+
+class OamSwitchSettings(Settings):
+    """OAM in a switch."""
+
+    location: str = Field(
+        default="",
+        description="its loopback location ID: 32 hexadecimal digits, or a text of up to 16 octets, zeros behind it; "
+        "unless given, its name, if need be shortened",
+    )
+    scan_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
+        default=HALF_SECOND_PS,
+        description="what half a second of I.610's timers is here: 500 ms is the standard's",
+        json_schema_extra=IN_RUN,
+    )
+
+    @model_validator(mode="after")
+    def _is_location(self) -> Self:
+        if self.location:
+            try:
+                location_of(self.location)
+            except ValueError as error:
+                raise wrong(str(error), "location") from None
+        return self
+
+
+class OamSettings(Settings):
+    """OAM of a VC, both ways."""
+
+    ends: bool = Field(
+        default=False,
+        description="the first and the last switch on its way are the ends of its end-to-end flow; else its hosts are",
+    )
+    segment: tuple[str, str] | None = Field(
+        default=None, description="the switches at which a segment of it begins and ends; else its hosts are"
+    )
+    alarms: bool = Field(default=True, description="switches tell downstream when the line before them is interrupted")
+    check: Literal["none", "idle", "always"] = Field(
+        default="none",
+        description="continuity checks of flows that end at switches: in seconds in which no user cell goes, or in all",
+    )
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.check != "none" and not self.ends and self.segment is None:
+            raise wrong("no flow ends at switches: give `ends` or `segment`, too", "check")
+        if self.segment is not None and self.segment[0] == self.segment[1]:
+            raise wrong(f"a segment that begins and ends at {self.segment[0]!r} has no line", "segment")
+        return self
+
+    def other_way(self) -> OamSettings:
+        """The same of the VC the other way."""
+        return self if self.segment is None else self.model_copy(update={"segment": self.segment[::-1]})
+
+
+@dataclass(frozen=True)
+class OamPoint:
+    """What a VC's flows have at a switch; as of :data:`POINT`."""
+
+    segment_end: bool = False
+    end: bool = False
+    loops: bool = False
+    alarms: bool = False
+    segment_source: bool = False
+    end_source: bool = False
+    always: bool = False
+    segment_sink: bool = False
+    end_sink: bool = False
+    path: bool = False
+    inside: bool = False
+    parent: int = 0
+
+    def both(self, other: OamPoint) -> OamPoint:
+        """What either has."""
+        return OamPoint(
+            **{field.name: getattr(self, field.name) or getattr(other, field.name) for field in fields(self)}
+        )
+
+
+def point_at(given: OamSettings, switches: list[str], place: int) -> OamPoint:
+    """What a VC with these settings has at the switch in this ``place`` on its way.
+
+    Raises
+    ------
+    ValueError
+        The VC doesn't pass its segment, or not in that order.
+    """
+    checks, segment = given.check != "none", given.segment
+    first, last = 0, len(switches) - 1
+    begin = end = -1
+    if segment is not None:
+        for name in segment:
+            if switches.count(name) != 1:
+                times = "no switch" if name not in switches else "twice the switch"
+                raise ValueError(f"it passes {', '.join(switches)}, and {times} {name!r}")
+        begin, end = (switches.index(name) for name in segment)
+        if begin > end:
+            raise ValueError(
+                f"it passes {segment[1]!r} before {segment[0]!r}: name the ends of the segment in its order"
+            )
+    return OamPoint(
+        segment_end=place == end,
+        end=given.ends and place == last,
+        loops=begin < place < end or (segment is None and not given.ends),
+        alarms=given.alarms,
+        segment_source=checks and place == begin,
+        end_source=checks and given.ends and place == first,
+        always=given.check == "always",
+        segment_sink=checks and place == end,
+        end_sink=checks and given.ends and place == last,
+    )
+
+
+class Oam(Option):
+    """End points, points of loopback, alarms and continuity checks of VCs."""
+
+    name = "oam"
+    bit = 16
+    makes_cells = True
+    series: Final = {
+        "ais": "VCs from a port that are in AIS state, of a switch with OAM",
+        "rdi": "VCs from a port that are in RDI state",
+        "loc": "VCs from a port with loss of continuity",
+    }
+
+    def wanted(self, setup: Setup) -> bool:
+        return setup.settings.oam is not None or any(vc.oam is not None for vc in setup.vcs)
+
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        vc = setup.vc_with("oam") if setup.settings.oam is None else None
+        if setup.entries > MOST_VCS:
+            yield Fault(f"OAM is of {MOST_VCS} VCs at most, and {setup.entries} pass it", "oam", vc=vc)
+        if Credits().wanted(setup):
+            yield Fault("OAM cells that a switch makes have no credits: a switch has OAM or credits", "oam", vc=vc)
+
+    def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
+        del cells
+        if vcs > MOST_VCS:
+            raise ValueError(f"OAM is of {MOST_VCS} VCs at most, not {vcs!r}")
+        unset, ends = 0x6A6A6A6A, 0xFFFFFFFF
+        states = tuple(reg.Field(name, k) for k, name in enumerate(STATES))
+        return (
+            Register(
+                "oam_interval", 0x0520, "half a second of I.610's timers; 0: none go", width=INTERVAL_BITS,
+                unit="ticks", most=1 << 31, on_write="the next half second begins",
+            ),
+            Register("oam_last", 0x0521, "the VC that is scanned last", width=(vcs - 1).bit_length()),
+            Register("oam_defects", 0x0522, "a bit a port: what comes in there is interrupted", width=ports),
+            Register(
+                "oam_request", 0x0523, "a VC and a flow of it", width=14, fields=COMMAND,
+                on_write="a loopback cell is sent",
+            ),
+            Register(
+                "oam_location", 0x0524, "this switch's loopback location ID, its first octet in the low bits; 6A hex "
+                "in each: it has none", count=LOCATION_OCTETS // 4, reset=unset,
+            ),
+            Register("oam_target", 0x0528, "that of loopback cells it sends", count=LOCATION_OCTETS // 4, reset=ends),
+            Register("oam_late", 0x0530, "half seconds that began before the last scan was done", "ro"),
+            Register("oam_tag", 0x0531, "correlation tag of the last loopback cell that was asked for", "ro"),
+            Register("oam_answered", 0x0532, "loopback cells of its own that came back", "ro"),
+            Register("oam_answer", 0x0533, "correlation tag of the last of them", "ro"),
+            Register("oam_delay", 0x0534, "from when it was sent until it came back", "ro", unit="ticks"),
+            Register("oam_changes", 0x0535, "changes of VCs' states", "ro"),
+            Register("oam_uncounted", 0x0536, "OAM cells taken that the next tick counts", "ro", width=1),
+            Register(
+                "oam_point", 0xE9000, "what a VC's flows have here; to be written before it is enabled", "wo", 39, vcs,
+                fields=POINT,
+            ),
+            Register("oam_state", 0xE9800, "of a VC", "ro", width=4, count=vcs, fields=states),
+            Register("oam_log_low", 0xE9C00, "of the change with this number modulo 256: the tick, its low word", "ro",
+                     count=LOG),
+            Register(
+                "oam_log_high", 0xE9D00, "likewise", "ro", count=LOG,
+                fields=(
+                    reg.Field("time", 0, 16, "the tick, its upper bits"),
+                    reg.Field("states", 16, 4, "of the VC from then on, as in `oam_state`"),
+                    reg.Field("vc", 20, 12),
+                ),
+            ),
+            Register(
+                "oam_taken", 0xEC000, f"OAM cells taken, a VC: {', '.join(TAKEN)}", "ro", count=vcs * len(TAKEN)
+            ),
+            Register("oam_made", 0xEE000, f"OAM cells sent, a VC: {', '.join(MADE)}", "ro", count=vcs * len(MADE)),
+        )  # fmt: skip
+
+    def configure(self, csr: Registers, setup: Setup) -> None:
+        given = setup.settings.oam or OamSwitchSettings()
+        location = location_of(given.location) if given.location else location_of_node(setup.name)
+        for k in range(LOCATION_OCTETS // 4):
+            csr.oam_location[k] = int.from_bytes(location[4 * k : 4 * k + 4], "little")
+        csr.oam_last = max(0, len(setup.vcs) - 1)
+        for index, vc in enumerate(setup.vcs):
+            if vc.oam is None:
+                csr.oam_point[index] = 0
+            else:
+                csr.oam_point[index] = {**asdict(vc.oam), "port": vc.in_port, "back": vc.back or 0}
+        csr.oam_interval = round_ticks(given.scan_ps)
+
+    def taken(self, csr: Registers, counters: Mapping[str, Any]) -> int:
+        return sum(sum(counters[f"oam_taken_{name}"]) for name in TAKEN) + csr.oam_uncounted
+
+    def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
+        """Cells by VC; the last changes of states, ``[tick, VC, states from then on]`` each."""
+        count = len(setup.vcs)
+        found: dict[str, Any] = {
+            f"oam_taken_{name}": csr.oam_taken[k : count * len(TAKEN) : len(TAKEN)] for k, name in enumerate(TAKEN)
+        }
+        found |= {f"oam_sent_{name}": csr.oam_made[k : count * len(MADE) : len(MADE)] for k, name in enumerate(MADE)}
+        changes = csr.oam_changes
+        log = []
+        for number in range(max(0, changes - LOG), changes):
+            at = number % LOG
+            entry = csr.oam_log_high[at]
+            states = [name for k, name in enumerate(STATES) if entry.states >> k & 1]
+            log.append([entry.time << 32 | csr.oam_log_low[at], entry.vc, states])
+        return found | {
+            "oam_state": csr.oam_state[:count],
+            "oam_changes": changes,
+            "oam_log": log,
+            "oam_late": csr.oam_late,
+            "oam_answered": csr.oam_answered,
+            "oam_delay": csr.oam_delay,
+        }
+
+    def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
+        states = csr.oam_state[: len(setup.vcs)] if csr.oam_changes else [0] * len(setup.vcs)
+        found: dict[str, dict[int, int]] = {}
+        for name, bits in (("ais", 0b0001), ("rdi", 0b0010), ("loc", 0b1100)):
+            counts = dict.fromkeys(range(len(setup.ports)), 0)
+            for vc, state in zip(setup.vcs, states, strict=True):
+                if int(state) & bits:
+                    counts[vc.in_port] += 1
+            found[name] = counts
+        return found
+
+
+OPTIONS: Final = (Oam(),)

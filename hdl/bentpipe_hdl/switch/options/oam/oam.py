@@ -1,0 +1,674 @@
+"""OAM flows F4 and F5 in the switch (I.610): end points, points of loopback, alarms, continuity checks."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_hdl.cell import NEVER, TIME_BITS, CellHeader, CellSignature, due_tick
+from bentpipe_hdl.oam.cells import AIS, CONTINUITY_CHECK, END_PTI, END_VCI, LOOPBACK, RDI, SEGMENT_PTI, SEGMENT_VCI
+from bentpipe_hdl.oam.receiver import LOCATION_BITS, TAG_BITS, OamReceiver
+from bentpipe_hdl.oam.sender import PLACES, Kind, OamSender
+from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.switch.core.injection import TAKEN as OFFER_TAKEN
+from bentpipe_hdl.switch.core.injection import OfferSignature
+from bentpipe_hdl.switch.core.vc_table import ARRIVAL
+from bentpipe_hdl.switch.options.oam.control import (
+    ABSENT,
+    COMMAND,
+    INTERVAL_BITS,
+    LOG,
+    MADE,
+    POINT,
+    SILENT,
+    STATES,
+    TAKEN,
+)
+
+__all__ = ["Oam"]
+
+LOOK = 2
+"""Narrow: the clock in which what is kept of the VC is read that was heard of, or is scanned."""
+
+PARENT = LOOK + 2
+"""Narrow: the clock in which the state of its VPC is."""
+
+COUNT = 8
+"""Narrow: the clock in which a count is read, to be written with the commit: from then on another cell is heard of."""
+
+Point, Command = (data.StructLayout({field.name: field.width for field in fields}) for fields in (POINT, COMMAND))
+"""What a VC's flows have here, and what software asks for, as they are declared (``switch/options/oam.py``)."""
+
+States = data.StructLayout(dict.fromkeys(STATES, 1))
+
+State = data.StructLayout(
+    {
+        "ais": 3,  # scans since the last AIS cell, and one more; 0: no AIS state
+        "rdi": 3,
+        "segment_idle": 3,  # scans without a sign of continuity in a row; SILENT of them: loss of continuity
+        "end_idle": 3,
+        "segment_checked": 1,  # a CC cell came since the last scan
+        "end_checked": 1,
+        "seen": 1,  # as of the last scan: `Activity.seen`
+        "sent": 1,  # as of the last continuity check
+        "ais_wait": 2,  # scans until the next cell
+        "rdi_wait": 2,
+        "check_wait": 2,
+    }
+)
+"""Of a VC: written when something of it was heard, and when it is scanned."""
+
+Activity = data.StructLayout({"seen": 1, "sent": 1})
+"""Of a VC: other than in its `State`, if a user cell came since, or was queued. Written when a user cell comes."""
+
+SECOND = 2
+"""Scans in a second."""
+
+_IDLE = {"segment_idle": ("segment_checked", "segment_sink"), "end_idle": ("end_checked", "end_sink")}
+"""Of a `State`: what counts scans without a sign of continuity, what says that a CC cell came; who watches it."""
+
+_CAME = ("came_oam", "came_user", "came_segment", "came_outside", "came_ends", "came_loops")
+
+
+class Oam(wiring.Component):
+    """What a switch does with OAM cells, and those that it makes.
+
+    **Taken.** OAM cells that come to the end point of their flow are taken, and so are loopback cells of a segment that
+    ask to be looped at this node's location. What they say counts in the next tick. Cells of the node's own pass.
+
+    **Scans.** A scan looks at all VCs 0 to ``last``, one a tick in which no cell comes and none was heard of: every
+    ``interval`` ticks at states and timers (it *ages* them), and besides whenever a defect or a state begins or ends,
+    at what is to be sent at once. It waits while a cell of the VC just looked at waits to go.
+
+    **Timers** count scans that age. A state of AIS or RDI ends with the sixth after the last such cell; loss of
+    continuity begins with the eighth after the last cell, the first of which finds that there was one. Cells that
+    are sent each second go with every other scan.
+
+    Parameters
+    ----------
+    slot : Slot
+    width, vcs, ports : int
+
+    Members
+    -------
+    now : In
+    i : In(CellSignature)
+        Behind the inlet.
+    offer : Out(OfferSignature)
+    clearing, clear : In
+        After reset: entry ``clear`` of a table is to be cleared.
+    entry_vc, entry, entry_en : In
+        Software writes what a VC's flows have here; their states begin anew.
+    interval, restart, last, defects, location, target : In
+        Settings; ``restart`` for a clock: the interval was written.
+    command, command_en : In
+        Software wants a loopback cell sent.
+    there, known, inside, arriving, header : In
+        A cell comes in this tick; it is of a known VC; it is of the switch's own; its VC. Narrow: there by clocks 2, 9,
+        2, 7 and 2.
+    queued : In
+        With the commit: it is queued.
+    takes : Out
+        It is taken here. While ``there`` is low it is 0 on the wide datapath. Narrow: from clock ``ARRIVAL + 3`` on.
+    own : Out
+        It was made here. Narrow: from clock 2 on.
+    due : Out
+        Due tick.
+    late, tag, answered, answer, delay, changes, taken, made, uncounted, state, log_low, log_high
+        For software.
+    """
+
+    def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):
+        self._slot, self._vcs = slot, vcs
+        self.receiver = OamReceiver(slot, width=width, ports=ports)
+        self.sender = OamSender(slot, width=width, ports=ports)
+        vc = range(vcs)
+        super().__init__(
+            {
+                "now": In(TIME_BITS),
+                "i": In(CellSignature(width, ports)),
+                "offer": Out(OfferSignature(width, vcs)),
+                "clearing": In(1),
+                "clear": In(range(vcs * len(TAKEN))),
+                "entry_vc": In(vc),
+                "entry": In(Point),
+                "entry_en": In(1),
+                "interval": In(INTERVAL_BITS),
+                "restart": In(1),
+                "last": In(vc),
+                "defects": In(ports),
+                "location": In(LOCATION_BITS),
+                "target": In(LOCATION_BITS),
+                "command": In(Command),
+                "command_en": In(1),
+                "there": In(1),
+                "known": In(1),
+                "inside": In(1),
+                "arriving": In(vc),
+                "header": In(CellHeader),
+                "queued": In(1),
+                "takes": Out(1),
+                "own": Out(1),
+                "due": Out(TIME_BITS),
+                "late": Out(32),
+                "tag": Out(TAG_BITS),
+                "answered": Out(32),
+                "answer": Out(TAG_BITS),
+                "delay": Out(32),
+                "changes": Out(32),
+                "taken_of": In(range(vcs * len(TAKEN))),
+                "taken": Out(32),
+                "made_of": In(range(vcs * len(MADE))),
+                "made": Out(32),
+                "uncounted": Out(1),
+                "state_of": In(vc),
+                "state": Out(States),
+                "log_low_of": In(range(LOG)),
+                "log_low": Out(32),
+                "log_high_of": In(range(LOG)),
+                "log_high": Out(32),
+            }
+        )
+
+    def attach(self, m, csr, path):
+        """Its registers, what comes, what of it is queued."""
+        context = path.core.vc_table
+        index, entry, written = csr.table("oam_point")
+        wiring.connect(m, path.core.cells_in, self.i)
+        m.d.comb += [
+            self.now.eq(path.now),
+            self.clearing.eq(context.clearing),
+            self.clear.eq(context.clear),
+            self.entry_vc.eq(index),
+            Value.cast(self.entry).eq(entry),
+            self.entry_en.eq(written),
+            self.interval.eq(csr.setting("oam_interval")),
+            self.last.eq(csr.setting("oam_last")),
+            self.defects.eq(csr.setting("oam_defects")),
+            self.location.eq(Cat(csr.settings("oam_location"))),
+            self.target.eq(Cat(csr.settings("oam_target"))),
+            Value.cast(self.command).eq(csr.setting("oam_request")),
+            self.there.eq(path.arriving.present),
+            self.known.eq(path.arriving.known),
+            self.inside.eq(path.arriving.inside),
+            self.arriving.eq(path.arriving.vc),
+            self.header.eq(path.arriving.header),
+            self.queued.eq(path.arriving.enqueue),
+        ]
+        for name, strobe in (("oam_interval", self.restart), ("oam_request", self.command_en)):
+            written = Signal(name=f"{name}_written")
+            csr.on_write(name, written)
+            m.d.comb += strobe.eq(written)
+        for name in ("late", "tag", "answered", "answer", "delay", "changes", "uncounted"):
+            csr.status(f"oam_{name}", getattr(self, name))
+        for name in ("taken", "made", "state", "log_low", "log_high"):
+            csr.counts(f"oam_{name}", getattr(self, f"{name}_of"), Value.cast(getattr(self, name)))
+
+    def elaborate(self, platform):
+        m = Module()
+        slot = self._slot.within(m)
+        slot.with_commit(self.queued)
+        if not slot.wide:
+            slot.clocks.strobe(self.offer.taken, OFFER_TAKEN)
+        receiver, sender = self.receiver, self.sender
+        m.submodules.receiver, m.submodules.sender = receiver, sender
+        for part in (receiver, sender):
+            wiring.connect(m, wiring.flipped(self.i), part.i)
+            m.d.comb += part.location.eq(self.location)
+        clear = (self.clearing, self.clear[: len(self.arriving)], 0)
+        self.points = points = slot.store("oam_points", Point, self._vcs)
+        points.write(self.entry_vc, self.entry, self.entry_en, clear=clear)
+        self.states = states = slot.store("oam_states", State, self._vcs)
+        self.activities = activities = slot.store("oam_activities", Activity, self._vcs)
+        v = SimpleNamespace(
+            activities=activities, clear=clear, points=points, receiver=receiver, sender=sender, states=states
+        )  # what passes between the methods below
+        self._arrive(m, slot, v)
+        self._hear_last(m, slot, v)
+        self._look(m, slot, v)
+        self._schedule_scans(m, slot, v)
+        self._offer(m, slot, v)
+        self._round_trip(m, slot, v)
+        self._counts(m, slot, v)
+        self._due(m, slot, v)
+        return m
+
+    def _arrive(self, m, slot, v):
+        """The cell of the tick: does it end here, or a state of its VC?"""
+        activities, clear, points, receiver, states = v.activities, v.clear, v.points, v.receiver, v.states
+        point, state, activity = Signal(Point), Signal(State), Signal(Activity)
+        oam, user, segment, outside, ends, loops = (Signal(name=name) for name in _CAME)
+        m.d.comb += self.own.eq(self.offer.inside)
+        header = self.header
+        with slot.only(self.there):
+            m.d.comb += [
+                point.eq(points.read(self.arriving, at=ARRIVAL, to="arriving_point")),
+                outside.eq(self.known & ~self.inside),
+            ]
+            with m.If(point.path):  # F4: by VCI
+                m.d.comb += [
+                    oam.eq((header.vci == SEGMENT_VCI) | (header.vci == END_VCI)),
+                    segment.eq(header.vci == SEGMENT_VCI),
+                    user.eq(_user_vci(header.vci)),
+                ]
+            with m.Else():
+                m.d.comb += [
+                    oam.eq((header.pti == SEGMENT_PTI) | (header.pti == END_PTI)),
+                    segment.eq(header.pti == SEGMENT_PTI),
+                    user.eq(~header.pti[2]),
+                ]
+            m.d.comb += [
+                ends.eq(oam & Mux(segment, point.segment_end, point.end)),
+                loops.eq(oam & segment & point.loops & ~ends),
+                receiver.looks.eq(outside & (ends | loops)),
+                self.takes.eq(slot.settle(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
+            ]
+        taken, freed = Signal(), Signal()  # it is taken; it ends a state
+        watches = point.end | point.segment_sink | point.end_sink | point.segment_source | point.end_source
+        with slot.only(self.there & user & outside & watches):
+            m.d.comb += [
+                state.eq(states.read(self.arriving, at=ARRIVAL, to="arriving_state")),
+                activity.eq(activities.read(self.arriving, at=ARRIVAL, to="arriving_activity")),
+            ]
+        active, marks = Signal(Activity), Signal()
+        m.d.comb += active.eq(activity)
+        with m.If(slot.commit), m.If(self.there):
+            m.d.comb += taken.eq(self.takes)
+            with m.If(user & outside & watches):
+                m.d.comb += freed.eq((state.ais != 0) | _silent(state.segment_idle) | _silent(state.end_idle))
+                with m.If((point.segment_sink | point.end_sink) & (activity.seen == state.seen)):
+                    m.d.comb += [active.seen.eq(~activity.seen), marks.eq(1)]
+                with m.If((point.segment_source | point.end_source) & self.queued & (activity.sent == state.sent)):
+                    m.d.comb += [active.sent.eq(~activity.sent), marks.eq(1)]
+        slot.with_commit(taken, freed, marks)
+        activities.write(self.arriving, active, marks, clear=clear)
+        activities.write(self.entry_vc, 0, self.entry_en)
+        v.ends, v.freed, v.point, v.segment, v.taken = ends, freed, point, segment, taken
+
+    def _hear_last(self, m, slot, v):
+        """What arrived in the last tick, and loopback cells that go back."""
+        ends, freed, point, receiver, segment, sender = v.ends, v.freed, v.point, v.receiver, v.segment, v.sender
+        taken = v.taken
+        heard, by_user, from_vc = Signal(), Signal(), Signal.like(self.arriving)
+        kept = Signal(data.StructLayout({"segment": 1, "ends": 1, "path": 1, "back": len(point.back)}))
+        stale = Signal()  # software has set the VC up since
+        with m.If(slot.commit):
+            m.d.sync += heard.eq(taken | freed)
+        with m.If(taken | freed):
+            m.d.sync += [
+                by_user.eq(freed),
+                from_vc.eq(self.arriving),
+                kept.segment.eq(segment),
+                kept.ends.eq(ends),
+                kept.path.eq(point.path),
+                kept.back.eq(point.back),
+                stale.eq(0),
+            ]
+        with m.If(self.entry_en & (self.entry_vc == Mux(taken | freed, self.arriving, from_vc))):
+            m.d.sync += stale.eq(1)
+        said = receiver.said
+        asks, room, goes_back, to = Signal(), Signal(), Signal(), Signal(range(PLACES))
+        count, first = Signal(range(PLACES)), Signal(range(PLACES))
+        place = said.ends | said.here | (said.all & kept.segment)
+        m.d.comb += [
+            asks.eq(said.fault & (said.function == LOOPBACK) & said.indication & (place | ~kept.ends)),
+            room.eq(count != PLACES - 1),
+            goes_back.eq(heard & ~by_user & receiver.good & asks & room),
+            receiver.takes.eq(taken),
+            sender.takes.eq(taken),
+            sender.source.eq(first),
+        ]
+        back = data.StructLayout({"vc": len(self.arriving), "segment": 1, "path": 1})
+        backs, new_back, last_back = slot.store("oam_backs", back, PLACES), Signal(back), Signal(back)
+        m.d.comb += [
+            new_back.vc.eq(kept.back),
+            new_back.segment.eq(kept.segment),
+            new_back.path.eq(kept.path),
+            last_back.eq(backs.read(first)),
+        ]
+        pushes = Signal()
+        with m.If(slot.commit & goes_back):
+            m.d.comb += pushes.eq(1)
+        slot.with_commit(pushes)
+        backs.write((first + count)[: len(first)], new_back, pushes)
+        if slot.wide:
+            m.d.comb += sender.to.eq((first + count + pushes)[: len(first)])
+        else:  # before the next payload's first word is written
+            with m.If(slot.clock(2)):
+                m.d.sync += to.eq((first + count + goes_back)[: len(first)])
+            m.d.comb += sender.to.eq(to)
+        v.asks, v.by_user, v.count, v.first, v.from_vc, v.heard = asks, by_user, count, first, from_vc, heard
+        v.kept, v.last_back, v.pushes, v.room, v.said, v.stale = kept, last_back, pushes, room, said, stale
+
+    def _look(self, m, slot, v):
+        """The VC that is looked at: that of the last tick's cell, or the next of a scan."""
+        activities, by_user, clear, from_vc, heard = v.activities, v.by_user, v.clear, v.from_vc, v.heard
+        kept, points, receiver, said, stale, states = v.kept, v.points, v.receiver, v.said, v.stale, v.states
+        scans, ages, at, errand, ages_next = Signal(), Signal(), Signal.like(self.arriving), Signal(), Signal()
+        owed, owed_vc, owed_back, owed_path = Signal(4), Signal.like(at), Signal.like(at), Signal()
+        looked, looks, steps = Signal.like(at), Signal(), Signal()
+        m.d.comb += [
+            steps.eq(scans & ~heard & ~self.there & (owed == 0)),
+            looks.eq(heard | steps),
+            looked.eq(Mux(heard, from_vc, at)),
+        ]
+        its, old, new, was, parent = Signal(Point), Signal(State), Signal(State), Signal(Activity), Signal(State)
+        with slot.only(looks):
+            m.d.comb += old.eq(states.read(looked, at=LOOK, to="looked_state"))
+        with slot.only(steps):
+            m.d.comb += [
+                its.eq(points.read(looked, at=LOOK, to="looked_point")),
+                was.eq(activities.read(looked, at=LOOK, to="looked_activity")),
+            ]
+        with slot.only(steps & its.inside):
+            m.d.comb += parent.eq(states.read(its.parent[: len(at)], at=PARENT, to="looked_parent"))
+        make = Signal(4)
+        with m.If(heard):
+            self._hear(m, said, receiver.good, by_user, kept.segment, old, new)
+        with m.Elif(steps) if slot.wide else m.Else():
+            self._scan(m, ages, its, parent, was, old, new, make)
+        touched = self._touched(m, slot, looked)
+        changes = Signal()
+        with m.If(slot.commit & looks & ~touched & ~(heard & stale)):
+            m.d.comb += changes.eq(new.as_value() != old.as_value())
+        slot.with_commit(changes)
+        states.write(looked, new, changes, clear=clear)
+        states.write(self.entry_vc, 0, self.entry_en)
+        v.ages, v.ages_next, v.at, v.changes, v.errand, v.its = ages, ages_next, at, changes, errand, its
+        v.looked, v.make, v.new, v.old, v.owed, v.owed_back = looked, make, new, old, owed, owed_back
+        v.owed_path, v.owed_vc, v.scans, v.steps, v.touched = owed_path, owed_vc, scans, steps, touched
+
+    def _schedule_scans(self, m, slot, v):
+        """When scans begin, and what they still owe."""
+        ages, ages_next, at, changes, errand, its = v.ages, v.ages_next, v.at, v.changes, v.errand, v.its
+        make, new, old, owed, owed_back, owed_path = v.make, v.new, v.old, v.owed, v.owed_back, v.owed_path
+        owed_vc, scans, steps, touched = v.owed_vc, v.scans, v.steps, v.touched
+        there, following, was_defects, restarts = Signal(), Signal(TIME_BITS), Signal.like(self.defects), Signal()
+        next_scan = Signal(TIME_BITS)
+        before, after = _summary(m, old, "before"), _summary(m, new, "after")
+        news = Signal()
+        m.d.comb += [
+            there.eq((self.interval != 0) & ~(self.now - next_scan)[TIME_BITS - 1]),
+            following.eq(due_tick((self.now + self.interval)[:TIME_BITS])),
+            news.eq(changes & (before.as_value() != after.as_value())),
+        ]
+        with m.If(self.restart):
+            m.d.sync += restarts.eq(1)
+        with m.If(slot.commit):
+            with m.If(restarts | self.restart):
+                m.d.sync += [next_scan.eq(following), restarts.eq(0)]
+            with m.Elif(there):
+                m.d.sync += [next_scan.eq(following), ages_next.eq(1)]
+                with m.If(ages_next | (scans & ages)):
+                    m.d.sync += self.late.eq(self.late + 1)
+            with m.If(~scans & (ages_next | errand)):
+                m.d.sync += [scans.eq(1), ages.eq(ages_next), at.eq(0), errand.eq(0)]
+                with m.If(~there | restarts | self.restart):
+                    m.d.sync += ages_next.eq(0)
+            with m.If(steps):
+                m.d.sync += at.eq(at + 1)
+                with m.If(at == self.last):
+                    m.d.sync += scans.eq(0)
+                with m.If(~touched):
+                    m.d.sync += [owed.eq(make), owed_vc.eq(at), owed_back.eq(its.back), owed_path.eq(its.path)]
+            with m.If(news | (self.defects != was_defects)):
+                m.d.sync += [errand.eq(1), was_defects.eq(self.defects)]
+        v.after, v.news, v.next_scan, v.restarts, v.there = after, news, next_scan, restarts, there
+        v.was_defects = was_defects
+
+    def _offer(self, m, slot, v):
+        """The cell that is offered: one that goes back, one that a scan owes, or a request of software."""
+        at, count, first, last_back, owed, owed_back = v.at, v.count, v.first, v.last_back, v.owed, v.owed_back
+        owed_path, owed_vc, pushes, sender = v.owed_path, v.owed_vc, v.pushes, v.sender
+        offer, offered = self.offer, Signal(data.StructLayout({"kind": Kind, "segment": 1, "path": 1}))
+        asked, command, sent_tag = Signal(), Signal(Command), Signal(TAG_BITS)
+        wanted, tag = Signal(Command), Signal(TAG_BITS)  # what was written in the clock before the commit counts, too
+        m.d.comb += [wanted.eq(command), tag.eq(self.tag)]
+        with m.If(self.command_en):
+            m.d.comb += [wanted.eq(self.command), tag.eq(self.tag + 1)]
+            m.d.sync += [asked.eq(1), command.eq(wanted), self.tag.eq(tag)]
+        vc = Signal.like(at)
+        for register in (vc, offered, sent_tag):  # no commit changes them while a cell is offered
+            slot.clocks.holds(register, 0)
+        with m.If(slot.commit & ~offer.there):
+            with m.If(count != 0):
+                m.d.sync += [
+                    offer.there.eq(1),
+                    vc.eq(last_back.vc),
+                    offered.kind.eq(Kind.RETURN),
+                    offered.segment.eq(last_back.segment),
+                    offered.path.eq(last_back.path),
+                ]
+            with m.Elif(owed != 0):
+                m.d.sync += [offer.there.eq(1), vc.eq(owed_vc), offered.segment.eq(0), offered.path.eq(owed_path)]
+                m.d.sync += owed.eq(owed & (owed - 1))
+                with m.If(owed[0]):
+                    m.d.sync += offered.kind.eq(Kind.AIS)
+                with m.Elif(owed[1]):
+                    m.d.sync += [offered.kind.eq(Kind.RDI), vc.eq(owed_back)]
+                with m.Else():
+                    m.d.sync += [offered.kind.eq(Kind.CONTINUITY_CHECK), offered.segment.eq(~owed[2])]
+            with m.Elif(asked | self.command_en):
+                m.d.sync += [
+                    offer.there.eq(1),
+                    vc.eq(wanted.vc),
+                    offered.kind.eq(Kind.REQUEST),
+                    offered.segment.eq(wanted.segment),
+                    offered.path.eq(wanted.path),
+                    sent_tag.eq(tag),
+                    asked.eq(0),
+                ]
+        returns = Signal()
+        m.d.comb += returns.eq(offer.taken & (offered.kind == Kind.RETURN))
+        with m.If(offer.taken):
+            m.d.sync += offer.there.eq(0)
+        with m.If(returns):
+            m.d.sync += first.eq(first + 1)
+        self._count_places(m, slot, count, pushes, returns)
+        m.d.comb += [
+            offer.vc.eq(vc),
+            offer.header.pti.eq(Mux(offered.path, 0, Mux(offered.segment, SEGMENT_PTI, END_PTI))),
+            offer.header.vci.eq(Mux(offered.path, Mux(offered.segment, SEGMENT_VCI, END_VCI), 0)),
+            sender.kind.eq(offered.kind),
+            sender.tag.eq(sent_tag),
+            sender.target.eq(self.target),
+        ]
+        if slot.wide:
+            m.d.comb += [sender.wants.eq(offer.there), offer.payload.eq(sender.payload)]
+        else:
+            m.d.comb += [sender.place.eq(offer.place), offer.word.eq(sender.word)]
+        v.asked, v.offer, v.offered, v.sent_tag, v.vc = asked, offer, offered, sent_tag, vc
+
+    def _round_trip(self, m, slot, v):
+        """The round trip of the last request."""
+        by_user, heard, kept, offer, offered = v.by_user, v.heard, v.kept, v.offer, v.offered
+        receiver, said, sent_tag = v.receiver, v.said, v.sent_tag
+        out, left_at = Signal(), Signal(TIME_BITS)
+        with m.If(offer.taken & (offered.kind == Kind.REQUEST)):
+            m.d.sync += [out.eq(1), left_at.eq(self.now)]
+        came_back = Signal()
+        mine = said.fault & (said.function == LOOPBACK) & ~said.indication & said.mine & kept.ends
+        with m.If(slot.commit & heard & ~by_user & receiver.good & mine & out & (said.tag == sent_tag)):
+            m.d.comb += came_back.eq(1)
+        slot.with_commit(came_back)
+        with m.If(came_back):
+            m.d.sync += [
+                out.eq(0),
+                self.answered.eq(self.answered + 1),
+                self.answer.eq(said.tag),
+                self.delay.eq((self.now - left_at - 1)[:32]),
+            ]
+        v.mine = mine
+
+    def _counts(self, m, slot, v):
+        """Counts of cells, and the log of changed states."""
+        after, asks, by_user, from_vc, heard, kept = v.after, v.asks, v.by_user, v.from_vc, v.heard, v.kept
+        looked, mine, news, offer, offered, receiver = v.looked, v.mine, v.news, v.offer, v.offered, v.receiver
+        room, said, states, vc = v.room, v.said, v.states, v.vc
+        what = Signal(range(len(TAKEN)))
+        m.d.comb += what.eq(TAKEN.index("other"))
+        with m.If(~receiver.good):
+            m.d.comb += what.eq(TAKEN.index("bad"))
+        with m.Elif(asks):
+            m.d.comb += what.eq(Mux(room, TAKEN.index("looped"), TAKEN.index("no_place")))
+        with m.Elif(mine):
+            m.d.comb += what.eq(TAKEN.index("returned"))
+        with m.Elif(said.fault & ~(kept.segment & (said.function != CONTINUITY_CHECK))):
+            with m.Switch(said.function):
+                for name, function in (("ais", AIS), ("rdi", RDI), ("cc", CONTINUITY_CHECK)):
+                    with m.Case(function):
+                        m.d.comb += what.eq(TAKEN.index(name))
+        counts = Signal()
+        with m.If(slot.commit & heard & ~by_user):
+            m.d.comb += counts.eq(1)
+        slot.with_commit(counts)
+        m.d.comb += self.uncounted.eq(heard & ~by_user)
+        self._counter(m, slot, "oam_taken", Cat(what, from_vc), counts, self.taken_of, self.taken, len(TAKEN))
+        sends = Signal(range(len(MADE)))
+        m.d.comb += sends.eq(Mux(offered.kind.as_value() >= Kind.REQUEST.value, Kind.REQUEST.value, offered.kind))
+        self._counter(m, slot, "oam_made", Cat(sends, vc), offer.taken, self.made_of, self.made, len(MADE))
+        entry = data.StructLayout({"time": TIME_BITS, "states": 4, "vc": 12})
+        log, word = slot.store("oam_log", entry, LOG, block=True), Signal(entry)
+        slot.with_commit(news)
+        m.d.comb += [word.time.eq(self.now), word.states.eq(after), word.vc.eq(looked)]
+        log.write(self.changes[: (LOG - 1).bit_length()], word, news)
+        with m.If(news):
+            m.d.sync += self.changes.eq(self.changes + 1)
+        told = Signal(State)
+        m.d.comb += [
+            told.eq(states.peek(self.state_of)),
+            self.state.eq(_summary(m, told, "told")),
+            self.log_low.eq(log.peek(self.log_low_of).as_value()[:32]),
+            self.log_high.eq(log.peek(self.log_high_of).as_value()[32:]),
+        ]
+
+    def _due(self, m, slot, v):
+        """When the part has work."""
+        ages_next, asked, count, errand, freed, heard = v.ages_next, v.asked, v.count, v.errand, v.freed, v.heard
+        next_scan, offer, owed, restarts, scans = v.next_scan, v.offer, v.owed, v.restarts, v.scans
+        taken, there, was_defects = v.taken, v.there, v.was_defects
+        works = heard | scans | ages_next | errand | (owed != 0) | offer.there | (count != 0) | asked | restarts
+        works = works | (self.defects != was_defects) | self.command_en | self.restart
+        at_once = Signal(TIME_BITS)  # a tick that is past
+        with m.If(slot.commit & (works | taken | freed | there)):
+            m.d.sync += at_once.eq(due_tick(self.now))
+        m.d.comb += self.due.eq(Mux(works, at_once, Mux(self.interval != 0, next_scan, NEVER)))
+
+    def _hear(self, m, said, good, by_user, segment, old, new):
+        """What a cell does to the state of its VC."""
+        m.d.comb += new.eq(old)
+        with m.If(by_user):
+            m.d.comb += [new.ais.eq(0), new.segment_idle.eq(0), new.end_idle.eq(0)]
+        with m.Elif(good & said.fault):
+            with m.If(segment):
+                with m.If(said.function == CONTINUITY_CHECK):
+                    m.d.comb += [new.segment_idle.eq(0), new.segment_checked.eq(1)]
+            with m.Elif(said.function == AIS):
+                m.d.comb += new.ais.eq(1)
+            with m.Elif(said.function == RDI):
+                m.d.comb += new.rdi.eq(1)
+            with m.Elif(said.function == CONTINUITY_CHECK):
+                m.d.comb += [new.ais.eq(0), new.end_idle.eq(0), new.end_checked.eq(1)]
+
+    def _scan(self, m, ages, its, parent, was, old, new, make):
+        """What a scan does to the state of a VC, and what it makes: AIS, RDI, CC end to end, CC of the segment."""
+        fails, alarm, ais, due, ports = Signal(), Signal(), Signal(), Signal(), len(self.defects)
+        aged = {name: Signal.like(old[name], name=f"aged_{name}") for name in ("ais", "rdi", *_IDLE)}
+        m.d.comb += new.eq(old)
+        for name, value in aged.items():
+            m.d.comb += value.eq(old[name])
+        with m.If(ages):
+            seen = was.seen != old.seen
+            for name in ("ais", "rdi"):
+                with m.If(old[name] != 0):
+                    m.d.comb += aged[name].eq(Mux(old[name] == ABSENT, 0, old[name] + 1))
+            for name, (checked, sink) in _IDLE.items():
+                m.d.comb += new[checked].eq(0)
+                with m.If(~its[sink] | seen | old[checked]):
+                    m.d.comb += aged[name].eq(0)
+                with m.Elif(~_silent(old[name])):
+                    m.d.comb += aged[name].eq(old[name] + 1)
+            m.d.comb += new.seen.eq(was.seen)
+        for name, value in aged.items():
+            m.d.comb += new[name].eq(value)
+        m.d.comb += [
+            fails.eq(
+                (self.defects.bit_select(its.port[: (ports - 1).bit_length()], 1) if ports > 1 else self.defects)
+                | (its.inside & ((parent.ais != 0) | _silent(parent.end_idle)))
+                | (its.segment_sink & _silent(aged["segment_idle"]))
+            ),
+            alarm.eq(its.end & (fails | (aged["ais"] != 0) | _silent(aged["end_idle"]))),
+            ais.eq(its.alarms & ~its.end & fails),
+        ]
+        for k, (name, wanted) in enumerate((("ais", ais), ("rdi", alarm))):
+            wait = old[f"{name}_wait"]
+            with m.If(~wanted):
+                m.d.comb += new[f"{name}_wait"].eq(0)
+            with m.Elif((wait == 0) | (ages & (wait == 1))):
+                m.d.comb += [new[f"{name}_wait"].eq(SECOND), make[k].eq(1)]
+            with m.Elif(ages):
+                m.d.comb += new[f"{name}_wait"].eq(wait - 1)
+        with m.If(ages & (its.segment_source | its.end_source)):
+            with m.If(old.check_wait <= 1):
+                m.d.comb += [
+                    new.check_wait.eq(SECOND),
+                    new.sent.eq(was.sent),
+                    due.eq(its.always | (was.sent == old.sent)),
+                    make[2].eq(its.end_source & due & ~ais),
+                    make[3].eq(its.segment_source & due),
+                ]
+            with m.Else():
+                m.d.comb += new.check_wait.eq(old.check_wait - 1)
+
+    def _touched(self, m, slot, looked):
+        """Software sets up the VC that is looked at, in this tick."""
+        now = self.entry_en & (self.entry_vc == looked)
+        if slot.wide:
+            return now
+        touched = Signal()
+        with m.If(now):
+            m.d.sync += touched.eq(1)
+        with m.Elif(slot.clock(0)):
+            m.d.sync += touched.eq(0)
+        return now | touched
+
+    def _count_places(self, m, slot, count, pushes, returns):
+        if slot.wide:
+            with m.If(pushes & ~returns):
+                m.d.sync += count.eq(count + 1)
+            with m.Elif(returns & ~pushes):
+                m.d.sync += count.eq(count - 1)
+        else:
+            with m.If(pushes):
+                m.d.sync += count.eq(count + 1)
+            with m.Elif(returns):
+                m.d.sync += count.eq(count - 1)
+
+    def _counter(self, m, slot, name, index, counts, told_of, told, kinds):
+        counters = slot.store(name, 32, self._vcs * kinds, block=True)
+        before = counters.read(index, at=COUNT, to=f"{name}_before")
+        clear = self.clear[: (self._vcs * kinds - 1).bit_length()]
+        counters.write(index, before + 1, counts, clear=(self.clearing, clear, 0))
+        m.d.comb += told.eq(counters.peek(told_of))
+
+
+def _silent(idle):
+    return idle == SILENT
+
+
+def _user_vci(vci):
+    """Of a VP connection: neither F4 nor another reserved flow (I.361 clause 2.2.3; I.610 clause 9.2)."""
+    return (vci > END_VCI) & (vci != 6) & (vci != 7) | (vci == 1) | (vci == 2)
+
+
+def _summary(m, state, name):
+    """The states that a VC is in."""
+    found = Signal(States, name=f"{name}_states")
+    m.d.comb += [
+        found.ais.eq(state.ais != 0),
+        found.rdi.eq(state.rdi != 0),
+        found.segment_loc.eq(_silent(state.segment_idle)),
+        found.end_loc.eq(_silent(state.end_idle)),
+    ]
+    return found

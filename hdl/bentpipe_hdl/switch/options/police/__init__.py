@@ -1,0 +1,1 @@
+"""Usage parameter control (UPC) by two buckets a VC."""

@@ -1,0 +1,1 @@
+"""Early packet discard by the queue of a port."""

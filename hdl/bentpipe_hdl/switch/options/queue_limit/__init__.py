@@ -1,0 +1,1 @@
+"""A limit of the frames that are queued for a port."""

@@ -1,0 +1,1 @@
+"""Load-reactive ports: the capacity follows the queue."""

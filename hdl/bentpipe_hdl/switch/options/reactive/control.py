@@ -1,0 +1,216 @@
+"""Load-reactive ports as software sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from math import ceil, floor
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bentpipe_hdl import registers as reg
+from bentpipe_hdl.registers import Register, Registers
+from bentpipe_hdl.settings import COUNT, IN_RUN, RATE, SHARE, SIZE, TIME, Settings, wrong
+from bentpipe_hdl.switch.options.base import Fault, Option, Setup
+from bentpipe_hdl.ticks import MOST_CELLS, cell_period, round_ticks
+from bentpipe_hdl.units import MAX_RATE_BPS, format_rate, parse_rate
+
+__all__ = ["CAPACITY_BITS", "LEVEL_FRACTION", "OCTETS_A_CELL", "OPTIONS", "UNIT_BPS", "Reactive", "ReactiveSettings"]
+
+UNIT_BPS: Final = 1000
+"""Capacities are whole multiples of this."""
+
+CAPACITY_BITS: Final = 22
+
+OCTETS_A_CELL: Final = 48
+"""What a queued cell counts in octets: its payload."""
+
+_CELL_OCTETS: Final = 53
+
+LEVEL_FRACTION: Final = 8
+"""Fraction bits of thresholds."""
+
+_RATE: Final = RATE.within(UNIT_BPS, MAX_RATE_BPS, or_zero=True, read=partial(parse_rate, zero=True))
+_LEVEL: Final = COUNT.within(0, MOST_CELLS * OCTETS_A_CELL)
+
+Counted = Literal["octets", "cells", "packets"]
+
+
+class ReactiveSettings(Settings):
+    """A port whose capacity follows its queue (Krishnan and Sterbenz 2001): by hysteresis."""
+
+    floor_bps: Annotated[int, _RATE] = Field(
+        description="least capacity, bits of cells a second in steps of 1 kb/s; 0: the port may stall",
+        json_schema_extra=IN_RUN,
+    )
+    ceiling_bps: Annotated[int, RATE.within(UNIT_BPS, MAX_RATE_BPS)] = Field(
+        description="most, likewise", json_schema_extra=IN_RUN
+    )
+    initial_bps: Annotated[int, _RATE] | None = Field(
+        default=None, description="that it begins with, likewise; the floor unless given"
+    )
+    low: Annotated[int, _LEVEL] = Field(
+        description="below so much in the port's queue capacity shrinks", json_schema_extra=IN_RUN
+    )
+    high: Annotated[int, _LEVEL] = Field(
+        description="above so much it grows; between them it stays", json_schema_extra=IN_RUN
+    )
+    counted: Counted = Field(
+        default="octets", description="what `low` and `high` count: octets of payload (48 a cell), cells, or packets"
+    )
+    up_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it grows", json_schema_extra=IN_RUN)
+    down_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it shrinks", json_schema_extra=IN_RUN)
+    interval_ps: Annotated[int, TIME.within("20 us", "100 s")] = Field(
+        default=10**11, description="from a look at the queue to the next", json_schema_extra=IN_RUN
+    )
+    packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
+        default=None,
+        description="rates, and thresholds in octets, are those of IP packets of so many octets, and so much more of "
+        "cells (LLC/SNAP, AAL5); without it they are of cells",
+    )
+    average: Annotated[float, SHARE.within(2**-16, 1.0, name="weight")] = Field(
+        default=1.0,
+        description="weight of the queue as it is in the average that is looked at; 1: no average",
+        json_schema_extra=IN_RUN,
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for key in ("floor_bps", "ceiling_bps", "initial_bps", "up_bps", "down_bps"):
+            value = getattr(self, key)
+            if value is not None and value % UNIT_BPS:
+                raise wrong(f"{value} b/s is no multiple of 1 kb/s", key.removesuffix("_bps"))
+        if self.low > self.high:
+            raise wrong(f"{self.low} is above high, which is {self.high}", "low")
+        if self.floor_bps > self.ceiling_bps:
+            raise wrong(
+                f"{format_rate(self.floor_bps)} is above the ceiling of {format_rate(self.ceiling_bps)}", "floor"
+            )
+        return self
+
+    def check_start(self) -> None:
+        """Raise ValueError if ``initial`` is not between floor and ceiling at the start; an event may move both."""
+        if self.start_bps != (self.floor_bps if self.initial_bps is None else self.initial_bps):
+            raise ValueError(f"{format_rate(self.initial_bps or 0)} is not between floor and ceiling")
+
+    @property
+    def start_bps(self) -> int:
+        """Capacity at the start, in bit/s: ``initial`` (default: the floor), limited by floor and ceiling."""
+        first = self.floor_bps if self.initial_bps is None else self.initial_bps
+        return min(max(first, self.floor_bps), self.ceiling_bps)
+
+    @property
+    def cells_a_packet(self) -> int:
+        """Of a ``packet``: RFC 1483's LLC/SNAP header and AAL5's trailer have 8 octets each."""
+        return -(-((self.packet or 0) + 16) // OCTETS_A_CELL)
+
+    def units(self, rate_bps: int) -> int:
+        """A capacity as the hardware has it, in kb/s of cells."""
+        if self.packet is None:
+            return rate_bps // UNIT_BPS
+        return round(Fraction(rate_bps * self.cells_a_packet * _CELL_OCTETS, self.packet * UNIT_BPS))
+
+    def rate_bps(self, units: int) -> int:
+        """The inverse."""
+        if self.packet is None:
+            return units * UNIT_BPS
+        return round(Fraction(units * UNIT_BPS * self.packet, self.cells_a_packet * _CELL_OCTETS))
+
+    @property
+    def cell_ceiling_bps(self) -> int:
+        """The ceiling in bits of cells."""
+        return self.units(self.ceiling_bps) * UNIT_BPS
+
+    @property
+    def octets_a_cell(self) -> Fraction:
+        """What a queued cell counts in octets."""
+        return Fraction(OCTETS_A_CELL) if self.packet is None else Fraction(self.packet, self.cells_a_packet)
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """Both thresholds as the hardware compares them: cells or packets, with 8 fraction bits."""
+        each = self.octets_a_cell if self.counted == "octets" else 1
+        scale = 1 << LEVEL_FRACTION
+        return ceil(self.low * scale / each), floor(self.high * scale / each)
+
+
+class Reactive(Option):
+    """Ports whose rate a hysteresis controller sets from what is queued for them."""
+
+    name = "reactive"
+    bit = 0
+    needs_port_queues = True
+    series: ClassVar[dict[str, str]] = {
+        "capacity": "capacity of each load-reactive port, b/s, of what its settings are of",
+        "port_queue": "cells queued for such a port",
+    }
+
+    def wanted(self, setup: Setup) -> bool:
+        return any(port.settings.reactive for port in setup.ports)
+
+    def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
+        del vcs, cells
+        return (
+            Register(
+                "rate_control", 0x0300, "a controller sets the port's rate", "wo", 2, ports,
+                fields=(
+                    reg.Field("enabled", 0, text="it does; PERIOD holds for the port otherwise"),
+                    reg.Field("packets", 1, text="thresholds count packets (last cells), not cells"),
+                ),
+                on_write="with ``enabled`` its capacity is RATE_INITIAL, and the first interval begins",
+            ),
+            Register("rate_low", 0x0310, "below it capacity shrinks", "rw", 24, ports, "1/256"),
+            Register("rate_high", 0x0320, "above it capacity grows", "rw", 24, ports, "1/256"),
+            Register("rate_up", 0x0330, "step up", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_down", 0x0340, "step down", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_floor", 0x0350, "least capacity", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_ceiling", 0x0360, "most", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_initial", 0x0370, "that it begins with", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_interval", 0x0380, "from one look at the queue to the next", "rw", 30, ports, "ticks"),
+            Register("rate_weight", 0x0390, "of the queue in its average, 1 to 65536", "rw", 17, ports, "1/65536"),
+            Register("rate_cell", 0x03A0, "a cell takes at 1 kb/s", "wo", 40, ports, "ticks / 2**16"),
+            Register("rate_capacity", 0x03C0, "of the port now", "ro", CAPACITY_BITS, ports, "kb/s"),
+            Register("port_cells", 0x03D0, "queued for the port", "ro", 17, ports, "cells"),
+            Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 17, ports, "cells"),
+        )  # fmt: skip
+
+    def check(self, setup: Setup) -> Iterator[Fault]:
+        for k, port in enumerate(setup.ports):
+            given = port.settings.reactive
+            if given is not None and max(given.levels) >= 1 << 24:
+                what = f"port {k}: a threshold of {given.high} {given.counted} is more than 65535 cells"
+                yield Fault(what, "reactive.high", port=k)
+
+    def configure(self, csr: Registers, setup: Setup) -> None:
+        for k, port in enumerate(setup.ports):
+            given = port.settings.reactive
+            if given is None:
+                continue
+            csr.rate_low[k], csr.rate_high[k] = given.levels
+            for name in ("up", "down", "floor", "ceiling"):
+                getattr(csr, f"rate_{name}")[k] = given.units(getattr(given, f"{name}_bps"))
+            csr.rate_initial[k] = given.units(given.start_bps)
+            csr.rate_interval[k] = round_ticks(given.interval_ps)
+            csr.rate_weight[k] = max(1, round(given.average * 65536))
+            csr.rate_cell[k] = cell_period(UNIT_BPS, port.clock_ppm)
+            csr.rate_control[k] = {"enabled": 1, "packets": given.counted == "packets"}
+
+    def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
+        ports = len(setup.ports)
+        return {
+            "capacity_bps": [UNIT_BPS * kbps for kbps in csr.rate_capacity[:ports]],
+            "port_cells": csr.port_cells[:ports],
+            "port_frames": csr.port_frames[:ports],
+        }
+
+    def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
+        ports = {k: port.settings.reactive for k, port in enumerate(setup.ports) if port.settings.reactive}
+        return {
+            "capacity": {k: given.rate_bps(csr.rate_capacity[k]) for k, given in ports.items()},
+            "port_queue": {k: csr.port_cells[k] for k in ports},
+        }
+
+
+OPTIONS: Final = (Reactive(),)

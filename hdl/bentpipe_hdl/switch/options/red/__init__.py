@@ -1,0 +1,1 @@
+"""Random early detection (RED) on frames."""

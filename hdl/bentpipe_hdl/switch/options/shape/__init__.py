@@ -1,0 +1,1 @@
+"""Shaping of VCs by two buckets each."""

@@ -1,0 +1,1 @@
+"""FIFO ports, weighted round robin and strict priority."""
