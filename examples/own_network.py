@@ -4,6 +4,9 @@ Run it: ``python examples/own_network.py``. It posts 20 PDUs at once on two VCs 
 what comes, and prints when each one arrives and what the switch discarded. Every figure is the hardware's own.
 """
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine
+from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
 
@@ -18,10 +21,12 @@ MS = 10**9
 def build(buffer_cells: int) -> tuple[Network, dict[str, tuple[int, int]]]:
     """Return a network, and for each VC the index of its interface and its number there."""
     network = Network(seed=1)
-    sources = [network.add_nic(name, OC3_BPS) for name in ("a", "b")]
-    sink = network.add_nic("sink", OC3_BPS)
-    switch = network.add_switch("switch", [OC3_BPS, OC3_BPS, T1_BPS], buffer_cells=buffer_cells, processing_delay_ps=0)
-    link = network.add_link("satellite", delay_ps=250 * MS)
+    sources = [network.add_nic(name, line=NicLine(OC3_BPS)) for name in ("a", "b")]
+    sink = network.add_nic("sink", line=NicLine(OC3_BPS))
+    settings = SwitchSettings(buffer_cells=buffer_cells, processing_delay_ps=0)
+    ports = [SwitchPort(rate) for rate in (OC3_BPS, OC3_BPS, T1_BPS)]
+    switch = network.add_switch("switch", settings, ports=ports)
+    link = network.add_link("satellite", LinkSettings(delay_ps=250 * MS))
     for port, source in enumerate(sources):
         network.connect(source, (switch, port))
     network.connect((switch, 2), link)

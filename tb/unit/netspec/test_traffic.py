@@ -90,7 +90,7 @@ vci = 77
 cell_rate = "10 Mb/s"
 netspec = "connection { own = a peer = b }"
 """)
-    assert [(vc.name, vc.vci, vc.cell_rate_bps) for vc in e.vcs] == [("mine", 77, None), ("b-a", 32, 10_000_000)]
+    assert [(vc.name, vc.vci, vc.pacing.cell_rate_bps) for vc in e.vcs] == [("mine", 77, None), ("b-a", 32, 10_000_000)]
 
 
 def test_flows_and_a_script_together() -> None:
