@@ -28,7 +28,7 @@ def main() -> int:
             points = rtl.measure(name, FOLDER)
             keep(FOLDER, name, f"{datetime.date.today()}", f"python -m cover rtl --case '{name}'", points)
             print(f"{name}: {sum(share.reached for share in points.values())} points reached", flush=True)
-    text, missing = page(FOLDER)
+    text, missing = page(FOLDER, rtl.CASES)
     PAGE.write_text(text)
     for name in missing:
         print(f"below, without a reason: {name}", file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cover.python import Share, by_package, files
@@ -40,8 +40,8 @@ def ask(reasons: dict[str, str], name: str, missing: list[str]) -> str:
     return reasons.get(name, "**no reason given**")
 
 
-def page(folder: Path) -> tuple[str, list[str]]:
-    """The text, and the names of what is below without a reason."""
+def page(folder: Path, cases: Iterable[str]) -> tuple[str, list[str]]:
+    """The text, and the names of what is below without a reason. ``cases`` are all that the RTL has."""
     reasons = tomllib.loads(REASONS.read_text())
     missing: list[str] = []
     parts = [HEAD.format(least=LEAST)]
@@ -49,7 +49,16 @@ def page(folder: Path) -> tuple[str, list[str]]:
         parts.append("\n".join(_python(folder, reasons.get("python", {}), missing)))
     if (folder / "rtl.json").exists():
         parts.append("\n".join(_rtl(folder, reasons.get("rtl", {}), missing)))
+    if lacking := _lacking(folder, cases):
+        parts.append(f"Not measured yet: {'; '.join(lacking)}.\n")
     return "\n".join(parts), missing
+
+
+def _lacking(folder: Path, cases: Iterable[str]) -> list[str]:
+    file = folder / "rtl.json"
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    python = [] if (folder / "python.json").exists() else ["the Python packages"]
+    return [*python, *(name for name in cases if name not in kept)]
 
 
 def _python(folder: Path, reasons: dict[str, str], missing: list[str]) -> Iterator[str]:
