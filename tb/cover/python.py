@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -33,6 +34,7 @@ def measure(folder: Path, workers: int, tests: list[str]) -> int:
     """Run the tests under coverage.py and write ``python.json``; pytest's exit code. Data of before are removed."""
     folder.mkdir(parents=True, exist_ok=True)
     coverage = [sys.executable, "-m", "coverage"]
+    os.environ["COVERAGE_FILE"] = str(folder / "data")  # absolute, since some tests work in other folders
     subprocess.run([*coverage, "erase"], cwd=ROOT, check=True)
     suite = ["-m", "pytest", "-n", str(workers), "--dist", "worksteal", *tests]
     code = subprocess.run([*coverage, "run", *suite], cwd=ROOT, check=False).returncode
