@@ -16,7 +16,7 @@ export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-board test-browser lint cocotb rtl-check interop attach formal synth bench digests soak docs docs-figures clean locks
+.PHONY: help demo test test-board test-browser coverage lint cocotb rtl-check interop attach formal synth bench digests soak docs docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -44,6 +44,9 @@ test-board: $(VENV)/.test ## whole experiments in lockstep with a board: its RTL
 test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a real browser, Debian's chromium
 	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }
 	$(BIN)/python -m pytest tb/browser $(ARGS)
+
+coverage: $(VENV)/.test ## what the default tests reach: branches of Python, lines and toggles of the RTL; writes docs/coverage.md
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m cover --workers $(WORKERS) $(ARGS)
 
 lint: $(VENV)/.test ## style, format, types, layers of the packages, language of the pages
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 os.environ.setdefault("BENTPIPE_HOSTS", "plain")  # before any test imports bentpipe
 os.environ.setdefault("BENTPIPE_CXXFLAGS", "-O1")  # a node of many options compiles in a third of the time
@@ -38,3 +39,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+FIRST = ("tb/cocotb", "tb/unit/widths", "tb/unit/sonet", "tb/system")
+"""Folders whose tests take longest, so that none of them is the last that a worker begins."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: next((k for k, name in enumerate(FIRST) if item.nodeid.startswith(name)), len(FIRST)))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before workers begin the whole suite, make what more than one of them would wait for, on all cores."""
+    config = session.config
+    whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    if not whole or not config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
+        return
+    from benches.build import prepare
+    from bentpipe_sim.build import build_all
+    from bentpipe_sim.tools import side_by_side
+
+    with side_by_side() as pool:
+        for job in [pool.submit(make) for make in (build_all, prepare)]:
+            job.result()

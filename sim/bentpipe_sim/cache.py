@@ -97,7 +97,17 @@ class Cache:
             return self.get(name) or self.put(build(Path(folder)), name)
 
     def clear(self) -> None:
-        for pattern in ("*.so*", "*.o", "*.o.sha256", "*.json*", "bench-*", "board-*", "hosts-*", "making-*"):
+        for pattern in (
+            "*.so*",
+            "*.o",
+            "*.o.sha256",
+            "verilated-*",
+            "*.json*",
+            "bench-*",
+            "board-*",
+            "hosts-*",
+            "making-*",
+        ):
             for file in self.folder.glob(pattern):
                 if file.is_dir():
                     shutil.rmtree(file, ignore_errors=True)

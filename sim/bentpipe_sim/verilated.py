@@ -25,6 +25,7 @@ __all__ = [
     "MAKERS",
     "compiled",
     "cxx_options",
+    "prelude",
     "runtime",
     "source",
     "tools",
@@ -86,17 +87,43 @@ def cxx_options() -> list[str]:
     return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS), *more_flags()]
 
 
-def runtime(flags: Sequence[str], parts: Sequence[str] = _RUNTIME) -> Path:
-    """These files of Verilator's runtime as an object file: they take longer than a small node."""
-    name = f"verilated-{digest(tools(), *_MACROS, *flags, *parts)}.o"
+def runtime(parts: Sequence[str] = _RUNTIME, *last: str) -> Path:
+    """These files of Verilator's runtime as an object file: they take longer than a small node. ``last`` are flags
+    behind all others."""
+    name = f"verilated-{digest(tools(), *_MACROS, *_CXX_FLAGS, *last, *parts)}.o"
 
     def build(folder: Path) -> Path:
         whole, made = folder / "runtime.cpp", folder / name
         whole.write_text("".join(f'#include "{part}"\n' for part in parts))
-        run([compiler(), *flags, *cxx_options(), "-c", str(whole), "-o", str(made)], "compiling Verilator's runtime")
+        options = [*_CXX_FLAGS, *cxx_options(), *last]
+        run([compiler(), *options, "-c", str(whole), "-o", str(made)], "compiling Verilator's runtime")
         return made
 
     return Cache().make(name, build)
+
+
+def prelude(options: Sequence[str]) -> list[str]:
+    """Return the compiler's arguments for Verilator's header, precompiled with these options.
+
+    g++ 12 takes 2.1 s of processor time for the header alone, of 2.4 s for a small node at -O0. A compiler that cannot
+    use the precompiled form reads the header itself.
+    """
+    cache = Cache()
+    name = f"verilated-{digest(tools(), *options)}.h"
+
+    def written(folder: Path) -> Path:
+        (folder / name).write_text('#include "verilated.h"\n')
+        return folder / name
+
+    def compiled(folder: Path) -> Path:
+        made = folder / f"{name}.gch"
+        command = [compiler(), *options, "-x", "c++-header", str(header), "-o", str(made)]
+        run(command, "compiling Verilator's header")
+        return made
+
+    header = cache.make(name, written)
+    cache.make(f"{name}.gch", compiled)
+    return ["-include", str(header)]
 
 
 def source(component: Any, name: str) -> str:
@@ -148,6 +175,7 @@ struct Node : {base} {{
     around = border(ports, "Node", begin="m.top.clk = 0; m.top.eval(); m.give();", clock="m.clock();")
     whole = out / "whole.cpp"
     whole.write_text(f'{included}#include "model.h"\nnamespace {{\n{node}}}\n{around}')
-    command = [compiler(), *_CXX_FLAGS, f"-I{out}", f"-I{CSRC}", *cxx_options(), str(whole), str(runtime(_CXX_FLAGS))]
+    options = [*_CXX_FLAGS, *cxx_options()]
+    command = [compiler(), *options, *prelude(options), f"-I{out}", f"-I{CSRC}", str(whole), str(runtime())]
     run([*command, "-o", str(made)], f"compiling {what}")
     return made

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import bentpipe_hdl
 from bentpipe_hdl.amaranth_private import ports
+from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.switch.options import options_word
+from bentpipe_sim import verilated, verilog
+from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import Cache
-from bentpipe_sim.tools import compiler, digest, run
-from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, runtime, tools, verilate
+from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
+from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, prelude, runtime, tools, verilate
 from bentpipe_sim.verilog import verilog_of
 
-__all__ = ["TOP", "library", "program"]
+__all__ = ["TOP", "border", "library", "library_of", "prepare", "program", "shape_of"]
 
 TOP = "node"
 
-CXX_FLAGS = ("-std=gnu++17", "-O1", "-fPIC", "-w")
+CXX_FLAGS = ("-std=gnu++17", "-fPIC", "-w")
+OPTIMIZED = "-Og"
+"""Behind all other flags. A test runs its node for some thousand clocks: -O1 takes longer to compile than it saves."""
 OPTIONS = ("--timescale", "1ns/1ps", "--prefix", "Vtop", "--top-module", TOP)
-RUNTIME_OF_VPI = ("verilated.cpp", "verilated_vpi.cpp", "verilated_dpi.cpp", "verilated_threads.cpp")
+RUNTIME_OF_VPI = ("verilated_vpi.cpp", "verilated_dpi.cpp")
 
 # Only the ports can be seen from outside: what is public cannot be optimized.
 CONTROL = f"""`verilator_config
@@ -31,7 +39,7 @@ public_flat_rw -module "{TOP}" -port "*"
 """
 
 
-def _border(widths: dict[str, int]) -> str:
+def border(widths: dict[str, int]) -> str:
     rows = ", ".join(f'{{"{name}", &top->{name}, {width}}}' for name, width in widths.items() if width)
     return f"""
 #include "Vtop.h"
@@ -55,13 +63,14 @@ def _compiled(component: Any, suffix: str, versions: str, work: Callable[[Path, 
     ``versions`` decide it besides the component."""
     text = verilog_of(component, TOP)
     kind = "-".join([type(component).__name__.lower(), *map(str, filter(None, [getattr(component, "width", None)]))])
-    name = f"bench-{kind}-{digest(text, versions, *VERILATOR_FLAGS, *OPTIONS, *CXX_FLAGS, *parts)}{suffix}"
+    name = f"bench-{kind}-{digest(text, versions, *VERILATOR_FLAGS, *OPTIONS, *CXX_FLAGS, OPTIMIZED, *parts)}{suffix}"
 
     def build(folder: Path) -> Path:
         (folder / "node.v").write_text(text)
         more = work(folder, kind)
-        command = [compiler(), *CXX_FLAGS, f"-I{folder / 'verilated'}", *cxx_options(), str(folder / "whole.cpp")]
-        run([*command, *more, "-o", str(folder / name)], f"compiling {kind}")
+        options = [*CXX_FLAGS, *cxx_options(), OPTIMIZED]
+        command = [compiler(), *options, *prelude(options), f"-I{folder / 'verilated'}"]
+        run([*command, str(folder / "whole.cpp"), *more, "-o", str(folder / name)], f"compiling {kind}")
         return folder / name
 
     return Cache().make(name, build)
@@ -69,14 +78,53 @@ def _compiled(component: Any, suffix: str, versions: str, work: Callable[[Path, 
 
 def library(component: Any) -> Path:
     """The node's ports and a function that evaluates it, as a shared library."""
-    border = _border({name: len(value) for name, (value, _) in ports(component).items()})
+    around = border({name: len(value) for name, (value, _) in ports(component).items()})
 
     def work(folder: Path, kind: str) -> list[str]:
         included = verilate([folder / "node.v"], folder / "verilated", kind, *OPTIONS)
-        (folder / "whole.cpp").write_text(included + border)
-        return ["-shared", "-Wl,-Bsymbolic", str(runtime(CXX_FLAGS))]
+        (folder / "whole.cpp").write_text(included + around)
+        return ["-shared", "-Wl,-Bsymbolic", str(runtime())]
 
-    return _compiled(component, ".so", tools(), work, border)
+    return _compiled(component, ".so", tools(), work, around)
+
+
+def shape_of(node: Switch | Nic | Link) -> Shape:
+    """Return the shape that a node was built as."""
+    if isinstance(node, Switch):
+        options = options_word([option.name for option in node.options])
+        return Shape.of("switch", vcs=node.vcs, cells=node.cells, ports=node.ports, options=options)
+    if isinstance(node, Nic):
+        names = "vcs", "sustained", "credits", "frames", "oam"
+        return Shape.of("nic", **{name: int(getattr(node, name)) for name in names})
+    return Shape.of("link", delay_cells=node.delay_cells, faults=int(node.with_faults))
+
+
+def library_of(shape: Shape, width: int) -> Path:
+    """The library of a node of this shape; elaborated only if it is not in the cache, which takes 1 to 5 s."""
+    cache = Cache()
+    index = f"bench-index-{digest(_sources(), str(shape), str(width))}.json"
+    versions = f"{tools()} {OPTIMIZED}"
+    with cache.alone(index):
+        known = cache.find(index, lambda: versions)
+        if known is None:
+            with uncollected():
+                known = library(shape.component(width))
+            cache.note(index, versions, known.name, f"{shape} of {width} bits")
+    return known
+
+
+@cache
+def _sources() -> str:
+    """The digest of all that decides what a node's library is, but for the tools."""
+    rtl = sorted(Path(str(bentpipe_hdl.__file__)).parent.rglob("*.py"))
+    return digest_of([*rtl, Path(__file__), Path(str(verilated.__file__)), Path(str(verilog.__file__))])
+
+
+def prepare() -> None:
+    """Make what all libraries and programs have in common: Verilator's runtime and its header."""
+    runtime()
+    runtime(RUNTIME_OF_VPI, OPTIMIZED)
+    prelude([*CXX_FLAGS, *cxx_options(), OPTIMIZED])
 
 
 def program(component: Any) -> Path:
@@ -91,7 +139,7 @@ def program(component: Any) -> Path:
         included = verilate(sources, folder / "verilated", kind, "--vpi", *OPTIONS)
         (folder / "whole.cpp").write_text(included + main.read_text())
         cocotb = [f"-Wl,-rpath,{libs_dir}", f"-L{libs_dir}", "-lcocotbvpi_verilator"]
-        return [str(runtime(CXX_FLAGS, RUNTIME_OF_VPI)), *cocotb]
+        return [str(runtime()), str(runtime(RUNTIME_OF_VPI, OPTIMIZED)), *cocotb]
 
     versions = f"{tools()} cocotb={importlib.metadata.version('cocotb')} {libs_dir}"
     return _compiled(component, "", versions, work, CONTROL)

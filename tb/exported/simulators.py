@@ -124,7 +124,7 @@ int main() {{
     return std::fclose(got);
 }}
 """)
-    made = [compiler(), *CXX_FLAGS, "-O0", "-Imade", *cxx_options(), "main.cpp", str(runtime(CXX_FLAGS)), "-o", "main"]
+    made = [compiler(), *CXX_FLAGS, "-O0", "-Imade", *cxx_options(), "main.cpp", str(runtime()), "-o", "main"]
     _run(made, folder)
     _run(["./main"], folder)
     octets, got = _octets(out), (folder / "got.bin").read_bytes()

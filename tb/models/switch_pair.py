@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from benches.build import library
+from benches.build import library_of
 from benches.compiled import Compiled
 from benches.ticks import Cell, Record, Script, play
 from bentpipe_hdl.cell import NARROW, WIDE
-from bentpipe_hdl.nodes import Switch
 from bentpipe_hdl.registers import Recorder, RegisterMap, Registers
 from bentpipe_hdl.switch.control import SwitchDriver, options_for, switch_registers
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_word
+from bentpipe_sim.build import Shape
 from models import credits, oam
 from models.aal5 import segment
 from models.cell import Header, Interface
@@ -49,7 +49,7 @@ class Words:
 
 @cache
 def _library(width: int, options: int) -> Path:
-    return library(Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options))
+    return library_of(Shape.of("switch", vcs=VCS, cells=CELLS, ports=PORTS, options=options), width)
 
 
 def same_at_both_widths(rng: random.Random, names: Sequence[str], setup: Setup, end: int, more: int = 0) -> Record:

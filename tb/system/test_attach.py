@@ -400,8 +400,6 @@ def test_an_interface_has_its_offloads_again() -> None:
         ("tap:lo", "there is an interface lo already"),
         ("if:none0", "interface none0: No such device"),
         ("ns:taken", "there is a network namespace taken already; another name, or: ip netns del taken"),
-        ("udp:7", "expected LOCAL-REMOTE"),
-        ("udp:99999-1", "with a port of 1 to 65535"),
     ],
 )
 def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> None:
@@ -416,6 +414,18 @@ def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> Non
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert said in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("a", "said"), [("udp:7", "expected LOCAL-REMOTE"), ("udp:99999-1", "with a port of 1 to 65535")]
+)
+def test_an_end_that_makes_no_sense_is_a_line(
+    a: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["attach", "acts-1flow", "--a", a, "--b", "udp:1-2", "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 

@@ -1,16 +1,24 @@
 """The life of a run folder: runs side by side, signals at every stage, a process that is killed, a full disk. The
-commands are processes of their own, on the stand-in for network and hosts, that stop at defined points."""
+commands run on the stand-in for network and hosts; those that are stopped are processes of their own, that stop at
+defined points."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+import bentpipe.experiment.build
+import bentpipe.plots.cases
+import bentpipe.plots.figures
+from bentpipe.cli import main
 from bentpipe.results.folder import read_run
+from unit.experiment.fake import blank, fake_build
 
 HELD = str(Path(__file__).with_name("held_run.py"))
 RUN = ("run", "acts-3flows", "--duration", "6")
@@ -64,9 +72,15 @@ class Held:
         return self.process.returncode, error
 
 
-def command(*arguments, **options):
-    """Exit code and stderr of a command that nothing stops."""
-    return Held("none", *arguments, **options).end()
+def command(*arguments, fsize=None):
+    """Exit code and stderr of a command that nothing stops: in this process, but where its files are limited."""
+    if fsize is not None:
+        return Held("none", *arguments, fsize=fsize).end()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()), redirect_stderr(StringIO()) as error:
+        patch.setattr(bentpipe.experiment.build, "build", fake_build)
+        patch.setattr(bentpipe.plots.figures, "write_plots", blank)
+        patch.setattr(bentpipe.plots.cases, "write_cases_plot", blank)
+        return main(list(arguments)), error.getvalue()
 
 
 def summary(folder="out"):

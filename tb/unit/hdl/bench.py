@@ -9,12 +9,14 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
+from benches import context
+from benches.build import library_of, shape_of
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TIME_BITS, WIDE
 from bentpipe_hdl.registers import Registers
 from models.cell import Cell, Header, Interface
 from models.registers import written
 
-__all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run"]
+__all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run", "run_compiled"]
 
 WIDTHS = [WIDE, NARROW]
 
@@ -204,7 +206,7 @@ class Bench:
 
 
 def run(node: Any, test: Callable[[Bench], Coroutine[Any, Any, None]], seed: int = 1) -> None:
-    """Simulate ``node`` with ``test`` as its bench."""
+    """Simulate ``node`` with ``test`` as its bench, in Amaranth's simulator."""
 
     async def bench(ctx: Any) -> None:
         await test(Bench(ctx, node, seed))
@@ -213,3 +215,12 @@ def run(node: Any, test: Callable[[Bench], Coroutine[Any, Any, None]], seed: int
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
+
+
+def run_compiled(node: Any, test: Callable[[Bench], Coroutine[Any, Any, None]], seed: int = 1) -> None:
+    """Simulate a NIC, switch or link with ``test`` as its bench, compiled from its Verilog.
+
+    The library of a shape costs as much as a few short tests in Amaranth's simulator. It pays for shapes that several
+    tests share, above all at 32 bits. The bench sees the node's ports alone.
+    """
+    context.run(node, library_of(shape_of(node), node.width), lambda ctx: test(Bench(ctx, node, seed)))

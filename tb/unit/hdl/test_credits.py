@@ -10,7 +10,8 @@ from bentpipe_hdl.switch.options import options_word
 from models.cell import Cell, Header
 from models.crc import crc10
 from models.credits import CREDIT, PROBE, Message, payload, read
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 
 VCS, PORTS, CELLS = 8, 3, 24
 RM = 6

@@ -8,7 +8,8 @@ from bentpipe_hdl.bit_errors import scale_of, scale_of_length
 from bentpipe_hdl.link.control import LOSS_ONE
 from bentpipe_hdl.link.link import Link
 from models.cell import Cell, Header
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 
 NEVER = (1 << 48) - 1
 

@@ -11,7 +11,8 @@ from bentpipe_hdl.link.link import Link
 from bentpipe_hdl.lookup_table import lookup_table
 from models.cell import Cell, Header
 from models.hec import Outcome, Receiver
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 
 NEVER = (1 << 56) - 1
 ADDRESS = {register.name: register.addr for register in link_registers().registers}

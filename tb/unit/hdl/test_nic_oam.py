@@ -13,7 +13,8 @@ from models import credits
 from models.aal5 import Reassembler, cells_of, segment
 from models.cell import Cell, Header, Pti
 from models.gcra import VirtualScheduling
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_nic_rtl import MAX_SDU, VCS, configure, vpi_vci
 
 F5 = (Pti.OAM_SEGMENT, Pti.OAM_END_TO_END)

@@ -17,7 +17,8 @@ from models.aal5 import Reassembler, cells_of, segment
 from models.cell import Cell, Header
 from models.gcra import VirtualScheduling
 from models.plcp import slots
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 
 VCS = 4
 MAX_SDU = 200

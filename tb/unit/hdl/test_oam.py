@@ -11,7 +11,8 @@ from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.oam.control import MADE, STATES, TAKEN
 from models.cell import Cell, Header
 from models.oam import fields, octets
-from unit.hdl.bench import WIDTHS, Arrival, Bench, run
+from unit.hdl.bench import WIDTHS, Arrival, Bench
+from unit.hdl.bench import run_compiled as run
 
 VCS, PORTS, CELLS = 8, 3, 24
 SEGMENT, END = 4, 5

@@ -19,7 +19,8 @@ from models.gcra import VirtualScheduling
 from models.policer import Bucket, Policer
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 
 REASONS = (
     Drop.FULL, Drop.EPD, Drop.PPD, Drop.CLP, Drop.RESERVE, Drop.LIMIT, Drop.RED, Drop.UPC, Drop.FAIR, Drop.COPIES,

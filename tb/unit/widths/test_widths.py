@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from benches.build import library
+from benches.build import library_of, shape_of
 from benches.compiled import Compiled
 from benches.ticks import SINGLE, Cell, Script, play
 from bentpipe_hdl.bit_errors import scale_of
@@ -35,9 +35,13 @@ NIC = nic_registers(vcs=VCS)
 SWITCH = switch_registers(vcs=VCS, cells=CELLS, ports=PORTS)
 
 
+def _library(node):
+    return library_of(shape_of(node), node.width)
+
+
 def compare(make, script, seed):
     """Play the script on both widths; the wide record, for a look at whether the script was worth it."""
-    wide, narrow = (play(script, Compiled(library(make(width))), width, seed) for width in (WIDE, NARROW))
+    wide, narrow = (play(script, Compiled(_library(make(width))), width, seed) for width in (WIDE, NARROW))
     for k, (expected, got) in enumerate(zip(wide.came_out, narrow.came_out, strict=False)):
         assert got == expected, f"cell {k}"
     assert len(narrow.came_out) == len(wide.came_out)

@@ -1,0 +1,4 @@
+"""What the tests reach: branches of Python and lines and toggles of the RTL; ``make coverage`` writes docs/coverage.md.
+
+Start with ``__main__`` (the command), ``python`` and ``rtl`` (the measurements), ``page`` (the tables).
+"""
