@@ -69,8 +69,6 @@ def _wrong_octet(board: ModelBoard) -> None:
     board._post = posted  # type: ignore[method-assign]
 
 
-
-
 def _wrong_check(board: ModelBoard) -> None:
     read = board.read
     board.read = lambda addr: read(addr) ^ (addr == 0x301)  # type: ignore[method-assign]
