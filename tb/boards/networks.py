@@ -47,9 +47,8 @@ def _credits(network: Network) -> list[int]:
 
 
 def _reactive(network: Network) -> list[int]:
-    return _star(
-        network, port=PortSettings(reactive=ReactiveSettings(floor_bps=5 * 10**7, ceiling_bps=10**8, low=2, high=60))
-    )
+    reactive = ReactiveSettings(floor_bps=5 * 10**7, ceiling_bps=10**8, low=2, high=60)
+    return _star(network, port=PortSettings(reactive=reactive))
 
 
 NETWORKS: Final[dict[str, Callable[[Network], list[int]]]] = {

@@ -68,7 +68,9 @@ class _Table:
 
 class _HostPortModel:
     def __init__(self, plan: Plan) -> None:
-        self.table = _Table(host_port_registers(plan))
+        registers = host_port_registers(plan)
+        self.table = _Table(registers)
+        self.tx_addr, self.level_addr, self.record_addr = (registers[n].addr for n in ("tx", "level", "record"))
         self.tx = [0] * plan.tx_words
         self.records: deque[int] = deque()
         self.lost = 0
@@ -125,10 +127,11 @@ class ModelBoard:
 
     def _write_port(self, node: int, register: int, value: int) -> None:
         port = self._ports[node]
-        name, place = port.table.place(register)
-        if name == "tx":
-            port.tx[place] = value
-        elif name == "post":
+        if port.tx_addr <= register < port.tx_addr + len(port.tx):
+            port.tx[register - port.tx_addr] = value
+            return
+        name = port.table.place(register)[0]
+        if name == "post":
             self._post(node, port, value & 0xFFFF, value >> 16 & 0xFFF)
         elif name:
             port.table.words[register] = value
@@ -148,12 +151,11 @@ class ModelBoard:
             return self._read_own(register)
         if window > HOST_PORT and window - HOST_PORT - 1 in self._ports:
             port = self._ports[window - HOST_PORT - 1]
-            name = port.table.place(register)[0]
-            if name == "level":
-                return len(port.records)
-            if name == "record":
+            if register == port.record_addr:
                 return port.records.popleft() if port.records else 0
-            return port.table.words.get(register, 0) if name != "tx" else 0
+            if register == port.level_addr:
+                return len(port.records)
+            return port.table.words.get(register, 0) if register < port.tx_addr else 0
         return self._loop.csr_read(window - 1, register) if 1 <= window <= len(self._models) else 0
 
     def _read_own(self, register: int) -> int:

@@ -66,14 +66,16 @@ def head(session: int, sequence: int, kind: int) -> int:
 
 def cobs_encoded(octets: bytes) -> bytes:
     """The octets without a 0 among them; no delimiter."""
-    out, block = bytearray(), bytearray()
-    for octet in octets:
-        if octet:
-            block.append(octet)
-        if not octet or len(block) == 254:
-            out += bytes([len(block) + 1]) + block
-            block.clear()
-    return bytes(out + bytes([len(block) + 1]) + block)
+    out = bytearray()
+    for stretch in octets.split(b"\0"):
+        at = 0
+        while len(stretch) - at >= 254:
+            out.append(255)
+            out += stretch[at : at + 254]
+            at += 254
+        out.append(len(stretch) - at + 1)
+        out += stretch[at:]
+    return bytes(out)
 
 
 def cobs_decoded(octets: bytes) -> bytes | None:
