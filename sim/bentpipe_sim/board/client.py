@@ -117,6 +117,8 @@ class Client:
     pipe : Pipe
     number : int, optional
         Of the session, 1 to 65535; drawn if not given.
+    patience : float
+        A factor on all times that it waits: a simulated board is slower than a serial line.
 
     Members
     -------
@@ -130,7 +132,8 @@ class Client:
         Nobody answers.
     """
 
-    def __init__(self, pipe: Pipe, number: int | None = None) -> None:
+    def __init__(self, pipe: Pipe, number: int | None = None, *, patience: float = 1.0) -> None:
+        self._patience = patience
         self._pipe, self._reader = pipe, FrameReader()
         self._sequence = 0
         self.trips = self.repeats = self.octets_out = self.octets_in = 0
@@ -160,9 +163,9 @@ class Client:
         answer = words[0] >> 8 << 8 | wanted
         self._send(octets)
         begun = alive = pipe.now()
-        again = alive + AGAIN_S
+        again = alive + AGAIN_S * self._patience
         while True:
-            came = pipe.receive(min(again, alive + GIVE_UP_S))
+            came = pipe.receive(min(again, alive + GIVE_UP_S * self._patience))
             self.octets_in += len(came)
             for frame in self._reader.feed(came):
                 kind, whose = frame[0] & 0xFF, frame[0] >> 16
@@ -170,16 +173,16 @@ class Client:
                     return frame
                 if kind == BUSY and whose == self._session:
                     alive = pipe.now()
-                    again = alive + AGAIN_S
-                if kind == REFUSED and wanted == ANSWER and pipe.now() > begun + STALE_S:
+                    again = alive + AGAIN_S * self._patience
+                if kind == REFUSED and wanted == ANSWER and pipe.now() > begun + STALE_S * self._patience:
                     raise BoardError(self._refused(frame[0]))
             now = pipe.now()
-            if now >= alive + GIVE_UP_S:
+            if now >= alive + GIVE_UP_S * self._patience:
                 raise BoardError(
-                    f"the board has not answered for {GIVE_UP_S:g} s: no power, another line, or no bentpipe"
+                    f"the board has not answered for {now - alive:.1f} s: no power, another line, or no bentpipe"
                 )
             if now >= again:
-                again = now + AGAIN_S
+                again = now + AGAIN_S * self._patience
                 self.repeats += 1
                 self._send(octets)
 

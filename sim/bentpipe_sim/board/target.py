@@ -22,6 +22,8 @@ __all__ = ["TARGET", "check_target", "make_network"]
 TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
 
+_PATIENCE: Final = 40.0
+"""With simulated boards, of which one on a busy machine has some ten thousand clocks a second."""
 _FORMS: Final = "board:model, board:sim or board:/dev/NAME"
 
 
@@ -82,4 +84,4 @@ def _attach_simulated(plan: Plan) -> Board:
     name = process.stdout.readline().strip()
     if not name:
         raise BoardError(f"the simulated board could not be made (exit code {process.wait()})")
-    return Board(Client(_SimulatedPipe(process, Path(name))))
+    return Board(Client(_SimulatedPipe(process, Path(name)), patience=_PATIENCE))
