@@ -32,6 +32,8 @@ OPTIMIZED = "-Og"
 """Behind all other flags. A test runs its node for some thousand clocks: -O1 takes longer to compile than it saves."""
 OPTIONS = ("--timescale", "1ns/1ps", "--prefix", "Vtop", "--top-module", TOP)
 RUNTIME_OF_VPI = ("verilated_vpi.cpp", "verilated_dpi.cpp")
+FLAGS_OF_VPI = (OPTIMIZED, "-fvisibility=default")
+"""cocotb's library refers to VPI's functions in the program."""
 
 # Only the ports can be seen from outside: what is public cannot be optimized.
 CONTROL = f"""`verilator_config
@@ -123,7 +125,7 @@ def _sources() -> str:
 def prepare() -> None:
     """Make what all libraries and programs have in common: Verilator's runtime and its header."""
     runtime()
-    runtime(RUNTIME_OF_VPI, OPTIMIZED)
+    runtime(RUNTIME_OF_VPI, *FLAGS_OF_VPI)
     prelude([*CXX_FLAGS, *cxx_options(), OPTIMIZED])
 
 
@@ -139,7 +141,7 @@ def program(component: Any) -> Path:
         included = verilate(sources, folder / "verilated", kind, "--vpi", *OPTIONS)
         (folder / "whole.cpp").write_text(included + main.read_text())
         cocotb = [f"-Wl,-rpath,{libs_dir}", f"-L{libs_dir}", "-lcocotbvpi_verilator"]
-        return [str(runtime()), str(runtime(RUNTIME_OF_VPI, OPTIMIZED)), *cocotb]
+        return [str(runtime()), str(runtime(RUNTIME_OF_VPI, *FLAGS_OF_VPI)), *cocotb]
 
     versions = f"{tools()} cocotb={importlib.metadata.version('cocotb')} {libs_dir}"
     return _compiled(component, "", versions, work, CONTROL)
