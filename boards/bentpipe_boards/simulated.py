@@ -27,7 +27,6 @@ _FLAGS = ("-std=gnu++17", "-O1", "-w")
 _VERILATOR_FLAGS = ("--x-initial", "0", "-fno-merge-cond-motion", "--prefix", "Vtop", "--top-module", "top")
 """Without code motion, whose time grows as the square of the design's size in Verilator 5.048: most of six minutes of
 processor time for eight nodes, by ``perf record``."""
-_RUNTIME_FLAGS = (*_FLAGS, "-fPIC")
 _INITIAL = re.compile(r"^  initial begin\n(?:    \w+\[\d+\] = .*\n)+  end\n", re.MULTILINE)
 """The first contents of a memory."""
 _ZERO = re.compile(r"^    \w+\[\d+\] = \d+'[dh]0+;\n", re.MULTILINE)
@@ -70,7 +69,7 @@ def _compiled(text: str, folder: Path) -> Path:
     whole = folder / "whole.cpp"
     whole.write_text(f'{included}#include "{_HERE / "terminal.cpp"}"\n')
     flags = [*_FLAGS, f"-I{out}", *verilated.cxx_options()]
-    runtime = verilated.runtime(_RUNTIME_FLAGS)
+    runtime = verilated.runtime()
     run([compiler(), *flags, str(whole), str(runtime), "-pthread", "-o", str(made)], "compiling a board")
     return made
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bentpipe_hdl.switch.control import PortSettings
-from bentpipe_hdl.switch.options.reactive import ReactiveSettings
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchPort, SwitchSettings, VcSettings
+from bentpipe_hdl.switch.options.credits.control import CreditSettings
+from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
 from bentpipe_sim.interface import PduEvent
 from bentpipe_sim.network import Network
 
@@ -18,9 +20,9 @@ _MS: Final = 10**9
 def _star(network: Network, *, ber: float = 0.0, port: PortSettings | None = None) -> list[int]:
     """Two interfaces at a switch, a third behind two links at its port 2, which both overrun."""
     n0, n1, n2 = (network.add_nic(name) for name in ("n0", "n1", "n2"))
-    ports = {2: port} if port else {}
-    switch = network.add_switch("switch", port_settings=ports, buffer_cells=256, epd_threshold=128)
-    up, down = (network.add_link(name, delay_ps=_MS // 2, ber=ber) for name in ("up", "down"))
+    ports = [SwitchPort(settings=port or PortSettings()) if number == 2 else SwitchPort() for number in range(4)]
+    switch = network.add_switch("switch", SwitchSettings(buffer_cells=256, epd_threshold=128), ports=ports)
+    up, down = (network.add_link(name, LinkSettings(delay_ps=_MS // 2, ber=ber)) for name in ("up", "down"))
     for number, nic in enumerate((n0, n1)):
         network.connect(nic, (switch, number), delay_ps=6_000_000)
         network.connect((switch, number), nic)
@@ -35,14 +37,16 @@ def _star(network: Network, *, ber: float = 0.0, port: PortSettings | None = Non
 def _credits(network: Network) -> list[int]:
     """Credits on all VCs, and two senders to one interface."""
     nics = [network.add_nic(name) for name in ("n0", "n1", "n2")]
-    switch = network.add_switch("switch", credits={"share": 64})
+    switch = network.add_switch("switch", SwitchSettings(credits=CreditSettings(share=64)))
     for number, nic in enumerate(nics):
         network.connect(nic, (switch, number))
         network.connect((switch, number), nic)
     vcs = {}
     for number, (a, b) in enumerate(((0, 2), (1, 2), (0, 1))):
         for source, sink in ((a, b), (b, a)):
-            vcs[source, sink] = network.add_vc([nics[source], switch, nics[sink]], 0, 100 + number, credits=16)
+            vcs[source, sink] = network.add_vc(
+                [nics[source], switch, nics[sink]], 0, 100 + number, VcSettings(credits=16)
+            )
     return [vcs[0, 2], vcs[1, 2], vcs[2, 0], vcs[0, 1]]
 
 
@@ -80,7 +84,7 @@ def play(network: Network, vcs: list[int], *, pdus: int, until_ms: float = 8) ->
 
 def play_alone(network: Network, *, pdus: int) -> list[PduEvent]:
     """An interface whose PDUs come back to it through a link with errors; what came."""
-    nic, link = network.add_nic("nic"), network.add_link("link", delay_ps=_MS // 5, ber=1e-5)
+    nic, link = network.add_nic("nic"), network.add_link("link", LinkSettings(delay_ps=_MS // 5, ber=1e-5))
     network.connect(nic, link)
     network.connect(link, nic)
     vcs = [network.add_vc([nic, link, nic], 0, 100 + k) for k in range(2)]
