@@ -96,9 +96,8 @@ def shape_of(node: Switch | Nic | Link) -> Shape:
         options = options_word([option.name for option in node.options])
         return Shape.of("switch", vcs=node.vcs, cells=node.cells, ports=node.ports, options=options)
     if isinstance(node, Nic):
-        names = "vcs", "sustained", "credits", "frames", "oam"
-        return Shape.of("nic", **{name: int(getattr(node, name)) for name in names})
-    return Shape.of("link", delay_cells=node.delay_cells, faults=int(node.with_faults))
+        return Shape.of("nic", vcs=node.vcs, **{option.name: 1 for option in node.options})
+    return Shape.of("link", **{option.name: value for option, value in node.options.items() if option.name})
 
 
 def library_of(shape: Shape, width: int) -> Path:
