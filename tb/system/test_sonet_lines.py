@@ -266,6 +266,6 @@ def test_only_sonet_rates_can_be_sonet():
     with pytest.raises(ConfigError, match='a clock offset needs line = "sonet"'):
         load("lan-1flow", ["network.lines.lan.ppm=20"])
     e = load("lan-1flow", ["network.lines.lan.ppm=-20", "network.lines.lan.line=sonet"])
-    assert e.network.lines[0].ppm == -20
+    assert e.network.lines[0].framing.ppm == -20
     assert e.network.switches[0].ports[3].rate_bps == round(149_760_000 * (1 - 20e-6))
     assert e.network.lines[0].of_cells().framing is None
