@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-import bentpipe.experiment.build
+import bentpipe.experiment.build.hosts
 import bentpipe.plots.cases
 import bentpipe.plots.figures
 from bentpipe.cli import main
@@ -77,7 +77,7 @@ def command(*arguments, fsize=None):
     if fsize is not None:
         return Held("none", *arguments, fsize=fsize).end()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()), redirect_stderr(StringIO()) as error:
-        patch.setattr(bentpipe.experiment.build, "build", fake_build)
+        patch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
         patch.setattr(bentpipe.plots.figures, "write_plots", blank)
         patch.setattr(bentpipe.plots.cases, "write_cases_plot", blank)
         return main(list(arguments)), error.getvalue()
