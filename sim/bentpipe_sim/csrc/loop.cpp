@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "crc32.hpp"
 #include "pattern.hpp"
@@ -35,6 +36,7 @@ int Loop::add(const char* path) {
     Node::Owner made = Node::make(path, index, inbox, ledger);
     queue_.add(made->face().ticket);
     nodes_.push_back(std::move(made));
+    delivered_.resize(nodes_.size() / 64 + 1);
     faces_.insert(faces_.end() - 2, &nodes_.back()->face());
     if (queue_.is_small()) std::copy(faces_.begin(), faces_.end() - 1, small_faces_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
@@ -136,8 +138,7 @@ void Loop::run(uint64_t until) {
     until = std::max(until, now_);  // time doesn't go back
     if (!queue_.is_small()) now_ = advance<TimingWheel::Cursor, true>(until);
     else now_ = lines_ ? advance<SmallEventQueue::Cursor, true>(until) : advance<SmallEventQueue::Cursor, false>(until);
-    for (const auto& node : nodes_)
-        if (Node::faces(node->face())) undeliver(*node);
+    undeliver_all();
     for (Node* link : links_)
         if (link->bypassed() && arrives_later(*link)) undo_bypass(*link);
 }
@@ -474,6 +475,8 @@ template <class Cursor>
     }
     if (rarely(Node::faces(its))) undeliver(*output.to);
     cursor.schedule_earlier(its.ticket, arrives, tick);
+    if constexpr (!std::is_same_v<Cursor, SmallEventQueue::Cursor>)
+        delivered_[its.ticket.node / 64] |= uint64_t(1) << its.ticket.node % 64;
     Node::later(its, Node::arrive(its));
     Node::arrive(its, {arrives, Node::FACE});
     its.i_port = uint8_t(output.to_port);
@@ -489,6 +492,21 @@ template <class Cursor>
     cell.tick = face.arrive_tick;
     node.first[port] = Node::key(cell.tick, port);
     Node::arrive(face, Node::Arrival::of(std::min(node.first[port], Node::later(face).as_key())));
+}
+
+// At the end of a run no cell is in a face. Only the nodes to which the run delivered directly are looked at: a large network
+// has few of them in a short run. A small one has no marks, and all its nodes are looked at.
+void Loop::undeliver_all() {
+    if (queue_.is_small()) {
+        for (const auto& node : nodes_)
+            if (Node::faces(node->face())) undeliver(*node);
+        return;
+    }
+    for (size_t word = 0; word < delivered_.size(); ++word)
+        for (uint64_t marks = std::exchange(delivered_[word], 0); marks; marks &= marks - 1) {
+            Node& node = *nodes_[64 * word + size_t(__builtin_ctzll(marks))];
+            if (Node::faces(node.face())) undeliver(node);
+        }
 }
 
 // Whether a cell can bypass a link: no cell is before it, and no error reaches it.

@@ -81,6 +81,7 @@ class Loop final : CellCounts {
     template <class Cursor>
     void deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
     static void undeliver(Node& node);
+    void undeliver_all();
     static bool can_bypass(const Node& link, const bp_face& face);
     template <class Cursor>
     void bypass(const Output& before, const bp_face& face, uint64_t tick, Cursor& cursor);
@@ -108,6 +109,7 @@ class Loop final : CellCounts {
     std::vector<bp_face*> faces_{&at_end_, &at_end_};
     bp_face* small_faces_[SmallEventQueue::MOST + 1]{&at_end_};  // the same, without an indirection
     EventQueue queue_;
+    std::vector<uint64_t> delivered_;  // of more than 8 nodes: a bit for each to which this run delivered a cell directly
     uint64_t now_ = 0;
     bool classified_ = false, lines_ = false, crc_ = false, acts_after_ = false;
     uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen

@@ -199,16 +199,19 @@ def test_no_cell_overtakes_one_that_began_at_a_lower_rate(link):
     assert all(abs(time - exact) < 6 * TICK for time, exact in zip(times, (first, first + cell(OC3)), strict=True))
 
 
-def test_a_state_in_the_middle_of_a_cell_goes_on_as_the_run_does():
-    """Taken and given back while cells are being sent on each of the lines; the wires' accounts hold then, too."""
+@pytest.mark.parametrize("hops", [4, 8])
+def test_a_state_in_the_middle_of_a_cell_goes_on_as_the_run_does(hops):
+    """Taken and given back while cells are being sent on each of the lines; the wires' accounts hold then, too.
+    With 8 hops there are more nodes than the small event queue holds."""
     rng = random.Random(3)
     seen = []
     for taken in (False, True):
-        network, source, vc = chain([1_000_000, 500_000, 800_000, 600_000], 2 * MS)
+        network, source, vc = chain([1_000_000, 500_000, 800_000, 600_000][:hops] * (hops // 4), 2 * MS)
+        assert (len(network.nodes) > 8) == (hops > 4)
         for cells in (1, 4, 2):
             send(network, source, vc, cells)
         times = []
-        while network.now_ps < 20 * MS:
+        while network.now_ps < 5 * hops * MS:
             times += [event.time_ps for event in network.run(network.now_ps + rng.randrange(1, 300_000_000))]
             network.check_conservation()
             if taken:
