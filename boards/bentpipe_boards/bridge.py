@@ -135,7 +135,7 @@ class Bridge(wiring.Component):
         works, sends, waits = Signal(), Signal(), Signal()  # a list is being done; an answer goes; a frame waits
         wait_head, wait_end = Signal(32), Signal(bits)
 
-        # What comes is put beside what is being done
+        # A frame that arrives while a list is being done goes to a second buffer
         m.d.comb += [
             put.addr.eq(Cat(receiver.index, ~bank)),
             put.data.eq(receiver.word),

@@ -1,4 +1,4 @@
-"""What is between nodes: wires with delay, and who of several at a node's inputs is next."""
+"""Wires with delay between nodes, and the arbiter of the cells that wait at the inputs of a node."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
 from bentpipe.commands import commands
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     try:
-        with heeded():
+        with heeded(), _environment_restored():
             chosen: Command = given.chosen
             if chosen.prepares_hosts:
                 _prepare_hosts(sys.stderr.isatty() and not getattr(given, "json", False))
@@ -51,6 +52,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _failed(error, given.verbose)
+
+
+@contextmanager
+def _environment_restored() -> Iterator[None]:
+    """Restore bentpipe's variables of the environment afterwards: a command passes ``--engine`` and ``--target`` in
+    them to what it starts, and they must not hold for the next command of this process."""
+    before = {name: value for name, value in os.environ.items() if name.startswith("BENTPIPE_")}
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.startswith("BENTPIPE_") and name not in before]:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _replace_unknown_characters() -> None:

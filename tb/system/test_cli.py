@@ -427,6 +427,14 @@ def test_the_examples_of_the_manual_run(capsys, arguments):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("option", [("--target", "board:model"), ("--engine", "verilator")])
+def test_an_option_holds_for_its_command_alone(option):
+    """A later command of the same process must not run on that board or engine."""
+    before = dict(os.environ)
+    assert main(["run", "lan-1flow", "--duration", "1", *option]) == 0
+    assert dict(os.environ) == before
+
+
 def test_registers_are_listed_in_three_forms(capsys):
     assert main(["registers", "switch", "--shape", "vcs=256,cells=100"]) == 0
     assert "switch, version 3: vcs = 256, cells = 100, ports = 4, options = 0\n" in capsys.readouterr().out

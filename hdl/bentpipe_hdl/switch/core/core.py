@@ -75,7 +75,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Additions:
-    """What is built into the core besides what every switch has.
+    """What the options of a switch add to its core.
 
     Members
     -------
