@@ -20,7 +20,7 @@ LEAST = 80.0
 HEAD = """# Coverage
 
 `make coverage` writes this page: what the default tests reach of Python, and what random traffic reaches of the RTL.
-What is below {least:.0f} % is listed with a reason, or gets a test.
+Each figure below {least:.0f} % is listed with a reason, or gets a test.
 """
 
 
