@@ -27,7 +27,8 @@ _last: int = signal.SIGINT
 
 
 def exit_code() -> int:
-    """For a command that a signal ended: 128 and the number of the last one that came, as shells have it."""
+    """Exit code of a command that a signal ended: 128 plus the number of the last signal since :func:`heeded` began,
+    as shells count; SIGINT's where none came (a ``KeyboardInterrupt`` that the program raised itself)."""
     return 128 + _last
 
 
@@ -56,7 +57,9 @@ def _raise(number: int) -> None:
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """Inside, a signal raises :class:`Interrupted`."""
+    """Inside, a signal raises :class:`Interrupted`. The signals of earlier commands in this process are forgotten."""
+    global _last
+    _last = signal.SIGINT
     with _handled(_raise):
         yield
 
