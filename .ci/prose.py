@@ -96,7 +96,11 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the numbers of files that got better")
     given = parser.parse_args()
     if given.show:
-        print("\n".join(breaches((ROOT / given.show).read_text())))
+        try:
+            text = (ROOT / given.show).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            parser.error(f"{given.show}: {getattr(error, 'strerror', None) or 'not a text file'}")
+        print("\n".join(breaches(text)))
         return 0
     now = {name: len(breaches(text)) for name, text in pages().items()}
     known = listed() if LISTED.exists() else dict(now)

@@ -58,3 +58,11 @@ def test_a_page_that_gets_worse_fails(prose, tmp_path, monkeypatch, capsys):
     assert "README.md: 2 breaches, 1 before" in capsys.readouterr().out
     monkeypatch.setattr(prose, "pages", lambda: {"README.md": "The verdict says so."})
     assert prose.main() == 0
+
+
+@pytest.mark.parametrize(("name", "reason"), [("nosuch.md", "No such file"), (".", "Is a directory")])
+def test_a_page_that_cannot_be_read_is_one_line(prose, name, reason, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["prose.py", "--show", name])
+    with pytest.raises(SystemExit) as ended:
+        prose.main()
+    assert ended.value.code == 2 and reason in capsys.readouterr().err
