@@ -177,6 +177,17 @@ def test_the_engine_verilator_saves_nothing(tmp_path, capsys, monkeypatch):
     assert refusal(path, capsys) == line
 
 
+def test_a_run_with_a_board_is_not_resumed(tmp_path, capsys):
+    path = tmp_path / "run"
+    with RunFolder.claim(path) as folder, stopped_at(0):
+        result = run_experiment(load("lan-1flow", duration_ps=60 * MS), folder=folder)
+        result.summary["board"] = {"pdus": 1}
+        folder.finish(result)
+    folder.state.unlink()
+    line = f"bentpipe: {path}: there is nothing to resume: the state of a run with a board is not saved\n"
+    assert refusal(path, capsys) == line
+
+
 def test_no_room_leaves_the_last_state(tmp_path, monkeypatch, caplog):
     """The second state finds no room: the run goes on, with a line, and the first state is still there."""
     written, kept = [], []

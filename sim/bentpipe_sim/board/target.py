@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,12 @@ def _attach_simulated(plan: Plan) -> Board:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdout is not None
-    name = process.stdout.readline().strip()
+    try:
+        name = process.stdout.readline().strip()
+    except BaseException:  # a signal while it is compiled: the compilers end, too
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise
     if not name:
         raise BoardError(f"the simulated board could not be made (exit code {process.wait()})")
     return Board(Client(_SimulatedPipe(process, Path(name)), patience=_PATIENCE))

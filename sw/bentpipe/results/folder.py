@@ -187,8 +187,12 @@ class RunFolder:
             raise BentpipeError(f"{path}: its run is not over")
         if not held.state.is_file():
             held._release()
-            over = summary["status"] in ("done", "failed")
-            why = f"its run is {summary['status']}" if over else "its run was ended before its state was saved"
+            if summary["status"] in ("done", "failed"):
+                why = f"its run is {summary['status']}"
+            elif summary.get("board"):
+                why = "the state of a run with a board is not saved"
+            else:
+                why = "its run was ended before its state was saved"
             raise BentpipeError(f"{path}: there is nothing to resume: {why}")
         held.begun = True
         return held
