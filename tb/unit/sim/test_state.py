@@ -1,5 +1,6 @@
 """The state of a network: a copy goes on as the network itself does, and a state that doesn't fit is refused."""
 
+import copy as copy_module
 import dataclasses
 import hashlib
 import os
@@ -9,6 +10,9 @@ import sys
 
 import pytest
 
+from bentpipe_hdl.link.options import OPTIONS as LINK_OPTIONS
+from bentpipe_hdl.nic.options import OPTIONS as NIC_OPTIONS
+from bentpipe_hdl.switch.options import OPTIONS as SWITCH_OPTIONS
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.network import Network
 from unit.sim.test_network import MS, satellite
@@ -86,6 +90,26 @@ def test_a_line_of_sonet_goes_on(tmp_path):
     ends = [(go(each, 20 * MS), outcome(each)) for each in (network, other)]
     assert ends[0] == ends[1]
     assert any(lost for account in network.ledger() for lost in account.lost)
+
+
+def test_options_of_a_copied_node_are_those_that_there_are():
+    """A copied link is changed as the network's own is: its driver knows that the link has outages."""
+    for options in (LINK_OPTIONS, NIC_OPTIONS, SWITCH_OPTIONS):
+        for option in options:
+            assert pickle.loads(pickle.dumps(option)) is option
+            assert copy_module.copy(option) is copy_module.deepcopy(option) is option
+    network, nics, vcs = satellite(start=False)
+    out = next(node for node in network.nodes if node.name == "out")
+    out.may_fail()
+    network.start()
+    other = copy(network, network.save())
+    outcomes = []
+    for each in (network, other):
+        each.nodes[out.index].change(outage=True)
+        feed(each, nics, vcs, 0)
+        outcomes.append((go(each, 20 * MS), outcome(each)))
+    assert outcomes[0] == outcomes[1]
+    assert other.counters()["out"]["drop_outage"] > 0
 
 
 def test_saving_is_nothing_to_the_network():

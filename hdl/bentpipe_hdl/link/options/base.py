@@ -6,12 +6,13 @@ from collections.abc import Collection
 from typing import Any, ClassVar
 
 from bentpipe_hdl.bit_errors import ErrorStart
+from bentpipe_hdl.registered import Registered
 from bentpipe_hdl.registers import Register, Registers
 
 __all__ = ["LinkOption"]
 
 
-class LinkOption:
+class LinkOption(Registered):
     """A mechanism that a link is built with, or without: then it has no register, no gate and no work of it.
 
     Members

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from bentpipe_hdl.registered import Registered
 from bentpipe_hdl.registers import Register, Registers
 
 __all__ = ["NicOption"]
 
 
-class NicOption:
+class NicOption(Registered):
     """A mechanism that an interface is built with, or without: then it has no register, no gate and no work of it.
 
     Members

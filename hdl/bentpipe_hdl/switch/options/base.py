@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from bentpipe_hdl.registered import Registered
 from bentpipe_hdl.registers import Register, Registers
 
 __all__ = ["Fault", "Option", "Setup", "above_buffer"]
@@ -65,7 +66,7 @@ class Setup:
         return next((k for k, vc in enumerate(self.vcs) if getattr(vc.settings, key)), None)
 
 
-class Option:
+class Option(Registered):
     """A mechanism that a switch is built with, or without: then it has no register, no gate and no work of it.
 
     Members

@@ -1,0 +1,22 @@
+"""Options of nodes are objects of which there is one each: a copy of a node, and a node read from a file, refer to it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["Registered"]
+
+
+def _find(package: str, kind: str, name: str) -> Any:
+    options = import_module(package).OPTIONS
+    return next(option for option in options if (type(option).__qualname__, option.name) == (kind, name))
+
+
+class Registered:
+    """An option in ``OPTIONS`` of the package that has its folder. Copied or unpickled it is the same object, so that
+    options may be compared and be keys."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        package = type(self).__module__.rsplit(".", 2)[0]
+        return _find, (package, type(self).__qualname__, self.name)  # type: ignore[attr-defined]
