@@ -1,4 +1,4 @@
-"""Options of nodes are objects of which there is one each: a copy of a node, and a node read from a file, refer to it."""
+"""Options of nodes are objects that exist once each: copies of nodes, and nodes read from a file, refer to them."""
 
 from __future__ import annotations
 
