@@ -48,12 +48,13 @@ test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a r
 coverage: $(VENV)/.test ## what the default tests reach: branches of Python, lines and toggles of the RTL; writes docs/coverage.md
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m cover --workers $(WORKERS) $(ARGS)
 
-lint: $(VENV)/.test ## style, format, types, layers of the packages, language of the pages
+lint: $(VENV)/.test ## style, format, types, layers of the packages, language of the pages, spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python .ci/prose.py
+	$(BIN)/codespell
 
 cocotb: $(VENV)/.test ## only the tests of nodes and networks in cocotb and Verilator
 	$(BIN)/python -m pytest -n $(WORKERS) tb/cocotb $(ARGS)

@@ -27,5 +27,6 @@ html_static_path = ["_static"]
 
 
 def setup(app):
+    """Write the generated pages before Sphinx reads them."""
     app.connect("source-read", notebook.on_read)
     generate.write_all(Path(app.confdir) / "_generated")

@@ -20,7 +20,9 @@ __all__ = ["CsrMap", "CsrSignature"]
 
 
 class CsrSignature(wiring.Signature):
-    """Members
+    """The register bus of a node, as its initiator sees it.
+
+    Members
     -------
     addr : Out(20)
     w_en : Out(1)

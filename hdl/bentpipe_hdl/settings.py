@@ -230,7 +230,7 @@ class Settings(BaseModel):
 
     @classmethod
     def part_of(cls, whole: Settings, **changes: Any) -> Self:
-        """This model's part of one that has its members, too, but for the changes; nothing is validated again."""
+        """Take this model's members out of another that has them, too, with changes; nothing is validated again."""
         return cls.of_read({name: getattr(whole, name) for name in cls.model_fields} | changes)
 
     @classmethod

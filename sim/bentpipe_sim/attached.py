@@ -203,7 +203,7 @@ class Attachment:
         self._loop.attach_stall(at_ns, length_ns)
 
     def arrive(self, end: int, at_ns: int, octets: bytes, read_ns: int = 0) -> None:
-        """This comes at an end then, and is read later, where that is given."""
+        """Let a packet arrive at an end at a time; it is read later where that is given."""
         self._loop.attach_arrive(end, at_ns, max(at_ns, read_ns), octets, len(octets))
 
     def released(self) -> list[Released]:

@@ -31,7 +31,7 @@ _FLAGS: Final = ("-x", "c", "-O1", "-fPIC", "-shared", "-w")
 
 
 def bind() -> tuple[Any, Any]:
-    """cffi's ``ffi`` and library; what is missing is compiled."""
+    """Return the ``ffi`` and the library of cffi; what is missing is compiled."""
     loop = build_loop()
     module = build_bindings(loop)
     if module is None:

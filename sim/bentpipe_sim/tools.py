@@ -45,6 +45,7 @@ def compiler() -> str:
 
 
 def digest(*parts: str | bytes) -> str:
+    """Return a hash of these parts, in hexadecimal."""
     total = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -53,6 +54,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def digest_of(files: Iterable[Path]) -> str:
+    """Return a hash of files' names and contents."""
     return digest(*(part for file in files for part in (file.name, file.read_bytes())))
 
 
@@ -167,6 +169,7 @@ def _is(file: IO[str], path: Path) -> bool:
 
 
 def run(command: list[str], what: str, **options: Any) -> None:
+    """Run a program; a failure raises an error with its first lines of output."""
     code, out, err = call(command, **options)
     if code:
         lines = [line for line in (err + out).splitlines() if line.strip()]

@@ -164,7 +164,7 @@ class Sweep:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row for each run: ``experiment``, ``case``, ``seed``, ``status``, ``reason``, ``seconds``, ``folder``, …"""
+        """Return a row for each run: ``experiment``, ``case``, ``seed``, ``status``, ``reason``, ``seconds``."""
         import pandas as pd
 
         return pd.DataFrame(self.summary["runs"])

@@ -206,7 +206,7 @@ def _place(made: Path, place: Path) -> None:
 
 
 def _compile(work: Path, out: Path, group: str) -> None:
-    """mypyc and the C compiler, on a copy of the sources; the modules and ``modules.json`` go to ``out``."""
+    """Run mypyc and the C compiler on a copy of the sources; the modules and ``modules.json`` go to ``out``."""
     for path, content in _sources().items():
         file = work / path
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ class Header:
         return self.user and bool(self.pti & 1)
 
     def to(self, vpi: int, vci: int, interface: Interface = Interface.UNI) -> Header:
-        """This header on another VC: what a switch writes. GFC is local to one UNI and not carried on."""
+        """Return this header on another VC, as a switch writes it. GFC is local to one UNI and not carried on."""
         return Header(vpi, vci, self.pti, self.clp, interface=interface)
 
 

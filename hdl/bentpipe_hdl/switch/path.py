@@ -322,7 +322,7 @@ def _enqueue(cell: ArrivingCell) -> None:
 
 
 def leave(arriving: ArrivingCell, plugins: Sequence[Any]) -> LeavingCell:
-    """Build the path of the leaving cell: of which port and VC is it, is the VC still there, and does it go on?"""
+    """Build the path of the leaving cell: its port and VC, whether the VC still exists, whether it has more cells."""
     core, m, table = arriving.core, arriving.core.build.m, arriving.core.vc_table
     buffer, scheduler, rates = core.buffer, core.scheduler, core.port_rate_scheduler
     gone, more, goes_on_at = Signal(name="gone"), Signal(name="more"), Signal.like(rates.port, name="goes_on_at")

@@ -17,10 +17,12 @@ __all__ = ["Text", "local_type", "number"]
 
 
 def local_type(width: int) -> str:
+    """Return the C++ type of a local variable of so many bits."""
     return "bool" if width == 1 else f"uint{32 if width <= 32 else 64}_t" if width <= 64 else f"W<{_words(width)}>"
 
 
 def number(value: int, width: int) -> str:
+    """Return a C++ constant of so many bits."""
     if width <= 64:
         return f"{value:#x}" + ("ull" if width > 32 else "u")
     words = ", ".join(f"{value >> 64 * k & (1 << 64) - 1:#x}ull" for k in range(_words(width)))

@@ -46,7 +46,8 @@ class Write:
 
 @dataclass
 class Design:
-    """
+    """A netlist as the generator of C++ sees it.
+
     Members
     -------
     inputs : dict of str to int

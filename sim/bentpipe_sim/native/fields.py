@@ -31,6 +31,7 @@ class Fields:
 
 
 def fields(netlist: Netlist) -> Fields:
+    """Return how the netlist's registers are divided into fields."""
     return _Fields(netlist).run()
 
 

@@ -53,6 +53,7 @@ Literal = tuple[Node, int, bool]
 
 
 def constant(value: int, width: int) -> Bits:
+    """Return bits with a value; none where the width is 0."""
     return ((None, value & ((1 << width) - 1), width),) if width else ()
 
 
@@ -64,6 +65,7 @@ def constant_of(bits: Bits) -> int | None:
 
 
 def width_of(bits: Bits) -> int:
+    """Return the number of bits."""
     return sum(piece[2] for piece in bits)
 
 
@@ -136,6 +138,7 @@ def _by_bit(bits: Bits) -> list[tuple[Node | None, int, bool]]:
 
 
 def negated(literal: Literal) -> Literal:
+    """Return the literal that holds where this one does not."""
     return literal[0], literal[1], not literal[2]
 
 

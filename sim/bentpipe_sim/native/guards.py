@@ -193,6 +193,8 @@ class Guards:
 
 
 def literal_of(bit: Bits, wanted: bool) -> Literal:
+    """Return the literal that says that a bit has the wanted value."""
+
     node, low, _ = bit[0]
     while node is not None and node.op == "all" and len(node.args) == 1:  # it says that a bit is 0
         wanted = wanted == node.data[0]

@@ -24,6 +24,7 @@ def stored_bits(width: int) -> int:
 
 
 def stored_type(width: int) -> str:
+    """Return the C++ type in which so many bits are stored."""
     bits = stored_bits(width)
     return f"uint{bits}_t" if bits <= 64 else f"W<{bits // 64}>"
 
@@ -55,6 +56,7 @@ def together(memories: Sequence[Memory], clocks: Iterable[Design]) -> list[list[
 
 
 def rows(groups: Iterable[list[Memory]]) -> dict[Memory, Rows]:
+    """Return the rows that memories of the same group share, by memory."""
     found = {}
     for group in groups:
         array = group[0].name

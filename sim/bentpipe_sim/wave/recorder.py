@@ -23,7 +23,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Recorded:
-    """
+    """What was recorded of a node.
+
     Members
     -------
     shape : Shape

@@ -205,5 +205,6 @@ class BlockSource(Application):
 
 
 def positive(name: str, value: int) -> None:
+    """Raise ValueError where a value is below 1."""
     if value < 1:
         raise ValueError(f"{name} must be at least 1, not {value!r}")

@@ -64,12 +64,12 @@ def _called(what: str, result: int) -> None:
 
 
 def unshare(flags: int) -> None:
-    """This thread is in new namespaces from now on."""
+    """Put this thread into new namespaces."""
     _called("no new namespace", _libc.unshare(flags))
 
 
 def enter(namespace: int) -> None:
-    """This thread is in a network namespace from now on."""
+    """Put this thread into a network namespace."""
     _called("a network namespace can't be entered", _libc.setns(namespace, CLONE_NEWNET))
 
 

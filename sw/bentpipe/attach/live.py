@@ -50,7 +50,7 @@ class LiveFolder:
         """A session has no state to be saved."""
 
     def keep(self, summary: dict[str, Any], news: Trace) -> None:
-        """This, soon."""
+        """Show a summary and news soon."""
         self._waiting.put((summary, news))
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Counted:
 
 
 def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subprocess.CompletedProcess[str]:
-    """This program's counterpart in a checkout."""
+    """Run the benchmark program of another checkout."""
     paths = os.pathsep.join(str(tree / part) for part in ("hdl", "sim", "sw", "boards"))
     environment = {"BENTPIPE_HOSTS": "compiled", **os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
     command = [*under, sys.executable, "-m", "bentpipe.bench", *arguments]

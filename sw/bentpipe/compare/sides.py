@@ -84,7 +84,7 @@ class Run:
 
     @property
     def remarks(self) -> frozenset[str]:
-        """What stands between it and the experiment as it is in its file: ``shortened``, ``changed``, …"""
+        """Return how the run differs from the experiment in its file: ``shortened``, ``changed`` and others."""
         found = {remark for row in self.summary["published"] for remark in row["remarks"]} - {"changed"}
         found |= {"shortened"} if self.summary["shortened"] else set()
         return frozenset(found | ({"changed"} if self.changes else set()))

@@ -318,7 +318,7 @@ class Flow(ApplicationFlow):
         self.application.connect(now)
 
     def look(self, now: int) -> None:
-        """Is it over?"""
+        """End the flow where all of its connections are closed and its application is done."""
         if self.started and self.open_pairs == 0 and self.application.done():
             self.finish(now)
 

@@ -173,7 +173,7 @@ class LoopbackFlow(ApplicationFlow):
             self.check(now)
 
     def check(self, now: int) -> None:
-        """Has everything come back, or is it lost?"""
+        """End the flow where everything has come back or is lost."""
         self.end.point.give_up(now)
         socket = self.socket
         if self.closed and not self.finished and socket is not None and not self.end.point.waits_for(socket.looper):

@@ -230,7 +230,7 @@ class UdpFlow(ApplicationFlow):
             self.check(now)
 
     def check(self, now: int) -> None:
-        """Has everything come?"""
+        """End the flow where everything has arrived."""
         if self.pair().complete():
             self.finish(now)
 

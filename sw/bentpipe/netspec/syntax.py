@@ -51,6 +51,8 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Word:
+    """A word, with its place in the script."""
+
     text: str
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
@@ -87,6 +89,8 @@ Value = Quantity | Word | Pair | Range | Call
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """A parameter of a test, with its place in the script."""
+
     name: str
     value: Value
     place: Place = field(default=NOWHERE, compare=False, repr=False)

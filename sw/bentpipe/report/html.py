@@ -95,6 +95,7 @@ def command(*lines: str) -> str:
 
 
 def link(text: str, to: str, rel: str = "") -> str:
+    """Return a link as HTML."""
     return f'<a href="{html.escape(to)}"{f" rel={rel}" if rel else ""}>{html.escape(text)}</a>'
 
 

@@ -79,6 +79,8 @@ class Line:
 
 @dataclass(slots=True)
 class Network:
+    """What is drawn of a network."""
+
     switches: list[Node]
     hosts: list[Node]
     lines: list[Line]
@@ -91,6 +93,7 @@ def dropped(reasons: Mapping[str, int]) -> list[str]:
 
 
 def percent(use: float | None) -> str:
+    """Return a share as text; ``?`` where it is not known."""
     if use is None:
         return "?"
     return f"{100 * use:.0f} %" if use >= 0.1 or not use else f"{100 * use:.1f} %" if use >= 0.001 else "< 0.1 %"
@@ -127,6 +130,8 @@ class Joint:
 
 @dataclass(slots=True)
 class Drawing:
+    """A drawing of a network, with its size."""
+
     width: float
     height: float
     upright: bool
@@ -276,6 +281,7 @@ def _order(ranks: Sequence[list[Box]], joints: Sequence[Joint]) -> None:
 
 
 def width_of_texts(joint: Joint) -> float:
+    """Return the width of the widest of a joint's texts, in pixels."""
     return max((text_width(text, kind) for kind, text in joint.texts), default=0.0)
 
 
@@ -285,6 +291,7 @@ def text_width(text: str, kind: str) -> float:
 
 
 def text_height(joint: Joint) -> float:
+    """Return the height of a joint's texts, in pixels."""
     return LINE_HEIGHT * len(joint.texts)
 
 

@@ -29,6 +29,7 @@ _OF_A_RUN: Final = ("id", "status", "time", "metrics", "flows", "drops", "ledger
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
+    """Read the ``result.json`` of a run folder."""
     path = folder / "result.json"
     if not path.is_file():
         raise BentpipeError(f"{folder}: not a run folder (no result.json)")
@@ -51,10 +52,12 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 
 def json_bytes(data: Any) -> bytes:
+    """Return a file of JSON, indented."""
     return (json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def write_flows(path: Path, flows: list[dict[str, Any]]) -> None:
+    """Write ``flows.parquet``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -65,6 +68,7 @@ def write_flows(path: Path, flows: list[dict[str, Any]]) -> None:
 
 
 def write_trace(path: Path, trace: Trace) -> None:
+    """Write ``trace.parquet``."""
     import pyarrow.parquet as pq
 
     with path.open("wb") as file:
@@ -123,10 +127,12 @@ def read_parquet(path: Path) -> Any:
 
 
 def read_flows(path: Path) -> list[dict[str, Any]]:
+    """Read ``flows.parquet``: a row for each flow."""
     return read_parquet(path).to_pylist()
 
 
 def read_trace(path: Path) -> Trace:
+    """Read ``trace.parquet``."""
     try:
         return _trace_of(read_parquet(path))
     except KeyError as error:

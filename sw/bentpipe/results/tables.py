@@ -61,6 +61,7 @@ _LONGEST: Final = 60
 
 
 def figure_text(value: float | None) -> str:
+    """Return a figure as tables have it; ``-`` where there is none."""
     if value is None:
         return "-"
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
@@ -282,6 +283,7 @@ DROP_TITLES: Final = {
 
 
 def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
+    """Return the rows of the table of dropped cells."""
     return [
         [node, DROP_TITLES.get(reason, reason), f"{cells:,}"]
         for node, reasons in drops.items()
@@ -368,6 +370,7 @@ def loss_text(summary: dict[str, Any]) -> str:
 
 
 def time_text(summary: dict[str, Any]) -> str:
+    """Return a sentence about the simulated time."""
     time = summary["time"]
     text = f"{time['simulated_s']:.3f} s simulated"
     if summary["shortened"]:

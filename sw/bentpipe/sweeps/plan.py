@@ -99,7 +99,7 @@ class Plan:
 
 @cache
 def code_version() -> str:
-    """bentpipe's version, and the hash of the sources that decide what comes out of a run."""
+    """Return the version of bentpipe, and the hash of the sources that decide the result of a run."""
     import importlib
     from importlib.metadata import version
 

@@ -126,7 +126,7 @@ def work(job: Job) -> Outcome:
 
 
 def _seen(job: Job) -> bool:
-    """This machine has the sweep's folder, too."""
+    """Return whether this machine has the sweep's folder, too."""
     try:
         return (Path(job.work) / TOKEN).read_text() == job.token
     except OSError:

@@ -1,4 +1,4 @@
-"""Timers fire in the order of their times, those of one instant as they were set. (Of plain Python: it has its own.)"""
+"""Timers fire in the order of their times, those of one instant as they were set; plain Python has its own queue."""
 
 from __future__ import annotations
 

@@ -58,8 +58,9 @@ def measured(kbps, cells):
 
 @pytest.mark.parametrize("kbps", RATES)
 def test_the_capacity_is_met_to_1e_6(kbps):
-    """At 20 rates from 1 kb/s to 599.04 Mb/s, over ten minutes, or 400,000 cells if that is less: never off by more
-    than two ticks. (``soak.reactive`` takes ten minutes for all.)"""
+    """At 20 rates from 1 kb/s to 599.04 Mb/s the time is never off by more than two ticks.
+
+    Over ten minutes, or 400,000 cells if that is less. (``soak.reactive`` takes ten minutes for all.)"""
     passed, off = measured(kbps, min(400_000, 600 * 1000 * kbps // 424))
     assert off <= 2 * 176_950
     assert off / passed < 2e-6

@@ -39,7 +39,9 @@ def sent_by_each_ack(lost: int, prr: str) -> tuple[list[str], Connection]:
 
 @pytest.mark.parametrize("prr", ["crb", "ssrb"])
 def test_one_loss(prr: str) -> None:
-    """Sent in step with what is delivered, one for about every other ACK, and ssthresh in the pipe at the end. (The
+    """Segments leave in step with what is delivered, one for about every other ACK; ssthresh is in the pipe at the end.
+
+    (The
     flight of 20 is 22 with what limited transmit sent, so that not all places are those of the example.)"""
     found, tcp = sent_by_each_ack(1, prr)
     assert found[:11] == ["N", "N", "R", "", "N", "", "N", "", "N", "", "N"]

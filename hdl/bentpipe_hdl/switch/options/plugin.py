@@ -110,7 +110,7 @@ class Plugin:
         return valid
 
     def depart(self, m: Module, cell: LeavingCell) -> None:
-        """Behind the scheduler: which cell leaves, as what, and does its VC go on?"""
+        """Behind the scheduler: which cell leaves, with which header, and whether its VC has more cells."""
 
     def periods(self) -> Sequence[Value] | None:
         """Return periods of the ports instead of those that software has set, or None."""

@@ -17,6 +17,7 @@ __all__ = ["Reconfigurator", "ways"]
 
 
 def ways(line: LineSpec) -> tuple[str, ...]:
+    """Return the names of a line's directions."""
     return ("out",) if line.looped else ("out", "back")
 
 

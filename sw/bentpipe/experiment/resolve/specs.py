@@ -339,6 +339,8 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
+    """Switches, lines and hosts of an experiment."""
+
     switches: tuple[SwitchSpec, ...]
     lines: tuple[LineSpec, ...]
     hosts: tuple[HostSpec, ...]

@@ -107,7 +107,7 @@ class Branches:
         self._kept: _Kept = {}
 
     def take(self) -> Branch:
-        """This moment."""
+        """Return the state of the run at this moment."""
         import pyarrow as pa  # takes long, and few experiments come here
 
         out = io.BytesIO()

@@ -59,7 +59,7 @@ class Walk(Protocol):
         ...
 
     def take(self) -> Any:
-        """This moment."""
+        """Return the state at this moment."""
         ...
 
     def give(self, moment: Any, seed: str) -> None:

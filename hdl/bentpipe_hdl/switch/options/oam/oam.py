@@ -235,7 +235,7 @@ class Oam(wiring.Component):
         return m
 
     def _arrive(self, m, slot, v):
-        """The cell of the tick: does it end here, or a state of its VC?"""
+        """Decide whether the cell of the tick ends here, and whether it ends a state of its VC."""
         activities, clear, points, receiver, states = v.activities, v.clear, v.points, v.receiver, v.states
         point, state, activity = Signal(Point), Signal(State), Signal(Activity)
         oam, user, segment, outside, ends, loops = (Signal(name=name) for name in _CAME)
