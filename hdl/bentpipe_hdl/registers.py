@@ -406,6 +406,10 @@ class Registers:
 class Entry:
     """A register or an entry of a table that has fields: each is an attribute. As a number it is the whole value."""
 
+    _registers: Registers
+    _register: Register
+    _index: int
+
     def __init__(self, registers: Registers, register: Register, index: int):
         kept = self.__dict__
         kept["_registers"], kept["_register"], kept["_index"] = registers, register, index

@@ -275,7 +275,7 @@ class Quantity:
     def bounds(self) -> tuple[str, str]:
         """The range as one would write it."""
         low, high = (self.shown(bound) for bound in (self.low, self.high))
-        return tuple(f"{bound:g}" if isinstance(bound, float) else str(bound) for bound in (low, high))
+        return _bound_text(low), _bound_text(high)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import PydanticCustomError, core_schema  # what has no models needs none
@@ -310,6 +310,10 @@ def _number_of(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise ValueError(f"expected a number, not {kind_of(value)}")
     return value
+
+
+def _bound_text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _same(value: Any) -> Any:

@@ -71,3 +71,14 @@ def test_no_register_is_addressed_by_number():
 def test_an_address_in_figures_is_found():
     source = "bus.write(0x0006, 1)\nbus.write(at, 0xFF)\nnode.csr_read(3, 0x30000 + vc)\nfile.read(16)\n"
     assert literal_addresses(source) == ["bus.write(0x0006, 1)", "node.csr_read(3, 0x30000 + vc)"]
+
+
+def test_modules_without_amaranth_have_their_types_checked():
+    """Those of ``hdl`` that the contract names are in the type checker's list, and no other."""
+    settings = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["pyright"]
+    checked = {place for place in settings["include"] if place.startswith("hdl/")}
+    [contract] = (c for c in WITHOUT_AMARANTH if c["name"].startswith("Registers, settings"))
+    named = {
+        f"hdl/{name.replace('.', '/')}.py" for name in contract["source_modules"] if name.startswith("bentpipe_hdl")
+    }
+    assert checked == named

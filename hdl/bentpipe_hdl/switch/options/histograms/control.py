@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -74,7 +74,7 @@ class Histograms(Option):
     name = "histograms"
     bit = 10
     needs_port_queues = True
-    series: Final = {
+    series: ClassVar = {
         "sent": "cells that a port has sent, of a switch with histograms",
         "delays": "their delays in the switch together, ticks",
         "came": "cells that came for the port, queued or not",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -205,7 +205,7 @@ class Oam(Option):
     name = "oam"
     bit = 16
     makes_cells = True
-    series: Final = {
+    series: ClassVar = {
         "ais": "VCs from a port that are in AIS state, of a switch with OAM",
         "rdi": "VCs from a port that are in RDI state",
         "loc": "VCs from a port with loss of continuity",
