@@ -182,16 +182,11 @@ def _copies(draft: Draft) -> None:
         draft.places[leaf]["in_port"] = -1
 
 
-def _cell_count(draft: Draft) -> None:
-    for vc in draft.some(draft.vcs):
-        vc["interrupt_at"] = draft.rng.randint(1, 40)
-
-
 ASKS: dict[str, Callable[[Draft], None]] = {
     "reactive": _reactive, "queue_limit": _queue_limit, "red": _red, "fifo": _fifo, "shares": _shares,
     "police": _police, "port_epd": _port_epd, "fair": _fair, "minimum": _minimum, "efci": _efci,
     "histograms": _histograms, "virtual-clock": _virtual_clock, "credits": _credits, "frames": _frames,
-    "shape": _shape, "vp": _vp, "oam": _oam, "copies": _copies, "cell_count": _cell_count,
+    "shape": _shape, "vp": _vp, "oam": _oam, "copies": _copies,
 }  # fmt: skip
 """What asks for an option, by its name."""
 

@@ -196,9 +196,6 @@ class VcSettings(Settings):
     efci_threshold: Annotated[int, CELLS.within(1, 65535)] | None = Field(
         default=None, description="cells of its queue from which on it is marked by EFCI", json_schema_extra=IN_RUN
     )
-    interrupt_at: Annotated[int, CELLS.within(1, (1 << 32) - 1)] | None = Field(
-        default=None, description="cells queued of it after which the switch interrupts"
-    )
     police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
     shape: ShapeSettings | None = Field(default=None, description="the contract that its cells are held back to")
     oam: OamSettings | None = Field(
