@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import bentpipe_hdl
 from bentpipe_hdl.amaranth_private import ports
 from bentpipe_hdl.nodes import Link, Nic, Switch
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_sim import verilated, verilog
 from bentpipe_sim.build import Shape
@@ -23,7 +24,7 @@ from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
 from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, prelude, runtime, tools, verilate
 from bentpipe_sim.verilog import verilog_of
 
-__all__ = ["TOP", "border", "library", "library_of", "prepare", "program", "shape_of"]
+__all__ = ["TOP", "border", "library", "library_of", "library_of_part", "prepare", "program", "shape_of"]
 
 TOP = "node"
 
@@ -102,15 +103,28 @@ def shape_of(node: Switch | Nic | Link) -> Shape:
 
 def library_of(shape: Shape, width: int) -> Path:
     """The library of a node of this shape; elaborated only if it is not in the cache, which takes 1 to 5 s."""
+    return _indexed(f"{shape} of {width} bits", lambda: shape.component(width))
+
+
+def library_of_part(make: partial[Any], width: int, commit: int) -> Path:
+    """The library of a part of a node in its harness: ``make`` is a class of ours with its parameters."""
+    part = make.func
+    parameters = ", ".join(map(repr, [*make.args, *sorted(make.keywords.items())]))
+    name = f"{part.__module__}.{part.__qualname__}({parameters}) of {width} bits, commit {commit}"
+    return _indexed(name, lambda: PartHarness(make, width=width, commit=commit))
+
+
+def _indexed(name: str, make: Callable[[], Any]) -> Path:
+    """The library of the component of this name, which ``make`` makes of our own sources."""
     cache = Cache()
-    index = f"bench-index-{digest(_sources(), str(shape), str(width))}.json"
+    index = f"bench-index-{digest(_sources(), name)}.json"
     versions = f"{tools()} {OPTIMIZED}"
     with cache.alone(index):
         known = cache.find(index, lambda: versions)
         if known is None:
             with uncollected():
-                known = library(shape.component(width))
-            cache.note(index, versions, known.name, f"{shape} of {width} bits")
+                known = library(make())
+            cache.note(index, versions, known.name, name)
     return known
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -73,4 +74,4 @@ def test_what_comes_and_goes_is_counted_in_the_models_bins(width, scale):
                     found[index >> BIN_BITS, index & 63] = count
             assert found == counts, name
 
-    run(width, lambda slot: Histograms(slot, vcs=4, ports=3, places=8, at=8), test)
+    run(width, partial(Histograms, vcs=4, ports=3, places=8, at=8), test)

@@ -11,7 +11,8 @@ from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.gcra import LeakyBucket
 from models.shaper import Shaper, burst_tolerance
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_shaping import units
 
 VCS, PORTS = 8, 3

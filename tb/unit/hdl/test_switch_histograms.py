@@ -14,7 +14,8 @@ from models.cell import Cell, Header
 from models.histograms import bin_of
 from models.switch import Switch as Model
 from models.switch import Vc
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, configure, small
 
 

@@ -16,7 +16,8 @@ from models.aal5 import segment
 from models.cell import Cell, Header
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, configure, small, write_policy
 
 

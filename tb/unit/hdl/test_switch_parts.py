@@ -1,6 +1,7 @@
 """Parts of the switch by themselves, on both datapaths."""
 
 import random
+from functools import partial
 
 import pytest
 from amaranth.hdl import Fragment, Module, Signal
@@ -17,7 +18,7 @@ from bentpipe_hdl.switch.core.vc_table import DEPARTURE, VcField
 from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
 from bentpipe_hdl.switch.switch import Switch
-from unit.hdl.bench import WIDTHS
+from unit.hdl.bench import WIDTHS, run_part
 
 
 class Ticks:
@@ -51,6 +52,10 @@ class Ticks:
 
 
 def run(width, make, test):
+    """``make`` is the part's class with its parameters; anything else that makes a part is simulated by Amaranth."""
+    if isinstance(make, partial):
+        run_part(make, width, COMMIT, lambda ctx, node: test(ctx, node, Ticks(ctx, node)))
+        return
     node = PartHarness(make, width=width, commit=COMMIT)
 
     async def bench(ctx):
@@ -140,7 +145,7 @@ def test_a_round_is_served_in_the_order_of_joining(width):
         assert served == [3, 1, 2, 3, 0, 1]
         assert ctx.get(part.busy) == 0
 
-    run(width, lambda slot: RoundRobin(slot, vcs=4, ports=2, at=DEPARTURE - 2), test)
+    run(width, partial(RoundRobin, vcs=4, ports=2, at=DEPARTURE - 2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -166,7 +171,7 @@ def test_a_port_that_always_has_cells_keeps_its_period(width):
             assert len(found) >= 37 // period
             assert all(0 <= now - tick <= 1 for now, tick in zip(found, due, strict=True))  # the other port's turn
 
-    run(width, lambda slot: PortRateScheduler(slot, ports=2), test)
+    run(width, partial(PortRateScheduler, ports=2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -190,7 +195,7 @@ def test_a_port_that_begins_again_before_its_period_is_over_waits_for_it(width):
                 sent.append(ticks.now - 1)
         assert sent == [11]
 
-    run(width, lambda slot: PortRateScheduler(slot, ports=1), test)
+    run(width, partial(PortRateScheduler, ports=1), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -214,7 +219,7 @@ def test_a_cell_at_a_new_rate_ends_behind_the_one_before(width, periods):
         first, second = periods
         assert sent == [(1, 1 + first), (1 + first, 1 + first + second)]
 
-    run(width, lambda slot: PortRateScheduler(slot, ports=1), test)
+    run(width, partial(PortRateScheduler, ports=1), test)
 
 
 class Clocks:
@@ -284,7 +289,7 @@ def test_ports_take_turns_by_their_clocks_whatever_begins_and_ends(width):
             seen.add((port in begins, len(model.busy), len(begins)))
         assert {(True, 4, 2), (False, 1, 1), (False, 0, 0), (True, 2, 1)} <= seen
 
-    run(width, lambda slot: PortRateScheduler(slot, ports=4), test)
+    run(width, partial(PortRateScheduler, ports=4), test)
 
 
 def bits(ports):
@@ -319,7 +324,7 @@ def test_drops_are_counted_by_vc_and_reason(width):
             found.append((ctx.get(part.unknown), ctx.get(part.hec)))
         assert found == [(0, 1), (2, 0)]
 
-    run(width, lambda slot: Counters(slot, vcs=4, ports=2), test)
+    run(width, partial(Counters, vcs=4, ports=2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -338,7 +343,7 @@ def test_cells_tagged_and_marked_are_counted_by_vc_if_they_are_queued(width):
             found.append((ctx.get(part.tags), ctx.get(part.marks)))
         assert found == [(0, 0), (2, 1), (0, 1), (0, 0)]
 
-    run(width, lambda slot: Changes(slot, vcs=4), test)
+    run(width, partial(Changes, vcs=4), test)
 
 
 # Options

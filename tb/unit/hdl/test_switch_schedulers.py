@@ -12,7 +12,8 @@ from models.cell import Cell, Header
 from models.scheduling import Clocked, VirtualClocks
 from models.switch import Switch as Model
 from models.switch import Vc
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, compare_counters, configure, small, write_policy
 
 OPTIONS = {"fifo": ("fifo",), "shares": ("shares",), "both": ("fifo", "shares")}

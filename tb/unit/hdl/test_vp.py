@@ -13,11 +13,13 @@ from models.gcra import VirtualScheduling
 from models.policer import Bucket, Policer
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, compare_counters, configure, small, write_lookups, write_policy
 
 VCIS = (0, 1, 3, 4, 6, 32, 33, 40, 4096, 65535)
 NNI = Interface.NNI
+CELLS = 40
 
 
 def cell(model, port, vpi, vci, pti=0, clp=0, octets=bytes(48)):
@@ -31,8 +33,7 @@ def with_vps(width, model, test, *, options=(), periods=(2.5, 4, 3.25), vcs=8, s
         await configure(bench, model, periods[: len(model.port_drops)])
         await test(Judge(bench, model))
 
-    cells, ports = model.capacity, len(model.port_drops)
-    run(small(width, cells, ports, vcs, options_word(["vp", *options])), whole, seed)
+    run(small(width, CELLS, len(model.port_drops), vcs, options_word(["vp", *options])), whole, seed)
 
 
 async def drain(judge, ticks=80):
