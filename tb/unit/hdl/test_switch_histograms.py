@@ -86,7 +86,7 @@ def test_histograms_are_of_every_cell_of_a_known_vc(width):
                 sums[what, port] = await bench.get(f"{what}_sum_low", port)
         assert sums == model.sums
 
-    run(small(width, cells=20, options=options_word(("histograms",))), test)
+    run(small(width, cells=80, options=options_word(("histograms",))), test)
     assert any(vc.drops for vc in model.vcs)
 
 
