@@ -201,7 +201,9 @@ def test_the_switch_refuses_frames_as_the_model_does(width):
         await compare_counters(bench, model, judge.high_water)
         assert judge.told == judge.dropped
 
-    bench.run_compiled(Switch(width=width, vcs=8, cells=64, ports=3, options=options_word(["queue_limit", "red"])), test, seed=1)
+    bench.run_compiled(
+        Switch(width=width, vcs=8, cells=64, ports=3, options=options_word(["queue_limit", "red"])), test, seed=1
+    )
     seen = sum((vc.drops for vc in vcs), start=type(vcs[0].drops)())
     assert seen[Drop.RED] > 10
     assert seen[Drop.LIMIT] > 20

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.network import Network
 from unit.sim.test_network import MS, satellite
@@ -72,7 +73,7 @@ def test_a_copy_goes_on_as_the_network_itself(at_us, tmp_path):
 def test_a_line_of_sonet_goes_on(tmp_path):
     network = Network(seed=3)
     a, b = (network.add_nic(name) for name in "ab")
-    line = network.add_sonet_line("line", ber=(2e-6, 2e-6))
+    line = network.add_sonet_line("line", SonetSettings(ber=(2e-6, 2e-6)))
     for end, nic in enumerate((a, b)):
         network.connect(nic, (line, end))
         network.connect((line, end), nic)
