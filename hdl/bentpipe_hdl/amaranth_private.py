@@ -19,8 +19,8 @@ from amaranth.hdl._mem import MemoryData, MemoryInstance
 from amaranth.lib.wiring import In
 
 __all__ = [
-    "SignalDict", "SignalSet", "Simulated", "assignments", "memory_reads", "memory_writes", "netlist", "nir", "ports",
-    "unsliced", "used",
+    "PortDirection", "SignalDict", "SignalSet", "Simulated", "assignments", "memory_reads", "memory_writes", "netlist",
+    "nir", "ports", "unsliced", "used",
 ]  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import bentpipe_hdl
 from bentpipe_hdl.amaranth_private import ports
 from bentpipe_hdl.nodes import Link, Nic, Switch
-from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_sim import verilated, verilog
 from bentpipe_sim.build import Shape
@@ -24,7 +23,7 @@ from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
 from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, prelude, runtime, tools, verilate
 from bentpipe_sim.verilog import verilog_of
 
-__all__ = ["TOP", "border", "library", "library_of", "library_of_part", "prepare", "program", "shape_of"]
+__all__ = ["TOP", "border", "library", "library_of", "library_of_component", "prepare", "program", "shape_of"]
 
 TOP = "node"
 
@@ -36,6 +35,9 @@ RUNTIME_OF_VPI = ("verilated_vpi.cpp", "verilated_dpi.cpp")
 FLAGS_OF_VPI = (OPTIMIZED, "-fvisibility=default")
 """cocotb's library refers to VPI's functions in the program."""
 
+RESERVED = {"auto", "case", "char", "default", "do", "double", "float", "for", "int", "long", "new", "short", "switch"}
+"""Words of C++ that may be names of ports: Verilator gives them a prefix."""
+
 # Only the ports can be seen from outside: what is public cannot be optimized.
 CONTROL = f"""`verilator_config
 public_flat_rw -module "{TOP}" -port "*"
@@ -43,7 +45,8 @@ public_flat_rw -module "{TOP}" -port "*"
 
 
 def border(widths: dict[str, int]) -> str:
-    rows = ", ".join(f'{{"{name}", &top->{name}, {width}}}' for name, width in widths.items() if width)
+    members = {name: f"__SYM__{name}" if name in RESERVED else name for name in widths}
+    rows = ", ".join(f'{{"{name}", &top->{members[name]}, {width}}}' for name, width in widths.items() if width)
     return f"""
 #include "Vtop.h"
 #include <cstdint>
@@ -106,12 +109,11 @@ def library_of(shape: Shape, width: int) -> Path:
     return _indexed(f"{shape} of {width} bits", lambda: shape.component(width))
 
 
-def library_of_part(make: partial[Any], width: int, commit: int) -> Path:
-    """The library of a part of a node in its harness: ``make`` is a class of ours with its parameters."""
-    part = make.func
-    parameters = ", ".join(map(repr, [*make.args, *sorted(make.keywords.items())]))
-    name = f"{part.__module__}.{part.__qualname__}({parameters}) of {width} bits, commit {commit}"
-    return _indexed(name, lambda: PartHarness(make, width=width, commit=commit))
+def library_of_component(make: partial[Any]) -> Path:
+    """The library of what ``make`` makes: a class of our own with its parameters, for example of a part of a node."""
+    name = repr(make)
+    assert " at 0x" not in name, f"a parameter without a text of its own: {name}"
+    return _indexed(name, make)
 
 
 def _indexed(name: str, make: Callable[[], Any]) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 from amaranth.hdl import Const, ShapeCastable, Signal, Value
 
 from benches.compiled import Compiled
-from bentpipe_hdl.amaranth_private import SignalDict, ports, unsliced
+from bentpipe_hdl.amaranth_private import PortDirection, SignalDict, ports, unsliced
 
 __all__ = ["Context", "run"]
 
@@ -28,6 +28,9 @@ class Context:
         self._compiled = Compiled(made)
         named = {name: value for name, (value, _) in ports(node).items() if len(value)}
         self._ports = SignalDict((value, self._compiled.ports[name]) for name, value in named.items())
+        for value, way in ports(node).values():
+            if way is PortDirection.Input and isinstance(value, Signal) and value.init:
+                self._ports[value].set(value.init)
         self._settled = False
         self._getters: dict[int, tuple[Callable[[], Any], Any]] = {}
         self._setters: dict[int, tuple[Callable[[Any], None], Any]] = {}

@@ -11,14 +11,14 @@ from typing import Any
 from amaranth.sim import Simulator
 
 from benches import context
-from benches.build import library_of, library_of_part, shape_of
+from benches.build import library_of, library_of_component, shape_of
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TIME_BITS, WIDE
 from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.registers import Registers
 from models.cell import Cell, Header, Interface
 from models.registers import written
 
-__all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run", "run_compiled", "run_part"]
+__all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run", "run_compiled", "run_component", "run_part"]
 
 WIDTHS = [WIDE, NARROW]
 
@@ -236,5 +236,10 @@ def run_part(
     ``make`` is the part's class with its parameters. Tests of one shape share its library, which costs 2 s. The bench
     sees the part's members alone.
     """
-    node = PartHarness(make, width=width, commit=commit)
-    context.run(node, library_of_part(make, width, commit), lambda ctx: test(ctx, node))
+    run_component(partial(PartHarness, make, width=width, commit=commit), test)
+
+
+def run_component(make: partial[Any], test: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> None:
+    """Simulate any component, compiled; as :func:`run_part`."""
+    node = make()
+    context.run(node, library_of_component(make), lambda ctx: test(ctx, node))
