@@ -15,7 +15,8 @@ from bentpipe_hdl.switch.options.frames.slot_timer import SlotTimer
 from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.plcp import PAYLOAD_BPS, slots
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_parts import run as run_part
 
 TICK = Fraction(53, 299_520_000)

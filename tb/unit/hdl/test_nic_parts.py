@@ -5,11 +5,13 @@ from collections import defaultdict
 from functools import partial
 
 import pytest
+from amaranth.sim import Simulator
 
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.aal5.timer import ReassemblyTimer
 from bentpipe_hdl.cell import NEVER, WIDE
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.traffic.pacer import LineClock, Pacer
 from bentpipe_hdl.traffic.tournament import KEY_BITS, Tournament
 from bentpipe_sim.interface import PduStatus
@@ -70,8 +72,20 @@ class Part:
 
 
 def run(make, width, test):
-    """``make`` is the part's class with its parameters."""
-    run_part(make, width, COMMIT, lambda ctx, node: test(Part(ctx, node)))
+    """Compiled if ``make`` is a class with its parameters, as it pays where several tests share it; else in Amaranth's
+    simulator."""
+    if isinstance(make, partial):
+        run_part(make, width, COMMIT, lambda ctx, node: test(Part(ctx, node)))
+        return
+    node = PartHarness(make, width=width, commit=COMMIT)
+
+    async def bench(ctx):
+        await test(Part(ctx, node))
+
+    simulator = Simulator(node)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 # The tournament
@@ -93,7 +107,7 @@ def fights(width, vcs, changes):
         return value >> KEY_BITS + bits, value >> KEY_BITS & (1 << bits) - 1, value & (1 << KEY_BITS) - 1
 
     bits = (vcs - 1).bit_length()
-    run(partial(Tournament, vcs=vcs), width, test)
+    run(lambda slot: Tournament(slot, vcs=vcs), width, test)
     return roots
 
 
@@ -161,7 +175,7 @@ def test_a_line_takes_a_cell_a_period(width):
                 assert soonest == following
             assert soonest > now
 
-    run(partial(LineClock), width, test)
+    run(LineClock, width, test)
 
 
 # The pacer
@@ -207,7 +221,7 @@ def paced(width, *, vcs=4, line=1.5, periods=(3.5, 5.25, 1.5, 40), tolerance=2, 
             await part.tick(early, late)
             log.append(part.get("due"))
 
-    run(partial(Pacer, vcs=vcs), width, test)
+    run(lambda slot: Pacer(slot, vcs=vcs), width, test)
     return sent, log
 
 
@@ -239,7 +253,7 @@ def test_a_post_for_a_busy_vc_is_not_accepted(width):
         assert seen[2] in ((1, 0), (0, 0))  # its first cell may be sent in this tick
         assert part.get("due") != NEVER
 
-    run(partial(Pacer, vcs=4), width, test)
+    run(lambda slot: Pacer(slot, vcs=4), width, test)
 
 
 # The segmenter
@@ -325,7 +339,7 @@ def test_pdus_become_the_cells_of_the_model(width):
             await part.clock()
             assert part.get("count") == count[vc]
 
-    run(partial(Segmenter, width=width, vcs=vcs), width, test)
+    run(lambda slot: Segmenter(slot, width=width, vcs=vcs), width, test)
 
 
 # The reassembler
@@ -395,7 +409,7 @@ def test_cells_become_the_pdus_of_the_model(width):
                 await part.clock()
                 assert part.get("pdus") == sum(entry == (vc, verdict) for entry in expected)
 
-    run(partial(Reassembler, width=width, vcs=vcs), width, test)
+    run(lambda slot: Reassembler(slot, width=width, vcs=vcs), width, test)
 
 
 # The reassembly timer
@@ -430,4 +444,4 @@ def test_the_timer_visits_while_a_pdu_is_open_and_gives_it_up_in_a_tick_without_
         await part.tick()
         assert part.get("due") == NEVER
 
-    run(partial(ReassemblyTimer, vcs=4), width, test)
+    run(lambda slot: ReassemblyTimer(slot, vcs=4), width, test)

@@ -52,7 +52,8 @@ class Ticks:
 
 
 def run(width, make, test):
-    """``make`` is the part's class with its parameters; anything else that makes a part is simulated by Amaranth."""
+    """Compiled if ``make`` is a class with its parameters, as it pays for long tests and where several share it; else
+    in Amaranth's simulator."""
     if isinstance(make, partial):
         run_part(make, width, COMMIT, lambda ctx, node: test(ctx, node, Ticks(ctx, node)))
         return
@@ -145,7 +146,7 @@ def test_a_round_is_served_in_the_order_of_joining(width):
         assert served == [3, 1, 2, 3, 0, 1]
         assert ctx.get(part.busy) == 0
 
-    run(width, partial(RoundRobin, vcs=4, ports=2, at=DEPARTURE - 2), test)
+    run(width, lambda slot: RoundRobin(slot, vcs=4, ports=2, at=DEPARTURE - 2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -171,7 +172,7 @@ def test_a_port_that_always_has_cells_keeps_its_period(width):
             assert len(found) >= 37 // period
             assert all(0 <= now - tick <= 1 for now, tick in zip(found, due, strict=True))  # the other port's turn
 
-    run(width, partial(PortRateScheduler, ports=2), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -195,7 +196,7 @@ def test_a_port_that_begins_again_before_its_period_is_over_waits_for_it(width):
                 sent.append(ticks.now - 1)
         assert sent == [11]
 
-    run(width, partial(PortRateScheduler, ports=1), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=1), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -219,7 +220,7 @@ def test_a_cell_at_a_new_rate_ends_behind_the_one_before(width, periods):
         first, second = periods
         assert sent == [(1, 1 + first), (1 + first, 1 + first + second)]
 
-    run(width, partial(PortRateScheduler, ports=1), test)
+    run(width, lambda slot: PortRateScheduler(slot, ports=1), test)
 
 
 class Clocks:
@@ -324,7 +325,7 @@ def test_drops_are_counted_by_vc_and_reason(width):
             found.append((ctx.get(part.unknown), ctx.get(part.hec)))
         assert found == [(0, 1), (2, 0)]
 
-    run(width, partial(Counters, vcs=4, ports=2), test)
+    run(width, lambda slot: Counters(slot, vcs=4, ports=2), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -343,7 +344,7 @@ def test_cells_tagged_and_marked_are_counted_by_vc_if_they_are_queued(width):
             found.append((ctx.get(part.tags), ctx.get(part.marks)))
         assert found == [(0, 0), (2, 1), (0, 1), (0, 0)]
 
-    run(width, partial(Changes, vcs=4), test)
+    run(width, lambda slot: Changes(slot, vcs=4), test)
 
 
 # Options

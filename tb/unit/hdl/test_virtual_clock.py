@@ -1,7 +1,6 @@
 """Virtual clock, alone, on both datapaths."""
 
 import random
-from functools import partial
 
 import pytest
 
@@ -100,7 +99,7 @@ def test_the_vc_with_the_least_clock_is_served(width, vcs, start):
         while busy := [p for p in range(PORTS) if model.first(p) is not None]:
             await bench.tick(None, rng.choice(busy))
 
-    run(width, partial(VirtualClock, vcs=vcs, ports=PORTS), test)
+    run(width, lambda slot: VirtualClock(slot, vcs=vcs, ports=PORTS), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -120,7 +119,7 @@ def test_rates_share_a_port_as_they_are_to_each_other_and_idling_saves_nothing(w
                 served.append(model.first(0))
             await bench.tick(comes, serves)
 
-    run(width, partial(VirtualClock, vcs=4, ports=PORTS), test)
+    run(width, lambda slot: VirtualClock(slot, vcs=4, ports=PORTS), test)
     before, after = served[:40], served[-28:]
     assert 9 <= before.count(1) <= 11
     assert 10 <= after.count(2) <= 14 and after.count(0) >= 10
