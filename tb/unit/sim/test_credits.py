@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+from pydantic import ValidationError
 
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicLine, NicSettings
@@ -254,7 +255,7 @@ def test_nothing_of_a_vc_with_credits_is_dropped(given):
     network = Network()
     a, b = network.add_nic("a"), network.add_nic("b")
     network.connect(a, b)
-    with pytest.raises(NetworkError, match="a VC with credits has places of its own"):
+    with pytest.raises(ValidationError, match="a VC with credits has places of its own"):
         network.add_vc([a, b], 0, 100, VcSettings(credits=5, **given))
 
 
