@@ -1,4 +1,4 @@
-"""Whole runs of what scatters from seed to seed, against the averages in the documentation: ``python -m soak.catalogue``
+"""Whole runs of what scatters from seed to seed, against averages in the documentation: ``python -m soak.catalogue``
 (``make soak``).
 
 ``tb/system/test_catalogue.py`` has a shortened run of the same experiment.
