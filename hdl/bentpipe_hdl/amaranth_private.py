@@ -13,14 +13,14 @@ from typing import Any
 
 from amaranth.hdl import Format, Fragment, ShapeCastable, Signal, Value
 from amaranth.hdl import _nir as nir
-from amaranth.hdl._ast import Assign, SignalDict, SignalSet, Switch
+from amaranth.hdl._ast import Assign, SignalDict, SignalSet, Slice, Switch
 from amaranth.hdl._ir import PortDirection, build_netlist
 from amaranth.hdl._mem import MemoryData, MemoryInstance
 from amaranth.lib.wiring import In
 
 __all__ = [
-    "SignalDict", "SignalSet", "Simulated", "assignments", "memory_reads", "memory_writes", "netlist", "nir", "ports",
-    "used",
+    "PortDirection", "SignalDict", "SignalSet", "Simulated", "assignments", "memory_reads", "memory_writes", "netlist",
+    "nir", "ports", "unsliced", "used",
 ]  # fmt: skip
 
 
@@ -41,6 +41,14 @@ def netlist(component: Any, name: str) -> nir.Netlist:
 def _design(component: Any, name: str):
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
     return Fragment.get(component, None).prepare(ports=ports(component), hierarchy=(name,))
+
+
+def unsliced(value: Value) -> tuple[Value, int]:
+    """Return what a value is a slice of, and the slice's first bit in it."""
+    start = 0
+    while isinstance(value, Slice):
+        value, start = value.value, start + value.start
+    return value, start
 
 
 def used(value: Value) -> SignalSet:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
 from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, prelude, runtime, tools, verilate
 from bentpipe_sim.verilog import verilog_of
 
-__all__ = ["TOP", "border", "library", "library_of", "prepare", "program", "shape_of"]
+__all__ = ["TOP", "border", "library", "library_of", "library_of_component", "prepare", "program", "shape_of"]
 
 TOP = "node"
 
@@ -35,6 +35,9 @@ RUNTIME_OF_VPI = ("verilated_vpi.cpp", "verilated_dpi.cpp")
 FLAGS_OF_VPI = (OPTIMIZED, "-fvisibility=default")
 """cocotb's library refers to VPI's functions in the program."""
 
+RESERVED = {"auto", "case", "char", "default", "do", "double", "float", "for", "int", "long", "new", "short", "switch"}
+"""Words of C++ that may be names of ports: Verilator gives them a prefix."""
+
 # Only the ports can be seen from outside: what is public cannot be optimized.
 CONTROL = f"""`verilator_config
 public_flat_rw -module "{TOP}" -port "*"
@@ -42,7 +45,8 @@ public_flat_rw -module "{TOP}" -port "*"
 
 
 def border(widths: dict[str, int]) -> str:
-    rows = ", ".join(f'{{"{name}", &top->{name}, {width}}}' for name, width in widths.items() if width)
+    members = {name: f"__SYM__{name}" if name in RESERVED else name for name in widths}
+    rows = ", ".join(f'{{"{name}", &top->{members[name]}, {width}}}' for name, width in widths.items() if width)
     return f"""
 #include "Vtop.h"
 #include <cstdint>
@@ -102,15 +106,27 @@ def shape_of(node: Switch | Nic | Link) -> Shape:
 
 def library_of(shape: Shape, width: int) -> Path:
     """The library of a node of this shape; elaborated only if it is not in the cache, which takes 1 to 5 s."""
+    return _indexed(f"{shape} of {width} bits", lambda: shape.component(width))
+
+
+def library_of_component(make: partial[Any]) -> Path:
+    """The library of what ``make`` makes: a class of our own with its parameters, for example of a part of a node."""
+    name = repr(make)
+    assert " at 0x" not in name, f"a parameter without a text of its own: {name}"
+    return _indexed(name, make)
+
+
+def _indexed(name: str, make: Callable[[], Any]) -> Path:
+    """The library of the component of this name, which ``make`` makes of our own sources."""
     cache = Cache()
-    index = f"bench-index-{digest(_sources(), str(shape), str(width))}.json"
+    index = f"bench-index-{digest(_sources(), name)}.json"
     versions = f"{tools()} {OPTIMIZED}"
     with cache.alone(index):
         known = cache.find(index, lambda: versions)
         if known is None:
             with uncollected():
-                known = library(shape.component(width))
-            cache.note(index, versions, known.name, f"{shape} of {width} bits")
+                known = library(make())
+            cache.note(index, versions, known.name, name)
     return known
 
 

@@ -18,13 +18,13 @@ class _Narrow:
     def __init__(self, address: int, width: int) -> None:
         kinds = ((8, ctypes.c_uint8), (16, ctypes.c_uint16), (32, ctypes.c_uint32), (64, ctypes.c_uint64))
         self._cell = next(kind for bits, kind in kinds if width <= bits).from_address(address)
-        self._top = 1 << width
+        self.mask = (1 << width) - 1
 
     def get(self) -> int:
         return self._cell.value
 
     def set(self, value: int) -> None:
-        assert 0 <= value < self._top
+        assert 0 <= value <= self.mask
         self._cell.value = value
 
 
@@ -32,6 +32,7 @@ class _Wide:
     """A port of more than 64 bits."""
 
     def __init__(self, address: int, width: int) -> None:
+        self.mask = (1 << width) - 1
         self._octets = (width + 31) // 32 * 4
         self._cell = (ctypes.c_char * self._octets).from_address(address)
 

@@ -17,8 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from bentpipe_hdl.link.control import BurstSettings
-from bentpipe_hdl.switch.control import PortSettings, VcSettings
+from bentpipe_hdl.link.control import BurstSettings, LinkSettings
+from bentpipe_hdl.nic.control import NicLine, NicSettings, PacingSettings
+from bentpipe_hdl.sonet.control import SonetSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
 from bentpipe_hdl.switch.options.oam.control import OamSettings, OamSwitchSettings
@@ -30,6 +32,7 @@ from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Link, Nic, Node, SonetLine, Switch
+from models.lines import switch_ports
 
 from .oam import octets
 
@@ -171,7 +174,9 @@ class _Maker:
             given["oam"] = OamSwitchSettings(scan_ps=rng.choice([100 * US, MS]))
         ports = [self._port_settings(k) for k in range(kind.ports)]
         rates = [DS3 if p.frames else rng.choice([OC3, OC3, 20_000_000, 5_000_000]) for p in ports]
-        made = self.network.add_switch(name, rates, port_settings=dict(enumerate(ports)), **given)
+        made = self.network.add_switch(
+            name, SwitchSettings(**given), ports=switch_ports(rates, settings=dict(enumerate(ports)))
+        )
         made._more_options = options_word(kind.options)
         return made
 
@@ -203,7 +208,9 @@ class _Maker:
         rng, kind = self.rng, self.kind
         timeout = rng.choice([0, 2 * MS])
         nic = self.network.add_nic(
-            f"n{len(self.nics)}", rng.choice([OC3, 30_000_000]), reassembly_timeout_ps=timeout, oam=kind.manages
+            f"n{len(self.nics)}",
+            NicSettings(reassembly_timeout_ps=timeout, oam=kind.manages),
+            line=NicLine(rng.choice([OC3, 30_000_000])),
         )
         nic._will_sustain = kind.manages
         self.nics.append(nic)
@@ -212,7 +219,7 @@ class _Maker:
     def _join(self, one: Any, other: Any) -> None:
         rng, network = self.rng, self.network
         if self.kind.sonet and rng.random() < 0.5:
-            line = network.add_sonet_line(f"l{len(network.nodes)}", ber=(rng.choice([0, 1e-6]), 0))
+            line = network.add_sonet_line(f"l{len(network.nodes)}", SonetSettings(ber=(rng.choice([0, 1e-6]), 0)))
             for face, port in ((one, 0), (other, 1)):
                 network.connect(face, (line, port))
                 network.connect((line, port), face)
@@ -221,7 +228,7 @@ class _Maker:
             if rng.random() < 0.4:
                 network.connect(a, b, rng.choice([0, 0, 20 * US]))
                 continue
-            link = network.add_link(f"l{len(network.nodes)}", **self._line())
+            link = network.add_link(f"l{len(network.nodes)}", LinkSettings(**self._line()))
             link._becomes_faulty = bool(self.kind.options)
             network.connect(a, link)
             network.connect(link, b)
@@ -304,8 +311,8 @@ class _Maker:
                 pacing = {"cell_rate_bps": 20_000_000, "sustained_rate_bps": 3_000_000, "burst": 20}
             try:
                 index = network.add_vc(
-                    path, number % 3, 100 + number, branches=branches, max_sdu=rng.choice([65535, 65535, 1000]),
-                    **pacing, **given,
+                    path, number % 3, 100 + number, VcSettings(**given), pacing=PacingSettings(**pacing),
+                    max_sdu=rng.choice([65535, 65535, 1000]), branches=branches,
                 )  # fmt: skip
             except NetworkError:
                 continue
@@ -492,7 +499,7 @@ class _Player:
             given.pop(key, None)
             if key in before:
                 given[key] = before[key]
-        self.network.change_vc(number, **given)
+        self.network.change_vc(number, VcSettings(**given))
         self.drawn.vc_settings[number] = given
 
     def change_pacing(self) -> None:

@@ -16,7 +16,7 @@ def test_every_entry_of_the_catalogue_has_kept_digests():
 def test_an_entry_without_kept_digests_fails(monkeypatch, capsys):
     only = RunSet("short", "of-no-commit", SHORT.durations, SHORT.settings)
     monkeypatch.setattr(__main__, "SETS", {"quick": only})
-    monkeypatch.setattr("sys.argv", ["digests", "phase-lock"])
+    monkeypatch.setattr("sys.argv", ["digests", "netspec-cbr"])
     assert __main__.main() == 1
     assert "no digests are kept of this run" in capsys.readouterr().out
 

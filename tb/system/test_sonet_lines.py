@@ -8,6 +8,8 @@ from scapy.utils import RawPcapReader
 
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_beside_cells, run_experiment
+from bentpipe_hdl.nic.control import NicLine
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.sonet.line import SonetLine
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.interface import PduStatus
@@ -21,9 +23,9 @@ CELL_PS = 2_831_197
 def two_hosts(line="sonet", ber=(0.0, 0.0), ppm=0.0, seed=1, rate=149_760_000):
     """Two NICs on one line; a VC each way."""
     network = Network(seed=seed)
-    a, b = network.add_nic("a", rate), network.add_nic("b", rate)
+    a, b = network.add_nic("a", line=NicLine(rate)), network.add_nic("b", line=NicLine(rate))
     if line == "sonet":
-        sonet = network.add_sonet_line("line", sts=3 if rate < 599_040_000 else 12, ber=ber, ppm=ppm)
+        sonet = network.add_sonet_line("line", SonetSettings(sts=3 if rate < 599_040_000 else 12, ber=ber, ppm=ppm))
         for end, nic in enumerate((a, b)):
             network.connect(nic, (sonet, end))
             network.connect((sonet, end), nic)

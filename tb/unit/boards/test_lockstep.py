@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from bentpipe_hdl.nic.control import NicSettings
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError, MismatchError
@@ -125,11 +127,11 @@ def test_a_plan_is_what_its_description_says() -> None:
 
 def test_networks_that_no_board_has_yet_are_refused() -> None:
     network = Network()
-    network.add_nic("a", oam=True)
+    network.add_nic("a", NicSettings(oam=True))
     with pytest.raises(BoardError, match="a: host ports of boards send and receive no OAM cells yet"):
         plan_of(network)
     network = Network()
-    network.add_sonet_line("line", sts=3)
+    network.add_sonet_line("line", SonetSettings(sts=3))
     with pytest.raises(BoardError, match="line: boards have no SONET lines yet"):
         plan_of(network)
 

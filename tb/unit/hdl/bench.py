@@ -5,18 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from amaranth.sim import Simulator
 
 from benches import context
-from benches.build import library_of, shape_of
+from benches.build import library_of, library_of_component, shape_of
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TIME_BITS, WIDE
+from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.registers import Registers
 from models.cell import Cell, Header, Interface
 from models.registers import written
 
-__all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run", "run_compiled"]
+__all__ = ["WIDTHS", "Arrival", "Bench", "Departure", "run", "run_compiled", "run_component", "run_part"]
 
 WIDTHS = [WIDE, NARROW]
 
@@ -224,3 +226,20 @@ def run_compiled(node: Any, test: Callable[[Bench], Coroutine[Any, Any, None]], 
     tests share, above all at 32 bits. The bench sees the node's ports alone.
     """
     context.run(node, library_of(shape_of(node), node.width), lambda ctx: test(Bench(ctx, node, seed)))
+
+
+def run_part(
+    make: partial[Any], width: int, commit: int, test: Callable[[Any, Any], Coroutine[Any, Any, None]]
+) -> None:
+    """Simulate a part of a node in its harness, compiled; ``test`` gets the context and the harness.
+
+    ``make`` is the part's class with its parameters. Tests of one shape share its library, which costs 2 s. The bench
+    sees the part's members alone.
+    """
+    run_component(partial(PartHarness, make, width=width, commit=commit), test)
+
+
+def run_component(make: partial[Any], test: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> None:
+    """Simulate any component, compiled; as :func:`run_part`."""
+    node = make()
+    context.run(node, library_of_component(make), lambda ctx: test(ctx, node))

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -128,7 +129,7 @@ def copy(width, test):
     async def bench(ctx, part, ticks):
         await test(Rig(ctx, part))
 
-    run(width, lambda slot: MulticastReplicator(slot, width=width, ports=3, vcs=VCS, cells=CELLS), bench)
+    run(width, partial(MulticastReplicator, width=width, ports=3, vcs=VCS, cells=CELLS), bench)
 
 
 @pytest.mark.parametrize("seed", range(3))

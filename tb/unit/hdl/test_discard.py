@@ -13,8 +13,8 @@ from models.aal5 import segment
 from models.cell import Cell, Header
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl import bench
 from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, compare_counters, configure
 
 CELLS = 40
@@ -110,7 +110,7 @@ def test_random_traffic(width, minima):
         if minima:
             assert await bench.get("shared") == 0
 
-    bench.run(Switch(width=width, vcs=8, cells=CELLS, ports=3, options=options_for(setup)), test, seed=1)
+    run(Switch(width=width, vcs=8, cells=CELLS, ports=3, options=options_for(setup)), test, seed=1)
     seen = sum((vc.drops for vc in model.vcs), start=type(model.vcs[0].drops)())
     assert set(seen) >= {Drop.EPD, Drop.FAIR, Drop.PPD, Drop.FULL}
     assert sum(vc.marked for vc in model.vcs) > 50

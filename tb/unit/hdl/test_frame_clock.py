@@ -3,6 +3,7 @@
 import itertools
 import random
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,8 @@ from bentpipe_hdl.switch.options.frames.slot_timer import SlotTimer
 from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.plcp import PAYLOAD_BPS, slots
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_parts import run as run_part
 
 TICK = Fraction(53, 299_520_000)
@@ -47,7 +49,7 @@ def test_the_grid_keeps_its_place_over_hundreds_of_frames():
             ticks.now = ctx.get(node.due)
             begun.append(ticks.now - 1000)
 
-    run_part(WIDE, lambda slot: SlotTimer(slot, ports=2), test)
+    run_part(WIDE, partial(SlotTimer, ports=2), test)
     wanted = [begin / TICK for begin, _ in itertools.islice(slots(), 1, 3601)]
     nibble = 4 / PAYLOAD_BPS / TICK  # by which a choice between two as good ones may differ
     assert max(abs(tick - exact) for tick, exact in zip(begun, wanted, strict=True)) < 1 + nibble

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from functools import partial
 
 import pytest
 from amaranth.sim import Simulator
@@ -17,7 +18,7 @@ from bentpipe_sim.interface import PduStatus
 from models import aal5
 from models.cell import Header
 from models.gcra import VirtualScheduling
-from unit.hdl.bench import WIDTHS
+from unit.hdl.bench import WIDTHS, run_part
 
 COMMIT = 11
 
@@ -70,8 +71,13 @@ class Part:
         self.now += 1
 
 
-def run(make, width, test, commit=COMMIT):
-    node = PartHarness(make, width=width, commit=commit)
+def run(make, width, test):
+    """Compiled if ``make`` is a class with its parameters, as it pays where several tests share it; else in Amaranth's
+    simulator."""
+    if isinstance(make, partial):
+        run_part(make, width, COMMIT, lambda ctx, node: test(Part(ctx, node)))
+        return
+    node = PartHarness(make, width=width, commit=COMMIT)
 
     async def bench(ctx):
         await test(Part(ctx, node))

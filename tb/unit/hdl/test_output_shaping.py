@@ -11,13 +11,14 @@ from bentpipe_hdl.switch.switch import Switch
 from models.cell import Cell, Header
 from models.gcra import LeakyBucket
 from models.shaper import Shaper, burst_tolerance
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_shaping import units
 
-VCS, PORTS = 8, 3
+VCS, PORTS, CELLS = 8, 3, 200
 
 
-def shaped(width, contracts, test, *, periods=(4.0, 2.5, 6.0), delay=5, cells=40, seed=1, options=("shape",)):
+def shaped(width, contracts, test, *, periods=(4.0, 2.5, 6.0), delay=5, seed=1, options=("shape",)):
     """Run ``test`` with a switch whose VC k goes from port 0 to port ``k % 3``, with its buckets as (I, L)."""
 
     async def whole(bench):
@@ -34,7 +35,7 @@ def shaped(width, contracts, test, *, periods=(4.0, 2.5, 6.0), delay=5, cells=40
         await bench.apply(lookup_table(VCS, {(0, 0, 100 + vc): vc for vc in range(VCS)}).write)
         await test(bench)
 
-    run(Switch(width=width, vcs=VCS, cells=cells, ports=PORTS, options=options_word(options)), whole, seed)
+    run(Switch(width=width, vcs=VCS, cells=CELLS, ports=PORTS, options=options_word(options)), whole, seed)
 
 
 def cell(vc):
@@ -74,7 +75,7 @@ def test_what_leaves_conforms_at_both_widths_alike():
                     bucket = LeakyBucket(*size)
                     assert all(bucket.conforms(tick) for tick in ticks), (vc, size)
 
-        shaped(width, contracts, test, cells=200)
+        shaped(width, contracts, test)
     wide, narrow = found
     assert wide == narrow
     assert wide[1] == 0
@@ -140,7 +141,7 @@ def test_many_vcs_that_wait_do_not_hold_a_full_line_up(width):
             assert abs(tick - ticks[0] - 2.5 * k) <= 3
 
     rates = {vc: ((increment, 0),) for vc, increment in ((0, 41), (3, 43), (6, 47), (2, 53), (5, 59))}
-    shaped(width, rates, test, cells=200)
+    shaped(width, rates, test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

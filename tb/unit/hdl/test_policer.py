@@ -3,6 +3,7 @@
 import json
 import random
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def police(width, test):
     async def bench(ctx, part, ticks):
         await test(Rig(ctx, part, ticks))
 
-    run(width, lambda slot: Policer(slot, vcs=VCS), bench)
+    run(width, partial(Policer, vcs=VCS), bench)
 
 
 @pytest.mark.parametrize("vector", GCRA, ids=lambda v: v["name"])

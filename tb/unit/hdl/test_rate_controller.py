@@ -3,6 +3,7 @@
 import random
 from contextlib import nullcontext
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -23,7 +24,7 @@ RATES = [
 
 
 def controller(ports):
-    return lambda slot: RateController(slot, ports=ports, count_bits=14)
+    return partial(RateController, ports=ports, count_bits=14)
 
 
 def set_up(ctx, node, port, **settings):

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from pydantic import ValidationError
@@ -153,7 +154,7 @@ def test_average_and_verdicts_are_those_of_ns2(width):
         assert queues.refused > 30
         assert queues.began - queues.refused > 200
 
-    run(width, lambda slot: RandomEarlyDetection(slot, ports=3), test)
+    run(width, partial(RandomEarlyDetection, ports=3), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -200,7 +201,9 @@ def test_the_switch_refuses_frames_as_the_model_does(width):
         await compare_counters(bench, model, judge.high_water)
         assert judge.told == judge.dropped
 
-    bench.run(Switch(width=width, vcs=8, cells=64, ports=3, options=options_word(["queue_limit", "red"])), test, seed=1)
+    bench.run_compiled(
+        Switch(width=width, vcs=8, cells=64, ports=3, options=options_word(["queue_limit", "red"])), test, seed=1
+    )
     seen = sum((vc.drops for vc in vcs), start=type(vcs[0].drops)())
     assert seen[Drop.RED] > 10
     assert seen[Drop.LIMIT] > 20
@@ -235,7 +238,7 @@ def test_a_frame_that_epd_refuses_counts_once_and_for_epd(width):
         assert await bench.get("accepted", 0) == 4
         assert await bench.get("red_refused", 1) == 0
 
-    bench.run(node, test)
+    bench.run_compiled(node, test)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +295,7 @@ def test_the_numbers_of_frames_between_refused_ones_are_uniform(wait):
                 found.append(since)
                 since = 0
 
-    run(WIDE, lambda slot: RandomEarlyDetection(slot, ports=1), test)
+    run(WIDE, partial(RandomEarlyDetection, ports=1), test)
     found = found[1:]
     expected = gaps(0.08, wait=wait)
     mean = sum((n + 1) * chance for n, chance in enumerate(expected))
@@ -326,7 +329,7 @@ def test_the_average_is_within_the_stated_error_of_floats():
             await ticks.tick(comes=1)
             errors.append(abs(ctx.get(part.average[0]) / 2**AVERAGE_FRACTION - average))
 
-    run(WIDE, lambda slot: RandomEarlyDetection(slot, ports=1), test)
+    run(WIDE, partial(RandomEarlyDetection, ports=1), test)
     assert max(errors) < (2**-21 + 50 * 2**-25) / settings.weight < 1e-3
 
 
@@ -360,4 +363,4 @@ def test_idle_time_counts_in_whole_packets(width, left, came, kept):
         await tick(came + 1)
         assert ctx.get(part.average[0]) == pytest.approx(before * kept, abs=2)
 
-    run(width, lambda slot: RandomEarlyDetection(slot, ports=1), test)
+    run(width, partial(RandomEarlyDetection, ports=1), test)

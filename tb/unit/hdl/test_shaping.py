@@ -2,6 +2,7 @@
 
 import random
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -68,7 +69,7 @@ def paced(width, contracts, *, line, tolerance, ticks, chance=1.0, seed=1, skip=
                 part.now, end = part.now + skip, end + skip
                 skipped = part.now
 
-    run(lambda slot: Pacer(slot, vcs=4, sustained=True), width, test)
+    run(partial(Pacer, vcs=4, sustained=True), width, test)
     return sent, ready
 
 
@@ -160,5 +161,5 @@ def test_a_vc_that_is_set_up_again_has_no_past(width):
                 await part.tick(early, late)
             found.append(sent)
 
-    run(lambda slot: Pacer(slot, vcs=4, sustained=True), width, test)
+    run(partial(Pacer, vcs=4, sustained=True), width, test)
     assert [b - a for a, b in found] == [2, 2]

@@ -16,7 +16,8 @@ from models.gcra import VirtualScheduling
 from models.policer import Bucket, Policer
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl.bench import WIDTHS, Arrival, Bench, run
+from unit.hdl.bench import WIDTHS, Arrival, Bench
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import (
     Judge,
     compare_counters,

@@ -14,7 +14,8 @@ from models.cell import Cell, Header
 from models.histograms import bin_of
 from models.switch import Switch as Model
 from models.switch import Vc
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, configure, small
 
 
@@ -85,7 +86,7 @@ def test_histograms_are_of_every_cell_of_a_known_vc(width):
                 sums[what, port] = await bench.get(f"{what}_sum_low", port)
         assert sums == model.sums
 
-    run(small(width, cells=20, options=options_word(("histograms",))), test)
+    run(small(width, cells=80, options=options_word(("histograms",))), test)
     assert any(vc.drops for vc in model.vcs)
 
 

@@ -1,6 +1,7 @@
 """Parts of the switch by themselves, on both datapaths."""
 
 import random
+from functools import partial
 
 import pytest
 from amaranth.hdl import Fragment, Module, Signal
@@ -17,7 +18,7 @@ from bentpipe_hdl.switch.core.vc_table import DEPARTURE, VcField
 from bentpipe_hdl.switch.options import OPTIONS
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
 from bentpipe_hdl.switch.switch import Switch
-from unit.hdl.bench import WIDTHS
+from unit.hdl.bench import WIDTHS, run_part
 
 
 class Ticks:
@@ -51,6 +52,11 @@ class Ticks:
 
 
 def run(width, make, test):
+    """Compiled if ``make`` is a class with its parameters, as it pays for long tests and where several share it; else
+    in Amaranth's simulator."""
+    if isinstance(make, partial):
+        run_part(make, width, COMMIT, lambda ctx, node: test(ctx, node, Ticks(ctx, node)))
+        return
     node = PartHarness(make, width=width, commit=COMMIT)
 
     async def bench(ctx):
@@ -284,7 +290,7 @@ def test_ports_take_turns_by_their_clocks_whatever_begins_and_ends(width):
             seen.add((port in begins, len(model.busy), len(begins)))
         assert {(True, 4, 2), (False, 1, 1), (False, 0, 0), (True, 2, 1)} <= seen
 
-    run(width, lambda slot: PortRateScheduler(slot, ports=4), test)
+    run(width, partial(PortRateScheduler, ports=4), test)
 
 
 def bits(ports):

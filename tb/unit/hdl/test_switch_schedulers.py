@@ -12,9 +12,11 @@ from models.cell import Cell, Header
 from models.scheduling import Clocked, VirtualClocks
 from models.switch import Switch as Model
 from models.switch import Vc
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, compare_counters, configure, small, write_policy
 
+CELLS = 80
 OPTIONS = {"fifo": ("fifo",), "shares": ("shares",), "both": ("fifo", "shares")}
 
 
@@ -68,7 +70,7 @@ def test_random_traffic_leaves_in_the_models_order(width, names):
         assert model.occupancy == 0
         await compare_counters(bench, model, judge.high_water)
 
-    run(small(width, cells=14, options=options_word(names)), test)
+    run(small(width, CELLS, options=options_word(names)), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -98,7 +100,7 @@ def test_a_saturated_port_shares_its_rate_by_weight_below_strict_priority(width)
         gone = [tick for tick, vc in left if vc == 3]
         assert all(0 < tick - came <= 2 for came, tick in zip(urgent, gone, strict=True))
 
-    run(small(width, cells=80, options=options_word(("shares",))), test)
+    run(small(width, CELLS, options=options_word(("shares",))), test)
 
 
 class Heads(VirtualClocks):
@@ -146,7 +148,7 @@ def test_random_traffic_leaves_by_virtual_clocks(width):
         assert model.occupancy == 0
         await compare_counters(bench, model, judge.high_water)
 
-    run(small(width, cells=16, options=options_word(("virtual-clock",))), test)
+    run(small(width, CELLS, options=options_word(("virtual-clock",))), test)
 
 
 @pytest.mark.parametrize("names", [("fifo", "shares"), ("virtual-clock",), ("histograms",)])
@@ -170,7 +172,7 @@ def test_a_vc_that_is_torn_down_leaves_the_buffer_in_its_turns_and_the_others_go
             delays = [await bench.get("port_delay_bins", 64 + k) for k in range(64)]
             assert sum(delays) == 10 + sent < 20
 
-    run(small(width, cells=40, options=options_word(names)), test)
+    run(small(width, CELLS, options=options_word(names)), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -193,4 +195,4 @@ def test_a_fifo_vc_with_a_new_port_keeps_the_old_ports_clock_until_it_is_empty(w
         await bench.ticks(15)
         assert [(d.tick - first, d.port) for d in bench.came_out] == [(1, 1), (11, 1), (21, 1), (28, 2)]
 
-    run(small(width, options=options_word(("fifo",))), test)
+    run(small(width, CELLS, options=options_word(("fifo",))), test)

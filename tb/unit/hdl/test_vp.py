@@ -13,26 +13,29 @@ from models.gcra import VirtualScheduling
 from models.policer import Bucket, Policer
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
-from unit.hdl.bench import WIDTHS, Arrival, run
+from unit.hdl.bench import WIDTHS, Arrival
+from unit.hdl.bench import run_compiled as run
 from unit.hdl.test_switch_rtl import Judge, compare_counters, configure, small, write_lookups, write_policy
 
 VCIS = (0, 1, 3, 4, 6, 32, 33, 40, 4096, 65535)
 NNI = Interface.NNI
+CELLS = 40
+OPTIONS = options_word(["vp", "efci", "police"])
 
 
 def cell(model, port, vpi, vci, pti=0, clp=0, octets=bytes(48)):
     return Arrival(Cell(Header(vpi, vci, pti, clp, interface=model.interface(port)), octets), port)
 
 
-def with_vps(width, model, test, *, options=(), periods=(2.5, 4, 3.25), vcs=8, seed=1):
-    """Run ``test`` with a judge of a switch with the model's VCs and VPCs."""
+def with_vps(width, model, test, *, ports=None, periods=(2.5, 4, 3.25), seed=1):
+    """Run ``test`` with a judge of a switch with the model's VCs and VPCs; that of a given number of ports has no other
+    options."""
 
     async def whole(bench):
         await configure(bench, model, periods[: len(model.port_drops)])
         await test(Judge(bench, model))
 
-    cells, ports = model.capacity, len(model.port_drops)
-    run(small(width, cells, ports, vcs, options_word(["vp", *options])), whole, seed)
+    run(small(width, CELLS, ports or 3, 8, OPTIONS if ports is None else options_word(["vp"])), whole, seed)
 
 
 async def drain(judge, ticks=80):
@@ -137,7 +140,7 @@ def test_f4_cells_are_no_user_cells(width):
         headers = [d.as_header() for d in judge.bench.came_out]
         assert [(h.vci, h.pti) for h in headers] == [(40, 0), (3, 0), (41, 0), (4, 0), (42, 2), (3, 0), (4, 0)]
 
-    with_vps(width, model, test, options=["efci"], periods=(50, 30))
+    with_vps(width, model, test, periods=(50, 30))
     assert [vc.drops[Drop.RESERVE] for vc in vcs] == [2, 1]
 
 
@@ -159,7 +162,7 @@ def test_a_path_is_policed_as_one(width):
             await judge.tick(cell(model, 0, vpi, vci, octets=rng.randbytes(48)) if rng.random() < 0.7 else None)
         await drain(judge)
 
-    with_vps(width, model, test, options=["police"], periods=(3, 3))
+    with_vps(width, model, test, periods=(3, 3))
     assert vcs[0].drops[Drop.CLP] > 3
     assert vcs[1].drops[Drop.UPC] > 10
 
@@ -209,7 +212,7 @@ def test_as_many_paths_as_vcs(width, ports):
         found = {(d.port, d.as_header(NNI).vpi, d.as_header(NNI).vci) for d in judge.bench.came_out}
         assert found == {(vc.out_port, vc.out_vpi, 32 + vc.out_vpi) for vc in vcs}
 
-    with_vps(width, model, test)
+    with_vps(width, model, test, ports=1 if ports == 1 else None)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -226,7 +229,7 @@ def test_after_reset_no_path_is_there(width):
         assert bench.came_out == []
         assert await bench.get("unknown", 0) == 2
 
-    run(small(width, ports=1, options=options_word(["vp"])), test)
+    run(small(width, CELLS, 1, options=options_word(["vp"])), test)
 
 
 # What is refused

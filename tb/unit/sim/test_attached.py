@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.ticks import TICK_PS
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
@@ -43,7 +44,7 @@ class Apart:
         self.network = network = Network(seed=1)
         self.nics = [network.add_nic(name) for name in ("a", "b", "c", "d")[: 4 if inside else 2]]
         west, east = network.add_switch("west"), network.add_switch("east")
-        there, back = (network.add_link(name, delay_ps=DELAY - lag) for name in ("there", "back"))
+        there, back = (network.add_link(name, LinkSettings(delay_ps=DELAY - lag)) for name in ("there", "back"))
         for k, nic in enumerate(self.nics):
             face = ((west, east)[k % 2], k // 2)
             network.connect(nic, face)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_sim.network import Network
 
 TIMES = [10**8 * k for k in range(1, 41)]
@@ -19,7 +20,7 @@ def path(beside=0, first=False):
         add()
     a, b = network.add_nic("a"), network.add_nic("b")
     west, east = network.add_switch("west"), network.add_switch("east")
-    out, back = (network.add_link(name, delay_ps=30_000_000, ber=1e-6) for name in ("out", "back"))
+    out, back = (network.add_link(name, LinkSettings(delay_ps=30_000_000, ber=1e-6)) for name in ("out", "back"))
     for host, switch in ((a, west), (b, east)):
         network.connect(host, (switch, 0))
         network.connect((switch, 0), host)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bentpipe_hdl.link.control import BurstSettings
+from bentpipe_hdl.link.control import BurstSettings, LinkSettings
 from bentpipe_hdl.ticks import TICK_PS
 from bentpipe_sim.network import Network
 from models.gilbert import Z99, GilbertElliott
@@ -18,7 +18,7 @@ def measured(cells, seed=1, **bursts):
     counters; the ledger's causes."""
     network = Network(seed=seed)
     a, b = network.add_nic("a"), network.add_nic("b")
-    link = network.add_link("line", bursts=BurstSettings(**bursts))
+    link = network.add_link("line", LinkSettings(bursts=BurstSettings(**bursts)))
     network.connect(a, link)
     network.connect(link, b)
     network.connect(b, a)

@@ -20,6 +20,7 @@ from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.flow import Flow
 from bentpipe.tcp.config import TcpConfig
+from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.pattern import pattern
@@ -60,8 +61,8 @@ def transfer(folder: Path, ber: float = 0.0) -> tuple[Flow, Network]:
     network = Network(seed=3)
     a, b = network.add_nic("a"), network.add_nic("b")
     west, east = network.add_switch("west"), network.add_switch("east")
-    out = network.add_link("out", delay_ps=2 * MS, ber=ber)
-    back = network.add_link("back", delay_ps=2 * MS, ber=ber)
+    out = network.add_link("out", LinkSettings(delay_ps=2 * MS, ber=ber))
+    back = network.add_link("back", LinkSettings(delay_ps=2 * MS, ber=ber))
     for node, face in ((a, (west, 0)), (b, (east, 0))):
         network.connect(node, face)
         network.connect(face, node)
@@ -192,7 +193,7 @@ def test_errors_show_at_the_far_end_only(tmp_path: Path) -> None:
 def test_cells_with_a_wrong_header_are_marked(tmp_path: Path) -> None:
     network = Network(seed=5)
     a, b = network.add_nic("a"), network.add_nic("b")
-    out = network.add_link("out", ber=1e-3)
+    out = network.add_link("out", LinkSettings(ber=1e-3))
     network.connect(a, out)
     network.connect(out, b)
     network.connect(b, a)

@@ -7,9 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings
 from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 
 MS = 10**9
 S = 10**12
@@ -43,12 +46,14 @@ def send(network, nic, vc, cells=1):
 def chain(rates, delay_ps=0, clock_ppm=0.0, **given):
     """A NIC and switches, each with a line of its rate, and links of a delay between switches; a NIC at the end."""
     network = Network(**given)
-    source, sink = network.add_nic("source", rates[0], clock_ppm=clock_ppm), network.add_nic("sink")
+    source, sink = network.add_nic("source", line=NicLine(rates[0], clock_ppm=clock_ppm)), network.add_nic("sink")
     path, before = [source], source
     for k, rate in enumerate(rates[1:]):
-        switch = network.add_switch(f"s{k}", [OC3, rate], port_clock_ppm=[0, clock_ppm], processing_delay_ps=0)
+        switch = network.add_switch(
+            f"s{k}", SwitchSettings(processing_delay_ps=0), ports=switch_ports([OC3, rate], clocks_ppm=[0, clock_ppm])
+        )
         if k and delay_ps:
-            link = network.add_link(f"l{k}", delay_ps=delay_ps)
+            link = network.add_link(f"l{k}", LinkSettings(delay_ps=delay_ps))
             network.connect(before, link)
             path.append(link)
             before = link
@@ -98,10 +103,14 @@ def test_each_line_adds_the_time_of_a_cell(engine, rates, delay_ps, clock_ppm):
 def test_a_cell_arrives_before_one_that_was_given_earlier_at_another_input(names):
     """The event loop may hold the slow line's cell at the switch's input when the others are given."""
     network = Network()
-    nics = {name: network.add_nic(name, 1_000_000 if name == "slow" else OC3, clock_ppm=0.0) for name in names}
+    nics = {
+        name: network.add_nic(name, line=NicLine(1_000_000 if name == "slow" else OC3, clock_ppm=0.0)) for name in names
+    }
     sink = network.add_nic("sink")
-    switch = network.add_switch("switch", [OC3] * 4, port_clock_ppm=[0] * 4, processing_delay_ps=0)
-    link = network.add_link("link", delay_ps=MS // 50)
+    switch = network.add_switch(
+        "switch", SwitchSettings(processing_delay_ps=0), ports=switch_ports([OC3] * 4, clocks_ppm=[0] * 4)
+    )
+    link = network.add_link("link", LinkSettings(delay_ps=MS // 50))
     both_ways(network, sink, (switch, 3))
     vcs = {}
     for port, (name, nic) in enumerate(nics.items()):
@@ -126,7 +135,7 @@ def test_a_cell_arrives_before_one_that_was_given_earlier_at_another_input(names
 
 def test_a_sonet_line_counts_the_time_of_its_octets_itself():
     network = Network()
-    source, sink = network.add_nic("source", 1_000_000), network.add_nic("sink")
+    source, sink = network.add_nic("source", line=NicLine(1_000_000)), network.add_nic("sink")
     line = network.add_sonet_line("line")
     for nic, end in ((source, 0), (sink, 1)):
         network.connect(nic, (line, end))
@@ -147,7 +156,11 @@ def reactive(initial_bps, up_bps=0, down_bps=0, ceiling_bps=1_000_000, floor_bps
         interval_ps=5 * MS, **grows,
     )  # fmt: skip
     network = Network()
-    switch = network.add_switch("s", [OC3] * 2, port_settings={1: PortSettings(reactive=given)}, processing_delay_ps=0)
+    switch = network.add_switch(
+        "s",
+        SwitchSettings(processing_delay_ps=0),
+        ports=switch_ports([OC3] * 2, settings={1: PortSettings(reactive=given)}),
+    )
     source, sink = network.add_nic("source"), network.add_nic("sink")
     both_ways(network, source, (switch, 0))
     both_ways(network, sink, (switch, 1))
@@ -182,11 +195,11 @@ def test_no_cell_overtakes_one_that_began_at_a_lower_rate(link):
     """A port's rate is raised while its only cell is being sent: the next one begins when that has ended."""
     network = Network()
     source, sink = network.add_nic("source"), network.add_nic("sink")
-    switch = network.add_switch("s", [OC3, 64_000], processing_delay_ps=0)
+    switch = network.add_switch("s", SwitchSettings(processing_delay_ps=0), ports=switch_ports([OC3, 64_000]))
     both_ways(network, source, (switch, 0))
     path = [source, switch, sink]
     if link:
-        path.insert(2, network.add_link("line", delay_ps=MS))
+        path.insert(2, network.add_link("line", LinkSettings(delay_ps=MS)))
     for before, behind in zip([(switch, 1), *path[2:]], path[2:], strict=False):
         network.connect(before, behind)
     vc = network.add_vc(path, 0, 40)

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine
+from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Nic, Node
+from models.lines import switch_ports, vc_settings
 
 MS = 10**9
 
@@ -23,14 +27,17 @@ class Tree:
         self, *, ber: float = 0.0, slow: float = 149_760_000, lose: tuple[int, ...] = (), **settings: Any
     ) -> None:
         self.network = network = Network(seed=3)
-        one, two, three = (network.add_switch(f"s{k}", (149_760_000, slow, 149_760_000, 149_760_000)) for k in range(3))
+        one, two, three = (
+            network.add_switch(f"s{k}", ports=switch_ports((149_760_000, slow, 149_760_000, 149_760_000)))
+            for k in range(3)
+        )
         self.source = network.add_nic("source")
         self.sinks: dict[str, Nic] = {name: network.add_nic(name) for name in "abcd"}
         places = {"a": (one, 1), "b": (two, 1), "c": (two, 2), "d": (three, 1)}
         for nic, face in ((self.source, (one, 0)), *((self.sinks[name], face) for name, face in places.items())):
             network.connect(nic, face)
             network.connect(face, nic)
-        self.links = [network.add_link(name, delay_ps=MS, ber=ber) for name in ("near", "far")]
+        self.links = [network.add_link(name, LinkSettings(delay_ps=MS, ber=ber)) for name in ("near", "far")]
         for link, face, switch in zip(self.links, ((one, 2), (two, 3)), (two, three), strict=True):
             network.connect(face, link)
             network.connect(link, (switch, 0))
@@ -43,7 +50,7 @@ class Tree:
             "d": [*trunk, far, three, self.sinks["d"]],
         }
         first, *branches = paths.values()
-        self.vc = network.add_vc(first, 0, 100, branches=branches, **settings)
+        self.vc = network.add_vc(first, 0, 100, **vc_settings(**settings), branches=branches)
         if lose:
             near.lose(0, 100, pdus=lose)
         self.got: dict[str, list[int]] = {name: [] for name in paths}
@@ -119,13 +126,13 @@ def test_the_roots_contract_holds_for_all() -> None:
 def test_what_is_refused_for_want_of_room_no_leaf_gets() -> None:
     """Four OC-12c lines bring a cell in each tick, as long as all send: nobody's copy finds one without."""
     network, rate = Network(seed=1), 599_040_000
-    switch = network.add_switch("s", (rate,) * 4)
-    nics = [network.add_nic(f"n{k}", rate) for k in range(4)]
+    switch = network.add_switch("s", ports=switch_ports((rate,) * 4))
+    nics = [network.add_nic(f"n{k}", line=NicLine(rate)) for k in range(4)]
     for port, nic in enumerate(nics):
         network.connect(nic, (switch, port))
         network.connect((switch, port), nic)
     paths = [[nics[0], switch, nics[k]] for k in (1, 2, 3)]
-    vcs = [(0, network.add_vc(paths[0], 0, 100, branches=paths[1:], policy="epd"))]
+    vcs = [(0, network.add_vc(paths[0], 0, 100, VcSettings(policy="epd"), branches=paths[1:]))]
     vcs += [(k, network.add_vc([nics[k], switch, nics[k % 3 + 1]], 0, 100 + k)) for k in (1, 2, 3)]
     for k in range(30):
         for nic, vc in vcs[: 1 if k > 9 else None]:

@@ -4,11 +4,16 @@ import itertools
 import random
 
 import pytest
+from pydantic import ValidationError
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine, NicSettings
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.switch.registers import REASONS
 from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 
 MS = 10**9
 OC3C = 149_760_000
@@ -20,7 +25,9 @@ def one_switch(share=0, *, delay_ps=MS // 10, rate_bps=OC3C, sonet=False, **cred
     network = Network(seed=1)
     a, b = network.add_nic("a"), network.add_nic("b")
     given = {"credits": {"share": share} | credits} if share else {}
-    switch = network.add_switch("switch", (OC3C, rate_bps), buffer_cells=2048, **given)
+    switch = network.add_switch(
+        "switch", SwitchSettings(buffer_cells=2048, **given), ports=switch_ports((OC3C, rate_bps))
+    )
     if sonet:
         line = network.add_sonet_line("line")
         for face, port in ((a, 0), ((switch, 0), 1)):
@@ -28,7 +35,7 @@ def one_switch(share=0, *, delay_ps=MS // 10, rate_bps=OC3C, sonet=False, **cred
             network.connect((line, port), face)
         out = back = line
     else:
-        out, back = (network.add_link(name, delay_ps=delay_ps) for name in ("out", "back"))
+        out, back = (network.add_link(name, LinkSettings(delay_ps=delay_ps)) for name in ("out", "back"))
         for ends in ((a, out), (out, (switch, 0)), ((switch, 0), back), (back, a)):
             network.connect(*ends)
     network.connect(b, (switch, 1))
@@ -90,12 +97,14 @@ def two_switches(seed, *, ber, share, batch):
     nodes = {name: network.add_nic(name) for name in "abcd"}
     for name, slow in (("west", 60_000_000), ("east", 40_000_000)):
         credits = {"share": share, "batch": batch}
-        nodes[name] = network.add_switch(name, (OC3C, slow, OC3C), buffer_cells=8 * share, credits=credits)
+        nodes[name] = network.add_switch(
+            name, SwitchSettings(buffer_cells=8 * share, credits=credits), ports=switch_ports((OC3C, slow, OC3C))
+        )
     links = {}
 
     def line(one, face, other, far):
         for x, y, start, end in ((one, other, face, far), (other, one, far, face)):
-            links[x, y] = network.add_link(f"{x}-{y}", delay_ps=MS // 10, ber=ber)
+            links[x, y] = network.add_link(f"{x}-{y}", LinkSettings(delay_ps=MS // 10, ber=ber))
             network.connect(start, links[x, y])
             network.connect(links[x, y], end)
 
@@ -160,9 +169,12 @@ def test_the_ledger_knows_lost_cells_among_lost_probes():
     """PDUs of a cell each, with a probe every few of them on a line with many errors; some are lost behind it, too. One
     that is taken for another has no cause then, which is an error."""
     network = Network(seed=5)
-    a, b = network.add_nic("a", credit_resync_ps=10**7), network.add_nic("b")
-    switch = network.add_switch("switch", (OC3C, OC3C // 4), credits={"share": 64})
-    out, down = network.add_link("out", delay_ps=MS // 10, ber=1e-3), network.add_link("down", delay_ps=MS // 10)
+    a, b = network.add_nic("a", NicSettings(credit_resync_ps=10**7)), network.add_nic("b")
+    switch = network.add_switch("switch", SwitchSettings(credits={"share": 64}), ports=switch_ports((OC3C, OC3C // 4)))
+    out, down = (
+        network.add_link("out", LinkSettings(delay_ps=MS // 10, ber=1e-3)),
+        network.add_link("down", LinkSettings(delay_ps=MS // 10)),
+    )
     for ends in ((a, out), (out, (switch, 0)), ((switch, 0), a), ((switch, 1), down), (down, b), (b, (switch, 1))):
         network.connect(*ends)
     vc = network.add_vc([a, out, switch, down, b], 0, 100)
@@ -190,14 +202,16 @@ def test_the_places_are_kept_whatever_others_have():
     network = Network()
     a, b, c = (network.add_nic(name) for name in "abc")
     switch = network.add_switch(
-        "switch", (OC3C, OC3C // 4, OC3C), buffer_cells=256, oam_reserve=9, clp_threshold=20, epd_threshold=100
+        "switch",
+        SwitchSettings(buffer_cells=256, oam_reserve=9, clp_threshold=20, epd_threshold=100),
+        ports=switch_ports((OC3C, OC3C // 4, OC3C)),
     )
     for nic, port in ((a, 0), (b, 1), (c, 2)):
         network.connect(nic, (switch, port))
         network.connect((switch, port), nic)
-    vc = network.add_vc([a, switch, b], 0, 100, credits=64)
-    network.add_vc([b, switch, a], 0, 101, credits=16)
-    other = network.add_vc([c, switch, b], 0, 102, policy="tail")
+    vc = network.add_vc([a, switch, b], 0, 100, VcSettings(credits=64))
+    network.add_vc([b, switch, a], 0, 101, VcSettings(credits=16))
+    other = network.add_vc([c, switch, b], 0, 102, VcSettings(policy="tail"))
     for k in range(20):
         network.send(a.index, vc, b"", key=1, offset=9000 * k, length=9000)
         network.send(c.index, other, b"", key=1, offset=9000 * k, length=9000)
@@ -241,14 +255,16 @@ def test_nothing_of_a_vc_with_credits_is_dropped(given):
     network = Network()
     a, b = network.add_nic("a"), network.add_nic("b")
     network.connect(a, b)
-    with pytest.raises(NetworkError, match="a VC with credits has places of its own"):
-        network.add_vc([a, b], 0, 100, credits=5, **given)
+    with pytest.raises(ValidationError, match="a VC with credits has places of its own"):
+        network.add_vc([a, b], 0, 100, VcSettings(credits=5, **given))
 
 
 def test_a_port_with_credits_is_no_fifo():
     network = Network()
     a, b = network.add_nic("a"), network.add_nic("b")
-    switch = network.add_switch("switch", (OC3C, OC3C), credits={"share": 9}, scheduler="fifo")
+    switch = network.add_switch(
+        "switch", SwitchSettings(credits={"share": 9}, scheduler="fifo"), ports=switch_ports((OC3C, OC3C))
+    )
     for nic, port in ((a, 0), (b, 1)):
         network.connect(nic, (switch, port))
         network.connect((switch, port), nic)
@@ -260,9 +276,9 @@ def test_a_port_with_credits_is_no_fifo():
 
 def test_an_interface_takes_credit_cells_as_fast_as_oc_12c_brings_them():
     network = Network()
-    a = network.add_nic("a", rate_bps=600_000_000)
+    a = network.add_nic("a", line=NicLine(rate_bps=600_000_000))
     b = network.add_nic("b")
-    switch = network.add_switch("switch", (OC3C, OC3C), credits={"share": 9})
+    switch = network.add_switch("switch", SwitchSettings(credits={"share": 9}), ports=switch_ports((OC3C, OC3C)))
     for nic, port in ((a, 0), (b, 1)):
         network.connect(nic, (switch, port))
         network.connect((switch, port), nic)
@@ -273,8 +289,8 @@ def test_an_interface_takes_credit_cells_as_fast_as_oc_12c_brings_them():
 def test_credits_don_t_go_through_a_line_in_loop_back():
     network = Network()
     a, b = network.add_nic("a"), network.add_nic("b")
-    switch = network.add_switch("switch", (OC3C, OC3C, OC3C), credits={"share": 9})
-    loop = network.add_link("loop", delay_ps=MS)
+    switch = network.add_switch("switch", SwitchSettings(credits={"share": 9}), ports=switch_ports((OC3C, OC3C, OC3C)))
+    loop = network.add_link("loop", LinkSettings(delay_ps=MS))
     for nic, port in ((a, 0), (b, 1)):
         network.connect(nic, (switch, port))
         network.connect((switch, port), nic)
@@ -290,4 +306,4 @@ def test_what_a_vc_has_of_credits_doesn_t_change_in_a_run():
     with pytest.raises(NetworkError, match=r"credits.share can.t be changed in a running network"):
         switch.change(credits={"share": 32})
     with pytest.raises(NetworkError, match="its credits do not change in a run"):
-        network.change_vc(0, credits=5)
+        network.change_vc(0, VcSettings(credits=5))

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings, VcSettings
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
 from bentpipe_hdl.switch.options.oam.control import OamSettings, OamSwitchSettings
@@ -12,6 +13,7 @@ from bentpipe_hdl.switch.options.police.control import PoliceSettings
 from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
 from bentpipe_hdl.switch.options.red.control import RedSettings
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 
 MS = 10**9
 OC3 = 149_760_000
@@ -55,21 +57,22 @@ def make(rng):
     switches = [
         network.add_switch(
             f"s{k}",
-            [OC3] * 6,
-            port_settings={port: port_settings(rng, port) for port in range(6)},
-            buffer_cells=150,
-            policy=rng.choice(["epd", "selective", "fba"]),
-            epd_threshold=100,
-            oam_reserve=rng.choice([0, 10]),
-            efci_threshold=rng.choice([0, 60]),
-            vc_minimum=rng.choice([1, 4]),
-            oam=OamSwitchSettings(scan_ps=MS),
-            histograms=HistogramSettings(bins=rng.choice(["logarithmic", "linear"])),
+            ports=switch_ports([OC3] * 6, settings={port: port_settings(rng, port) for port in range(6)}),
+            settings=SwitchSettings(
+                buffer_cells=150,
+                policy=rng.choice(["epd", "selective", "fba"]),
+                epd_threshold=100,
+                oam_reserve=rng.choice([0, 10]),
+                efci_threshold=rng.choice([0, 60]),
+                vc_minimum=rng.choice([1, 4]),
+                oam=OamSwitchSettings(scan_ps=MS),
+                histograms=HistogramSettings(bins=rng.choice(["logarithmic", "linear"])),
+            ),
         )
         for k in range(2)
     ]
     for a, b in (switches, switches[::-1]):
-        link = network.add_link(f"{a.name}-{b.name}", delay_ps=MS // 5, ber=rng.choice([0, 1e-6]))
+        link = network.add_link(f"{a.name}-{b.name}", LinkSettings(delay_ps=MS // 5, ber=rng.choice([0, 1e-6])))
         network.connect((a, 0), link)
         network.connect(link, (b, 0))
     nics = [[network.add_nic(f"n{k}{port}") for port in range(1, 6)] for k in range(2)]
@@ -83,7 +86,7 @@ def make(rng):
         a, b = switches[here], switches[there]
         path = [nics[here][2], a, next(n for n in network.nodes if n.name == f"{a.name}-{b.name}"), b, nics[there][2]]
         police = PoliceSettings(pcr_bps=30_000_000, cdvt_ps=MS, pcr_action="tag")
-        network.add_vp(path, 9, weight=rng.randrange(1, 5), limit=rng.choice([0, 30]), police=police)
+        network.add_vp(path, 9, VcSettings(weight=rng.randrange(1, 5), limit=rng.choice([0, 30]), police=police))
         vcs += [(path[0].index, network.add_vc(path, 0, 200 + k)) for k in (here, here + 2)]
     for number in range(12):
         here, there = number % 2, rng.randrange(2)
@@ -101,12 +104,13 @@ def make(rng):
         if number < 2:  # a leaf in each switch
             leaf = next(nic for nic in nics[here] if nic not in (path[0], path[-1]))
             branches = [[path[0], switches[here], leaf]]
-        index = network.add_vc(
-            path, 0, 100 + number, branches=branches, weight=rng.randrange(1, 5), priority=rng.randrange(2),
-            service_rate_bps=rng.choice([None, 10_000_000]), police=police, efci_threshold=rng.choice([None, 3]),
+        settings = VcSettings(
+            weight=rng.randrange(1, 5), priority=rng.randrange(2), service_rate_bps=rng.choice([None, 10_000_000]),
+            police=police, efci_threshold=rng.choice([None, 3]),
             policy=rng.choice([None, "ppd", "fba", "selective"]) if number > 1 else "fba",
             oam=OamSettings() if number > 1 and number % 3 else None,
         )  # fmt: skip
+        index = network.add_vc(path, 0, 100 + number, settings, branches=branches)
         vcs.append((path[0].index, index))
     return network, switches, vcs
 

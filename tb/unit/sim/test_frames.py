@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from bentpipe_hdl.nic.control import NicLine
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from models.plcp import PAYLOAD_BPS, slots
@@ -16,7 +17,7 @@ MS = 10**9
 def single_cells(count, gap_ps=0, **line):
     """When PDUs of a cell arrive, in ticks, that an interface sends at once, or so far apart."""
     network = Network()
-    a, b = network.add_nic("a", 40_704_000, **line), network.add_nic("b")
+    a, b = network.add_nic("a", line=NicLine(40_704_000, **line)), network.add_nic("b")
     network.connect(a, b)
     network.connect(b, a)
     vc = network.add_vc([a, b], 0, 40)
@@ -63,4 +64,4 @@ def test_an_idle_interface_waits_for_the_next_slot():
 
 def test_frames_are_those_of_a_ds3():
     with pytest.raises(NetworkError, match=r'^NIC a: frames = "plcp" are those of a DS-3'):
-        Network().add_nic("a", 149_760_000, frames="plcp")
+        Network().add_nic("a", line=NicLine(149_760_000, frames="plcp"))

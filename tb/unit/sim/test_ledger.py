@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapReader
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.sonet.control import SonetSettings
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Link, Nic, Node, Switch
 from bentpipe_sim.tools import CSRC, compiler
 from models.aal5 import Reassembly, segment
 from models.cell import Cell, Header
+from models.lines import switch_ports
 from models.switch import Drop, Vc
 from models.switch import Switch as Model
 
@@ -78,7 +82,11 @@ class Observed:
             cells = rng.randrange(60, 200)
             thresholds = {"epd_threshold": cells * 2 // 3, "clp_threshold": cells // 2, "oam_reserve": cells // 8}
             rate = 80_000_000 // k if path and 0 < k < switches - 1 else 149_760_000
-            switch = network.add_switch(f"s{k}", (149_760_000,) * 2 + (rate,) * 2, buffer_cells=cells, **thresholds)
+            switch = network.add_switch(
+                f"s{k}",
+                SwitchSettings(buffer_cells=cells, **thresholds),
+                ports=switch_ports((149_760_000,) * 2 + (rate,) * 2),
+            )
             self.chain.append(switch)
             self.hosts.append([network.add_nic(f"h{k}{i}") for i in range(2)])
             for port, nic in enumerate(self.hosts[k]):
@@ -86,7 +94,7 @@ class Observed:
                 network.connect((switch, port), nic)
         for k in range(switches - 1):
             for a, b in ((k, k + 1), (k + 1, k)):
-                link = network.add_link(f"l{a}{b}", delay_ps=rng.randrange(3 * MS), ber=ber)
+                link = network.add_link(f"l{a}{b}", LinkSettings(delay_ps=rng.randrange(3 * MS), ber=ber))
                 network.connect((self.chain[a], 3 if b > a else 2), link)
                 network.connect(link, (self.chain[b], 2 if b > a else 3))
                 self.links[a, b] = link
@@ -98,7 +106,7 @@ class Observed:
                 [self.links[k + 1, k] for k in range(switches - 1)],
             )
             for nodes in (self._chained(links[0], 1), self._chained(links[1][::-1], -1)):
-                network.add_vp(nodes, VPI, limit=self.path_limit)
+                network.add_vp(nodes, VPI, VcSettings(limit=self.path_limit))
         for k in range(6):
             a, b = (0, switches - 1) if k < 3 else rng.sample(range(switches), 2)
             self._add_way(a, b, 32 + k)
@@ -125,7 +133,9 @@ class Observed:
         path.append(rng.choice(self.hosts[b]))
         policy, limit = rng.choice(["tail", "ppd", "epd"]), rng.choice([40, 90, 1000])
         own = rng.choice([None, 30])
-        index = self.network.add_vc(path, 0, vci, policy=policy, limit=limit, epd_threshold=own, max_sdu=2000)
+        index = self.network.add_vc(
+            path, 0, vci, VcSettings(policy=policy, limit=limit, epd_threshold=own), max_sdu=2000
+        )
         sdus = [bytes([vci, n]) + rng.randbytes(rng.choice([20, 400, 900, 1800, 1800])) for n in range(50)]
         in_path = bool(self.path_limit) and all(switch in path for switch in self.chain)
         self.ways.append(Way(path, vci, index, policy, limit, own, vci % 3 == 0, sdus, in_path))
@@ -325,17 +335,17 @@ def test_each_row_is_what_the_wires_say(tmp_path: Path, seed: int, ber: float, s
 def pair(line: str = "cells", ber: float = 0.0) -> tuple[Network, Nic, Nic, int]:
     """Two NICs with a switch between them, and a VC; the second is behind a link or a SONET line."""
     network = Network(seed=5)
-    a, b, switch = network.add_nic("a"), network.add_nic("b"), network.add_switch("s", buffer_cells=400)
+    a, b, switch = network.add_nic("a"), network.add_nic("b"), network.add_switch("s", SwitchSettings(buffer_cells=400))
     network.connect(a, (switch, 0))
     network.connect((switch, 0), a)
     if line == "sonet":
-        node = network.add_sonet_line("line", ber=(ber, ber))
+        node = network.add_sonet_line("line", SonetSettings(ber=(ber, ber)))
         network.connect((switch, 1), (node, 0))
         network.connect((node, 0), (switch, 1))
         network.connect((node, 1), b)
         network.connect(b, (node, 1))
     else:
-        node = network.add_link("line", delay_ps=MS, ber=ber)
+        node = network.add_link("line", LinkSettings(delay_ps=MS, ber=ber))
         network.connect((switch, 1), node)
         network.connect(node, b)
     vc = network.add_vc([a, switch, node, b], 0, 100)

@@ -2,9 +2,12 @@
 
 import pytest
 
+from bentpipe_hdl.nic.control import NicLine, PacingSettings
+from bentpipe_hdl.switch.control import SwitchSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Nic, Switch
+from models.lines import switch_ports
 
 OC12 = 599_040_000
 OC3 = 149_760_000
@@ -15,9 +18,9 @@ TICK = 53e12 / 299_520_000  # ps
 def pairs(count, rate, *, clock_ppm=0.0):
     """Hosts that each fill their line to a host of their own, over one switch."""
     network = Network()
-    switch = network.add_switch("hub", port_rates_bps=[rate] * 2 * count)
-    sources = [network.add_nic(f"from{k}", rate, clock_ppm=clock_ppm) for k in range(count)]
-    sinks = [network.add_nic(f"to{k}", rate, clock_ppm=clock_ppm) for k in range(count)]
+    switch = network.add_switch("hub", ports=switch_ports(rates_bps=[rate] * 2 * count))
+    sources = [network.add_nic(f"from{k}", line=NicLine(rate, clock_ppm=clock_ppm)) for k in range(count)]
+    sinks = [network.add_nic(f"to{k}", line=NicLine(rate, clock_ppm=clock_ppm)) for k in range(count)]
     for port, nic in enumerate([*sources, *sinks]):
         network.connect(nic, (switch, port))
         network.connect((switch, port), nic)
@@ -45,9 +48,9 @@ def test_lines_that_bring_more_than_a_switch_moves_are_refused():
 
 def test_a_switch_is_refused_for_what_its_lines_take_as_well():
     network = Network()
-    hub = network.add_switch("hub", port_rates_bps=[OC12] * 5)
+    hub = network.add_switch("hub", ports=switch_ports(rates_bps=[OC12] * 5))
     for port in range(5):
-        nic = network.add_nic(f"nic{port}", OC3)
+        nic = network.add_nic(f"nic{port}", line=NicLine(OC3))
         network.connect(nic, (hub, port))
         network.connect((hub, port), nic)
     with pytest.raises(NetworkError, match=r"^switch hub: its lines take up to 2995\.20 Mb/s"):
@@ -84,9 +87,11 @@ def test_sixteen_lines_have_equal_shares():
 def test_cells_that_come_at_once_are_taken_in_turn():
     """Three lines with one exact clock bring a cell each in the same tick: each line's comes first as often."""
     network = Network()
-    hub = network.add_switch("hub", port_rates_bps=[OC3, OC3, OC3, OC12], processing_delay_ps=0)
+    hub = network.add_switch(
+        "hub", SwitchSettings(processing_delay_ps=0), ports=switch_ports(rates_bps=[OC3, OC3, OC3, OC12])
+    )
     sources = [network.add_nic(name) for name in "abc"]
-    sink = network.add_nic("sink", OC12)
+    sink = network.add_nic("sink", line=NicLine(OC12))
     for port, nic in enumerate([*sources, sink]):
         network.connect(nic, (hub, port))
         network.connect((hub, port), nic)
@@ -108,9 +113,11 @@ def ticks_of_three(delays, step):
     """When cells end that three lines of one exact clock and of these delays, in ticks, bring to a switch; the run is
     stopped so often."""
     network = Network()
-    hub = network.add_switch("hub", port_rates_bps=[OC3, OC3, OC3, OC12], processing_delay_ps=0)
+    hub = network.add_switch(
+        "hub", SwitchSettings(processing_delay_ps=0), ports=switch_ports(rates_bps=[OC3, OC3, OC3, OC12])
+    )
     sources = [network.add_nic(name) for name in "abc"]
-    sink = network.add_nic("sink", OC12)
+    sink = network.add_nic("sink", line=NicLine(OC12))
     for port, (nic, delay) in enumerate(zip([*sources, sink], [*delays, 0], strict=True)):
         network.connect(nic, (hub, port), delay_ps=int(delay * TICK))
         network.connect((hub, port), nic)
@@ -173,16 +180,19 @@ def test_a_clock_that_is_off_moves_the_line_and_its_paced_vcs(ppm, cell_rate_bps
     times = []
     for offset in (0, ppm):
         network = Network()
-        a, b = network.add_nic("a", clock_ppm=offset), network.add_nic("b")
+        a, b = network.add_nic("a", line=NicLine(clock_ppm=offset)), network.add_nic("b")
         network.connect(a, b)
         network.connect(b, a)
-        vc = network.add_vc([a, b], 0, 32, cell_rate_bps=cell_rate_bps)
+        vc = network.add_vc([a, b], 0, 32, pacing=PacingSettings(cell_rate_bps=cell_rate_bps))
         times.append(max(event.time_ps for event in send(network, [a], [vc], 60)))
     assert times[0] / times[1] - 1 == pytest.approx(ppm * 1e-6, abs=8e-6)
 
 
 def test_a_clock_out_of_range_is_refused():
     with pytest.raises(NetworkError, match=r"^NIC a: a clock is from 1000 ppm slow to 1000 ppm fast, not 1001 ppm$"):
-        Network().add_nic("a", clock_ppm=1001)
-    with pytest.raises(NetworkError, match=r"^switch s: port_clock_ppm has a value for each of 4 ports$"):
+        Network().add_nic("a", line=NicLine(clock_ppm=1001))
+    with (
+        pytest.raises(NetworkError, match=r"^switch s: port_clock_ppm has a value for each of 4 ports$"),
+        pytest.warns(DeprecationWarning),
+    ):
         Network().add_switch("s", port_clock_ppm=[0, 1])

@@ -4,10 +4,14 @@ import dataclasses
 
 import pytest
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine, NicSettings, PacingSettings
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.ticks import cell_period, ps_to_ticks, ticks_to_ps
 from bentpipe_sim.errors import NetworkError, SimulationError
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 
 MS = 10**9
 
@@ -15,11 +19,11 @@ MS = 10**9
 def satellite(*, engine=None, seed=1, ber=1e-5, start=True, reassembly_timeout_ps=0):
     """A NIC, a switch, a link with errors, a switch, a NIC; the second VC shares the line and overruns the buffer."""
     network = Network(seed=seed, engine=engine)
-    a, b, c = (network.add_nic(name, reassembly_timeout_ps=reassembly_timeout_ps) for name in "abc")
-    west = network.add_switch("west", buffer_cells=512, epd_threshold=300)
-    east = network.add_switch("east", buffer_cells=512)
-    out = network.add_link("out", delay_ps=2 * MS, ber=ber)
-    back = network.add_link("back", delay_ps=2 * MS)
+    a, b, c = (network.add_nic(name, NicSettings(reassembly_timeout_ps=reassembly_timeout_ps)) for name in "abc")
+    west = network.add_switch("west", SwitchSettings(buffer_cells=512, epd_threshold=300))
+    east = network.add_switch("east", SwitchSettings(buffer_cells=512))
+    out = network.add_link("out", LinkSettings(delay_ps=2 * MS, ber=ber))
+    back = network.add_link("back", LinkSettings(delay_ps=2 * MS))
     for node, face in ((a, (west, 0)), (c, (west, 1)), (b, (east, 0))):
         network.connect(node, face)
         network.connect(face, node)
@@ -29,7 +33,7 @@ def satellite(*, engine=None, seed=1, ber=1e-5, start=True, reassembly_timeout_p
     network.connect(back, (west, 3))
     vcs = (
         network.add_vc([a, west, out, east, b], 0, 100),
-        network.add_vc([c, west, out, east, b], 1, 200, policy="ppd", limit=200),
+        network.add_vc([c, west, out, east, b], 1, 200, VcSettings(policy="ppd", limit=200)),
         network.add_vc([b, east, back, west, a], 0, 101),
     )
     if start:
@@ -198,7 +202,7 @@ def test_a_reassembly_timer_gives_up_a_pdu_without_its_end():
 def test_a_pdu_that_takes_longer_than_the_reassembly_timer_is_lost_by_it():
     network, (a, *_), _ = satellite(ber=0, start=False, reassembly_timeout_ps=10 * MS)
     path = [network.nodes[k] for k in (0, 3, 5, 4, 1)]
-    vc = network.add_vc(path, 2, 300, cell_rate_bps=424 * 1000)  # a cell a millisecond
+    vc = network.add_vc(path, 2, 300, pacing=PacingSettings(cell_rate_bps=424 * 1000))  # a cell a millisecond
     network.send(a.index, vc, bytes(48 * 15))
     statuses = [e.status for _ in range(2) for e in network.run(100 * MS)]
     assert statuses == [PduStatus.TIMEOUT, PduStatus.LENGTH]
@@ -282,29 +286,44 @@ def test_a_cell_that_is_not_accounted_for_is_an_error(what):
         network.check_conservation()
 
 
+@pytest.mark.parametrize(
+    ("call", "settings", "message"),
+    [
+        ("add_nic", {"reassembly_timeout_ps": 400 * 10**12}, "timeout_ps: 4.* is out of range 0 s to 380 s"),
+        ("add_switch", {"buffer_cells": 0}, r"^switch n: buffer_cells: 0 is out of range 1..65535$"),
+        ("add_switch", {"epd_threshold": 9000}, "epd_threshold: 9000 cells are more than"),
+        ("add_switch", {"oam_reserve": 8192}, "oam_reserve: 8192 are all cells of the buffer"),
+        ("add_link", {"delay_ps": -1}, "link n: delay_ps: -1 is out of range 0 s to 1 s"),
+        ("add_link", {"ber": 0.01}, "ber: 0.01 is out of range: 0, or 1e-15 to 0.001"),
+        ("add_link", {"speed": 1}, "speed: unknown key"),
+        ("add_sonet_line", {"sts": 9}, "sts: "),
+    ],
+)
+def test_settings_as_keyword_arguments_are_refused_in_a_line(call, settings, message):
+    with pytest.raises(NetworkError, match=message), pytest.warns(DeprecationWarning):
+        getattr(Network(), call)("n", **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"policy": "red"}, "policy: unknown value 'red'"), ({"cell_rate_bps": -1}, "a rate must be positive")],
+)
+def test_a_vcs_settings_as_keyword_arguments_are_refused_in_a_line(settings, message):
+    network, (a, b, _), _ = satellite(start=False)
+    west, out, east = network.nodes[3], network.nodes[5], network.nodes[4]
+    with pytest.raises(NetworkError, match=message), pytest.warns(DeprecationWarning):
+        network.add_vc([a, west, out, east, b], 0, 90, **settings)
+
+
 def test_errors_of_the_builder():
     network, nics, _ = satellite(start=False)
     west, out, east = network.nodes[3], network.nodes[5], network.nodes[4]
     a, b, c = nics
     cases = [
         (lambda: network.add_nic("a"), "two nodes are called a"),
-        (lambda: network.add_nic("fast", 3e9), "NIC fast: a line carries at most 2396.16 Mb/s"),
-        (
-            lambda: network.add_nic("slow", reassembly_timeout_ps=400 * 10**12),
-            "timeout_ps: 4.* is out of range 0 s to 380 s",
-        ),
-        (lambda: network.add_nic("still", 0), "NIC still: a rate must be positive"),
-        (lambda: network.add_switch("s", port_rates_bps=[]), "from 1 to 16 ports"),
-        (lambda: network.add_switch("s", buffer_cells=0), r"^switch s: buffer_cells: 0 is out of range 1..65535$"),
-        (
-            lambda: network.add_switch("s", epd_threshold=9000),
-            "epd_threshold: 9000 cells are more than",
-        ),
-        (lambda: network.add_switch("s", oam_reserve=8192), "oam_reserve: 8192 are all cells of the buffer"),
-        (lambda: network.add_link("l", delay_ps=-1), "link l: delay_ps: -1 is out of range 0 s to 1 s"),
-        (lambda: network.add_link("l", ber=0.01), "ber: 0.01 is out of range: 0, or 1e-15 to 0.001"),
-        (lambda: network.add_link("l", speed=1), "speed: unknown key"),
-        (lambda: network.add_sonet_line("l", sts=9), "sts: "),
+        (lambda: network.add_nic("fast", line=NicLine(3e9)), "NIC fast: a line carries at most 2396.16 Mb/s"),
+        (lambda: network.add_nic("still", line=NicLine(0)), "NIC still: a rate must be positive"),
+        (lambda: network.add_switch("s", ports=switch_ports(rates_bps=[])), "from 1 to 16 ports"),
         (lambda: out.lose(0, 100), "give the numbers of PDUs or of cells"),
         (lambda: out.lose(0, 100, pdus=[0]), "numbers start at 1, not 0"),
         (lambda: network.connect(a, (west, 2)), "output 0 of a is connected twice"),
@@ -319,8 +338,6 @@ def test_errors_of_the_builder():
         (lambda: network.add_vc([a, west, out, east, b], 0, 31), "VCI from 32"),
         (lambda: network.add_vc([a, west, out, east, b], 300, 40), "needs NNI lines"),
         (lambda: network.add_vc([a, west, out, east, b], 0, 100), "0/100 is used twice at port 0 of west"),
-        (lambda: network.add_vc([a, west, out, east, b], 0, 90, policy="red"), "policy: unknown value 'red'"),
-        (lambda: network.add_vc([a, west, out, east, b], 0, 90, cell_rate_bps=-1), "a rate must be positive"),
         (lambda: network.add_vc([a, west, out, east, b], 0, 90, max_sdu=70000), "1 to 65535 octets"),
     ]
     for action, message in cases:

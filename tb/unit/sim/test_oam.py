@@ -5,11 +5,14 @@ import random
 
 import pytest
 
+from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.oam.cells import location_of_node
+from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_hdl.switch.options.oam.control import OamSettings, OamSwitchSettings
 from bentpipe_hdl.ticks import round_ticks, ticks_to_ps
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
+from models.lines import switch_ports, vc_settings
 
 US, MS, S = 10**6, 10**9, 10**12
 OC3 = 149_760_000
@@ -22,13 +25,17 @@ def chain(*, switches=3, seed=1, delay_ps=MS // 4, ber=0.0, slow=OC3, **settings
     network = Network(seed=seed)
     given = {"oam": OamSwitchSettings(scan_ps=HALF), "buffer_cells": 300}
     nodes = [
-        network.add_switch(f"s{k}", [OC3 if k else slow, slow if k == switches - 1 else OC3, OC3, OC3], **given)
+        network.add_switch(
+            f"s{k}",
+            SwitchSettings(**given),
+            ports=switch_ports([OC3 if k else slow, slow if k == switches - 1 else OC3, OC3, OC3]),
+        )
         for k in range(switches)
     ]
     links = {}
     for k, (a, b) in enumerate(itertools.pairwise(nodes)):
         for name, one, two, ports in ((f"l{k}", a, b, (1, 0)), (f"b{k}", b, a, (0, 1))):
-            links[name] = network.add_link(name, delay_ps=delay_ps, ber=ber, outage=True)
+            links[name] = network.add_link(name, LinkSettings(delay_ps=delay_ps, ber=ber, outage=True))
             links[name].note()  # that it may be
             links[name].change(outage=False)
             network.connect((one, ports[0]), links[name])
@@ -39,7 +46,7 @@ def chain(*, switches=3, seed=1, delay_ps=MS // 4, ber=0.0, slow=OC3, **settings
         network.connect(face, nic)
     there = [nics[0], *(n for k, s in enumerate(nodes) for n in (s, links.get(f"l{k}")) if n), nics[1]]
     back = [nics[1], *(n for k, s in reversed([*enumerate(nodes)]) for n in (s, links.get(f"b{k - 1}")) if n), nics[0]]
-    vcs = [network.add_vc(there, 0, 100, **settings), network.add_vc(back, 0, 100)]
+    vcs = [network.add_vc(there, 0, 100, **vc_settings(**settings)), network.add_vc(back, 0, 100)]
     return network, nodes, links, vcs
 
 
@@ -223,7 +230,7 @@ def test_a_name_that_is_too_long_for_a_location_is_shortened():
     assert location_of_node("short") == b"short".ljust(16, b"\0")
     assert location_of_node(long) != location_of_node(f"{long}-2")
     network = Network()
-    switch = network.add_switch(long, [OC3] * 4, oam=OamSwitchSettings())
+    switch = network.add_switch(long, SwitchSettings(oam=OamSwitchSettings()), ports=switch_ports([OC3] * 4))
     network.start()
     assert b"".join(word.to_bytes(4, "little") for word in switch.csr.oam_location[:]) == location_of_node(long)
 
@@ -247,14 +254,14 @@ def in_path(**settings):
     nodes = {node.name: node for node in network.nodes}
     ways = (("s0", "l0", "s1", "l1", "s2"), ("s2", "b1", "s1", "b0", "s0"))
     for way in ways:
-        network.add_vp([nodes[name] for name in way], 7, **settings if way is ways[0] else {})
+        network.add_vp([nodes[name] for name in way], 7, VcSettings(**settings if way is ways[0] else {}))
     beyond = (
         ("here", "s0", "l0", "s1", "l1", "s2", "l2", "s3", "there"),
         ("there", "s3", "b2", "s2", "b1", "s1", "b0"),
     )
     oam = OamSettings(ends=True)
     vcs = [
-        network.add_vc([nodes[name] for name in beyond[0]], 0, 200, oam=oam),
+        network.add_vc([nodes[name] for name in beyond[0]], 0, 200, VcSettings(oam=oam)),
         network.add_vc([nodes[name] for name in (*beyond[1], "s0", "here")], 0, 200),
     ]
     return network, switches, links, vcs

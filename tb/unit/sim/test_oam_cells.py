@@ -8,11 +8,15 @@ from bentpipe.apps.loopback import LoopbackCells
 from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import Engine
 from bentpipe.hosts.oam import EndPoint
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.oam.cells import END_POINT, END_PTI, location_of
+from bentpipe_hdl.switch.control import SwitchSettings
 from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 
 MS = 10**9
 OAM = {4: PduStatus.OAM_SEGMENT, 5: PduStatus.OAM_END_TO_END}
@@ -21,8 +25,11 @@ OAM = {4: PduStatus.OAM_SEGMENT, 5: PduStatus.OAM_END_TO_END}
 def chain(rate_bps=149_760_000, *, oam=(True, True), **link):
     """A host, a line, a switch with a slower port if so asked for, a host; two VCs."""
     network = Network(seed=3)
-    a, b = (network.add_nic(name, oam=has) for name, has in zip("ab", oam, strict=True))
-    switch, line = network.add_switch("s", (149_760_000, rate_bps), buffer_cells=64), network.add_link("line", **link)
+    a, b = (network.add_nic(name, NicSettings(oam=has)) for name, has in zip("ab", oam, strict=True))
+    switch, line = (
+        network.add_switch("s", SwitchSettings(buffer_cells=64), ports=switch_ports((149_760_000, rate_bps))),
+        network.add_link("line", LinkSettings(**link)),
+    )
     for ends in ((a, line), (line, (switch, 0)), ((switch, 0), a), (b, (switch, 1)), ((switch, 1), b)):
         network.connect(*ends)
     vcs = [network.add_vc([a, line, switch, b], 0, vci) for vci in (40, 41)]
@@ -91,10 +98,10 @@ def test_the_ledger_finds_each_pdus_loss_among_oam_cells(seed, ber):
 def test_a_flood_of_oam_cells_takes_its_vcs_rate_and_no_more():
     """A paced VC with 5000 cells posted at once, beside one that sends PDUs: each has its rate, and nothing is lost."""
     network = Network(seed=1)
-    a, b = network.add_nic("a", oam=True), network.add_nic("b", oam=True)
+    a, b = network.add_nic("a", NicSettings(oam=True)), network.add_nic("b", NicSettings(oam=True))
     network.connect(a, b)
     network.connect(b, a)
-    slow = network.add_vc([a, b], 0, 40, cell_rate_bps=15_000_000)
+    slow = network.add_vc([a, b], 0, 40, pacing=PacingSettings(cell_rate_bps=15_000_000))
     fast = network.add_vc([a, b], 0, 41)
     for n in range(5000):
         network.send_cell(a.index, slow, 5, n.to_bytes(48, "big"))
@@ -114,7 +121,7 @@ def test_a_flood_of_oam_cells_takes_its_vcs_rate_and_no_more():
 def round_trips(delays, posts):
     """Round trips (ticks) of loopback cells between two hosts on a wire with this delay (ticks) each way."""
     network = Network()
-    a, b = (network.add_nic(name, oam=True) for name in "ab")
+    a, b = (network.add_nic(name, NicSettings(oam=True)) for name in "ab")
     network.connect(a, b, ticks_to_ps(delays))
     network.connect(b, a, ticks_to_ps(delays))
     vcs = [network.add_vc(path, 0, 40) for path in ([a, b], [b, a])]

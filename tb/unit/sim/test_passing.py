@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from bentpipe_hdl.link.control import BurstSettings
+from bentpipe_hdl.link.control import BurstSettings, LinkSettings
+from bentpipe_hdl.nic.control import NicLine
 from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.network import Network
 
@@ -20,9 +21,11 @@ class Line:
     def __init__(self, tmp_path, taken, seed, *, engine=None, faults=False, listed=(), rate=149_760_000):
         self.rng = random.Random(seed)
         self.network = network = Network(seed=seed, engine=engine)
-        self.nics = a, b = network.add_nic("a", rate), network.add_nic("b")
+        self.nics = a, b = network.add_nic("a", line=NicLine(rate)), network.add_nic("b")
         bursts = BurstSettings(good_cells=30.0, bad_cells=4.0, ber=1e-4, loss=0.3) if faults else None
-        self.link = link = network.add_link("line", ber=self.rng.choice(BERS), delay_ps=30_000_000, bursts=bursts)
+        self.link = link = network.add_link(
+            "line", LinkSettings(ber=self.rng.choice(BERS), delay_ps=30_000_000, bursts=bursts)
+        )
         network.connect(a, link)
         network.connect(link, b)
         network.connect(b, a)

@@ -2,9 +2,12 @@
 
 import pytest
 
+from bentpipe_hdl.nic.control import NicLine
+from bentpipe_hdl.switch.control import SwitchSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 
 OC3C, TICK_PS = 149_760_000, 176_950
 SLOT_PS = 16 * TICK_PS
@@ -13,8 +16,8 @@ SLOT_PS = 16 * TICK_PS
 def network(cells=12, **settings):
     """Two hosts that send to a third, over a port at which one is too many."""
     made = Network(seed=3)
-    switch = made.add_switch("switch", (OC3C,) * 3, buffer_cells=cells, **settings)
-    nics = [made.add_nic(f"host{k}", OC3C) for k in range(3)]
+    switch = made.add_switch("switch", SwitchSettings(buffer_cells=cells, **settings), ports=switch_ports((OC3C,) * 3))
+    nics = [made.add_nic(f"host{k}", line=NicLine(OC3C)) for k in range(3)]
     for port, nic in enumerate(nics):
         made.connect(nic, (switch, port))
         made.connect((switch, port), nic)
@@ -88,8 +91,8 @@ def test_a_network_has_one_monitor_at_a_port_that_is_there_before_it_runs():
 
 def test_copies_of_cells_can_not_be_followed():
     made = Network()
-    switch = made.add_switch("switch", (OC3C,) * 3)
-    nics = [made.add_nic(f"host{k}", OC3C) for k in range(3)]
+    switch = made.add_switch("switch", ports=switch_ports((OC3C,) * 3))
+    nics = [made.add_nic(f"host{k}", line=NicLine(OC3C)) for k in range(3)]
     for port, nic in enumerate(nics):
         made.connect(nic, (switch, port))
         made.connect((switch, port), nic)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from bentpipe_hdl.switch.control import SwitchSettings
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 from models.random_network import KINDS, play
 
 
@@ -31,7 +33,10 @@ def test_an_oam_cell_that_a_switch_makes_is_in_the_accounts_of_all_leaves_behind
     network = Network(seed=1)
     kind, given = KINDS["all"], {"histograms": HistogramSettings()}
     first, second = (
-        network.add_switch(name, [149_760_000] * kind.ports, buffer_cells=kind.cells, **given) for name in "st"
+        network.add_switch(
+            name, SwitchSettings(buffer_cells=kind.cells, **given), ports=switch_ports([149_760_000] * kind.ports)
+        )
+        for name in "st"
     )
     for switch in (first, second):
         switch._more_options = options_word(kind.options)

@@ -4,10 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from bentpipe_hdl.switch.control import PortSettings
+from bentpipe_hdl.nic.control import NicLine, PacingSettings
+from bentpipe_hdl.switch.control import PortSettings, SwitchSettings
 from bentpipe_hdl.switch.options.reactive.control import ReactiveSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
+from models.lines import switch_ports
 from unit.hdl.test_rate_controller import RATES
 
 OC12 = 599_040_000
@@ -19,12 +21,16 @@ def network(cell_rate_bps=None, clock_ppm=0.0, **reactive):
     """One VC through a switch whose port 1 is load-reactive."""
     given = PortSettings(reactive=ReactiveSettings(**reactive))
     made = Network()
-    switch = made.add_switch("s", [OC12] * 2, port_clock_ppm=[0, clock_ppm], port_settings={1: given}, policy="tail")
-    source, sink = (made.add_nic(name, OC12) for name in ("source", "sink"))
+    switch = made.add_switch(
+        "s",
+        SwitchSettings(policy="tail"),
+        ports=switch_ports([OC12] * 2, clocks_ppm=[0, clock_ppm], settings={1: given}),
+    )
+    source, sink = (made.add_nic(name, line=NicLine(OC12)) for name in ("source", "sink"))
     for port, nic in enumerate((source, sink)):
         made.connect(nic, (switch, port))
         made.connect((switch, port), nic)
-    vc = made.add_vc([source, switch, sink], 0, 32, cell_rate_bps=cell_rate_bps)
+    vc = made.add_vc([source, switch, sink], 0, 32, pacing=PacingSettings(cell_rate_bps=cell_rate_bps))
     return made, switch, source, vc
 
 
@@ -153,15 +159,15 @@ def test_a_clock_that_is_off_is_so_for_a_reactive_port():
 def test_the_ceiling_counts_in_what_a_switch_moves():
     made = Network()
     given = PortSettings(reactive=ReactiveSettings(floor_bps=1000, ceiling_bps=2_000_000_000, low=1, high=1))
-    switch = made.add_switch("s", [1_000_000] * 2, port_settings={0: given})
-    nics = [made.add_nic(f"n{k}", 10**9) for k in range(2)]
+    switch = made.add_switch("s", ports=switch_ports([1_000_000] * 2, settings={0: given}))
+    nics = [made.add_nic(f"n{k}", line=NicLine(10**9)) for k in range(2)]
     for port, nic in enumerate(nics):
         made.connect(nic, (switch, port))
         made.connect((switch, port), nic)
     made.start()
     made = Network()
-    switch = made.add_switch("s", [500_000_000] * 2, port_settings={0: given})
-    nics = [made.add_nic(f"n{k}", 10**9) for k in range(2)]
+    switch = made.add_switch("s", ports=switch_ports([500_000_000] * 2, settings={0: given}))
+    nics = [made.add_nic(f"n{k}", line=NicLine(10**9)) for k in range(2)]
     for port, nic in enumerate(nics):
         made.connect(nic, (switch, port))
         made.connect((switch, port), nic)
@@ -174,6 +180,6 @@ def test_a_threshold_that_the_hardware_does_not_have_is_refused():
         reactive=ReactiveSettings(floor_bps=1000, ceiling_bps=2000, low=1, high=70_000, counted="cells")
     )
     made = Network()
-    made.add_switch("s", port_settings={0: given})
+    made.add_switch("s", ports=switch_ports(settings={0: given}))
     with pytest.raises(NetworkError, match="switch s: port 0: a threshold of 70000 cells is more than 65535 cells"):
         made.start()

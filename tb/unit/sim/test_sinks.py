@@ -4,8 +4,10 @@ import random
 
 import pytest
 
+from bentpipe_hdl.nic.control import NicLine
 from bentpipe_sim.network import Network
 from bentpipe_sim.pattern import pattern
+from models.lines import vc_settings
 
 RATE_BPS = 149_760_000
 KEY = 5
@@ -15,11 +17,13 @@ FEW, MANY = 1, 40  # VCs in use each way: of more than 64 PDUs are checked cell 
 def network_of(vcs, later=0, **more):
     """Two interfaces back to back, and VCs each way: so many that have been used, and others."""
     network = Network(seed=1)
-    ends = [network.add_nic(name, RATE_BPS) for name in ("a", "b")]
+    ends = [network.add_nic(name, line=NicLine(RATE_BPS)) for name in ("a", "b")]
     network.connect(*ends)
     network.connect(*ends[::-1])
     ways = [
-        (k, network.add_vc([ends[k], ends[1 - k]], 0, 100 + n, **more)) for n in range(vcs + later) for k in range(2)
+        (k, network.add_vc([ends[k], ends[1 - k]], 0, 100 + n, **vc_settings(**more)))
+        for n in range(vcs + later)
+        for k in range(2)
     ]
     network.start()
     use(network, ways[: 2 * vcs])

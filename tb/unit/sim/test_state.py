@@ -12,6 +12,7 @@ import pytest
 
 from bentpipe_hdl.link.options import OPTIONS as LINK_OPTIONS
 from bentpipe_hdl.nic.options import OPTIONS as NIC_OPTIONS
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.options import OPTIONS as SWITCH_OPTIONS
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.network import Network
@@ -76,7 +77,7 @@ def test_a_copy_goes_on_as_the_network_itself(at_us, tmp_path):
 def test_a_line_of_sonet_goes_on(tmp_path):
     network = Network(seed=3)
     a, b = (network.add_nic(name) for name in "ab")
-    line = network.add_sonet_line("line", ber=(2e-6, 2e-6))
+    line = network.add_sonet_line("line", SonetSettings(ber=(2e-6, 2e-6)))
     for end, nic in enumerate((a, b)):
         network.connect(nic, (line, end))
         network.connect((line, end), nic)

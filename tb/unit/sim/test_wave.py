@@ -8,6 +8,8 @@ from functools import cache
 import pytest
 from vcd.reader import TokenKind, tokenize
 
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.ticks import TICKS_A_SECOND, ticks_to_ps
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.network import Network
@@ -158,7 +160,7 @@ def test_registers_and_memories_are_those_of_the_run(name, tmp_path):
 def test_a_node_of_sonet(tmp_path):
     network = Network(seed=3)
     a, b = (network.add_nic(name) for name in "ab")
-    line = network.add_sonet_line("line", ber=(2e-6, 2e-6))
+    line = network.add_sonet_line("line", SonetSettings(ber=(2e-6, 2e-6)))
     for end, nic in enumerate((a, b)):
         network.connect(nic, (line, end))
         network.connect((line, end), nic)
@@ -203,7 +205,7 @@ def test_a_memory_has_the_rows_that_change(tmp_path):
 
 def test_a_node_is_recorded_once():
     network = Network(seed=1, engine="native")
-    node = network.add_link("line", delay_ps=MS)
+    node = network.add_link("line", LinkSettings(delay_ps=MS))
     nics = [network.add_nic(name) for name in "ab"]
     network.connect(nics[0], node)
     network.connect(node, nics[1])

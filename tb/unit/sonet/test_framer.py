@@ -3,32 +3,31 @@
 import hashlib
 import json
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
-from amaranth.sim import Simulator
 
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from models.sonet.frame import ModelReceiver
+from unit.hdl.bench import run_component
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 WIDE = [(3, 9), (12, 36)]
 
 
-def run(framer, width, frames, words, each_frame=None, cells=()):
-    """Lines of ``frames`` frames; ``each_frame(ctx, k)`` is called at the start of each."""
-    sim = Simulator(framer)
-    sim.add_clock(1e-6)
+def run(make, width, frames, words, each_frame=None, cells=()):
+    """Lines of ``frames`` frames of a framer; ``each_frame(ctx, framer, k)`` is called at the start of each."""
     out = bytearray()
     waiting = [int.from_bytes(c[4:], "little") | int.from_bytes(c[:4], "big") << 384 for c in cells]
 
-    async def bench(ctx):
+    async def bench(ctx, framer):
         ctx.set(framer.overhead.c2, 0x13)
         ctx.set(framer.rdi_p, 0)
         for k in range(frames * words):
             if k % words == 0 and each_frame:
-                each_frame(ctx, k // words)
+                each_frame(ctx, framer, k // words)
             if ctx.get(framer.ready):
                 ctx.set(framer.valid, bool(waiting))
                 if waiting:
@@ -38,8 +37,7 @@ def run(framer, width, frames, words, each_frame=None, cells=()):
             await ctx.tick()
             out.extend(ctx.get(framer.line).to_bytes(width, "little"))
 
-    sim.add_testbench(bench)
-    sim.run()
+    run_component(make, bench)
     return bytes(out)
 
 
@@ -47,7 +45,7 @@ def run(framer, width, frames, words, each_frame=None, cells=()):
 def test_frames_agree_with_the_vectors(n, width):
     g = Geometry(n, width)
     count = 3 if g.wide else 2
-    out = run(Framer(g), width, count, g.frame_words)
+    out = run(partial(Framer, g), width, count, g.frame_words)
     entry = json.loads((VECTORS / "sonet_frames.json").read_text())["frames"][0 if n == 3 else 1]
     for k, expected in enumerate(entry["frames"][:count]):
         frame = out[810 * n * k : 810 * n * (k + 1)]
@@ -67,17 +65,17 @@ def user_cells(rng, count):
 def test_the_model_receives_cells_across_pointer_movements(n, width, first):
     g = Geometry(n, width)
     rng = random.Random(n * width)
-    framer = Framer(g, pointer=first)
+    make = partial(Framer, g, pointer=first)
     frames = {1: 10, 4: 18}.get(width, 22)
     cells = user_cells(rng, 3 * 44 * n)
 
-    def each(ctx, k):
+    def each(ctx, framer, k):
         # requests stay, from when the receiver knows the pointer: the generator spaces them by three frames
         up = k < 13 if first != 1 else k >= 13
         ctx.set(framer.increment, k >= 4 and up)
         ctx.set(framer.decrement, k >= 4 and not up)
 
-    out = run(framer, width, frames, g.frame_words, each, cells)
+    out = run(make, width, frames, g.frame_words, each, cells)
     receiver = ModelReceiver(n)
     receiver.put(out)
     kinds = [f.indication for f in receiver.frames]
@@ -99,14 +97,14 @@ def test_the_model_receives_cells_across_pointer_movements(n, width, first):
 @pytest.mark.parametrize(("width", "target"), [(9, 100), (1, 100), (1, 782)])
 def test_new_pointer_with_ndf(width, target):
     g = Geometry(3, width)
-    framer = Framer(g)
+    make = partial(Framer, g)
     frames = 12 if width > 1 else 7
 
-    def each(ctx, k):
+    def each(ctx, framer, k):
         ctx.set(framer.jump, k == 4)
         ctx.set(framer.target, target)
 
-    out = run(framer, width, frames, g.frame_words, each)
+    out = run(make, width, frames, g.frame_words, each)
     receiver = ModelReceiver(3)
     receiver.put(out)
     assert [f.indication for f in receiver.frames] == ["new"] * 3 + ["norm", "ndf"] + ["norm"] * (frames - 5)

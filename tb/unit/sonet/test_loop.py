@@ -1,6 +1,7 @@
 """Framer to deframer, and model to deframer."""
 
 import random
+from functools import partial
 
 import pytest
 from amaranth.hdl import Module
@@ -11,6 +12,7 @@ from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from models.sonet.frame import ModelFramer
+from unit.hdl.bench import run_component
 
 
 def number(cell):
@@ -33,12 +35,9 @@ class Result:
 
 def receive(g, line, watch=None):
     """Words of ``line`` (bytes) through a deframer."""
-    dut = Deframer(g)
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
     out = Result()
 
-    async def bench(ctx):
+    async def bench(ctx, dut):
         for k in range(0, len(line) - g.width + 1, g.width):
             ctx.set(dut.line, int.from_bytes(line[k : k + g.width], "little"))
             await ctx.tick()
@@ -59,8 +58,7 @@ def receive(g, line, watch=None):
             if watch:
                 watch(ctx, dut, k)
 
-    sim.add_testbench(bench)
-    sim.run()
+    run_component(partial(Deframer, g), bench)
     return out
 
 

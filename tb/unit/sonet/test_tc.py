@@ -1,13 +1,14 @@
 """Cell delineation alone: time to the first cell, header errors, the states."""
 
 import random
+from functools import partial
 
 import pytest
-from amaranth.sim import Simulator
 
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.tc import CellDemapper, CellMapper
 from models.sonet.tc import CellSink, CellSource
+from unit.hdl.bench import run_component
 
 
 def cells_of(rng, count):
@@ -19,12 +20,9 @@ def cells_of(rng, count):
 
 def demap(geometry, octets):
     """(octet position, cell, discarded, corrected) of what comes out."""
-    dut = CellDemapper(geometry)
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
     out = []
 
-    async def bench(ctx):
+    async def bench(ctx, dut):
         width = geometry.width
         padded = octets + bytes(8 * width)
         for k in range(0, len(padded) - width, width):
@@ -36,8 +34,7 @@ def demap(geometry, octets):
                 cell = (value >> 384).to_bytes(4, "big") + (value & (1 << 384) - 1).to_bytes(48, "little")
                 out.append((k, cell, ctx.get(dut.hec_error), ctx.get(dut.corrected)))
 
-    sim.add_testbench(bench)
-    sim.run()
+    run_component(partial(CellDemapper, geometry), bench)
     return out
 
 
@@ -102,15 +99,12 @@ def test_idle_and_unassigned_cells_are_dropped():
 def test_the_mapper_takes_cells_at_the_full_rate(n, width):
     """With cells always there no idle cell is sent but the first two; the bytes are the model's."""
     g = Geometry(n, width)
-    dut = CellMapper(g)
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
     rng = random.Random(5)
     sent = cells_of(rng, 60 if width > 1 else 6)
     idle = []
     out = bytearray()
 
-    async def bench(ctx):
+    async def bench(ctx, dut):
         waiting = list(sent)
         warm = 0
         while waiting:
@@ -128,8 +122,7 @@ def test_the_mapper_takes_cells_at_the_full_rate(n, width):
             warm += 1
             idle.append(ctx.get(dut.idle))
 
-    sim.add_testbench(bench)
-    sim.run()
+    run_component(partial(CellMapper, g), bench)
     assert sum(idle) == 0
     source = CellSource([])
     expected = source.take(106)  # two idle cells are ready after reset

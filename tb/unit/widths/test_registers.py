@@ -8,32 +8,30 @@ from typing import Any
 
 import pytest
 
-from benches.build import library
+from benches.build import library_of
 from benches.compiled import Compiled
 from bentpipe_hdl.cell import NARROW, WIDE
 from bentpipe_hdl.driver import Driver, WrongNodeError
 from bentpipe_hdl.link.control import LinkDriver
 from bentpipe_hdl.nic.control import NicDriver
-from bentpipe_hdl.nodes import Link, Nic, SonetLine, Switch
 from bentpipe_hdl.registers import Register, RegisterMap
 from bentpipe_hdl.sonet.control import SonetDriver
 from bentpipe_hdl.switch.control import SwitchDriver
 from bentpipe_hdl.switch.options import OPTIONS
+from bentpipe_sim.build import Shape
 
 WORD = 0xFFFFFFFF
 ALL = (1 << len(OPTIONS)) - 1
 
-NODES: dict[str, Callable[[], Any]] = {
-    **{
-        f"switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=24, ports=3) for width in (WIDE, NARROW)
-    },
-    **{
-        f"optional switch {width}": lambda width=width: Switch(width=width, vcs=8, cells=24, ports=3, options=ALL)
-        for width in (WIDE, NARROW)
-    },
-    **{f"nic {width}": lambda width=width: Nic(width=width, vcs=8) for width in (WIDE, NARROW)},
-    **{f"link {width}": lambda width=width: Link(width=width, delay_cells=16) for width in (WIDE, NARROW)},
-    **{f"sonet {sts}": lambda sts=sts: SonetLine(sts=sts) for sts in (3, 12)},
+SHAPES = {
+    "switch": Shape.of("switch", vcs=8, cells=24, ports=3),
+    "optional switch": Shape.of("switch", vcs=8, cells=24, ports=3, options=ALL),
+    "nic": Shape.of("nic", vcs=8),
+    "link": Shape.of("link", delay_cells=16),
+}
+NODES: dict[str, tuple[Shape, int]] = {
+    **{f"{name} {width}": (shape, width) for name, shape in SHAPES.items() for width in (WIDE, NARROW)},
+    **{f"sonet {sts}": (Shape.of("sonet", sts=sts), WIDE) for sts in (3, 12)},
 }
 DRIVERS: dict[str, Callable[[Any], Driver]] = {
     "switch": lambda bus: SwitchDriver(bus, vcs=8, cells=24, ports=3),
@@ -49,9 +47,9 @@ class Bus:
     """The register bus of a compiled node to which nothing comes and for which no time passes."""
 
     def __init__(self, name: str) -> None:
-        node = NODES[name]()
-        self.registers: RegisterMap = node.registers
-        self._node = Compiled(library(node))
+        shape, width = NODES[name]
+        self.registers: RegisterMap = shape.component(width).registers
+        self._node = Compiled(library_of(shape, width))
         self._ports = self._node.ports
         for _ in range(200_000):
             self._clock()
