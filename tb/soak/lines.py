@@ -133,15 +133,15 @@ def permitted(
 ) -> tuple[set[int], set[int]]:
     """Cells that one receiver may have and the other not, and those of them that may be wrong.
 
-    ``numbers`` are those of the model's cells, None for a wrong one. Cells may differ where the model left SYNC; and
-    they may be wrong where it took a false offset (a single NDF with a valid offset has to be believed) or octets
-    slipped.
+    ``numbers`` are those of the model's cells, None for a wrong one. Cells may differ where the model left SYNC, and those
+    that were under way in a deframer when SEF began: it does not deliver them. They may be wrong where the model took a
+    false offset (a single NDF with a valid offset has to be believed) or octets slipped.
     """
     differ, wrong = set(), set()
     for at in model.cells.lapses:
         before = next((number for number in reversed(numbers[:at]) if number is not None), 0)
         after = next((number for number in numbers[at:] if number is not None), before)
-        differ.update(range(before, after + EDGE_CELLS))
+        differ.update(range(before - UNDER_WAY * width // 53, after + EDGE_CELLS))
     for place, offset in model.places:
         k = round(place / (810 * n))
         if offset is not None and offset != given.pointers[min(k, len(given.pointers) - 1)]:
