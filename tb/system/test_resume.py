@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,8 @@ def refusal(path, capsys):
 def test_a_state_of_another_bentpipe_is_refused(stopped, capsys, monkeypatch):
     ours = state.code()
     monkeypatch.setattr(state, "code", lambda: "0123456789abcdef")
-    line = f"saved by bentpipe 0.1.0 (code {ours}), this is 0.1.0 (code 0123456789abcdef): only the same can go on"
+    now = version("bentpipe")
+    line = f"saved by bentpipe {now} (code {ours}), this is {now} (code 0123456789abcdef): only the same can go on"
     assert refusal(stopped, capsys) == f"bentpipe: {stopped / 'run.state'}: {line}\n"
 
 
