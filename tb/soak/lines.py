@@ -133,9 +133,9 @@ def permitted(
 ) -> tuple[set[int], set[int]]:
     """Cells that one receiver may have and the other not, and those of them that may be wrong.
 
-    ``numbers`` are those of the model's cells, None for a wrong one. Cells may differ where the model left SYNC, and those
-    that were under way in a deframer when SEF began: it does not deliver them. They may be wrong where the model took a
-    false offset (a single NDF with a valid offset has to be believed) or octets slipped.
+    ``numbers`` are those of the model's cells, None for a wrong one. Cells may differ where the model left SYNC, and
+    those that were under way in a deframer when SEF began: it does not deliver them. They may be wrong where the model
+    took a false offset (a single NDF with a valid offset has to be believed) or octets slipped.
     """
     differ, wrong = set(), set()
     for at in model.cells.lapses:
