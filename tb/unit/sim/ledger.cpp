@@ -79,6 +79,7 @@ int main(int, char** argv) {
     };
     Ledger::CellCauses cells_of[VCS];  // as it should be
     std::set<uint64_t> errored[VCS];
+    uint64_t received[VCS] = {};
     struct Lost { int vc, node, why; Cell cell; };
     std::vector<Lost> lost_own;
     ledger.record(uint64_t(std::atoi(argv[4])));
@@ -200,7 +201,7 @@ int main(int, char** argv) {
         if (!w.wires[4].empty() && w.chance(0.4)) {
             const Cell cell = w.wires[4].front();
             w.wires[4].pop_front();
-            if (cell.vc == cell.own && cell.pdu >= 0) ahead[cell.own][4].erase(cell.number);
+            if (cell.vc == cell.own && cell.pdu >= 0) ahead[cell.own][4].erase(cell.number), ++received[cell.own];
             if (cell.oam) continue;
             auto& cells = frame[cell.vc];
             cells.push_back(cell);
@@ -241,7 +242,7 @@ int main(int, char** argv) {
     }
     for (int v = 0; v < VCS; ++v) {
         const Ledger::CellCauses &found = ledger.causes(v), &expected = cells_of[v];
-        bool same = found.all_errored() == errored[v].size() && found.misinserted == expected.misinserted;
+        bool same = ledger.received(v) == before_all + received[v] && found.all_errored() == errored[v].size() && found.misinserted == expected.misinserted;
         for (const auto& [cause, cells] : expected.lost)
             same = same && found.lost.count(cause) && found.lost.at(cause).all == cells.all;
         if (same && found.lost.size() == expected.lost.size()) continue;
