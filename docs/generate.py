@@ -154,7 +154,7 @@ def write_all(folder: Path) -> None:
     (folder / "experiments.md").write_text(experiments())
     (folder / "registers.md").write_text(words.registers())
     (folder / "applications.md").write_text(words.applications())
-    for page in (keys.tables, keys.profiles, keys.series, keys.metrics):
+    for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses):
         (folder / f"{page.__name__}.md").write_text(page())
     for name, text in words.netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)

@@ -117,6 +117,10 @@ class Driver:
         addresses, of a node that has VCs and such a counter; else 0."""
         return 0, 0
 
+    def buffered(self) -> int:
+        """Return the address of the number of cells in the node's buffer; 0 if it has none."""
+        return 0
+
     def copied(self) -> tuple[int, int]:
         """As ``counted``, of VCs whose cells are copied: the address of how many wait for it; else 0."""
         return 0, 0

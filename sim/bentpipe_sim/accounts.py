@@ -1,4 +1,4 @@
-"""What became of the PDUs of each VC, from the event loop's ledger: the hardware's counters have to agree."""
+"""What became of the PDUs and cells of each VC, from the event loop's ledger: the hardware's counters have to agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .interface import PduStatus
 from .loop import Loop
 from .nodes import Nic, Node, SonetLine
 
-__all__ = ["Account", "read_account"]
+__all__ = ["LOSSES_OF_FRAMES", "Account", "CellAccount", "read_account", "why_text"]
 
 _UNDER_WAY, _UNEXPLAINED = "under way", "unexplained"
 _WHY = {
@@ -39,6 +39,43 @@ _WHY = {
 64 and its reason."""
 
 
+LOSSES_OF_FRAMES = frozenset({"EPD", "PPD"})
+"""Reasons for which a switch drops a cell because its frame is refused or has lost one already."""
+
+
+def why_text(why: int) -> str:
+    """Return the name of a reason of the ledger."""
+    return _WHY[why]
+
+
+@dataclass(frozen=True)
+class CellAccount:
+    """What became of the cells of a VC's PDUs, counted where it happened. Cells on their way are only in ``sent``.
+
+    Members
+    -------
+    sent : int
+        Cells that the source's NIC has sent, all with CLP = 0.
+    received : int
+        Of these, cells that came to the sink's NIC. OAM cells of the VC that are on their way are subtracted.
+    errored : int
+        Cells with errors in the payload that were not lost.
+    misinserted : int
+        User cells of other VCs that came as cells of this one, as errors in their headers were not noticed.
+    tagged : int
+        Cells that the sink's NIC received with CLP = 1, as a switch tagged them.
+    lost : dict
+        Cells by where (name of a node) and why.
+    """
+
+    sent: int
+    received: int
+    errored: int
+    misinserted: int
+    tagged: int
+    lost: dict[tuple[str, str], int]
+
+
 @dataclass(frozen=True)
 class Account:
     """What became of a VC's PDUs.
@@ -55,6 +92,7 @@ class Account:
         Of these, received whole.
     lost : dict
         All others by where (name of a node) and why; those still under way as ("", "under way").
+    cells : CellAccount
     """
 
     source: str
@@ -63,6 +101,7 @@ class Account:
     sent: int
     delivered: int
     lost: dict[tuple[str, str], int]
+    cells: CellAccount
 
 
 def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:
@@ -86,7 +125,8 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
                 raise NetworkError(f"{what}: {row.pdus} PDUs were not delivered, and nothing says why")
             where, why = ", ".join(lines), "SONET line"
         lost[where, why] = lost.get((where, why), 0) + row.pdus
-    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, lost)
+    cells = _read_cells(loop, nodes, place, hops)
+    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, lost, cells)
     missing = totals.sent - totals.delivered - sum(lost.values())
     if missing:
         raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
@@ -102,3 +142,22 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
             f" besides {totals.queued} cells in switches"
         )
     return account
+
+
+def _read_cells(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> CellAccount:
+    """Return what became of the cells of the path's PDUs."""
+    totals, rows = loop.ffi.new("bp_cell_account *"), loop.ffi.new("bp_cell_loss[]", 256)
+    count = loop.ledger_cells(place, totals, rows, len(rows))
+    lost: dict[tuple[str, str], int] = {}
+    for row in rows[0:count]:
+        at = nodes[row.node].name, _WHY[row.why]
+        lost[at] = lost.get(at, 0) + row.cells
+    source = hops[0]
+    return CellAccount(
+        sent=loop.user_cells_sent(source.node.index, source.number),
+        received=totals.received,
+        errored=totals.errored,
+        misinserted=totals.misinserted,
+        tagged=totals.tagged,
+        lost=lost,
+    )

@@ -116,9 +116,11 @@ class Network(Topology, Pdus):
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
             self.loop.connect(a.index, a_port, b.index, b_port, held, self.sends(a, b))
-        for hops in self._legs():
+        for place, hops in enumerate(self._legs()):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
+            if any(isinstance(hop.node, Switch) and hop.node.tags for hop in hops):
+                self.loop.count_tagged(place)
         if self._monitor is not None:
             self._monitor.lay()
 
@@ -348,6 +350,27 @@ class Network(Topology, Pdus):
         for node in self.nodes:
             node.check_told()
         return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
+
+    def record_losses(self, most: int) -> None:
+        """From now on keep a record of each lost cell, up to so many; the network runs, and no cell is under way."""
+        self.loop.record_losses(most)
+
+    def loss_records(self) -> tuple[bytes, int]:
+        """Return the records so far, as octets of ``bp_loss_record``, and how many lost cells have none."""
+        left_out = self.loop.ffi.new("uint64_t *")
+        count = self.loop.recorded_losses(left_out)
+        size = count * self.loop.ffi.sizeof("bp_loss_record")
+        records = self.loop.loss_records()
+        return (bytes(self.loop.ffi.buffer(records, size)) if size else b""), int(left_out[0])
+
+    def ports_by_place(self) -> dict[tuple[int, int], int]:
+        """Return the port by which each path of a VC leaves each switch, by the places of both."""
+        return {
+            (place, hop.node.index): hop.node.vcs[hop.number].out_port
+            for place, hops in enumerate(self._legs())
+            for hop in hops
+            if isinstance(hop.node, Switch) and not hop.root
+        }
 
     def verify(self) -> dict[str, int] | None:
         """At the end of a run, compare it with that of something else that ran beside it; how much was compared. None:

@@ -423,6 +423,11 @@ class Switch(Node):
         driver.configure(self.settings, self.lines, self.vcs, self.seed, self.name)
 
     @property
+    def tags(self) -> bool:
+        """It may set cells' CLP bits."""
+        return any(option.tags_cells for option in options_of(self._shape.get("options", 0)))
+
+    @property
     def manages(self) -> bool:
         """It knows OAM."""
         return any(option.name == "oam" for option in options_of(self._shape.get("options", 0)))

@@ -9,9 +9,9 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bentpipe.api import Run, Sweep, load, read, run, sweep
+    from bentpipe.api import Run, Sweep, UntilPrecise, load, read, run, sweep
 
-__all__ = ["Run", "Sweep", "load", "read", "run", "sweep"]
+__all__ = ["Run", "Sweep", "UntilPrecise", "load", "read", "run", "sweep"]
 
 
 class _Hosts:

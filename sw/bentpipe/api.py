@@ -18,14 +18,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bentpipe.experiment.resolve.specs import Experiment
+    from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
+    from bentpipe.sweeps.plan import Plan
+    from bentpipe.sweeps.precision import Precision
 
-__all__ = ["Run", "Sweep", "load", "read", "run", "sweep"]
+__all__ = ["Run", "Sweep", "UntilPrecise", "load", "read", "run", "sweep"]
 
 Values = Mapping[str, Any] | Sequence[str]
 """Settings: values by dotted key, or texts ``KEY=VALUE``."""
 
 _PS: Final = 10**12
+
+
+@dataclass(frozen=True)
+class UntilPrecise:
+    """Seeds of a sweep: as many at each point as the 95 % interval of a figure needs to be so narrow.
+
+    Members
+    -------
+    precision : str
+        ``"cell_loss_ratio: 10 %"``: half the interval, as a share of the mean.
+    most : int
+        Seeds of a point at most.
+    first : str or Sequence[int]
+        Seeds of the first round; 1 to 5 unless given.
+    """
+
+    precision: str
+    most: int = 100
+    first: str | Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +86,49 @@ class Run:
         return pd.DataFrame(self._result.flows)
 
     @cached_property
+    def losses(self) -> pd.DataFrame:
+        """A row for each lost cell, the columns as in ``losses.parquet`` (:data:`bentpipe.results.losses.COLUMNS`).
+
+        Raises
+        ------
+        BentpipeError
+            The run kept no records of lost cells.
+        """
+        if self._result.losses is None:
+            raise BentpipeError(f"{self.summary['id']}: has no records of lost cells: set record.losses = true")
+        return self._result.losses.to_pandas()
+
+    def clr(self, by: str = "vc") -> pd.DataFrame:
+        """The figures of lost cells, a row for each VC, each port, or of the whole run.
+
+        Parameters
+        ----------
+        by : str
+            "vc": a row for each VC that sent cells; "port": for each port that cells came for; "run".
+
+        Returns
+        -------
+        DataFrame
+            A column ``vc`` or ``port``, and one for each figure that these have (``bentpipe help metrics``), among them
+            ``cell_loss_ratio``; in base units.
+        """
+        import pandas as pd
+
+        from bentpipe.results.declared import metrics_of
+
+        if by not in ("vc", "port", "run"):
+            raise BentpipeError(f"clr(by={by!r}): expected 'vc', 'port' or 'run'")
+        names = [metric.name for metric in metrics_of(by) if by != "run" or "vc" in metric.of]
+        found, rows = self.metrics, []
+        owners = {"run": [""], "vc": [row["vc"] for row in self.summary["ledger"]]}
+        for owner in owners.get(by) or [row["port"] for row in self.summary["ports"]]:
+            keys = {name: f"{owner}.{name}" if owner else name for name in names}
+            if keys["cell_loss_ratio"] in found:
+                at = {by: owner} if owner else {}
+                rows.append(at | {name: found[key] for name, key in keys.items() if key in found})
+        return pd.DataFrame(rows)
+
+    @cached_property
     def trace(self) -> pd.DataFrame:
         """All series: ``series``, ``time_s``, ``value``, ``event`` (the kind of an event, None of a sample)."""
         import pandas as pd
@@ -99,15 +164,20 @@ class Run:
         return pd.Series(list(values), index=pd.Index([time / _PS for time in times], name="time_s"), name=name)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The figures of the run: ``flow`` ("" for the run as a whole), ``metric``, ``value``, ``unit``, in base units,
-        as in the table of a sweep."""
+        """The figures of the run: ``flow``, ``vc``, ``port`` (all "" for the run as a whole), ``metric``, ``value``,
+        ``unit``, in base units, as in the table of a sweep."""
         import pandas as pd
 
-        from bentpipe.sweeps.table import figures_of, unit_of
+        from bentpipe.results.declared import subject_columns, unit_of
+        from bentpipe.sweeps.table import figures_of
 
         found = figures_of(self.summary)
-        rows = [(flow, metric, value, unit_of(metric)) for (flow, metric), value in found.items()]
-        return pd.DataFrame(rows, columns=["flow", "metric", "value", "unit"]).astype({"value": float})
+        rows = [
+            (*subject_columns(owner, metric).values(), metric, value, unit_of(metric))
+            for (owner, metric), value in found.items()
+        ]
+        columns = ["flow", "vc", "port", "metric", "value", "unit"]
+        return pd.DataFrame(rows, columns=columns).astype({"value": float})
 
 
 @dataclass(frozen=True)
@@ -136,9 +206,9 @@ class Sweep:
         return read_table(self.folder).to_pandas()
 
     def means(self, metric: str = "aggregate_goodput") -> pd.DataFrame:
-        """A figure of whole runs over the seeds: a row for each case and combination of what is varied, with ``count``
-        (of runs), ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least`` and ``most``; in base
-        units, those without an interval empty.
+        """Any figure over the seeds: a row for each case and combination of what is varied, with ``count`` (of runs),
+        ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least`` and ``most``; in base units, those
+        without an interval empty. Of a flow, VC or port it is called as ``flow1.cell_loss_ratio``.
 
         Raises
         ------
@@ -147,19 +217,22 @@ class Sweep:
         """
         import pandas as pd
 
+        from bentpipe.results.declared import metric_name
+        from bentpipe.sweeps.groups import group_rows
         from bentpipe.sweeps.table import check_metrics, read_table
 
-        check_metrics([metric], read_table(self.folder))
+        table = read_table(self.folder)
+        check_metrics([metric], table)
         keys = [axis["key"] for axis in self.summary["axes"]]
         rows = []
-        for entry in self.summary["means"]:
-            figure = entry["metrics"].get(metric)
+        for group in group_rows(row for row in table.to_pylist() if metric_name(row) == metric):
+            figure = group.mean
             if figure is None:
                 continue
-            half = float("nan") if figure["half"] is None else figure["half"]
-            at = {name: entry[name] for name in ("experiment", "case", "at", "curve", *keys)}
-            numbers = {name: figure[name] for name in ("count", "mean", "sigma", "least", "most")}
-            rows.append({**at, **numbers, "low": figure["mean"] - half, "high": figure["mean"] + half})
+            half = float("nan") if figure.half is None else figure.half
+            at = {name: group.at[name] for name in ("experiment", "case", "at", "curve", *keys)}
+            numbers = {name: getattr(figure, name) for name in ("count", "mean", "sigma", "least", "most")}
+            rows.append({**at, **numbers, "low": figure.mean - half, "high": figure.mean + half})
         return pd.DataFrame(rows)
 
     @cached_property
@@ -284,7 +357,7 @@ def run(
 def sweep(
     name: str | Path,
     vary: Mapping[str, Any] | Sequence[str] = (),
-    seeds: str | Sequence[int] = (),
+    seeds: str | Sequence[int] | UntilPrecise = (),
     settings: Values = (),
     *,
     cases: Sequence[str] = (),
@@ -303,8 +376,8 @@ def sweep(
     name : str or Path
         Of the catalogue, or a TOML file.
     vary : Mapping or Sequence
-        ``{"hosts.tcp.variant": ["reno", "sack"], "hosts.mtu": "1500..9180:3"}``, or texts as of ``--vary``.
-    seeds : str or Sequence[int]
+        ``{"hosts.mtu": "1500..9180:3"}``, or texts as of ``--vary``.
+    seeds : str, Sequence[int] or UntilPrecise
         ``"1-10"`` or ``range(1, 11)``; the experiment's own if empty.
     settings, duration, quick
         As of :func:`load`, for all runs.
@@ -314,10 +387,8 @@ def sweep(
         Of the sweep, ``runs/NAME-1``, ``-2``, … if not given; what is done in one that is there is not done again.
     force : bool
         Replace the folder.
-    workers : int, optional
-        Processes here.
-    cluster : str, optional
-        The address of a Dask scheduler.
+    workers, cluster : int, str, optional
+        Processes here; or the address of a Dask scheduler.
     show_progress : bool
         A bar on stderr.
 
@@ -335,8 +406,9 @@ def sweep(
     from bentpipe.progress import Counted
     from bentpipe.sweeps.grid import parse_axes, parse_seeds
     from bentpipe.sweeps.plan import plan_sweep
-    from bentpipe.sweeps.run import claim_sweep, run_sweep
+    from bentpipe.sweeps.run import claim_sweep
 
+    precision, seeds = _until(seeds)
     plan = plan_sweep(
         str(name),
         parse_axes(vary),
@@ -348,8 +420,27 @@ def sweep(
     )
     path = None if folder is None else Path(folder)
     with claim_sweep(plan, path, force) as held, Counted(show_progress) as bar:
-        summary = run_sweep(plan, held, workers=workers, cluster=cluster, told=bar.update)
+        summary = _swept(plan, held, precision, {"workers": workers, "cluster": cluster, "told": bar.update})
     return Sweep(summary, held.path)
+
+
+def _swept(plan: Plan, held: RunFolder, precision: Precision | None, options: dict[str, Any]) -> dict[str, Any]:
+    from bentpipe.sweeps.plan import with_metrics
+    from bentpipe.sweeps.run import run_precisely, run_sweep
+
+    if precision is None:
+        return run_sweep(plan, held, **options)
+    return run_precisely(with_metrics(plan, [precision.metric]), held, precision, **options)
+
+
+def _until(
+    seeds: str | Sequence[int] | UntilPrecise,
+) -> tuple[Precision | None, str | Sequence[int]]:
+    from bentpipe.sweeps.precision import FIRST_SEEDS, parse_precision
+
+    if isinstance(seeds, UntilPrecise):
+        return parse_precision(seeds.precision, seeds.most), seeds.first or FIRST_SEEDS
+    return None, seeds
 
 
 def read(folder: str | Path) -> Run | Sweep:

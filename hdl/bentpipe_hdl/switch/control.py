@@ -414,6 +414,9 @@ class SwitchDriver(Driver):
     def counted(self, number: int) -> tuple[int, int]:
         return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number
 
+    def buffered(self) -> int:
+        return self.csr.map["occupancy"].addr
+
     def copied(self) -> tuple[int, int]:
         return self.csr.map["copies_waiting"].addr, 0
 

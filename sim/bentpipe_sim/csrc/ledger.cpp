@@ -1,6 +1,7 @@
 #include "ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace bp {
 
@@ -52,20 +53,23 @@ int Ledger::add(const Hop* hops, size_t count) {
 
 // What hosts and nodes tell
 
-void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells) {
+void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset) {
     for (const Passing& each : sources(index)) {
         Vc& vc = vcs_[size_t(each.vc)];
         vc.cells += cells;
         ++vc.counts.sent;
         vc.pdus.push_back(
-            {vc.cells, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, 0, vc.early_node, false, false});
+            {vc.cells, offset, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, 0, vc.early_node, false, false});
         vc.early_ends = 0;
         vc.early_why = WHY_NONE;
     }
 }
 
 void Ledger::single(int index, uint64_t before) {
-    for (const Passing& each : sources(index)) add_foreign(vcs_[size_t(each.vc)].stages[0], before, before);
+    for (const Passing& each : sources(index)) {
+        add_foreign(vcs_[size_t(each.vc)].stages[0], before, before);
+        ++vcs_[size_t(each.vc)].causes.foreign;
+    }
 }
 
 void Ledger::ended(int index, uint32_t status, uint32_t length) {
@@ -100,7 +104,10 @@ void Ledger::ended(int index, uint32_t status, uint32_t length) {
     const uint64_t end = pdu.end;
     settle(vc);
     settle_lost(vc);
-    for (Stage& stage : vc.stages) stage.forget(end);
+    // All cells before this PDU have passed. Not yet all of its own, if an error in a header made its end.
+    const uint64_t passed = std::exchange(vc.passed, end);
+    for (Stage& stage : vc.stages) stage.forget(passed);
+    vc.causes.settle(passed);
 }
 
 void Ledger::dropped(int node, uint32_t number, uint32_t reason, uint32_t accepted, uint32_t header) {
@@ -201,7 +208,7 @@ void Ledger::archive(Archive& a) {
     a.same(lines_.size());
     for (Line& line : lines_)
         for (SonetInFlight& way : line.way) a(way);
-    a(seen_);
+    a(seen_, recorded_, most_recorded_, not_recorded_);
 }
 
 // Which cell it is
@@ -311,6 +318,7 @@ Ledger::Pdu* Ledger::pdu_of(Vc& vc, uint64_t source) {
     const auto found = std::upper_bound(vc.pdus.begin(), vc.pdus.end(), source,
                                         [](uint64_t value, const Pdu& pdu) { return value < pdu.end; });
     vc.recent_first = found == vc.pdus.begin() ? vc.settled : std::prev(found)->end;
+    vc.recent_number = vc.settled_pdus + uint64_t(found - vc.pdus.begin());
     return vc.recent = &*found;
 }
 
@@ -336,7 +344,53 @@ void Ledger::lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8
         stage.runs.push_back({out, stage.shift() + 1, upto, 0});
     }
     if (!foreign) mark(vc, cell, stage.hop.node, why);
+    if (foreign) count_lost_foreign(vc, stage.hop, header, why);
+    else count_lost(vc, stage.hop, cell, header, why);
     if (CellHead::last(header)) end(vc, upto, -1);
+}
+
+// A cell of a PDU is lost.
+void Ledger::count_lost(Vc& vc, const Hop& hop, uint64_t cell, uint32_t header, uint8_t why) {
+    LostCells& lost = vc.causes.lost[{hop.node, why}];
+    ++lost.all;
+    lost.tagged += CellHead::tagged(header);
+    if (!vc.causes.in_error.empty()) vc.causes.in_error.erase(cell);
+    if (!most_recorded_) return;
+    const Pdu* pdu = pdu_of(vc, cell);
+    LossRecord made{};
+    made.cell = cell;
+    made.pdu = pdu ? vc.recent_number : NOWHERE;
+    made.offset = pdu ? pdu->offset : NOWHERE;
+    made.position = pdu ? uint32_t(cell - vc.recent_first) : ~0u;
+    made.cells = pdu ? uint32_t(pdu->end - vc.recent_first) : 0;
+    made.user = 1;
+    record(vc, hop, made, header, why);
+}
+
+// A cell that is no PDU's of the VC is lost: an OAM cell, or one that came astray. What a switch takes is not lost.
+void Ledger::count_lost_foreign(Vc& vc, const Hop& hop, uint32_t header, uint8_t why) {
+    --vc.causes.foreign;
+    if (CellHead::user(header)) --vc.causes.misinserted;
+    if (!most_recorded_ || why == WHY_ASTRAY) return;
+    LossRecord made{};
+    made.cell = made.pdu = made.offset = NOWHERE;
+    made.position = ~0u;
+    record(vc, hop, made, header, why);
+}
+
+void Ledger::record(const Vc& vc, const Hop& hop, LossRecord made, uint32_t header, uint8_t why) {
+    if (recorded_.size() >= most_recorded_) {
+        ++not_recorded_;
+        return;
+    }
+    made.tick = cells_.tick(hop.node);
+    made.place = int32_t(&vc - vcs_.data());
+    made.node = hop.node;
+    made.queue = hop.queue ? cells_.read(hop.node, hop.queue) : ~0u;
+    made.vc_queue = hop.kind == SWITCH ? cells_.read(hop.node, hop.taken) - cells_.read(hop.node, hop.sent) : ~0u;
+    made.why = why;
+    made.tagged = CellHead::tagged(header);
+    recorded_.push_back(made);
 }
 
 // A cell goes out of a stage that did not come in, before the own one with this number at its input, and that at the source.
@@ -358,7 +412,11 @@ void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
     const uint64_t cell = next_own(vc, index, ordinal);
     const bool last = CellHead::last(header);
     add_foreign(stage, ordinal, cell);
-    if (CellHead::user(header)) mark(vc, cell, stage.hop.node, WHY_FOREIGN);
+    ++vc.causes.foreign;
+    if (CellHead::user(header)) {
+        mark(vc, cell, stage.hop.node, WHY_FOREIGN);
+        ++vc.causes.misinserted;
+    }
     if (last) end(vc, cell, 1);
 }
 
@@ -371,10 +429,14 @@ void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint3
             Vc& vc = vcs_[size_t(each.vc)];
             Run* foreign = nullptr;
             const uint64_t cell = source(vc, each.stage, ordinal, &foreign);
-            if (!foreign && !(before == after)) mark(vc, cell, node, WHY_PAYLOAD);
-            else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
-            else if (foreign && CellHead::user(is) && !CellHead::user(was))
+            if (!foreign && !(before == after)) {
+                mark(vc, cell, node, WHY_PAYLOAD);
+                vc.causes.in_error[cell] = 1;
+            } else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
+            else if (foreign && CellHead::user(is) && !CellHead::user(was)) {
                 mark(vc, next_own(vc, each.stage, ordinal), node, WHY_FOREIGN);
+                ++vc.causes.misinserted;
+            }
             const int more = int(CellHead::last(is)) - int(CellHead::last(was));
             if (more) end(vc, foreign ? foreign->source : cell, more);
         }
@@ -413,6 +475,7 @@ void Ledger::settle(Vc& vc) {
     if (pdu.delivered) ++vc.counts.delivered;
     else ++vc.counts.lost[{pdu.node, pdu.why}];
     vc.settled = pdu.end;
+    ++vc.settled_pdus;
     vc.recent = nullptr;
     vc.pdus.pop_front();
 }

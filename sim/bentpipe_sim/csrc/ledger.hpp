@@ -6,10 +6,12 @@
 // The path to each leaf of a point-to-multipoint VC has an account of its own; what befalls a cell where paths are still
 // one is entered in all of theirs.
 // Hardware counts cells in 32 bits: all of its numbers are taken modulo 2^32, beside a bound from above.
+// Cells of PDUs that are lost, damaged or misinserted are counted by VC, and each loss is recorded where that is asked for.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -40,6 +42,7 @@ constexpr Why WHY_GONE[] = {WHY_LISTED, WHY_OUTAGE, WHY_BURST};  // of the place
 // What the ledger asks of the network, at a loss.
 struct CellCounts {
     virtual uint32_t read(int node, uint32_t addr) = 0;  // a counter, modulo 2^32
+    virtual uint64_t tick(int) { return 0; }              // in which a node was evaluated last
     virtual uint64_t on_wire(int node, int port, uint32_t key, uint32_t mask) = 0;  // with this VPI/VCI, good header
   protected:
     ~CellCounts() = default;
@@ -60,6 +63,7 @@ class Ledger {
         // copied (root).
         uint32_t taken, sent;
         uint32_t reasons;  // for which a drop concerns it, a bit each (switch, root)
+        uint32_t queue;    // address of the count of cells in the node's buffer; 0: it has none
         bool names(uint32_t header) const { return CellHead::names(header, key, mask); }
     };
 
@@ -67,6 +71,34 @@ class Ledger {
         uint64_t sent = 0, delivered = 0;
         std::map<std::pair<int, uint8_t>, uint64_t> lost;  // PDUs by node and reason
         void archive(Archive& a) { a(sent, delivered, lost); }
+    };
+
+    // Cells of PDUs that are lost; those of them with CLP = 1.
+    struct LostCells {
+        uint64_t all = 0, tagged = 0;
+    };
+    // What became of a VC's cells. `errored`: hit in the payload and not lost; `misinserted`: user cells of other VCs.
+    struct CellCauses {
+        std::map<std::pair<int, uint8_t>, LostCells> lost;  // by node and reason
+        uint64_t errored = 0, tagged = 0;  // tagged: came to the sink with CLP = 1, where that is counted
+        int64_t misinserted = 0, foreign = 0;  // foreign: cells that are none of its PDUs' (OAM cells among them), not lost
+        std::map<uint64_t, uint8_t> in_error;  // those that may still be lost, by their numbers at the source
+        uint64_t all_errored() const { return errored + in_error.size(); }
+        void settle(uint64_t passed) {  // cells up to there have come to the sink, or are lost
+            const auto upto = in_error.lower_bound(passed);
+            errored += uint64_t(std::distance(in_error.begin(), upto));
+            in_error.erase(in_error.begin(), upto);
+        }
+        void archive(Archive& a) { a(lost, errored, tagged, misinserted, foreign, in_error); }
+    };
+    // A cell that is lost. NOWHERE: not known (a PDU that is settled), or none (a cell that is no PDU's).
+    struct LossRecord {
+        uint64_t tick;
+        uint64_t cell, pdu, offset;     // numbers at the source from 0 on; that of the PDU's payload in its stream
+        int32_t place, node;            // the VC's place, the node
+        uint32_t position, cells;       // in the PDU from 0 on, of so many
+        uint32_t queue, vc_queue;       // cells in the node's buffer, and those of the VC there
+        uint8_t why, tagged, user, unused[5];
     };
 
     explicit Ledger(CellCounts& cells) : cells_(cells) {}
@@ -78,7 +110,7 @@ class Ledger {
     // What hosts and nodes tell
 
     // The source hands a PDU to its NIC; `stream` is the key of its payload's pattern.
-    void enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells);
+    void enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset = 0);
     void single(int index, uint64_t before);  // its NIC sends a cell that is no PDU's, after so many that are
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
@@ -107,6 +139,16 @@ class Ledger {
         if (!bad) count(entering_, node, port, header, &Stage::came);
     }
     void path_out(int to, int port, uint32_t header) { count(leaving_, to, port, header, &Stage::left); }
+    // The sink's NIC takes a cell with CLP = 1 of a VC whose tagged cells are counted.
+    void tagged_in(int node, int port, uint32_t header, bool bad) {
+        if (const Paths* found = bad || !CellHead::user(header) ? nullptr : named(tagging_, node, port, header))
+            for (const Passing& each : *found) ++vcs_[size_t(each.vc)].causes.tagged;
+    }
+    void count_tagged(int index) {
+        const Vc& vc = vcs_[size_t(index)];
+        note(tagging_, vc.stages.back().hop, {index, vc.stages.size() - 1});
+    }
+    int sink(int index) const { return vcs_[size_t(index)].stages.back().hop.node; }
     void look_after(uint64_t tick);  // cells that can't be on a SONET line any more are lost
 
     // What is told is counted, too, to be held against nodes' own counters: a switch's drops (VC's number * 64 + reason),
@@ -118,6 +160,16 @@ class Ledger {
 
     // The account of a VC as it stands: what is not settled is lost if it has a cause, else under way.
     Counts counts(int index) const;
+    const CellCauses& causes(int index) const { return vcs_[size_t(index)].causes; }
+    // Cells of its PDUs that came to the sink's NIC.
+    uint64_t received(int index) const {
+        const Vc& vc = vcs_[size_t(index)];
+        return came(vc, vc.stages.size() - 1) - uint64_t(vc.causes.foreign);
+    }
+    // From now on each lost cell is recorded, up to so many; further ones are only counted.
+    void record(uint64_t most) { most_recorded_ = most; }
+    const std::vector<LossRecord>& recorded() const { return recorded_; }
+    uint64_t not_recorded() const { return not_recorded_; }
     uint64_t under_way(int index, uint32_t stream) const;  // PDUs of a stream that are neither delivered nor lost
     uint64_t ends(int index) const;  // of PDUs that are still to come to the sink
     bool astray(int index) const { return vcs_[size_t(index)].astray; }  // it is out of step with what was received
@@ -136,6 +188,7 @@ class Ledger {
 
     struct Pdu {
         uint64_t end;     // cells of the VC up to its last, it included
+        uint64_t offset;  // of its payload in its stream
         uint32_t stream;  // key of its payload's pattern
         uint32_t length;
         uint8_t ends;     // cells that end a PDU at the sink and are still to come
@@ -177,8 +230,10 @@ class Ledger {
         std::vector<Stage> stages;
         std::deque<Pdu> pdus;  // not settled
         Pdu* recent = nullptr;
-        uint64_t recent_first = 0, cells = 0, settled = 0;
+        uint64_t recent_first = 0, recent_number = 0, cells = 0, settled = 0;
+        uint64_t settled_pdus = 0, passed = 0;
         Counts counts;
+        CellCauses causes;
         bool joined = false;  // the last PDU's end did not come: what follows is joined to what came of it
         bool given_up = false;  // the sink's NIC has given up a PDU that did not end
         bool astray = false;
@@ -187,7 +242,7 @@ class Ledger {
         void archive(Archive& a) {
             a.same(stages.size());
             for (Stage& stage : stages) a(stage);
-            a(pdus, cells, settled, counts, joined, given_up, astray, early_ends, early_why, early_node);
+            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, early_ends, early_why, early_node);
             if (a.gives()) recent = nullptr;
         }
     };
@@ -245,6 +300,9 @@ class Ledger {
                 bool is_bad, const Payload& after);
     void end(Vc& vc, uint64_t source, int more);
     static void mark(Vc& vc, uint64_t source, int node, uint8_t why);
+    void count_lost(Vc& vc, const Hop& hop, uint64_t cell, uint32_t header, uint8_t why);
+    void count_lost_foreign(Vc& vc, const Hop& hop, uint32_t header, uint8_t why);
+    void record(const Vc& vc, const Hop& hop, LossRecord made, uint32_t header, uint8_t why);
     static void settle(Vc& vc);
     static void settle_lost(Vc& vc);
 
@@ -257,9 +315,12 @@ class Ledger {
     std::unordered_map<uint64_t, std::vector<Paths>> passing_;  // of links and SONET lines, by node and port
     std::vector<std::vector<Paths>> by_number_;                 // of sources and switches
     Inputs entering_, leaving_;  // of switches that pass paths; of the nodes behind them, with the stages before those
+    Inputs tagging_;             // of sinks whose cells with CLP = 1 are counted
     std::unordered_map<uint64_t, int> path_port_;  // where a path comes in, by switch and number there
     std::vector<Line> lines_;
     std::vector<std::vector<uint64_t>> seen_;
+    std::vector<LossRecord> recorded_;
+    uint64_t most_recorded_ = 0, not_recorded_ = 0;
 };
 
 }  // namespace bp

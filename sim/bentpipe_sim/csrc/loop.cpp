@@ -78,6 +78,13 @@ void Loop::vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count
     nic(hops[count - 1].node).receives_in(place, number);
 }
 
+void Loop::count_tagged(int place) {
+    Node& sink = node(ledger.sink(place));
+    ledger.count_tagged(place);
+    sink.tags = sink.watched = true;
+    classified_ = false;
+}
+
 void Loop::measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs) {
     if (monitor_) throw std::runtime_error("the network has a queue monitor already");
     monitor_ = std::make_unique<QueueMonitor>(uint32_t(index), port, std::move(vcs), inbox);
@@ -108,7 +115,7 @@ void Loop::capture_input(int index, const Tap& tap) {
 // Decide which code steps each node, and where the cells of each output go.
 void Loop::classify_outputs() {
     for (const auto& node : nodes_) {
-        const bool more = node->link || node->tapped || node->path || node->monitor || node->recording;
+        const bool more = node->link || node->tapped || node->path || node->tags || node->monitor || node->recording;
         node->face().kind = more ? StepKind::SLOW_PATH : node->line ? StepKind::SONET : node->nic ? StepKind::NIC : StepKind::PLAIN;
     }
     lines_ = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->line; });
@@ -592,6 +599,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& c
     }
     if (node.monitor) node.monitor->comes(port, cell);
     if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
+    if (node.tags && CellHead::tagged(cell.header)) ledger.tagged_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
 }
 
 // Count the cells that wait at the inputs. A cell that finds no place there is lost.

@@ -27,12 +27,14 @@ class Loop final : CellCounts {
     // `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
     void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends);
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
+    void count_tagged(int place);  // cells with CLP = 1 that come to the sink of a VC
     // Follow the queue of a switch's port. A network has one monitor at most. std::runtime_error: there is one already.
     void measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs);
     QueueMonitor& monitor() { return *monitor_; }
 
     void write(int index, uint32_t addr, uint32_t value);
     uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
+    uint64_t tick(int index) override { return node(index).face().time_now; }
     // Schedule the node again after a register access or a PDU, which may have changed when it is due. The node may name a tick in
     // the past: it is due now, then.
     void wake(int index);

@@ -74,6 +74,31 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     return count;
 }
 
+int bp_ledger_cells(bp_net* net, int place, bp_cell_account* account, bp_cell_loss* losses, int most) {
+    bp::Ledger& ledger = net->loop.ledger;
+    const bp::Ledger::CellCauses& causes = ledger.causes(place);
+    *account = {ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted};
+    int count = 0;
+    for (const auto& [cause, lost] : causes.lost) {
+        if (count == most) break;
+        losses[count++] = {cause.first, cause.second, lost.all, lost.tagged};
+    }
+    return count;
+}
+
+void bp_count_tagged(bp_net* net, int place) { net->loop.count_tagged(place); }
+void bp_record_losses(bp_net* net, uint64_t most) { net->loop.ledger.record(most); }
+
+uint64_t bp_recorded_losses(bp_net* net, uint64_t* left_out) {
+    *left_out = net->loop.ledger.not_recorded();
+    return net->loop.ledger.recorded().size();
+}
+
+const bp_loss_record* bp_loss_records(bp_net* net) {
+    static_assert(sizeof(bp_loss_record) == sizeof(bp::Ledger::LossRecord));
+    return reinterpret_cast<const bp_loss_record*>(net->loop.ledger.recorded().data());
+}
+
 uint64_t bp_under_way(bp_net* net, int place, uint32_t stream) {
     net->loop.ledger.look_after(net->loop.now());
     return net->loop.ledger.under_way(place, stream);

@@ -53,13 +53,14 @@ int bp_send_cell(bp_net*, int nic, uint32_t vc, uint32_t pti, const uint8_t* oct
    line, 4 a switch that passes a virtual path with it, 5 a switch that copies another VC's cells for it, before its own
    hop there), the port at which the VC comes in (-1: the source, or as copies), its number there, header >> 4 of its
    cells there with the bits that count (CellHead::names), the addresses of its counters there: of cells taken to be sent
-   (switch) or waiting to be copied, of cells sent (NIC, switch); and the reasons (bits) for which a drop concerns it.
+   (switch) or waiting to be copied, of cells sent (NIC, switch); the reasons (bits) for which a drop concerns it; the address of the
+   count of cells in its buffer (0: none).
    What became of its PDUs: sent, delivered, and the others by node (-1: none) and reason (`Why` in
    ledger.hpp). `ends` are the ends of PDUs that are still to come; `ends_there` of them are in queues of NICs and on
    lines, and the others must be among the `queued` cells in switches. */
 typedef struct {
     int32_t kind, node, port;
-    uint32_t number, key, mask, taken, sent, reasons;
+    uint32_t number, key, mask, taken, sent, reasons, queue;
 } bp_hop;
 typedef struct {
     uint64_t sent, delivered, ends, ends_there, queued, astray;
@@ -70,6 +71,28 @@ typedef struct {
 } bp_loss;
 void bp_ledger_vc(bp_net*, int source, uint32_t vc, const bp_hop* hops, int count); /* in order of their places */
 int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);          /* number of losses */
+/* What became of the cells of its PDUs: those lost by node and reason, with CLP = 1 among them (the number of rows is returned);
+   those received, hit in their payload, and user cells of other VCs that came among them. */
+typedef struct {
+    uint64_t received, errored, tagged; /* tagged: that came to the sink with CLP = 1; where bp_count_tagged was called before the first cell */
+    int64_t misinserted;
+} bp_cell_account;
+void bp_count_tagged(bp_net*, int place);
+typedef struct {
+    int32_t node, why;
+    uint64_t cells, tagged;
+} bp_cell_loss;
+int bp_ledger_cells(bp_net*, int place, bp_cell_account*, bp_cell_loss* losses, int most);
+/* Each lost cell (LossRecord in ledger.hpp), up to so many of a run; `left_out` further ones are only counted. */
+typedef struct {
+    uint64_t tick, cell, pdu, offset;
+    int32_t place, node;
+    uint32_t position, cells, queue, vc_queue;
+    uint8_t why, tagged, user, unused[5];
+} bp_loss_record;
+void bp_record_losses(bp_net*, uint64_t most);
+uint64_t bp_recorded_losses(bp_net*, uint64_t* left_out);                  /* how many there are */
+const bp_loss_record* bp_loss_records(bp_net*); /* valid until the next bp_run */
 uint64_t bp_under_way(bp_net*, int place, uint32_t stream); /* PDUs with this key that are neither delivered nor lost */
 uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see Ledger::seen_at */
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */

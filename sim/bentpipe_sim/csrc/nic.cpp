@@ -70,7 +70,7 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
     const uint64_t cells = cells_of(pdu.length);
     tx.cells += cells;
     use(tx.used);
-    if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.key, pdu.length, cells);
+    if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.key, pdu.length, cells, pdu.offset);
     tx.queue.push_back(std::move(pdu));
     if (tx.queue.size() == 1) look_at_first(vc);
     list(tx, vc);

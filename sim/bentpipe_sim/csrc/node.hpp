@@ -179,9 +179,10 @@ struct alignas(64) Node {
 
     uint32_t index;
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
-    bool watched = false;                           // any of tapped and path, or there is a queue monitor
+    bool watched = false;                           // any of tapped, tags and path, or there is a queue monitor
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
+    bool tags = false;  // a NIC: cells with CLP = 1 that come to it are counted
     bool adjacent = false, allows_bypass = false;
     uint64_t bypassed_before = 0;  // cells that bypassed the link and that the model has been told of
     std::optional<Nic> nic;  // if it is one

@@ -37,12 +37,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.sweeps.grid import parse_seeds
-    from bentpipe.sweeps.plan import plan_catalogue
+    from bentpipe.sweeps.plan import plan_catalogue, with_metrics
     from bentpipe.sweeps.show import print_catalogue
 
+    if given.precision:
+        raise BentpipeError("--precision is for one experiment: use it with `bentpipe sweep`")
     choose_engine(given)
     seeds = parse_seeds(given.seeds) if given.seeds is not None else ()
     plan = plan_catalogue(_names(given.only), seeds, given.settings, quick=given.quick)
+    plan = with_metrics(plan, given.metrics)
     return do_sweep(given, plan, print_catalogue)
 
 

@@ -23,7 +23,7 @@ from bentpipe.commands.command import (
     take_options,
     target_option,
 )
-from bentpipe.commands.sweep import do_sweep, judge, sweep_options
+from bentpipe.commands.sweep import do_sweep, judge, plan_given, sweep_options
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.signals import exit_code
 
@@ -53,7 +53,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.target and given.seeds is not None:
         raise BentpipeError("--target and --seeds: a board runs one experiment at a time")
     choose_target(given)
-    if given.seeds is not None:
+    if given.seeds is not None or given.precision:
         return _run_seeds(given, duration)
     for option in ("workers", "cluster", "dashboard", "metrics"):
         if getattr(given, option):
@@ -93,13 +93,9 @@ def _runs(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _run_seeds(given: argparse.Namespace, duration: int | None) -> int:
-    from bentpipe.sweeps.grid import parse_seeds
-    from bentpipe.sweeps.plan import plan_sweep
-
     if given.seed is not None:
         raise BentpipeError("--seed and --seeds: give one of them")
-    seeds = parse_seeds(given.seeds)
-    plan = plan_sweep(given.name, (), seeds, given.settings, cases=given.cases, duration_ps=duration, quick=given.quick)
+    plan = plan_given(given, (), duration)
     return do_sweep(given, plan)
 
 

@@ -29,9 +29,11 @@ from bentpipe.signals import exit_code
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from bentpipe.sweeps.grid import Axis
     from bentpipe.sweeps.plan import Plan
+    from bentpipe.sweeps.precision import Precision
 
-__all__ = ["COMMAND", "do_sweep", "judge", "sweep_options"]
+__all__ = ["COMMAND", "do_sweep", "judge", "plan_given", "sweep_options"]
 
 
 def sweep_options(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +76,21 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="print this metric of table.parquet (may be repeated)",
+        help="print and draw this metric instead of the usual ones, for example cell_loss_ratio, or "
+        "'*.cell_loss_ratio' for all VCs and ports (may be repeated); `bentpipe help metrics` lists them",
+    )
+    parser.add_argument(
+        "--precision",
+        metavar="METRIC: SHARE",
+        help="add seeds until the 95 %% interval of a metric is this narrow at each point, for example "
+        "'cell_loss_ratio: 10 %%'; starts with seeds 1-5 unless --seeds is given",
+    )
+    parser.add_argument(
+        "--most-seeds",
+        type=_positive,
+        metavar="N",
+        default=100,
+        help="with --precision: seeds that a point gets at most (default: 100)",
     )
 
 
@@ -103,17 +119,37 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _sweep(given: argparse.Namespace) -> int:
-    from bentpipe.sweeps.grid import parse_axes, parse_seeds
-    from bentpipe.sweeps.plan import plan_sweep
+    from bentpipe.sweeps.grid import parse_axes
 
     duration = length_ps(given)
     choose_engine(given)
     axes = parse_axes(given.vary)
-    seeds = parse_seeds(given.seeds) if given.seeds is not None else ()
-    plan = plan_sweep(
-        given.name, axes, seeds, given.settings, cases=given.cases, duration_ps=duration, quick=given.quick
-    )
+    plan = plan_given(given, axes, duration)
     return do_sweep(given, plan)
+
+
+def plan_given(given: argparse.Namespace, axes: Sequence[Axis], duration_ps: int | None) -> Plan:
+    """Return the plan of a sweep with the options of :func:`sweep_options`."""
+    from bentpipe.sweeps.grid import parse_seeds
+    from bentpipe.sweeps.plan import plan_sweep, with_metrics
+    from bentpipe.sweeps.precision import FIRST_SEEDS
+
+    precision = _precision(given)
+    seeds = parse_seeds(given.seeds) if given.seeds is not None else FIRST_SEEDS if precision else ()
+    metrics, again = [*given.metrics], []
+    if precision is not None:
+        metrics += [] if precision.metric in metrics else [precision.metric]
+        again = ["--precision", str(precision), "--most-seeds", str(precision.most)]
+    plan = plan_sweep(
+        given.name, axes, seeds, given.settings, cases=given.cases, duration_ps=duration_ps, quick=given.quick
+    )
+    return with_metrics(plan, metrics, again)
+
+
+def _precision(given: argparse.Namespace) -> Precision | None:
+    from bentpipe.sweeps.precision import parse_precision
+
+    return parse_precision(given.precision, given.most_seeds) if given.precision else None
 
 
 def do_sweep(
@@ -130,27 +166,27 @@ def do_sweep(
         Prints it; :func:`~bentpipe.sweeps.show.print_sweep` if not given.
     """
     from bentpipe.progress import Counted
-    from bentpipe.sweeps.run import claim_sweep, run_sweep
+    from bentpipe.sweeps.run import claim_sweep, run_precisely, run_sweep
     from bentpipe.sweeps.show import print_sweep
-    from bentpipe.sweeps.table import check_metrics, check_planned, read_table
 
     def say(address: str) -> None:
         print(f"bentpipe: dashboard: {address}", file=sys.stderr)
 
-    check_planned(given.metrics, (run.experiment for run in plan.runs))
-    with claim_sweep(plan, given.out, given.force) as folder:
-        with Counted(sys.stderr.isatty() and not given.json) as bar:
-            summary = run_sweep(
-                plan,
-                folder,
-                workers=given.workers,
-                cluster=given.cluster,
-                dashboard=given.dashboard,
-                told=bar.update,
-                opened_at=say,
-                plots=given.plots,
-            )
-        check_metrics(given.metrics, read_table(folder.path))
+    shown = sys.stderr.isatty() and not given.json
+    with claim_sweep(plan, given.out, given.force) as folder, Counted(shown) as bar:
+        options = {
+            "workers": given.workers,
+            "cluster": given.cluster,
+            "dashboard": given.dashboard,
+            "told": bar.update,
+            "opened_at": say,
+            "plots": given.plots,
+        }
+        precision = _precision(given)
+        if precision is None:
+            summary = run_sweep(plan, folder, **options)
+        else:
+            summary = run_precisely(plan, folder, precision, **options)
     if given.junit:
         from bentpipe.results.expect import write_junit
 
@@ -160,7 +196,7 @@ def do_sweep(
     else:
         out = console()
         if show is None:
-            print_sweep(out, summary, given.metrics)
+            print_sweep(out, summary)
         else:
             show(out, summary)
         say_report(out, folder.path)

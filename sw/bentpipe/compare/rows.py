@@ -10,10 +10,10 @@ from typing import Any, Final
 from bentpipe.compare.sides import SeedGroup, Side, document_of
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.changes import changes_between
+from bentpipe.results.declared import scale_of
 from bentpipe.results.metrics import NOT_COMPARED, in_unit
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
 from bentpipe.results.tables import change_text
-from bentpipe.sweeps.table import unit_of
 from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
 
@@ -44,9 +44,6 @@ _ALWAYS: Final = (
 
 _EACH: Final = 8
 """Up to so many flows each is compared, too."""
-
-_SHOWN: Final = {"b/s": ("Mb/s", 1e6), "ps": ("ms", 1e9)}
-"""Units of tables, and what figures in base units are divided by."""
 
 
 def error_percent(ours: float | None, theirs: float | None) -> float | None:
@@ -156,7 +153,7 @@ def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[s
             a, b = one.values(metric), two.values(metric)
             if not (a and b):
                 continue
-            unit, per = _SHOWN.get(unit_of(metric.rpartition(".")[2]), (unit_of(metric.rpartition(".")[2]), 1.0))
+            unit, per = scale_of(metric)
             mine, other = (mean_of([value / per for value in values]) for values in (a, b))
             rows.append(
                 {

@@ -30,5 +30,6 @@ TOPICS: Final = {
     "apps": Topic("the applications, their keys, what they report", words.applications),
     "series": Topic("what can be recorded", keys.series),
     "metrics": Topic("the figures of a run", keys.metrics),
+    "losses": Topic("the columns of losses.parquet", keys.losses),
     "netspec": Topic("the words of NetSpec scripts", lambda: _parts(words.netspec())),
 }

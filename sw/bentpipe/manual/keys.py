@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bentpipe.experiment.document.tables import METRICS, SERIES, Document, Face, HostsTable, HostTable
+from bentpipe.experiment.document.tables import SERIES, Document, Face, HostsTable, HostTable
 from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.manual.markdown import table
+from bentpipe.results.declared import METRICS
 from bentpipe.results.knees import FIGURES
+from bentpipe.results.losses import COLUMNS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
-__all__ = ["metrics", "profiles", "series", "tables"]
+__all__ = ["losses", "metrics", "profiles", "series", "tables"]
 
 _PLAIN = {
     bool: "true or false",
@@ -145,7 +147,27 @@ def series() -> str:
     return table(("series", "is"), [(f"`{name}`", text) for name, text in SERIES.items()])
 
 
+_LEVELS: Final = {"run": "", "group": "GROUP.", "flow": "FLOW.", "vc": "VC.", "port": "SWITCH:PORT."}
+"""What stands before the name of a figure of each level."""
+
+
+def losses() -> str:
+    """The columns of the records of lost cells."""
+    rows = [(f"`{name}`", kind, text) for name, (kind, text) in COLUMNS.items()]
+    return table(("column", "type", "is"), rows)
+
+
 def metrics() -> str:
-    """What a published figure can be compared with."""
-    rows = [*METRICS.items(), *((f"FLOW.{name}", text) for name, text in FIGURES.items())]
-    return table(("metric", "is"), [(f"`{name}`", text) for name, text in rows])
+    """The figures of runs, of their flows, VCs and ports."""
+    rows = [
+        (
+            ", ".join(f"`{_LEVELS[level]}{metric.name}`" for level in metric.of),
+            metric.words,
+            metric.unit or "1",
+            metric.text,
+            metric.source,
+        )
+        for metric in METRICS
+    ]
+    rows += [(f"`FLOW.{name}`", name, "octets", text, "all cases together") for name, text in FIGURES.items()]
+    return table(("metric", "in words", "unit", "is", "counted by"), rows)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.plots.bursts import burst_figure
 from bentpipe.plots.histograms import histogram_figure
 from bentpipe.plots.lateness import lateness_figure
 from bentpipe.plots.layout import Panel, draw_panels, note, save
@@ -56,6 +57,9 @@ def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
     figure = histogram_figure(result)
     if figure is not None:
         yield "histograms", figure
+    figure = burst_figure(result)
+    if figure is not None:
+        yield "loss-bursts", figure
     figure = lateness_figure(result)
     if figure is not None:
         yield "lateness", figure

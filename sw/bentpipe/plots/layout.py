@@ -110,7 +110,9 @@ def fit(text: Any, room: float) -> None:
         text.set_text(textwrap.fill(whole, length, break_long_words=False))
 
 
-def save(figure: Any, folder: Path, name: str) -> None:
-    """``name.svg`` and ``name.png``, the same bytes each time."""
+def save(figure: Any, folder: Path, name: str, *, pdf: bool = False) -> None:
+    """``name.svg`` and ``name.png``, with ``pdf`` ``name.pdf``, too; the same bytes each time."""
+    if pdf:
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
     figure.savefig(folder / f"{name}.png", metadata={"Software": "bentpipe"})

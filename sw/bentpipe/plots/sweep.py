@@ -1,4 +1,4 @@
-"""The plot of a sweep: a figure over what is varied, each seed a point, the mean with its 95 % interval as a band."""
+"""The plot of a sweep: figures over what is varied, each seed a point, the mean with its 95 % interval as a band."""
 
 from __future__ import annotations
 
@@ -8,16 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.plots.layout import WIDTH_IN, lay_out, save
+from bentpipe.plots.layout import WIDTH_IN, lay_out, note, save
 from bentpipe.plots.style import COLOURS, flow_style, styled
+from bentpipe.results.declared import in_words, label_of, metric_name, metric_of, owner_in_words, scale_of
 from bentpipe.results.statistics import CONFIDENCE, mean_of
 
-__all__ = ["MOST_NAMES", "PLOTS", "Place", "places", "sweep_figure", "swept_over", "write_sweep_plot"]
+__all__ = [
+    "MOST_NAMES",
+    "PLOTS",
+    "Place",
+    "asked_figures",
+    "places",
+    "places_of_figure",
+    "sweep_figure",
+    "swept_over",
+    "write_sweep_plot",
+]
 
-PLOTS: Final = ("overview.svg", "overview.png")
+PLOTS: Final = ("overview.svg", "overview.png", "overview.pdf")
 _METRIC: Final = "aggregate_goodput"
 MOST_NAMES: Final = 60
 """More than so many bars nobody can read."""
+
+_MOST_TICKS: Final = 12
+"""Up to so many places along the axis each have a tick."""
 
 _INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
 
@@ -31,7 +45,7 @@ class Place:
 
 
 def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """``overview.png`` and ``overview.svg``; none where there is nothing to draw.
+    """``overview.png``, ``.svg`` and ``.pdf``; none where there is nothing to draw.
 
     Parameters
     ----------
@@ -44,31 +58,66 @@ def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Ma
     with styled():
         figure = sweep_figure(summary, rows)
         if figure is not None:
-            save(figure, folder, "overview")
+            save(figure, folder, "overview", pdf=True)
+
+
+def asked_figures(summary: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the figures to draw: those that the sweep was asked for, of one kind together; unless any were, the
+    throughput."""
+    found: dict[str, list[str]] = {}
+    for name in summary.get("metrics") or [_METRIC]:
+        found.setdefault(name.rpartition(".")[2], []).append(name)
+    return found
 
 
 def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Any | None:
-    """The plot; None where there is nothing to draw."""
+    """The plot, a panel for each kind of figure; None where there is nothing to draw."""
+    from matplotlib.figure import Figure
+
     over, label = swept_over(summary, rows)
-    found = {
-        place: [row["value"] / 1e6 for row in same] for place, same in places(summary, rows, _METRIC, over).items()
-    }
-    if not found or (over is None and len(found) > MOST_NAMES):
+    panels: list[tuple[str, dict[Place, list[float]]]] = []
+    for kind, names in asked_figures(summary).items():
+        found = {
+            place: [row["value"] / scale_of(kind)[1] for row in same]
+            for place, same in places_of_figure(summary, rows, names, over).items()
+        }
+        if found and (over is not None or len(found) <= MOST_NAMES):
+            panels.append((kind, found))
+    if not panels:
         return None
-    title = "Throughput" + (", shortened runs" if summary["shortened"] else "")
-    figure = _by_name(found) if over is None else _curves(found, label)
-    figure.axes[0].set_title(title)
+    heights = [3.6 if over is not None else _bars_height(found) for _, found in panels]
+    figure = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axis, (kind, found) in zip(axes, panels, strict=True):
+        title = in_words(kind).capitalize() if kind != _METRIC else "Throughput"
+        axis.set_title(title + (", shortened runs" if summary["shortened"] else ""))
+        if over is None:
+            _by_name(axis, found, kind)
+        else:
+            _curves(axis, found, kind, label)
     lay_out(figure)
     return figure
+
+
+def places_of_figure(
+    summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], names: Sequence[str], over: str | None
+) -> dict[Place, list[Mapping[str, Any]]]:
+    """Return the rows of figures of one kind by where they stand; with several, what each is of names its curve."""
+    found: dict[Place, list[Mapping[str, Any]]] = {}
+    for name in names:
+        owner = (owner_in_words(name) or "whole run") if len(names) > 1 else ""
+        for place, same in places(summary, rows, name, over).items():
+            found[Place(", ".join(filter(None, (owner, place.curve))), place.at)] = same
+    return found
 
 
 def places(
     summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: str, over: str | None
 ) -> dict[Place, list[Mapping[str, Any]]]:
-    """The rows of a figure of whole runs that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
+    """The rows of a figure that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
     found: dict[Place, list[Mapping[str, Any]]] = {}
     for row in rows:
-        if row["metric"] == metric and not row["flow"] and row["verdict"] != "failed" and row["value"] is not None:
+        if row["value"] is not None and row["verdict"] != "failed" and metric_name(row) == metric:
             found.setdefault(_place(row, summary, over), []).append(row)
     return found
 
@@ -77,7 +126,8 @@ def swept_over(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     """The column that goes along the horizontal axis, and its label: the last one of numbers."""
     for axis in reversed(summary["axes"]):
         if axis["at"] is not None and len(axis["at"]) > 1:
-            return axis["key"], f"{axis['key']}, {axis['unit']}" if axis["unit"] else axis["key"]
+            plain = f"{axis['key']}, {axis['unit']}" if axis["unit"] else axis["key"]
+            return axis["key"], axis.get("words") or plain
     if len({row["at"] for row in rows if row["at"] is not None}) > 1 and len({row["experiment"] for row in rows}) == 1:
         return "at", summary["axis"] or "case"
     return None, ""
@@ -102,13 +152,12 @@ def _place(row: Mapping[str, Any], summary: Mapping[str, Any], over: str | None)
     return Place(", ".join(parts), at)
 
 
-def _curves(found: Mapping[Place, Sequence[float]], label: str) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH_IN, 3.6), layout="constrained")
-    axis = figure.subplots()
+def _curves(axis: Any, found: Mapping[Place, Sequence[float]], kind: str, label: str) -> None:
     axis.set_xlabel(label)
-    axis.set_ylabel("Mb/s")
+    axis.set_ylabel(_unit_label(kind))
+    every = [value for values in found.values() for value in values]
+    log = _logarithmic(kind, every)
+    least = min(value for value in every if value > 0) / 3 if log else 0.0  # where the axis begins
     banded = False
     for index, curve in enumerate(dict.fromkeys(place.curve for place in found)):
         style = flow_style(index)
@@ -119,6 +168,7 @@ def _curves(found: Mapping[Place, Sequence[float]], label: str) -> Any:
         axis.plot(x, y, **style, marker="o", markersize=4, zorder=4, label=name)
         if any(mean.half is not None for mean in means):
             low, high = ([mean.mean + sign * (mean.half or 0.0) for mean in means] for sign in (-1, 1))
+            low = [max(value, least / 10) for value in low] if log else low
             label_once = None if banded else _INTERVAL
             axis.fill_between(x, low, high, color=style["color"], alpha=0.2, linewidth=0, zorder=2, label=label_once)
             banded = True
@@ -127,19 +177,41 @@ def _curves(found: Mapping[Place, Sequence[float]], label: str) -> Any:
     positions = sorted({place.at or 0.0 for place in found})
     if positions[0] > 0 and positions[-1] > 20 * positions[0]:
         axis.set_xscale("log")
-    axis.set_ylim(bottom=0)
-    return figure
+    if len(positions) <= _MOST_TICKS:
+        axis.set_xticks(positions, [f"{at:g}" for at in positions])
+        axis.set_xticks([], minor=True)
+    if log:
+        axis.set_yscale("log")
+        none = sum(value <= 0 for value in every)
+        if none:
+            note(axis, f"{none} values of 0 have no place on this axis.")
+    axis.set_ylim(bottom=least)
 
 
-def _by_name(found: Mapping[Place, Sequence[float]]) -> Any:
-    """Bars that lie, so that names have room beside them."""
-    from matplotlib.figure import Figure
+def _logarithmic(kind: str, values: Sequence[float]) -> bool:
+    """Whether a figure is drawn on a logarithmic axis: a ratio that is not 0 everywhere."""
+    known = metric_of(kind)
+    return known is not None and known.ratio and any(value > 0 for value in values)
 
-    names = [textwrap.fill(place.curve or "all runs", 34) for place in found]
+
+def _unit_label(kind: str) -> str:
+    return scale_of(kind)[0] or label_of(kind)
+
+
+def _bars_height(found: Mapping[Place, Sequence[float]]) -> float:
+    names = [_bar_name(place) for place in found]
     lines = sum(1 + name.count("\n") for name in names)
-    figure = Figure(figsize=(WIDTH_IN, 1.1 + 0.17 * (lines + 1.2 * len(names))), layout="constrained")
-    axis = figure.subplots()
-    axis.set_xlabel("Mb/s")
+    return 1.1 + 0.17 * (lines + 1.2 * len(names))
+
+
+def _bar_name(place: Place) -> str:
+    return textwrap.fill(place.curve or "all runs", 34)
+
+
+def _by_name(axis: Any, found: Mapping[Place, Sequence[float]], kind: str) -> None:
+    """Bars that lie, so that names have room beside them."""
+    names = [_bar_name(place) for place in found]
+    axis.set_xlabel(_unit_label(kind))
     means = [mean_of(values) for values in found.values()]
     places = range(len(names))
     axis.barh(places, [mean.mean for mean in means], 0.5, color=COLOURS[0], label="mean", zorder=2)
@@ -154,4 +226,3 @@ def _by_name(found: Mapping[Place, Sequence[float]]) -> Any:
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_xlim(left=0)
     axis.grid(visible=False, axis="y")
-    return figure

@@ -13,6 +13,7 @@ from bentpipe.plots.lateness import LATENESS, times_of_ends
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import LABELS
 from bentpipe.plots.style import FEW
+from bentpipe.results.losses import bursts_by_vc, shares_at_least
 from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
@@ -422,6 +423,28 @@ def _counted(what: str, unit: float, title: str, label: str, short: str) -> Make
     return make
 
 
+def _bursts(what: str, title: str, label: str) -> Maker:
+    """The share of loss bursts, or of gaps between them, that are at least so long, of the first few VCs."""
+
+    def make(result: RunResult) -> Spec | None:
+        if result.losses is None:
+            return None
+        series = []
+        for vc, bursts in itertools.islice(bursts_by_vc(result.losses).items(), FEW):
+            if values := getattr(bursts, what):
+                lengths, share = shares_at_least(values)
+                series.append(_plain(vc, _style(len(series)), lengths, [100 * s for s in share]))
+        return (
+            _distribution(
+                title, label, "cells", series, "% of the bursts" if what == "lengths" else "% of the gaps", log=True
+            )
+            if series
+            else None
+        )
+
+    return make
+
+
 OVER_TIME: Final[dict[str, Maker]] = {
     "throughput": _throughput,
     "to-hosts": _to_hosts,
@@ -483,5 +506,7 @@ DISTRIBUTIONS: Final[dict[str, Maker]] = {
     "queue-cells": _counted("queue", 1.0, "Queues that cells found at their port", "queued at least (cells)", "cells"),
     **{f"packets-{what}": _lateness(what) for what in LATENESS},
     "delay-cells": _counted("delay", TICK_PS / 1e6, "Delays of cells from coming to leaving", "at least (us)", "us"),
+    "loss-bursts": _bursts("lengths", "Bursts of losses", "consecutive cells lost at least"),
+    "loss-gaps": _bursts("gaps", "Gaps between bursts of losses", "cells not lost at least"),
 }
 """The same for distributions."""

@@ -27,6 +27,7 @@ from bentpipe.results.tables import (
     THEORY_COLUMNS,
     board_text,
     broken_text,
+    cell_tables,
     change_text,
     congested_rows,
     drop_rows,
@@ -293,6 +294,8 @@ def _losses(s: Mapping[str, Any]) -> Iterator[str]:
     drops = drop_rows(s["drops"])
     if drops:
         yield "<h3>Cells dropped</h3>" + table(DROP_COLUMNS, drops, 2, name="Cells dropped")
+    for title, (columns, rows) in cell_tables(s).items():
+        yield f"<h3>{title}</h3>" + table(columns, rows, 1, name=title)
     congested = congested_rows(ledger)
     if congested:
         title = "PDUs that met congestion (EFCI)"

@@ -16,11 +16,13 @@ __all__ = [
     "json_bytes",
     "named",
     "read_flows",
+    "read_losses",
     "read_parquet",
     "read_stream",
     "read_summary",
     "read_trace",
     "write_flows",
+    "write_losses",
     "write_trace",
 ]
 
@@ -73,6 +75,18 @@ def write_trace(path: Path, trace: Trace) -> None:
 
     with path.open("wb") as file:
         pq.write_table(_trace_table(trace), file, compression="zstd")
+
+
+def write_losses(path: Path, table: Any) -> None:
+    import pyarrow.parquet as pq
+
+    with path.open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def read_losses(path: Path) -> Any | None:
+    """Read the records of lost cells; None if there are none."""
+    return read_parquet(path) if path.is_file() else None
 
 
 def _stream_schema() -> Any:

@@ -39,10 +39,12 @@ from bentpipe.results.files import (
     json_bytes,
     named,
     read_flows,
+    read_losses,
     read_stream,
     read_summary,
     read_trace,
     write_flows,
+    write_losses,
     write_trace,
 )
 from bentpipe.results.schema import RunResult, Trace
@@ -66,6 +68,7 @@ __all__ = [
 _WORK: Final = ".running"
 _STREAM: Final = "trace.arrows"
 STATE: Final = "run.state"
+LOSSES: Final = "losses.parquet"
 RUNS: Final = "runs"
 """The folder of the run folders, in that of a sweep."""
 CATALOGUE: Final = "catalogue"
@@ -290,6 +293,8 @@ class RunFolder:
         self.put(result.summary)
         self._write("flows.parquet", lambda path: write_flows(path, result.flows))
         self._write("trace.parquet", lambda path: write_trace(path, result.trace))
+        if result.losses is not None:
+            self._write(LOSSES, lambda path: write_losses(path, result.losses))
         for file in result.summary.get("captures", ()):
             if (self.work / file).is_file():
                 (self.work / file).replace(self.path / file)
@@ -472,7 +477,8 @@ def read_run(folder: Path) -> RunResult:
         If it isn't one, is damaged, or was written by a newer bentpipe.
     """
     summary = read_summary(folder)
-    return RunResult(summary, read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet"))
+    flows, trace = read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet")
+    return RunResult(summary, flows, trace, read_losses(folder / LOSSES))
 
 
 def read_so_far(folder: Path) -> RunResult:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
+from bentpipe.results.declared import metrics_of
 
 __all__ = [
     "BEST_TCP_BPS",
@@ -17,6 +18,7 @@ __all__ = [
     "NOT_COMPARED",
     "cells_of",
     "compare",
+    "count_sums",
     "deliverable",
     "deliverable_bits",
     "fairness",
@@ -49,7 +51,7 @@ NOT_COMPARED: Final = frozenset({"failed", "shortened", "unfinished"})
 """What makes a run's figures none to compare with published ones."""
 
 
-GROUPED: Final = ("aggregate_goodput", "goodput", "fairness", "sigma")
+GROUPED: Final = tuple(metric.name for metric in metrics_of("group"))
 """The figures that the copies of a flow have together, as ``GROUP.aggregate_goodput``."""
 
 
@@ -100,6 +102,17 @@ def metrics(
             found[f"{flow['name']}.carried"] = came / (came + lost)
         found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found
+
+
+def count_sums(summary: Mapping[str, Any]) -> dict[str, float]:
+    """Return what flows, ledger and drops of a run come to together: its figures that are counts."""
+    flows = summary["flows"]
+    return {
+        "retransmits": sum(flow.get("retransmits", 0) for flow in flows),
+        "timeouts": sum(flow.get("timeouts", 0) for flow in flows),
+        "pdus_lost": sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"]),
+        "cells_dropped": sum(sum(reasons.values()) for reasons in summary["drops"].values()),
+    }
 
 
 def _together(rates: Sequence[float]) -> dict[str, float | None]:

@@ -6,7 +6,10 @@
     reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
     events (changes in the run, with the tick from which each holds), rates (from each time on, ``at_s``, at which
     any changed: what ``ports`` of switches may send, ``vcs`` are paced at), versions, metrics, flows, drops, ledger
-    (for each VC its PDUs sent, delivered, with EFCI among those, and all others by where and why), counters, oam
+    (for each VC its PDUs sent, delivered, with EFCI among those, and all others by where and why; ``cells``: its cells
+    sent, received, errored, misinserted, tagged, and lost by where and why), ports (of each port of a switch the cells
+    that came for it, those dropped by reason, their delays where there are histograms), losses (null without
+    ``record.losses``: lost cells ``recorded``, and ``left_out``), counters, oam
     (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:
     the loss ratio, by splitting and of the plain run, and each level:
     :func:`bentpipe.results.splitting.sum_up_trees`), theory (with ``ours``, ``low``, ``high``, ``half``,
@@ -15,6 +18,8 @@
     configuration (the TOML document with the settings in it), resolved (every value in base units).
 ``flows.parquet``
     One row a flow: what the flow's report says.
+``losses.parquet``
+    One row for each lost cell (:mod:`bentpipe.results.losses`), with ``record.losses``.
 ``trace.parquet``
     Long form: ``series`` (``flow1.cwnd``, ``ground.queue``, …), ``time_ps``, ``value``, ``event`` (the kind of an
     event, null for a sample).
@@ -27,7 +32,10 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["SCHEMA_VERSION", "RunResult", "Trace"]
 
@@ -44,8 +52,9 @@ class Trace:
 
 @dataclass(slots=True)
 class RunResult:
-    """A run, as it is written and read back."""
+    """A run, as it is written and read back. ``losses`` are the records of lost cells, if there are any."""
 
     summary: dict[str, Any]
     flows: list[dict[str, Any]]
     trace: Trace
+    losses: pa.Table | None = None

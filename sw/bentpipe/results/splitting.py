@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bentpipe.results.declared import METRICS
 from bentpipe.results.statistics import t_quantile
 from bentpipe.results.theory import FIGURE_CONFIDENCE as CONFIDENCE
 from bentpipe.results.theory import LEAST_BATCHES, ratio
@@ -31,15 +32,7 @@ __all__ = [
     "sum_up_trees",
 ]
 
-LOSS_METRICS: Final = {
-    "loss_ratio": "with `[splitting]`: cells lost at its port over cells that came for it",
-    "loss_ratio_low": "likewise: the lower end of its 95 % interval",
-    "loss_ratio_high": "likewise: the upper end",
-    "loss_error": "likewise: half the width of the interval, in parts of the ratio",
-    "plain_loss_ratio": "likewise, of the plain run alone",
-    "cells_simulated": "likewise: cells that came for the port, in the plain run and all trials",
-    "cells_plain": "likewise: how many a plain run alone would need for the same interval",
-}
+LOSS_METRICS: Final = {metric.name: metric.text for metric in METRICS if metric.needs == "splitting"}
 """Figures of a run with splitting."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
+from bentpipe.results.declared import Metric, metric_of, metrics_of, scale_of
 from bentpipe_hdl.switch.registers import REASON_TITLES
 from bentpipe_hdl.units import format_time
 
@@ -27,6 +28,7 @@ __all__ = [
     "THEORY_COLUMNS",
     "board_text",
     "broken_text",
+    "cell_tables",
     "change_text",
     "congested_rows",
     "drop_rows",
@@ -36,6 +38,7 @@ __all__ = [
     "lines_text",
     "loss_rows",
     "loss_text",
+    "metric_text",
     "note_texts",
     "oam_rows",
     "overall_apart",
@@ -304,6 +307,56 @@ def event_rows(summary: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+def metric_text(name: str, value: float | None) -> str:
+    """Return a figure as tables show it, in the unit of :func:`~bentpipe.results.declared.scale_of`."""
+    known = metric_of(name)
+    if value is None:
+        return "-"
+    if known is not None and known.count:
+        return f"{value:,.0f}"
+    return _fine(value) if known is not None and known.ratio else figure_text(value / scale_of(name)[1])
+
+
+FigureTable = tuple[tuple[str, ...], list[list[str]]]
+"""Columns and rows."""
+
+
+def _figure_table(
+    head: str, owners: Mapping[str, str], found: Mapping[str, Any], metrics: Sequence[Metric]
+) -> FigureTable:
+    """Return a table of figures, a row for each owner by its label; figures that none of them has are left out."""
+
+    def value(owner: str, metric: Metric) -> float | None:
+        return found.get(f"{owner}.{metric.name}" if owner else metric.name)
+
+    shown = [metric for metric in metrics if any(value(owner, metric) is not None for owner in owners)]
+    rows = [
+        [label, *(metric_text(metric.name, value(owner, metric)) for metric in shown)]
+        for owner, label in owners.items()
+    ]
+    return (head, *(metric.in_table for metric in shown)), rows
+
+
+def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
+    """Return the figures of lost and damaged cells by title: of VCs that have any and of all together, of their bursts,
+    and of ports that lost cells or whose switches have histograms of delays. Tables without rows are left out."""
+    found, vcs, ports = summary["metrics"], metrics_of("vc"), summary.get("ports", ())
+    hit = [metric.name for metric in vcs if metric.name != "cells_sent"]
+    lossy = {
+        row["vc"]: f"{row['vc']} ({row['source']} to {row['sink']})"
+        for row in summary["ledger"]
+        if any(found.get(f"{row['vc']}.{name}") for name in hit)
+    }
+    together = {**lossy, "": "all VCs"} if lossy else {}
+    busy = {port["port"]: port["port"] for port in ports if port["offered"] and (port["dropped"] or port.get("delays"))}
+    tables = {
+        "Cells by VC": _figure_table("VC", together, found, [metric for metric in vcs if not metric.needs]),
+        "Bursts of lost cells": _figure_table("VC", together, found, [metric for metric in vcs if metric.needs]),
+        "Cells by port": _figure_table("port", busy, found, metrics_of("port")),
+    }
+    return {title: (columns, rows) for title, (columns, rows) in tables.items() if rows and len(columns) > 1}
+
+
 LOSS_COLUMNS = ("VC", "where", "why", "PDUs", "of sent")
 
 
@@ -366,6 +419,10 @@ def loss_text(summary: dict[str, Any]) -> str:
     left = sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if not loss["where"])
     if left:
         texts.append(f"PDUs under way at the end: {left:,}.")
+    if losses := summary.get("losses"):
+        texts.append(f"Records of lost cells: {losses['recorded']:,} in losses.parquet.")
+        if losses["left_out"]:
+            texts.append(f"{losses['left_out']:,} further ones were only counted, as the limit was reached.")
     return " ".join(texts)
 
 
@@ -492,6 +549,8 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         print_table(console, "PDUs lost", LOSS_COLUMNS, lost, 3)
     if drops:
         print_table(console, "Cells dropped", DROP_COLUMNS, drops, 2)
+    for title, (columns, rows) in cell_tables(summary).items():
+        print_table(console, title, columns, rows, 1)
     congested = congested_rows(summary["ledger"])
     if congested:
         print_table(console, "PDUs that met congestion (EFCI)", CONGESTED_COLUMNS, congested, 1)

@@ -26,6 +26,7 @@ _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".json": "application/json",
     ".svg": "image/svg+xml",
+    ".pdf": "application/pdf",
     ".png": "image/png",
     ".csv": "text/csv; charset=utf-8",
     ".xml": "application/xml",

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.plots.style import FEW
-from bentpipe.plots.sweep import MOST_NAMES, PLOTS, Place, places, swept_over
+from bentpipe.plots.sweep import MOST_NAMES, PLOTS, Place, asked_figures, places, places_of_figure, swept_over
 from bentpipe.report.html import command, link, page, section, table, tiles
 from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import sweep_verdict
+from bentpipe.results.declared import in_words, metric_name, metric_of, scale_of
 from bentpipe.results.folder import CATALOGUE
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of
 from bentpipe.results.tables import figure_text
 from bentpipe.sweeps.show import (
     CATALOGUE_COLUMNS,
-    HEADS,
     PUBLISHED_COLUMNS,
     SHOWN,
     catalogue_rows,
@@ -141,8 +141,14 @@ def _figures(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[st
     if over is None:
         return {}
     found = {}
+    asked = asked_figures(s) if s.get("metrics") else {}
+    for kind, names in asked.items():
+        if spec := _curves(places_of_figure(s, rows, names, over), kind, label):
+            found[kind.replace("_", "-")] = spec
     for metric in SHOWN:
         at = places(s, rows, metric, over)
+        if metric in asked:
+            continue
         if metric != "aggregate_goodput" and len({row["value"] for same in at.values() for row in same}) < 2:
             continue
         if spec := _curves(at, metric, label):
@@ -151,8 +157,11 @@ def _figures(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _curves(at: Mapping[Place, Sequence[Mapping[str, Any]]], metric: str, label: str) -> Spec | None:
-    scale = 1e6 if metric == "aggregate_goodput" else 1
-    name = {"aggregate_goodput": "Throughput", "pdus_lost": "PDUs lost"}.get(metric) or HEADS[metric].capitalize()
+    shown, scale = scale_of(metric)
+    name = "Throughput" if metric == "aggregate_goodput" else in_words(metric)
+    name = name[0].upper() + name[1:]
+    known = metric_of(metric)
+    ratio = known is not None and known.ratio
     positions = sorted({place.at for place in at if place.at is not None})
     if not positions:
         return None
@@ -182,9 +191,10 @@ def _curves(at: Mapping[Place, Sequence[Mapping[str, Any]]], metric: str, label:
     log = low > 0 and high > 20 * low
     room = 0.04 * (high - low) or 0.5
     span = [low / 1.2, high * 1.2] if log else [0 if 0 <= low < 0.3 * high else low - room, high + room]
-    unit = " (Mb/s)" if scale > 1 else ""
+    unit = f" ({shown})" if shown and not (known and known.count) else ""
     return {"title": f"{name}{unit}", "x": {"label": label, "log": log, "range": span},
-            "y": {"label": f"{name}{unit}", "least": 0}, "series": [*bands, *lines, *dots], "bounds": []}  # fmt: skip
+            "y": {"label": f"{name}{unit}"} | ({"log": True} if ratio else {"least": 0}),
+            "series": [*bands, *lines, *dots], "bounds": []}  # fmt: skip
 
 
 def _drawn(figures: Mapping[str, Spec]) -> str:
@@ -258,7 +268,7 @@ def _runs(
     s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]], led: Mapping[str, str]
 ) -> str:
     """A row for each run, its name a link to its report."""
-    rates = {row["run"]: row["value"] for row in rows if row["metric"] == "aggregate_goodput" and not row["flow"]}
+    rates = {row["run"]: row["value"] for row in rows if metric_name(row) == "aggregate_goodput"}
     keys = [axis["key"] for axis in s["axes"]]
     cases = any(run["case"] for run in runs)
     columns = ("run", *(["case"] if cases else []), *keys, "seed", "Mb/s", "simulated", "seconds", "status")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +19,9 @@ from bentpipe.experiment.resolve.specs import Experiment, plain
 from bentpipe.results.folder import CATALOGUE, case_folder
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.grid import Axis, combinations, seeds_text
+from bentpipe.sweeps.table import planned_metrics
 
-__all__ = ["Plan", "PlannedRun", "code_version", "plan_catalogue", "plan_sweep"]
+__all__ = ["Plan", "PlannedRun", "code_version", "plan_catalogue", "plan_sweep", "with_metrics"]
 
 _MOST: Final = 100_000
 """Runs of a sweep."""
@@ -77,11 +78,15 @@ class Plan:
         Empty: each experiment's own.
     settings : tuple[str, ...]
         What all runs have.
+    metrics : tuple[str, ...]
+        Figures that are printed, tabulated and drawn instead of the usual ones.
     command : str
         What does it again.
     runs : tuple[PlannedRun, ...]
     version : str
         Of the code (:func:`code_version`).
+    more : callable or None
+        Plans a run with these values of what is varied, this case and this seed.
     """
 
     id: str
@@ -93,8 +98,10 @@ class Plan:
     axes: tuple[Axis, ...] = ()
     seeds: tuple[int, ...] = ()
     settings: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     command: str = ""
     version: str = field(default_factory=lambda: code_version())
+    more: Callable[[dict[str, str], str, int], PlannedRun] | None = field(default=None, compare=False, repr=False)
 
 
 @cache
@@ -154,16 +161,8 @@ def plan_sweep(
     if count > _MOST:
         raise BentpipeError(f"{count} runs, and {_MOST} are the most")
 
-    def all_runs() -> Iterator[PlannedRun]:
-        for values in combinations(axes):
-            own = (*settings, *(f"{key}={value}" for key, value in values.items()))
-            for seed in seeds or (None,):
-                read = load_cases(
-                    name, settings, varied=values, seed=seed, duration_ps=duration_ps, quick=quick, only=cases
-                )
-                yield from (_planned(each, values, own) for each in read)
-
-    runs = tuple(all_runs())
+    reader = _Reader(name, tuple(settings), tuple(cases), duration_ps, quick)
+    runs = tuple(run for values in combinations(axes) for seed in seeds or (None,) for run in reader.runs(values, seed))
     first = runs[0].experiment
     return Plan(
         first.id,
@@ -175,18 +174,23 @@ def plan_sweep(
         tuple(axes),
         tuple(seeds),
         tuple(settings),
-        _command(
+        command=_command(
             ["sweep", name],
             [("--vary", f"{axis.key}={','.join(axis.values)}") for axis in axes] + [("--case", case) for case in cases],
             seeds,
             settings,
             [("--duration", f"{duration_ps / 1e12:.12g} s")] if duration_ps else [("--quick", None)] if quick else [],
         ),
+        more=reader.one,
     )
 
 
 def plan_catalogue(
-    names: Sequence[str], seeds: Sequence[int] = (), settings: Sequence[str] = (), *, quick: bool = False
+    names: Sequence[str],
+    seeds: Sequence[int] = (),
+    settings: Sequence[str] = (),
+    *,
+    quick: bool = False,
 ) -> Plan:
     """Experiments of the catalogue, each with all its cases; ``quick`` shortens those that declare a shorter run."""
     runs: list[PlannedRun] = []
@@ -200,6 +204,24 @@ def plan_catalogue(
     return Plan(CATALOGUE, "The catalogue", tuple(runs), seeds=tuple(seeds), settings=tuple(settings), command=again)
 
 
+def with_metrics(plan: Plan, metrics: Sequence[str], also: Sequence[str] = ()) -> Plan:
+    """Return a plan whose sweep shows these figures; ``also`` are further words of the command that does it again.
+
+    Parameters
+    ----------
+    metrics : Sequence[str]
+        Names of figures, or patterns of them (``*.cell_loss_ratio``).
+
+    Raises
+    ------
+    BentpipeError
+        No run of the plan can have such a figure.
+    """
+    named = planned_metrics(metrics, (run.experiment for run in plan.runs))
+    words = [*(word for metric in metrics for word in ("--metric", metric)), *also]
+    return replace(plan, metrics=named, command=" ".join(filter(None, (plan.command, shlex.join(words)))))
+
+
 def _command(
     words: Sequence[str],
     options: Sequence[tuple[str, str]],
@@ -211,6 +233,36 @@ def _command(
     if seeds:
         given.append(("--seeds", seeds_text(seeds)))
     return shlex.join(["bentpipe", *words, *(word for pair in given for word in pair if word is not None)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the experiments of a sweep; members as the parameters of :func:`plan_sweep`."""
+
+    name: str
+    settings: tuple[str, ...]
+    cases: tuple[str, ...]
+    duration_ps: int | None
+    quick: bool
+
+    def runs(self, values: dict[str, str], seed: int | None, case: str = "") -> Iterator[PlannedRun]:
+        """Plan the runs with these values of what is varied: of each case, or of this one."""
+        own = (*self.settings, *(f"{key}={value}" for key, value in values.items()))
+        read = load_cases(
+            self.name,
+            self.settings,
+            varied=values,
+            seed=seed,
+            duration_ps=self.duration_ps,
+            quick=self.quick,
+            only=[case] if case else self.cases,
+        )
+        yield from (_planned(each, values, own) for each in read)
+
+    def one(self, values: dict[str, str], case: str, seed: int) -> PlannedRun:
+        """Plan one further run."""
+        (run,) = self.runs(values, seed, case)
+        return run
 
 
 def _planned(experiment: Experiment, values: dict[str, str], settings: tuple[str, ...]) -> PlannedRun:

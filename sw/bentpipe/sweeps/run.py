@@ -5,7 +5,7 @@
     DIR/result.json        what was varied, each run, means and intervals, published figures beside ours
     DIR/table.parquet      every figure of every run (bentpipe.sweeps.table)
     DIR/report.html        all that as a page, which leads to those of the runs
-    DIR/overview.svg, .png a figure over what was varied
+    DIR/overview.svg, .png, .pdf a figure over what was varied
     DIR/runs/NAME/         a run folder for each run; NAME ends with the hash by which the run is known
 """
 
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.document.words import key_in_words
 from bentpipe.experiment.resolve.specs import Experiment, plain
 from bentpipe.experiment.run.run import versions
 from bentpipe.plots.sweep import PLOTS
@@ -28,11 +29,12 @@ from bentpipe.results.folder import RUNS, RunFolder, read_above
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps.cluster import Failure, opened, outcomes, workers_of
 from bentpipe.sweeps.plan import Plan, PlannedRun
+from bentpipe.sweeps.precision import Precision, run_until_precise
 from bentpipe.sweeps.summary import LEFT, Results
-from bentpipe.sweeps.table import TABLE, make_table, write_table
+from bentpipe.sweeps.table import TABLE, make_table, read_table, write_table
 from bentpipe.sweeps.work import TOKEN, Job, Outcome, is_done, unpack
 
-__all__ = ["Told", "claim_sweep", "run_sweep", "sum_up_again"]
+__all__ = ["Told", "claim_sweep", "run_precisely", "run_sweep", "sum_up_again"]
 
 _KEEP_S: Final = 5.0
 """Real time between two times that what there is is written, at least."""
@@ -111,7 +113,7 @@ def run_sweep(
     opened_at : callable, optional
         Gets the address of the dashboard, once.
     plots : bool
-        Have ``overview.svg`` and ``.png`` made.
+        Have ``overview.svg``, ``.png`` and ``.pdf`` made.
 
     Returns
     -------
@@ -153,6 +155,17 @@ def run_sweep(
                 sweep.close("failed", str(error))
         raise
     return sweep.close(status, reason)
+
+
+def run_precisely(
+    plan: Plan, folder: RunFolder, precision: Precision, *, plots: bool = True, **options: Any
+) -> dict[str, Any]:
+    """Do what is left of a sweep, add seeds until the interval of a figure is narrow enough or can't be, and sum up all
+    of it. Options, result and errors as of :func:`run_sweep`.
+    """
+    summary = run_until_precise(plan, precision, lambda each: run_sweep(each, folder, plots=plots, **options))
+    _write_summary(folder, summary, read_table(folder.path).to_pylist(), plots)
+    return summary
 
 
 def sum_up_again(folder: RunFolder) -> dict[str, Any]:
@@ -255,21 +268,26 @@ class _Sweep:
 def _write_all(
     folder: RunFolder, results: Results, status: str, reason: str | None, time: Mapping[str, Any], plots: bool
 ) -> dict[str, Any]:
-    from bentpipe.sweeps.page import make_sweep_report
-
     rows = results.rows()
     table = make_table(results.axes, rows)
     folder.write(TABLE, lambda path: write_table(table, path))
     summary = results.summary(status, reason, time)
-    folder.put(summary)
-    reports = {name for name in results.runs if (folder.path / name / "report.html").is_file()}
-    folder.draw(lambda aside: make_sweep_report(aside, summary, rows, reports, plots))
+    _write_summary(folder, summary, rows, plots)
     return summary
+
+
+def _write_summary(folder: RunFolder, summary: dict[str, Any], rows: Sequence[Mapping[str, Any]], plots: bool) -> None:
+    from bentpipe.sweeps.page import make_sweep_report
+
+    folder.put(summary)
+    reports = {run["folder"] for run in summary["runs"] if (folder.path / run["folder"] / "report.html").is_file()}
+    folder.draw(lambda aside: make_sweep_report(aside, summary, rows, reports, plots))
 
 
 def _head(plan: Plan) -> dict[str, Any]:
     """What ``result.json`` says before any run has ended."""
-    axes = [{"key": axis.key, "values": axis.values, "at": axis.numbers, "unit": axis.unit} for axis in plan.axes]
+    axes = [{"key": axis.key, "values": axis.values, "at": axis.numbers, "unit": axis.unit,
+             "words": key_in_words(axis.key, axis.unit)} for axis in plan.axes]  # fmt: skip
     over = {p.experiment.id: [plain(row) for row in p.experiment.over_cases] for p in plan.runs}
     return {
         "schema": SCHEMA_VERSION,
@@ -284,6 +302,7 @@ def _head(plan: Plan) -> dict[str, Any]:
         "axis": next((p.experiment.axis for p in plan.runs if p.experiment.axis), ""),
         "axes": axes,
         "seeds": plan.seeds,
+        "metrics": plan.metrics,
         "command": plan.command,
         "experiments": {p.experiment.id: _titles(p.experiment) for p in plan.runs},
         "version": plan.version,

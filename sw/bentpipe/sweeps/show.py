@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from bentpipe.results.declared import figure_in_words, metric_of
 from bentpipe.results.folder import CATALOGUE
-from bentpipe.results.tables import figure_text, print_notes, print_table
+from bentpipe.results.tables import figure_text, metric_text, print_notes, print_table
 from bentpipe.sweeps.summary import LEFT
 
 if TYPE_CHECKING:
@@ -34,30 +35,30 @@ HEADS: Final = {
     "timeouts": "time-outs",
     "pdus_lost": "PDUs lost",
 }
-_SCALES: Final = {"b/s": 1e6}
-_COUNTS: Final = frozenset({"retransmits", "timeouts", "pdus_lost", "cells_dropped"})
 
 
 def _with_interval(name: str, figure: Mapping[str, Any] | None) -> str:
     """``54.105 ± 0.210``."""
     if figure is None:
         return "-"
-    scale = _SCALES.get(figure["unit"], 1)
+    known = metric_of(name)
 
     def text(value: float) -> str:
-        return f"{value:,.{1 if figure['count'] > 1 else 0}f}" if name in _COUNTS else figure_text(value / scale)
+        if known is not None and known.count:
+            return f"{value:,.{1 if figure['count'] > 1 else 0}f}"
+        return metric_text(name, value)
 
     return text(figure["mean"]) + ("" if figure["half"] is None else f" ± {text(figure['half'])}")
 
 
-def mean_rows(summary: Mapping[str, Any], metrics: Sequence[str] = ()) -> tuple[tuple[str, ...], list[list[str]]]:
+def mean_rows(summary: Mapping[str, Any]) -> tuple[tuple[str, ...], list[list[str]]]:
     """Columns and rows: what is varied, the seeds counted, the mean of each figure with its interval."""
-    shown = metrics or [m for m in SHOWN if any(m in entry["metrics"] for entry in summary["means"])]
+    asked = summary.get("metrics") or SHOWN
+    shown = [m for m in asked if any(m in entry["metrics"] for entry in summary["means"])]
     keys = [axis["key"] for axis in summary["axes"]]
     cases = any(entry["case"] for entry in summary["means"])
     several = len({entry["experiment"] for entry in summary["means"]}) > 1
-    units = {m: entry["metrics"][m]["unit"] for entry in summary["means"] for m in shown if m in entry["metrics"]}
-    heads = [HEADS.get(m) or (f"{m}, {_unit(units[m])}" if units.get(m) else m) for m in shown]
+    heads = [HEADS.get(m) or figure_in_words(m) for m in shown]
     columns = (*(["experiment"] if several else []), *(["case"] if cases else []), *keys, "runs", *heads)
     rows = []
     for entry in summary["means"]:
@@ -67,10 +68,6 @@ def mean_rows(summary: Mapping[str, Any], metrics: Sequence[str] = ()) -> tuple[
         count = f"{len(entry['seeds'])}" + (f", {entry['left_out']} failed" if entry["left_out"] else "")
         rows.append([*at, count, *(_with_interval(m, entry["metrics"].get(m)) for m in shown)])
     return columns, rows
-
-
-def _unit(unit: str) -> str:
-    return {"b/s": "Mb/s"}.get(unit, unit)
 
 
 PUBLISHED_COLUMNS: Final = (
@@ -109,10 +106,10 @@ def _head(console: Console, summary: Mapping[str, Any]) -> None:
     console.print()
 
 
-def print_sweep(console: Console, summary: Mapping[str, Any], metrics: Sequence[str] = ()) -> None:
+def print_sweep(console: Console, summary: Mapping[str, Any]) -> None:
     """Means over seeds, published figures beside them, runs that failed."""
     _head(console, summary)
-    columns, rows = mean_rows(summary, metrics)
+    columns, rows = mean_rows(summary)
     left = columns.index("runs")
     print_table(console, "Means over seeds" if len(summary["seeds"]) > 1 else "Runs", columns, rows, left)
     _published(console, summary)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from bentpipe.results.declared import is_whole, metric_name, subject_columns, unit_of
 from bentpipe.results.expect import broken
 from bentpipe.results.knees import over_cases
 from bentpipe.results.metrics import NOT_COMPARED, compare, set_otherwise
 from bentpipe.results.statistics import mean_of
 from bentpipe.sweeps.grid import Axis
 from bentpipe.sweeps.groups import UNEXPECTED, group_rows
-from bentpipe.sweeps.table import figures_of, row_head, unit_of
+from bentpipe.sweeps.table import figures_of, row_head
 
 __all__ = ["LEFT", "Results"]
 
 LEFT: Final = "left"
 """The status of a run that has not ended."""
+
+_OF_A_FIGURE: Final = frozenset({"flow", "vc", "port", "metric", "unit"})
+"""Columns that say which figure a row has."""
 
 _NOTHING: Final = {
     "status": LEFT,
@@ -84,8 +88,16 @@ class Results:
         tail = {"verdict": verdict, "remarks": ", ".join(_remarks(summary)), "seconds": run["seconds"]}
         head = row_head(self.axes, run)
         self._rows[folder] = [
-            {**head, "flow": flow, "metric": metric, "value": value, "unit": unit_of(metric), **tail, "run": folder}
-            for (flow, metric), value in figures_of(summary).items()
+            {
+                **head,
+                **subject_columns(owner, metric),
+                "metric": metric,
+                "value": value,
+                "unit": unit_of(metric),
+                **tail,
+                "run": folder,
+            }
+            for (owner, metric), value in figures_of(summary).items()
         ]
         self._published[folder] = summary["published"]
         if run["experiment"] in self._head["over_cases"]:
@@ -98,7 +110,7 @@ class Results:
         run = self.runs[folder]
         run |= {"status": "failed", "reason": reason}
         tail = {"verdict": "failed", "remarks": reason, "seconds": None, "run": folder}
-        none = {"flow": "", "metric": "", "value": None, "unit": ""}
+        none = {"flow": "", "vc": "", "port": "", "metric": "", "value": None, "unit": ""}
         self._rows[folder] = [{**row_head(self.axes, run), **none, **tail}]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -124,7 +136,7 @@ class Results:
             "changes": self._changes or [],
             "time": {**time, "runs_s": sum(run["seconds"] or 0 for run in runs)},
             "runs": runs,
-            "means": _means(self.rows()),
+            "means": _means(self.rows(), self._head.get("metrics", ())),
             "published": self._beside_published(),
         }
         return json.loads(json.dumps(found))  # as it is read back
@@ -181,19 +193,20 @@ def _published_row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> 
     }
 
 
-def _means(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The figures of whole runs over seeds, one entry for each case and combination of what is varied.
+def _means(rows: Iterable[Mapping[str, Any]], asked: Collection[str]) -> list[dict[str, Any]]:
+    """The figures of whole runs, and those ``asked`` for of flows, VCs and ports, over seeds: one entry for each case
+    and combination of what is varied.
 
     Each has the columns of the table that its rows share, ``seeds``, ``left_out`` (runs that are not done), and
     ``metrics``: by name ``unit``, ``count``, ``mean``, ``sigma``, ``half`` (of the 95 % interval), ``least``, ``most``.
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for group in group_rows(row for row in rows if not row["flow"]):
-        at = {name: value for name, value in group.at.items() if name not in ("flow", "metric", "unit")}
+    for group in group_rows(row for row in rows if is_whole(row) or metric_name(row) in asked):
+        at = {name: value for name, value in group.at.items() if name not in _OF_A_FIGURE}
         entry = found.setdefault(tuple(at.values()), {**at, "seeds": [], "left_out": group.left_out, "metrics": {}})
         entry["seeds"] = max(entry["seeds"], [*group.seeds], key=len)
         if group.mean is not None:
-            entry["metrics"][group.at["metric"]] = {"unit": group.at["unit"], **asdict(group.mean)}
+            entry["metrics"][metric_name(group.at)] = {"unit": group.at["unit"], **asdict(group.mean)}
     return [*found.values()]
 
 

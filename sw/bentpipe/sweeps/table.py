@@ -10,12 +10,15 @@ column         type      holds
 KEY            double or a column for each key that is varied, named by the dotted key: numbers where all its values
                string    are bare numbers, else the texts (``"64 KiB"``, ``"sack"``)
 ``seed``       int64     of the run
-``flow``       string    the flow that the figure is of; "" for the run as a whole
+``flow``       string    the flow that the figure is of; "" for the run as a whole, and for VCs and ports
+``vc``         string    the VC that it is of; else ""
+``port``       string    the port of a switch that it is of, ``SWITCH:PORT``; else ""
 ``metric``     string    its name: for a run those of ``metrics`` in ``result.json`` (``aggregate_goodput``,
-                         ``fairness``, …), ``retransmits``, ``timeouts``, ``pdus_lost``, ``cells_dropped``; for a flow
-                         ``goodput``, what its application reports, and every number of its row in ``flows.parquet``
+                         ``fairness``, …), for a VC or port those declared for it
+                         (:mod:`bentpipe.results.declared`); for a flow ``goodput``, what its application reports, and
+                         every number of its row in ``flows.parquet``
 ``value``      double    in base units; null where a run has no such figure
-``unit``       string    ``b/s``, ``ps``, ``octets``, ``cells``, or "" for counts and shares
+``unit``       string    ``b/s``, ``ps``, ``octets``, ``cells``, ``1/s``, or "" for counts and shares
 ``verdict``    string    ``done``; ``unexpected``: done, but not what ``[[expect]]`` says; ``failed``: the figures
                          can't be trusted, or there is one row whose ``metric`` is "", as the run broke off without a
                          result. Runs that are left have no rows
@@ -30,15 +33,17 @@ that differ in ``seed`` and ``run`` only (:func:`bentpipe.sweeps.groups.group_ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import fnmatch
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.document.tables import METRICS
+from bentpipe.experiment.resolve.known import known_figures
+from bentpipe.results.declared import level_of, metric_name
 from bentpipe.results.files import read_parquet
-from bentpipe.results.metrics import GROUPED
-from bentpipe.results.splitting import LOSS_METRICS
+from bentpipe.results.metrics import count_sums
 from bentpipe.sweeps.grid import Axis
 
 if TYPE_CHECKING:
@@ -49,30 +54,18 @@ if TYPE_CHECKING:
 __all__ = [
     "TABLE",
     "check_metrics",
-    "check_planned",
     "figures_of",
     "make_table",
+    "planned_metrics",
     "read_table",
     "row_head",
-    "unit_of",
     "write_table",
 ]
 
 TABLE: Final = "table.parquet"
 
-_UNITS: Final = {"_ps": "ps", "_bps": "b/s", "goodput": "b/s", "sigma": "b/s", "octets": "octets", "cells": "cells"}
-"""What names of figures begin or end with, and their units."""
-
-_SUMS: Final = ("retransmits", "timeouts", "pdus_lost", "cells_dropped")
-"""Figures of a run that its flows, its ledger and its drops give."""
-
 _NOT_FIGURES: Final = frozenset({"goodput_bps"})
 """Of a flow's row: it is there as ``goodput``."""
-
-
-def unit_of(metric: str) -> str:
-    """The unit of a figure by its name, "" if it has none."""
-    return next((unit for part, unit in _UNITS.items() if metric.endswith(part) or metric.startswith(part)), "")
 
 
 def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +90,7 @@ def _bare(axis: Axis) -> bool:
 
 
 def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None]:
-    """All figures of a run by flow ("": the run) and name.
+    """All figures of a run by what they are of ("": the run; a flow, VC or port) and name.
 
     Parameters
     ----------
@@ -107,17 +100,14 @@ def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None
     names = sorted((flow["name"] for flow in summary["flows"]), key=len, reverse=True)  # one may begin as another
     found: dict[tuple[str, str], float | None] = {}
     for metric, value in summary["metrics"].items():
+        of, _, last = metric.rpartition(".")
+        if of and level_of(of, last) in ("vc", "port"):
+            found[of, last] = value
+            continue
         owner = next((name for name in names if metric.startswith(f"{name}.")), "")
         found[owner, metric.removeprefix(f"{owner}.") if owner else metric] = value
-    flows = summary["flows"]
-    sums = (
-        sum(flow.get("retransmits", 0) for flow in flows),
-        sum(flow.get("timeouts", 0) for flow in flows),
-        sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"]),
-        sum(sum(reasons.values()) for reasons in summary["drops"].values()),
-    )
-    found |= {("", name): value for name, value in zip(_SUMS, sums, strict=True)}
-    for flow in flows:
+    found |= {("", name): value for name, value in count_sums(summary).items()}
+    for flow in summary["flows"]:
         for name, value in flow.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in _NOT_FIGURES:
                 found.setdefault((flow["name"], name), value)
@@ -138,6 +128,8 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
             **kinds,
             "seed": pa.int64(),
             "flow": pa.string(),
+            "vc": pa.string(),
+            "port": pa.string(),
             "metric": pa.string(),
             "value": pa.float64(),
             "unit": pa.string(),
@@ -156,25 +148,58 @@ def read_table(folder: Path) -> pa.Table:
 
 
 def check_metrics(names: Sequence[str], table: pa.Table) -> None:
-    """Raises :class:`BentpipeError` if a name is no figure of a whole run in the table."""
-    from bentpipe_hdl.words import nearest
-
-    pairs = zip(table["flow"].to_pylist(), table["metric"].to_pylist(), strict=True)
-    known = dict.fromkeys(metric for flow, metric in pairs if not flow and metric)
-    for name in names:
-        if known and name not in known:
-            raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")
+    """Raises :class:`BentpipeError` if a name is no figure in the table."""
+    columns = ("flow", "vc", "port", "metric")
+    rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    known = dict.fromkeys(metric_name(dict(zip(columns, row, strict=True))) for row in rows if row[-1])
+    if known:
+        _check(names, known)
 
 
-def check_planned(names: Sequence[str], experiments: Iterable[Experiment]) -> None:
-    """Raises :class:`BentpipeError` if no run of these experiments can have such a figure of the whole run."""
-    from bentpipe_hdl.words import nearest
+def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> tuple[str, ...]:
+    """Return the names of figures of these experiments' runs that are asked for, each once; in a pattern ``*`` is any
+    text, ``?`` any character.
 
-    known: dict[str, None] = dict.fromkeys(("overall_goodput", *_SUMS))
+    Raises
+    ------
+    BentpipeError
+        No run can have such a figure.
+    """
+    if not names:
+        return ()
+    known: dict[str, None] = {}
     for each in experiments:
-        own = [name for name in METRICS if name != "none" and (each.splitting is not None or name not in LOSS_METRICS)]
-        groups = {flow.group for flow in each.flows if flow.group}
-        known |= dict.fromkeys([*own, *(f"{group}.{figure}" for group in sorted(groups) for figure in GROUPED)])
+        known |= dict.fromkeys(known_figures(each.flows, each.vcs, each.network, _has(each)))
+        known |= dict.fromkeys(f"{flow.name}.{name}" for flow in each.flows for name in _row_numbers(flow.protocol))
+    found: dict[str, None] = {}
+    for name in names:
+        matching = fnmatch.filter(known, name) if set("*?") & set(name) else [name]
+        if not matching:
+            raise BentpipeError(f"--metric {name}: no figure has such a name")
+        found |= dict.fromkeys(matching)
+    _check([*found], known)
+    return tuple(found)
+
+
+def _has(experiment: Experiment) -> list[str]:
+    """Return what an experiment has of that which figures need."""
+    return [*(["splitting"] if experiment.splitting else []), *(["losses"] if experiment.record.losses else [])]
+
+
+def _row_numbers(protocol: str) -> list[str]:
+    """Return the numbers of a flow's row."""
+    from bentpipe.hosts.flow import FlowReport
+    from bentpipe.hosts.loopback import LoopbackReport
+    from bentpipe.hosts.udp import UdpReport
+
+    report = {"tcp": FlowReport, "udp": UdpReport, "oam": LoopbackReport}[protocol]
+    kinds = {field.name: field.type for field in fields(report)}
+    return [name for name, kind in kinds.items() if kind in ("int", "float", int, float) and name not in _NOT_FIGURES]
+
+
+def _check(names: Sequence[str], known: Collection[str]) -> None:
+    from bentpipe_hdl.words import nearest
+
     for name in names:
         if name not in known:
             raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")

@@ -137,6 +137,7 @@ def test_ends_of_an_interval_are_as_far_on_a_logarithmic_scale():
         (["splitting.effort=49"], "splitting.effort"),
         (['event=[{at="1 ms",set={"network.switches.lan.clp_threshold"=9}}]'], "doesn't go with [splitting]"),
         (['record.pcap=["cells:sink"]'], "doesn't go with [splitting]"),
+        (["record.losses=true"], "doesn't go with [splitting]"),
         (['theory.0.growth="lan.drops.full"'], "theory.0.metric: give 'growth' and 'per', or 'metric' instead"),
     ],
 )

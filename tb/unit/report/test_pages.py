@@ -314,7 +314,7 @@ def test_a_sweeps_figure_has_mean_interval_and_seeds():
     assert band["low"] == pytest.approx([each - half for each in series["reno"]["y"]], abs=1e-4)
     assert band["y"] == pytest.approx([each + half for each in series["reno"]["y"]], abs=1e-4)
     assert series["sack, each seed"]["y"][:3] == pytest.approx([27, 29, 31])
-    assert figure["aggregate-goodput"]["x"]["label"] == "hosts.mtu"
+    assert figure["aggregate-goodput"]["x"]["label"] == "MTU"
 
 
 def test_a_sweep_without_numbers_has_bars_with_intervals():

@@ -77,6 +77,21 @@ int main(int, char** argv) {
         if (cell.pdu < 0) return;
         for (int k = node; k < 5; ++k) ahead[cell.own][k].erase(cell.number);
     };
+    Ledger::CellCauses cells_of[VCS];  // as it should be
+    std::set<uint64_t> errored[VCS];
+    uint64_t received[VCS] = {};
+    struct Lost { int vc, node, why; Cell cell; };
+    std::vector<Lost> lost_own;
+    ledger.record(uint64_t(std::atoi(argv[4])));
+    auto lost_cell = [&](const Cell& cell, int node, int why) {
+        if (cell.vc == cell.own && cell.pdu >= 0) {
+            ++cells_of[cell.own].lost[{node, uint8_t(why)}].all;
+            errored[cell.own].erase(cell.number);
+            lost_own.push_back({cell.own, node, why, cell});
+        } else if (!cell.oam) {
+            --cells_of[cell.vc].misinserted;
+        }
+    };
     auto put = [&](int v) {
         const int cells = 1 + w.below(5);
         fates[v].push_back({made[v], uint64_t(cells)});
@@ -106,19 +121,20 @@ int main(int, char** argv) {
             const bool listed = w.chance(0.5);
             if (own) mark(cell.own, cell.pdu, node, listed ? WHY_LISTED : WHY_HEADER);
             gone(cell, node);
+            lost_cell(cell, node, listed ? WHY_LISTED : WHY_HEADER);
             tell(!listed, listed);
             return;
         }
         if (w.chance(often)) {
             cell.good = false;
             after.w[3] = 1;
-            if (own) mark(cell.own, cell.pdu, node, WHY_PAYLOAD);
+            if (own) mark(cell.own, cell.pdu, node, WHY_PAYLOAD), errored[cell.own].insert(cell.number);
             tell(false, false);
         } else if (w.chance(often)) {
             cell.last = !cell.last;
             cell.good = false;
             if (own) mark(cell.own, cell.pdu, node, WHY_ASTRAY);
-            if (cell.oam && !own) mark_next(cell.vc, node, WHY_FOREIGN);
+            if (cell.oam && !own) mark_next(cell.vc, node, WHY_FOREIGN), ++cells_of[cell.vc].misinserted;
             cell.oam = false;
             tell(false, false);
         } else if (cell.vc == cell.own && w.chance(often)) {
@@ -131,7 +147,8 @@ int main(int, char** argv) {
             if (cell.vc != cell.own) {
                 if (own) mark(cell.own, cell.pdu, node, WHY_ASTRAY);
                 gone(cell, node);
-                if (cell.vc < VCS && !cell.oam) mark_next(cell.vc, node, WHY_FOREIGN);
+                lost_cell(was, node, WHY_ASTRAY);
+                if (cell.vc < VCS && !cell.oam) mark_next(cell.vc, node, WHY_FOREIGN), ++cells_of[cell.vc].misinserted;
                 tell(false, false);
                 if (cell.vc == VCS) return;
             }
@@ -163,6 +180,7 @@ int main(int, char** argv) {
             if (w.chance(often * 4)) {
                 const int reason = w.below(4);
                 if (own) mark(cell.own, cell.pdu, SWITCH_NODE, WHY_DROPPED + reason), gone(cell, 2);
+                lost_cell(cell, SWITCH_NODE, WHY_DROPPED + reason);
                 ledger.dropped(SWITCH_NODE, path ? 9 : uint32_t(cell.vc), uint32_t(reason), uint32_t(w.accepted[cell.vc]), header(cell));
             } else {
                 ++w.accepted[cell.vc];
@@ -183,7 +201,7 @@ int main(int, char** argv) {
         if (!w.wires[4].empty() && w.chance(0.4)) {
             const Cell cell = w.wires[4].front();
             w.wires[4].pop_front();
-            if (cell.vc == cell.own && cell.pdu >= 0) ahead[cell.own][4].erase(cell.number);
+            if (cell.vc == cell.own && cell.pdu >= 0) ahead[cell.own][4].erase(cell.number), ++received[cell.own];
             if (cell.oam) continue;
             auto& cells = frame[cell.vc];
             cells.push_back(cell);
@@ -222,6 +240,35 @@ int main(int, char** argv) {
             }
         }
     }
+    for (int v = 0; v < VCS; ++v) {
+        const Ledger::CellCauses &found = ledger.causes(v), &expected = cells_of[v];
+        bool same = ledger.received(v) == before_all + received[v] && found.all_errored() == errored[v].size() && found.misinserted == expected.misinserted;
+        for (const auto& [cause, cells] : expected.lost)
+            same = same && found.lost.count(cause) && found.lost.at(cause).all == cells.all;
+        if (same && found.lost.size() == expected.lost.size()) continue;
+        ++wrong;
+        std::printf("VC %d: cells in error %lu (%zu), misinserted %ld (%ld)\n", v, found.all_errored(), errored[v].size(),
+                    found.misinserted, expected.misinserted);
+        for (const auto* causes : {&found, &expected}) {
+            for (const auto& row : causes->lost) std::printf("  node %d reason %d: %lu cells;", row.first.first, row.first.second, row.second.all);
+            std::printf("\n");
+        }
+    }
+    size_t at = 0, settled = 0;
+    for (const Ledger::LossRecord& record : ledger.recorded()) {
+        if (!record.user) continue;
+        const Lost& lost = lost_own[at++];
+        const Fate& fate = fates[lost.vc][size_t(lost.cell.pdu)];
+        const bool known = record.pdu == uint64_t(lost.cell.pdu) + 1 && record.cells == fate.cells &&
+                           record.position == lost.cell.number - fate.first;
+        settled += record.pdu == ~0ull;
+        if (record.place == lost.vc && record.node == lost.node && record.why == lost.why &&
+            record.cell == before_all + lost.cell.number && (known || record.pdu == ~0ull)) continue;
+        ++wrong;
+        std::printf("record %zu: VC %d, node %d, cell %lu, PDU %lu, position %u\n", at, record.place, record.node, record.cell, record.pdu, record.position);
+    }
+    if (ledger.recorded().size() == uint64_t(std::atoi(argv[4])) ? !ledger.not_recorded() : at != lost_own.size()) ++wrong;
+    if (settled * 20 > at + 20) ++wrong;
     std::printf("%s; %lu records\n", wrong ? "wrong" : "right", ledger.records());
     return wrong != 0;
 }

@@ -76,7 +76,9 @@ def test_another_switch_polices_if_it_is_named():
 
 
 def test_tagged_cells_are_counted_and_go_on():
-    counters, received = run(*chain(cell_rate_bps=25_000_000, police={**LOOSE, "pcr_action": "tag"}))
+    network, nics, vcs = chain(cell_rate_bps=25_000_000, police={**LOOSE, "pcr_action": "tag"})
+    counters, received = run(network, nics, vcs)
+    assert [account.cells.tagged for account in network.ledger()] == [counters["west"]["upc_tagged"][0], 0]
     assert counters["west"]["upc_tagged"][0] == pytest.approx(EXCESS, abs=3)
     assert sum(counters["west"]["drop_upc"]) == 0
     assert received == [50, 50]

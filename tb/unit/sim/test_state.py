@@ -43,7 +43,7 @@ def go(network, until_ps):
 def outcome(network):
     network.check_conservation()
     most = [network.loop.wire_most(node.index, port) for node in network.nodes for port in node.inputs]
-    return network.digests(), network.counters(), network.ledger(), network.stats(), most
+    return network.digests(), network.counters(), network.ledger(), network.loss_records(), network.stats(), most
 
 
 # What there is between two runs: PDUs half cut into cells or half put together, cells on wires and in queues, losses in
@@ -52,6 +52,7 @@ def outcome(network):
 def test_a_copy_goes_on_as_the_network_itself(at_us, tmp_path):
     network, nics, vcs = satellite(ber=1e-5)
     network.trace()
+    network.record_losses(100_000)
     (tmp_path / "copy").mkdir()
     for kind, face in (("ip", nics[1]), ("cells", nics[0]), ("pdus", nics[2])):
         network.capture(tmp_path / kind, kind, face)
@@ -70,6 +71,8 @@ def test_a_copy_goes_on_as_the_network_itself(at_us, tmp_path):
     assert ends[0] == ends[1]
     assert len(before) + len(ends[0][0]) > 60
     assert ends[0][1][1]["out"]["errored"] > 0
+    lost = sum(sum(account.cells.lost.values()) for account in ends[0][1][2])
+    assert len(ends[0][1][3][0]) == 64 * lost > 0
     for file in ("ip", "cells", "pdus"):
         assert (tmp_path / file).read_bytes() == (tmp_path / "copy" / file).read_bytes()
 

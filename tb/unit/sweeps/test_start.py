@@ -6,7 +6,7 @@ from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
 from bentpipe.sweeps.cluster import started
-from bentpipe.sweeps.table import check_planned
+from bentpipe.sweeps.table import planned_metrics
 
 
 def test_a_figure_that_no_run_has_is_refused_before_any_runs(tmp_path, monkeypatch, capsys):
@@ -20,13 +20,13 @@ def test_a_figure_that_no_run_has_is_refused_before_any_runs(tmp_path, monkeypat
 
 @pytest.mark.parametrize("name", ["overall_goodput", "timeouts", "sigma"])
 def test_figures_of_any_run(name):
-    check_planned([name], [load("lan-1flow")])
+    planned_metrics([name], [load("lan-1flow")])
 
 
 def test_figures_of_splitting_need_it():
-    check_planned(["loss_ratio"], [load("rare-loss", ["splitting.port=lan:1"])])
+    planned_metrics(["loss_ratio"], [load("rare-loss", ["splitting.port=lan:1"])])
     with pytest.raises(BentpipeError, match="--metric loss_ratio: no run has such a figure"):
-        check_planned(["loss_ratio"], [load("lan-1flow")])
+        planned_metrics(["loss_ratio"], [load("lan-1flow")])
 
 
 def starting(failures):

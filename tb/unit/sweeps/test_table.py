@@ -3,9 +3,10 @@
 import pytest
 
 from bentpipe.errors import BentpipeError
+from bentpipe.results.declared import unit_of
 from bentpipe.sweeps.grid import parse_axes
 from bentpipe.sweeps.groups import group_rows
-from bentpipe.sweeps.table import figures_of, make_table, read_table, row_head, unit_of
+from bentpipe.sweeps.table import figures_of, make_table, read_table, row_head
 
 AXES = parse_axes(["hosts.mtu=1500,9180", "flow.0.size=64..128 KiB:2", "variant=reno,sack"])
 VALUES = {"hosts.mtu": "1500", "flow.0.size": "64 KiB", "hosts.tcp.variant": "reno"}
@@ -30,6 +31,8 @@ def test_what_is_varied_has_a_column_each_numbers_where_they_are_bare():
         "hosts.tcp.variant": "string",
         "seed": "int64",
         "flow": "string",
+        "vc": "string",
+        "port": "string",
         "metric": "string",
         "value": "double",
         "unit": "string",

@@ -76,6 +76,8 @@ class Option(Registered):
         Its place in the word ``options`` of a switch's shape, which it alone has and keeps for ever.
     needs_port_queues : bool
         The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.core.port_queues`).
+    tags_cells : bool
+        It may set cells' CLP bits: VCs through the switch have tagged cells counted at their sinks.
     changes_cells : bool
         Its stages tag cells or set their EFCI bits: the switch counts these by VC (``tagged``, ``marked``).
     makes_cells : bool
@@ -89,6 +91,7 @@ class Option(Registered):
     bit: ClassVar[int]
     needs_port_queues: ClassVar[bool] = False
     changes_cells: ClassVar[bool] = False
+    tags_cells: ClassVar[bool] = False
     makes_cells: ClassVar[bool] = False
     series: ClassVar[dict[str, str]] = {}
 

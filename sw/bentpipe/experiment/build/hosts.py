@@ -14,11 +14,15 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.changes import Reconfigurator
 from bentpipe.experiment.build.faults import Places
 from bentpipe.experiment.build.ledger import LedgerHost, make_ledger
+from bentpipe.experiment.build.losses import read_losses
 from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.build.oam import OamEnds, add_ends, loopback_to, report_ends
+from bentpipe.experiment.build.ports import count_ports
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow_base import FlowOrGroup
     from bentpipe.hosts.host import Host
@@ -67,6 +71,10 @@ class BuiltExperiment:
     ledger : Callable
         What became of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.build.ledger.make_ledger`);
         raises if that doesn't add up.
+    ports : Callable
+        Cells that came for each port of the switches, those dropped, and their delays, a row each.
+    losses : Callable or None
+        Records of lost cells so far, and how many have none; None: they are not recorded.
     close : Callable
         Lets go of the network's resources.
     change : Callable
@@ -104,6 +112,8 @@ class BuiltExperiment:
     change: Callable[[EventSpec], None]
     capture: Callable[[Path], Callable[[], None]]
     oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
+    ports: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
+    losses: Callable[[], tuple[pa.Table, int]] | None = None
     save: Callable[[], Any] | None = None
     restore: Callable[[Any, Path | None], None] | None = None
     network: Network | None = None
@@ -175,6 +185,8 @@ def add_hosts(
     flows = _add_flows(experiment, engine, hosts, vcs, ends, Places(experiment, network))
     gauge = _gauge(experiment, network)
     network.start()  # compiles what is missing: no part of the run
+    if experiment.record.losses:
+        network.record_losses(experiment.record.losses)
 
     made = NetworkProbe(experiment, network, nics, {**hosts, **(outside or {})}, ends)
     return BuiltExperiment(
@@ -190,6 +202,8 @@ def add_hosts(
         change=Reconfigurator(experiment, network).to,
         capture=made.capture,
         oam=made.oam,
+        ports=made.ports,
+        losses=made.losses if experiment.record.losses else None,
         save=network.save if network.saves and gauge is None else None,
         restore=network.restore,
         verify=network.verify,
@@ -247,6 +261,14 @@ class NetworkProbe:
 
     def ledger(self) -> list[dict[str, Any]]:
         return make_ledger(self._experiment, self._network.ledger(), self._hosts)
+
+    def ports(self) -> list[dict[str, Any]]:
+        return [
+            row for node in self._network.nodes if node.kind == "switch" for row in count_ports(cast("Switch", node))
+        ]
+
+    def losses(self) -> tuple[pa.Table, int]:
+        return read_losses(self._experiment, self._network)
 
     def oam(self) -> list[dict[str, Any]]:
         return report_ends(self._experiment, self._ends, self._network.now_ps)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bentpipe.experiment.resolve.specs import Experiment
+from bentpipe.results.cells import HOST_CAUSES
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from bentpipe_sim.accounts import Account
+    from bentpipe_sim.accounts import Account, CellAccount
 
 __all__ = ["LedgerHost", "LedgerInterface", "check_ledger", "make_ledger"]
 
@@ -39,7 +41,8 @@ def make_ledger(
 
     A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
     as whole, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
-    ``congested`` are those of whose cells the last came with EFCI.
+    ``congested`` are those of whose cells the last came with EFCI. ``cells`` are the cells of its PDUs
+    (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them.
     """
     ledger = []
     for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):
@@ -47,11 +50,11 @@ def make_ledger(
         sent, delivered = account.sent, account.delivered
         refused = hosts[account.source].interface.refused.get(account.vc, 0)
         if refused:
-            lost[account.source, "interface queue"] = refused
+            lost[account.source, HOST_CAUSES[0]] = refused
             sent += refused
         damaged = hosts[account.sink].damaged.get(account.vc, 0)
         if damaged:
-            lost[account.sink, "IP or transport checksum"] = damaged
+            lost[account.sink, HOST_CAUSES[1]] = damaged
             delivered -= damaged
         ledger.append(
             {
@@ -63,9 +66,15 @@ def make_ledger(
                 "delivered": delivered,
                 "congested": hosts[account.sink].congested.get(account.vc, 0),
                 "lost": [{"where": where, "why": why, "pdus": pdus} for (where, why), pdus in sorted(lost.items())],
+                "cells": _cells(account.cells),
             }
         )
     return ledger
+
+
+def _cells(account: CellAccount) -> dict[str, Any]:
+    lost = [{"where": where, "why": why, "cells": cells} for (where, why), cells in sorted(account.lost.items())]
+    return {**dataclasses.asdict(account), "lost": lost}
 
 
 def check_ledger(ledger: Sequence[Mapping[str, Any]]) -> None:

@@ -30,7 +30,8 @@ from bentpipe.experiment.document.assign import over
 from bentpipe.experiment.document.declared import DeclaredTable, schema_of
 from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.hosts.config import ContinuitySettings, HostSettings
-from bentpipe.results.splitting import LEAST_BATCHES, LOSS_METRICS
+from bentpipe.results.declared import metrics_of
+from bentpipe.results.splitting import LEAST_BATCHES
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
 from bentpipe_hdl.settings import (
@@ -103,19 +104,7 @@ SERIES: Final = {
 }
 """What can be recorded."""
 
-METRICS: Final = {
-    "goodput": "octets delivered over the flow's time, of the flow or the mean of all; the time until a connection "
-    "that broke was given up, or until the last datagram was sent, counts",
-    "aggregate_goodput": "the sum of the flows' goodputs",
-    "fairness": "Jain's fairness index of the flows' goodputs",
-    "share": "what all flows delivered while any of them ran, as a share of the best TCP rate over OC-3c, 134.513 "
-    "Mb/s; above 1 only with more or faster lines",
-    "efficiency": "what all flows delivered, as a share of the most that the lines can deliver to them while they run, "
-    "load-reactive lines at their ceiling; at most 1",
-    "sigma": "standard deviation of the flows' goodputs, of n - 1",
-    **LOSS_METRICS,
-    "none": "no figure of ours",
-}
+METRICS: Final = {**{metric.name: metric.text for metric in metrics_of("run")}, "none": "no figure of ours"}
 """Figures of ours that a published one can be compared with."""
 
 LEAST_EFFORT: Final = 50
@@ -518,6 +507,10 @@ class RecordTable(Settings):
         default=tuple(name for name in SERIES if name != "segments"), description="the series"
     )
     pcap: tuple[str, ...] = Field(default=(), description="captures: `KIND:PLACE`")
+    losses: bool = Field(default=False, description="each lost cell, as `losses.parquet`")
+    losses_most: Annotated[int, COUNT.within(1, 20_000_000)] = Field(
+        default=1_000_000, description="records of lost cells, 64 octets each in memory; further ones are only counted"
+    )
 
 
 class PublishedTable(Settings):

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from bentpipe.apps.registry import reported
 from bentpipe.experiment.document.source import ConfigProblem, Problems, Source
 from bentpipe.experiment.document.tables import (
-    METRICS,
     Document,
     ExpectTable,
     LossTable,
@@ -25,12 +23,12 @@ from bentpipe.experiment.document.tables import (
 from bentpipe.experiment.resolve.captures import parse_capture
 from bentpipe.experiment.resolve.events import read_events
 from bentpipe.experiment.resolve.flows import read_flows, read_traffic
+from bentpipe.experiment.resolve.known import known_figures
 from bentpipe.experiment.resolve.layout import Channels
 from bentpipe.experiment.resolve.network import read_network
 from bentpipe.experiment.resolve.paths import pieces, read_paths
 from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
 from bentpipe.results.knees import FIGURES
-from bentpipe.results.metrics import GROUPED
 from bentpipe_hdl.words import nearest
 
 __all__ = ["parse_experiment"]
@@ -101,9 +99,9 @@ def parse_experiment(
     channels.check(problems)
     losses = _losses(tables.loss, channels, problems)
     record = _record(tables.record, run_ps, network, problems)
-    published = _published(tables, flows, problems)
-    expect = _expect(tables, flows, problems)
-    known = _metrics(flows)
+    known = [*known_figures(flows, channels.vcs, network, has=("splitting", *(["losses"] if record.losses else [])))]
+    published = _published(tables, known, flows, problems)
+    expect = _expect(tables, known, problems)
     for metric in head.shows:
         if metric not in known:
             what = f"unknown value {metric!r}{nearest(metric, known)}"
@@ -193,7 +191,8 @@ def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Pro
             captures.append(parse_capture(text, network))
         except ValueError as error:
             problems.found.append(ConfigProblem("record.pcap", str(error)))
-    return RecordSpec(table.interval_ps, table.what, tuple(dict.fromkeys(captures)))
+    most = table.losses_most if table.losses else 0
+    return RecordSpec(table.interval_ps, table.what, tuple(dict.fromkeys(captures)), most)
 
 
 def _theory(
@@ -242,19 +241,15 @@ def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> No
         problems.found.append(
             ConfigProblem("record.pcap", "doesn't go with [splitting]: trials have no place in a capture")
         )
+    if tables.record.losses:
+        problems.found.append(
+            ConfigProblem("record.losses", "doesn't go with [splitting]: each trial would copy the records")
+        )
     if network.sonet:
         problems.found.append(ConfigProblem("splitting", 'goes with lines of cells: give line = "cell"'))
 
 
-def _metrics(flows: list[FlowSpec]) -> list[str]:
-    """The figures that a run of these flows can have."""
-    own = [f"{flow.name}.{figure}" for flow in flows for figure in ("goodput", *reported(flow.app))]
-    groups = {flow.group: 0 for flow in flows if flow.group}
-    return [*METRICS, *own, *(f"{group}.{figure}" for group in groups for figure in GROUPED)]
-
-
-def _expect(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[ExpectTable, ...]:
-    known = [metric for metric in _metrics(flows) if metric != "none"]
+def _expect(tables: Document, known: Sequence[str], problems: Problems) -> tuple[ExpectTable, ...]:
     for number, table in enumerate(tables.expect):
         if table.metric not in known:
             what = f"unknown value {table.metric!r}{nearest(table.metric, known)}"
@@ -262,9 +257,11 @@ def _expect(tables: Document, flows: list[FlowSpec], problems: Problems) -> tupl
     return tables.expect
 
 
-def _published(tables: Document, flows: list[FlowSpec], problems: Problems) -> tuple[PublishedTable, ...]:
+def _published(
+    tables: Document, known: Sequence[str], flows: list[FlowSpec], problems: Problems
+) -> tuple[PublishedTable, ...]:
     rows = []
-    known = [*_metrics(flows), *(f"{flow.name}.{figure}" for flow in flows for figure in FIGURES)]
+    known = [*known, "none", *(f"{flow.name}.{figure}" for flow in flows for figure in FIGURES)]
     for number, table in enumerate(tables.published):
         metric = table.metric or _DEFAULT_METRIC.get(table.quantity, "none")
         if metric not in known:

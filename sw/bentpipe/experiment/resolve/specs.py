@@ -376,11 +376,13 @@ class EventSpec:
 
 @dataclass(frozen=True, slots=True)
 class RecordSpec:
-    """What is written down: ``interval_ps`` apart, the series named in ``what``; captures as pcap files."""
+    """What is written down: ``interval_ps`` apart, the series named in ``what``; captures as pcap files; ``losses``
+    lost cells at most."""
 
     interval_ps: int
     what: tuple[str, ...]
     pcap: tuple[CaptureSpec, ...] = ()
+    losses: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import logging
 import platform
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -22,8 +22,10 @@ from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.experiment.run.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
+from bentpipe.results.cells import cell_metrics
 from bentpipe.results.expect import judge
-from bentpipe.results.metrics import NOT_COMPARED, compare, deliverable_bits, metrics, set_otherwise
+from bentpipe.results.losses import loss_metrics
+from bentpipe.results.metrics import NOT_COMPARED, compare, count_sums, deliverable_bits, metrics, set_otherwise
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.splitting import loss_figures
 from bentpipe.results.theory import beside_theory
@@ -33,6 +35,8 @@ from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
     from typing import Protocol
+
+    import pyarrow as pa
 
     from bentpipe.results.folder import RunFolder
 
@@ -197,10 +201,13 @@ class Run:
             if self._end_captures:
                 self._end_captures()
             self._since = time.perf_counter()
-            summary = self._sum_up(stopped(), True)
+            losses, left_out = (None, 0) if built.losses is None else built.losses()
+            summary = self._sum_up(stopped(), True, losses)
+            if losses is not None:
+                summary["losses"] = {"recorded": len(losses), "left_out": left_out}
             if folder is not None:
                 folder.keep(summary, recorder.news())
-            return RunResult(summary, summary["flows"], Trace(self._series(), recorder.events))
+            return RunResult(summary, summary["flows"], Trace(self._series(), recorder.events), losses)
         finally:
             built.close()
 
@@ -261,11 +268,10 @@ class Run:
     def _series(self) -> dict[str, Any]:
         return {name: (s.times, s.values) for name, s in self._recorder.series.items()}
 
-    def _sum_up(self, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
+    def _sum_up(self, stopped: int | None = None, over: bool = False, losses: pa.Table | None = None) -> dict[str, Any]:
         wall_s = self._spent_s if over else self._wall_s()
-        summary = _sum_up(
-            self.experiment, self.built, self._settings, self._started, wall_s, stopped, over, self._split
-        )
+        end = _End(stopped, over, self._split, losses)
+        summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, end)
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
         figures = (
             {}
@@ -458,38 +464,86 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
     return found
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _End:
+    """How far a run has come.
+
+    Members
+    -------
+    stopped : int or None
+        The signal that ended it.
+    over : bool
+        It has ended.
+    split : dict or None
+        What splitting came to.
+    losses : Table or None
+        Its records of lost cells.
+    """
+
+    stopped: int | None
+    over: bool
+    split: dict[str, Any] | None
+    losses: pa.Table | None
+
+
+def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> dict[str, float | None]:
+    """Return the figures of a run; ``counted`` has what it counted, as ``result.json`` does."""
+    most = deliverable_bits(counted, counted["flows"])
+    found = metrics(counted["flows"], most, {spec.name: spec.group for spec in experiment.flows if spec.group})
+    found |= count_sums(counted)
+    found |= cell_metrics(counted["ledger"], counted["ports"], counted["time"]["simulated_s"])
+    if end.losses is not None:
+        found |= loss_metrics(end.losses)
+    if end.split is not None:
+        found |= loss_figures(end.split)
+    return found
+
+
+def _outcome(
+    built: BuiltExperiment, flows: list[dict[str, Any]], unexplained: str | None, end: _End
+) -> tuple[str, str | None, dict[str, int] | None]:
+    """Return the status of a run, its reason, and how much of it was compared with a board's."""
+    if not end.over:
+        return "running", None, None
+    verified, differs = _verified(built)
+    reason = _failure(built, flows) or unexplained or differs
+    if reason:
+        return "failed", reason, verified
+    if end.stopped is not None:
+        return "interrupted", signal.Signals(end.stopped).name, verified
+    return "done", None, verified
+
+
 def _sum_up(
     experiment: Experiment,
     built: BuiltExperiment,
     settings: tuple[str, ...],
     started: datetime,
     wall_s: float,
-    stopped: int | None,
-    over: bool,
-    split: dict[str, Any] | None,
+    end: _End,
 ) -> dict[str, Any]:
-    """The summary as of now. ``stopped`` is the signal that ended the run; ``over``: the run has ended."""
+    """The summary as of now."""
+    over, stopped = end.over, end.stopped
     now = built.now_ps()
     flows = [_flow(flow.report(now)) for flow in built.flows.values()]
     for row, spec in zip(flows, experiment.flows, strict=True):
         row.setdefault("source", spec.source)
         row.setdefault("sink", spec.sink)
     ledger, unexplained = _ledger(built)
-    status = "running"
-    reason = _failure(built, flows) or unexplained if over else None
-    verified, differs = _verified(built) if over else (None, None)
-    reason = reason or differs
-    if over:
-        status = "failed" if reason else "done" if stopped is None else "interrupted"
-    if status == "interrupted":
-        reason = signal.Signals(stopped or 0).name
+    status, reason, verified = _outcome(built, flows, unexplained, end)
     resolved = _resolved(experiment)
     came = [event for event in experiment.events if event.before_ps <= now]
     rates = _rates(experiment, sorted([*came, *built.asked], key=lambda event: event.at_ps))
-    most = deliverable_bits({"resolved": resolved, "rates": rates}, flows)
-    found = metrics(flows, most, {spec.name: spec.group for spec in experiment.flows if spec.group})
-    if split is not None:
-        found |= loss_figures(split)
+    counted = {
+        "time": {"simulated_s": now / _PS},
+        "rates": rates,
+        "flows": flows,
+        "drops": built.drops(True),
+        "ledger": ledger,
+        "ports": built.ports(),
+        "resolved": resolved,
+    }
+    found = _figures(experiment, counted, end)
     rows = [plain(row) for row in experiment.published]
     shortened = stopped is not None or not over or (experiment.shortened and now >= experiment.duration_ps)
     states = {
@@ -532,12 +586,14 @@ def _sum_up(
         "versions": versions(),
         "metrics": found,
         "flows": flows,
-        "drops": built.drops(True),
+        "drops": counted["drops"],
         "ledger": ledger,
+        "ports": counted["ports"],
+        "losses": None,
         "counters": built.counters(),
         "oam": built.oam(),
         "board": verified,
-        "splitting": split,
+        "splitting": end.split,
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
         "configuration": experiment.document,

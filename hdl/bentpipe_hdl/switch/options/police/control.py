@@ -69,6 +69,7 @@ class Police(Option):
 
     name = "police"
     bit = 5
+    tags_cells = True
 
     def wanted(self, setup: Setup) -> bool:
         return any(vc.settings.police for vc in setup.vcs)

@@ -1,0 +1,31 @@
+"""The figures that the runs of an experiment can have, by name: what is checked before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from bentpipe.apps.registry import reported
+from bentpipe.experiment.resolve.specs import FlowSpec, NetworkSpec, VcSpec
+from bentpipe.results.declared import metrics_of
+from bentpipe.results.metrics import GROUPED
+
+__all__ = ["known_figures"]
+
+
+def known_figures(
+    flows: Sequence[FlowSpec], vcs: Sequence[VcSpec], network: NetworkSpec, has: Collection[str]
+) -> Iterator[str]:
+    """Yield the names of all figures of runs with these flows, VCs and switches. ``has`` is what the experiment has of
+    that which figures need: "splitting", "losses"."""
+    has = {"", *has}
+    yield from (metric.name for metric in metrics_of("run") if metric.needs in has)
+    for flow in flows:
+        own = ("goodput", *(["carried"] if flow.protocol == "udp" else []), *reported(flow.app))
+        yield from (f"{flow.name}.{figure}" for figure in own)
+    for group in dict.fromkeys(flow.group for flow in flows if flow.group):
+        yield from (f"{group}.{figure}" for figure in GROUPED)
+    yield from (f"{vc.name}.{metric.name}" for vc in vcs for metric in metrics_of("vc") if metric.needs in has)
+    for switch in network.switches:
+        its = has | {"histograms"} if switch.settings.histograms else has
+        own_metrics = [metric for metric in metrics_of("port") if metric.needs in its]
+        yield from (f"{switch.name}:{port}.{m.name}" for port in range(len(switch.ports)) for m in own_metrics)

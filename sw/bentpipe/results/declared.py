@@ -1,0 +1,303 @@
+"""The figures of runs, each declared once: name, words, unit, what it is, and where it is counted.
+
+Tables, figures, sweeps (``--metric``), Parquet and the manual take names, units and words from here. Computing them is
+not done here: start reading in :mod:`bentpipe.results.metrics` and :mod:`bentpipe.results.cells`. What applications
+report is declared beside each application (:class:`~bentpipe.apps.settings.Column`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from bentpipe.apps.registry import REPORTS
+
+__all__ = [
+    "METRICS",
+    "SHOWN_UNITS",
+    "Metric",
+    "figure_in_words",
+    "in_words",
+    "is_whole",
+    "label_of",
+    "level_of",
+    "metric_name",
+    "metric_of",
+    "metrics_of",
+    "owner_in_words",
+    "scale_of",
+    "subject_columns",
+    "unit_of",
+]
+
+Level = Literal["run", "group", "flow", "vc", "port"]
+"""What a figure is of."""
+
+SHOWN_UNITS: Final = {"b/s": ("Mb/s", 1e6), "ps": ("ms", 1e9)}
+"""Units of tables and figures, and what figures in base units are divided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure of a run.
+
+    Members
+    -------
+    name : str
+        Of a flow, VC or port with its name in front: ``FLOW.goodput``, ``SWITCH:PORT.cell_loss_ratio``.
+    words : str
+        For figures and tables.
+    unit : str
+        Base unit; "" of counts and ratios.
+    text : str
+        What it is, with its denominator.
+    source : str
+        Where it is counted.
+    of : tuple of Level
+    ratio : bool
+        It spans decades: written with significant digits, drawn on a logarithmic axis.
+    count : bool
+        It is a number of things.
+    needs : str
+        What it is there with alone: ``[splitting]``, ``record.losses``, ``histograms`` of the port's switch.
+    """
+
+    name: str
+    words: str
+    unit: str
+    text: str
+    source: str
+    of: tuple[Level, ...] = ("run",)
+    ratio: bool = False
+    count: bool = False
+    needs: Literal["", "splitting", "losses", "histograms"] = ""
+
+    @property
+    def shown(self) -> tuple[str, float]:
+        """Its unit in tables and figures, and what a value in base units is divided by."""
+        if self.needs == "histograms":
+            return "us", 1e6
+        return ("", 1.0) if self.count else SHOWN_UNITS.get(self.unit, (self.unit, 1.0))
+
+    @property
+    def in_table(self) -> str:
+        """The head of its column: words and unit."""
+        unit = self.shown[0]
+        return f"{self.words}, {unit}" if unit else self.words
+
+
+_APPS: Final = "applications at the flows' sinks"
+_LEDGER: Final = "loss ledger"
+_COUNTERS: Final = "counters of the interfaces, and the loss ledger"
+_SWITCH: Final = "counters of the switch"
+_HISTOGRAM: Final = "histogram of the switch"
+_RECORDS: Final = "loss records"
+_TRIALS: Final = "queue monitor at the port"
+
+METRICS: Final = (
+    Metric(
+        "aggregate_goodput", "aggregate throughput", "b/s", "the sum of the flows' goodputs", _APPS, ("run", "group")
+    ),
+    Metric(
+        "goodput", "throughput", "b/s",
+        "octets delivered over the flow's time, of the flow or the mean of all; the time until a connection that broke "
+        "was given up, or until the last datagram was sent, counts",
+        _APPS, ("run", "group", "flow"),
+    ),
+    Metric("fairness", "fairness index", "", "Jain's fairness index of the flows' goodputs", _APPS, ("run", "group")),
+    Metric(
+        "share", "share of 134.5 Mb/s", "",
+        "what all flows delivered while any of them ran, as a share of the best TCP rate over OC-3c, 134.513 Mb/s; "
+        "above 1 only with more or faster lines", _APPS,
+    ),
+    Metric(
+        "efficiency", "efficiency", "",
+        "what all flows delivered, as a share of the most that the lines can deliver to them while they run, "
+        "load-reactive lines at their ceiling; at most 1", _APPS,
+    ),
+    Metric(
+        "sigma", "standard deviation of throughputs", "b/s", "standard deviation of the flows' goodputs, of n - 1",
+        _APPS, ("run", "group"),
+    ),
+    Metric(
+        "overall_goodput", "overall throughput", "b/s",
+        "octets delivered by all flows, over the time from the first start to the last end", _APPS,
+    ),
+    Metric("carried", "share of datagrams carried", "", "datagrams received over those received and lost", _APPS,
+           ("flow",)),
+    Metric("retransmits", "segments sent again", "", "segments that TCP sent again", "TCP", ("run", "flow"),
+           count=True),
+    Metric("timeouts", "time-outs", "", "time-outs of TCP", "TCP", ("run", "flow"), count=True),
+    Metric("pdus_lost", "PDUs lost", "", "PDUs sent that were lost, of all VCs", _LEDGER, count=True),
+    Metric("cells_dropped", "cells dropped", "cells", "cells that nodes dropped, for whatever reason, OAM cells among "
+           "them", "counters of all nodes", count=True),
+    Metric(
+        "cell_loss_ratio", "cell loss ratio", "",
+        "CLR of CLP = 0+1: cells lost over cells sent. Of a VC: cells of its PDUs, from its source's interface to its "
+        "sink's. Of the run: all VCs together. Of a port: cells of its VCs that the switch dropped over those that "
+        "came for it, OAM cells among them",
+        _COUNTERS, ("run", "vc", "port"), ratio=True,
+    ),
+    Metric(
+        "cell_loss_ratio_clp0", "cell loss ratio, CLP = 0", "",
+        "CLR of CLP = 0: cells lost, and cells received with CLP = 1, over cells sent. Interfaces send all cells with "
+        "CLP = 0, so all sent cells count",
+        _COUNTERS, ("run", "vc"), ratio=True,
+    ),
+    Metric(
+        "cell_error_ratio", "cell error ratio", "",
+        "CER: cells with errors in the payload that were not lost, over cells received", _COUNTERS, ("run", "vc"),
+        ratio=True,
+    ),
+    Metric(
+        "cell_misinsertion_rate", "cell misinsertion rate", "1/s",
+        "CMR: user cells of other VCs that came to the sink as cells of this one, over the simulated time", _LEDGER,
+        ("run", "vc"), ratio=True,
+    ),
+    Metric(
+        "frame_loss_ratio", "frame loss ratio", "",
+        "AAL5 PDUs lost between the interfaces over PDUs that the source's interface was given; what hosts drop before "
+        "and behind does not count", _LEDGER, ("run", "vc"), ratio=True,
+    ),
+    Metric("cells_sent", "cells sent", "cells", "cells of PDUs that interfaces sent", _COUNTERS, ("run", "vc"),
+           count=True),
+    Metric("cells_lost", "cells lost", "cells", "of these, cells lost. Of a port: cells of its VCs that the switch "
+           "dropped", _LEDGER, ("run", "vc", "port"), count=True),
+    Metric("cells_offered", "cells offered", "cells", "cells that came for the port, dropped ones among them", _SWITCH,
+           ("port",), count=True),
+    Metric(
+        "cell_delay_mean_ps", "mean delay in the switch", "ps",
+        "mean time of a cell in the switch, from its arrival to its leaving the buffer", _HISTOGRAM, ("port",),
+        needs="histograms",
+    ),
+    Metric("cell_delay_min_ps", "least delay in the switch", "ps", "least such delay: the lower end of its bin",
+           _HISTOGRAM, ("port",), needs="histograms"),
+    Metric("cell_delay_max_ps", "greatest delay in the switch", "ps",
+           "greatest such delay: the upper end of its bin, of the last bin the lower", _HISTOGRAM, ("port",),
+           needs="histograms"),
+    Metric("cell_delay_p99_ps", "99 % quantile of the delay in the switch", "ps",
+           "delay that 99 % of the cells do not exceed: the upper end of its bin", _HISTOGRAM, ("port",),
+           needs="histograms"),
+    Metric(
+        "loss_bursts", "loss bursts", "",
+        "runs of consecutive cells of a VC that were lost; of the records in `losses.parquet`", _RECORDS,
+        ("run", "vc"), count=True, needs="losses",
+    ),
+    Metric("loss_burst_mean", "mean loss burst", "cells", "their mean length", _RECORDS, ("run", "vc"), needs="losses"),
+    Metric("loss_burst_max", "longest loss burst", "cells", "the longest of them", _RECORDS, ("run", "vc"),
+           count=True, needs="losses"),
+    Metric("loss_gap_mean", "mean gap between loss bursts", "cells",
+           "cells of the VC from one burst to the next: their mean", _RECORDS, ("run", "vc"), needs="losses"),
+    Metric("conditional_loss_probability", "conditional loss probability", "",
+           "of lost cells, the share whose next cell in the VC was lost, too", _RECORDS, ("run", "vc"), ratio=True,
+           needs="losses"),
+    Metric("loss_ratio", "cell loss ratio, by splitting", "",
+           "with `[splitting]`: cells lost at its port over cells that came for it", _TRIALS, ratio=True,
+           needs="splitting"),
+    Metric("loss_ratio_low", "its 95 % interval, lower end", "", "likewise: the lower end of its 95 % interval",
+           _TRIALS, ratio=True, needs="splitting"),
+    Metric("loss_ratio_high", "its 95 % interval, upper end", "", "likewise: the upper end", _TRIALS, ratio=True,
+           needs="splitting"),
+    Metric("loss_error", "relative error of the loss ratio", "",
+           "likewise: half the width of the interval, in parts of the ratio", _TRIALS, needs="splitting"),
+    Metric("plain_loss_ratio", "cell loss ratio, plain run", "", "likewise, of the plain run alone", _TRIALS,
+           ratio=True, needs="splitting"),
+    Metric("cells_simulated", "cells simulated", "cells",
+           "likewise: cells that came for the port, in the plain run and all trials", _TRIALS, count=True,
+           needs="splitting"),
+    Metric("cells_plain", "cells that a plain run would need", "cells",
+           "likewise: how many a plain run alone would need for the same interval", _TRIALS, count=True,
+           needs="splitting"),
+)  # fmt: skip
+"""All but what applications report and the other numbers of a flow's row."""
+
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+_REPORTED: Final = {
+    column.name: Metric(column.name, column.head or column.name, column.unit, column.text, name, ("flow",))
+    for name, report in REPORTS.items()
+    for column in report.columns
+}
+
+_UNITS: Final = {"_ps": "ps", "_bps": "b/s", "octets": "octets", "cells": "cells"}
+"""What names of numbers in a flow's row begin or end with, and their units."""
+
+
+def metric_of(name: str) -> Metric | None:
+    """Return the declaration of a figure, by its name with or without what it is of; None of another number of a
+    flow's row."""
+    return _BY_NAME.get(name) or _BY_NAME.get(name.rpartition(".")[2]) or _REPORTED.get(name.rpartition(".")[2])
+
+
+def metrics_of(level: Level) -> list[Metric]:
+    """Return the figures that a run, group, flow, VC or port has."""
+    return [metric for metric in METRICS if level in metric.of]
+
+
+def level_of(owner: str, metric: str) -> Level:
+    """Return what a figure is of, by the name of its owner ("": the run) and its own."""
+    known = _BY_NAME.get(metric)
+    if not owner:
+        return "run"
+    if known is None or "flow" in known.of:
+        return "flow"
+    return "port" if ":" in owner else "vc" if "vc" in known.of else "group"
+
+
+def subject_columns(owner: str, metric: str) -> dict[str, str]:
+    """Return the columns of a table that say what a figure is of: ``flow``, ``vc``, ``port``, each "" or a name."""
+    level = level_of(owner, metric)
+    return {column: owner if column == level else "" for column in ("flow", "vc", "port")}
+
+
+def is_whole(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of the run as a whole."""
+    return not (row["flow"] or row.get("vc") or row.get("port"))
+
+
+def metric_name(row: Mapping[str, Any]) -> str:
+    """Return the name of a row's figure with what it is of, as ``--metric`` has it: ``flow1.goodput``."""
+    owner = row["flow"] or row.get("vc") or row.get("port")
+    return f"{owner}.{row['metric']}" if owner else row["metric"]
+
+
+def unit_of(name: str) -> str:
+    """Return the base unit of a figure, "" if it has none."""
+    known = metric_of(name)
+    if known is not None:
+        return known.unit
+    last = name.rpartition(".")[2]
+    return next((unit for part, unit in _UNITS.items() if last.endswith(part) or last.startswith(part)), "")
+
+
+def scale_of(name: str) -> tuple[str, float]:
+    """Return the unit in which a figure is shown, and what a value in base units is divided by."""
+    known, unit = metric_of(name), unit_of(name)
+    return known.shown if known else SHOWN_UNITS.get(unit, (unit, 1.0))
+
+
+def in_words(name: str) -> str:
+    """Return what a figure is, in words, whatever it is of."""
+    known = metric_of(name)
+    last = name.rpartition(".")[2]
+    return known.words if known else last.removesuffix("_ps").removesuffix("_bps").replace("_", " ")
+
+
+def owner_in_words(name: str) -> str:
+    """Return what a figure is of: "VC cells"; "" of the run."""
+    owner, _, last = name.rpartition(".")
+    level = level_of(owner, last)
+    return f"{'VC' if level == 'vc' else level} {owner}" if owner else ""
+
+
+def label_of(name: str) -> str:
+    """Return a figure in words, with what it is of: "cell loss ratio, VC cells"."""
+    return ", ".join(filter(None, (in_words(name), owner_in_words(name))))
+
+
+def figure_in_words(name: str) -> str:
+    """Return the label of an axis: a figure in words and its unit."""
+    unit = scale_of(name)[0]
+    label = label_of(name)
+    return f"{label} ({unit})" if unit else label
