@@ -8,30 +8,26 @@ import os
 import queue
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.attach.slack import Slack, shortened
-from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
-from bentpipe.experiment.document.catalogue import find
-from bentpipe.experiment.document.source import Source
+from bentpipe.errors import BentpipeError, one_line
+from bentpipe.experiment.document.assign import SHORTHANDS, value_of
 from bentpipe.experiment.document.tables import Document
-from bentpipe.experiment.load import apply_settings, value_of
-from bentpipe.experiment.resolve.parse import parse_experiment
-from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe_hdl.settings import key_of
 from bentpipe_hdl.words import nearest
 from bentpipe_sim.errors import SimulationError
 
-__all__ = ["SOCKET", "Control", "SessionChanges", "ask", "whole_key"]
+if TYPE_CHECKING:
+    from bentpipe.experiment.build.overrides import Overrides, Resolved
+    from bentpipe.experiment.resolve.specs import Experiment
+
+__all__ = ["SOCKET", "Control", "ask", "read_settings", "whole_key"]
 
 SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
-
-_ASKED: Final = "bentpipe set"
 
 
 def whole_key(setting: str, experiment: Experiment) -> str:
@@ -53,97 +49,27 @@ def whole_key(setting: str, experiment: Experiment) -> str:
     return setting
 
 
-class SessionChanges:
-    """The experiment as it is now, and what a change of settings makes of it, as an event of the file would: only what
-    it names is another then.
+def read_settings(settings: Sequence[str], experiment: Experiment) -> dict[str, Any]:
+    """Return the values of ``KEY=VALUE`` settings by whole keys.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        As it was read.
-    slack : Slack
-        By which its paths are shorter.
-
-    Members
-    -------
-    now : EventSpec
-        The network as it is.
-    count : int
-        Changes so far, those by events of the file among them.
+    Raises
+    ------
+    BentpipeError
+        One is none, or begins with no line, switch, host or table.
     """
-
-    def __init__(self, experiment: Experiment, slack: Slack) -> None:
-        self._experiment, self._slack = experiment, slack
-        first = shortened(experiment, slack)
-        self.now = EventSpec(0, (), first.network, first.vcs)
-        self._document: dict[str, Any] = {key: v for key, v in experiment.document.items() if key != "event"}
-        self._source = Source(_ASKED, folder=find(experiment.file).parent)
-        self._any_asked = False
-        self.count = 0
-
-    def event(self, settings: Sequence[str]) -> EventSpec:
-        """The network with these settings (``KEY=VALUE``) from now on.
-
-        Raises
-        ------
-        BentpipeError
-            One is none, or can't be changed in a run.
-        """
-        whole = [whole_key(setting, self._experiment) for setting in settings]
-        pairs = {}
-        for setting in whole:
-            key, equals, text = setting.partition("=")
-            if not equals:
-                raise BentpipeError(f"{setting}: expected KEY=VALUE")
-            pairs[key] = value_of(text.strip())
-        return self._with(pairs)
-
-    def _with(self, pairs: Mapping[str, Any]) -> EventSpec:
-        document = {**self._document, "event": [{"at": "0 s", "set": pairs}]}
-        try:
-            made = parse_experiment(document, self._source, seed=self._experiment.seed)
-        except ConfigError as error:  # it knows the settings as those of an event
-            raise BentpipeError(str(error).removeprefix(f"{_ASKED}: event.0.set: ")) from None
-        (event,) = shortened(made, self._slack).events
-        return event
-
-    def on_top(self, event: EventSpec) -> EventSpec:
-        """An event of the file as it is with its own settings on top of what is now.
-
-        Raises
-        ------
-        BentpipeError
-            With what was asked for before, its settings make no experiment.
-        """
-        if not self._any_asked:
-            return event
-        return dataclasses.replace(
-            self._with(dict(event.settings)), at_ps=event.at_ps, changes=event.changes, settings=event.settings
-        )
-
-    def came(self, event: EventSpec) -> None:
-        """An event of the file has changed the network."""
-        given = (Assignment(_ASKED, key, value) for key, value in event.settings)
-        self._document, _ = assigned(self._document, given, _ASKED)
-        self._become(event)
-
-    def done(self, settings: Sequence[str], event: EventSpec) -> None:
-        """So it is from now on."""
-        whole = [whole_key(setting, self._experiment) for setting in settings]
-        self._document, _ = apply_settings(self._document, whole, _ASKED)
-        self._any_asked = True
-        self._become(event)
-
-    def _become(self, event: EventSpec) -> None:
-        self.now = event
-        self.count += 1
+    found = {}
+    for setting in settings:
+        key, equals, text = whole_key(setting, experiment).partition("=")
+        if not equals:
+            raise BentpipeError(f"{setting}: expected KEY=VALUE")
+        found[key] = value_of(text.strip())
+    return found
 
 
 @dataclasses.dataclass
 class _Asked:
     settings: list[str]
-    event: EventSpec
-    count: int
+    resolved: Resolved
     answer: queue.Queue[str]
 
 
@@ -155,11 +81,12 @@ class Control:
     ----------
     path : Path
         Of the socket.
-    changes : SessionChanges
+    experiment : Experiment
+    overrides : Overrides
     """
 
-    def __init__(self, path: Path, changes: SessionChanges) -> None:
-        self._path, self._changes = path, changes
+    def __init__(self, path: Path, experiment: Experiment, overrides: Overrides) -> None:
+        self._path, self._experiment, self._overrides = path, experiment, overrides
         self._asked: queue.Queue[_Asked] = queue.Queue()
         self._socket = socket.socket(socket.AF_UNIX)
         with _short(path) as name:
@@ -174,20 +101,13 @@ class Control:
         self._socket.close()
         self._path.unlink(missing_ok=True)
 
-    def take(self) -> tuple[list[str], EventSpec, queue.Queue[str]] | None:
+    def take(self) -> tuple[list[str], Resolved, queue.Queue[str]] | None:
         """What is to be changed now, and where the answer goes: ``""``, or what was wrong; None: nothing."""
-        while True:
-            try:
-                asked = self._asked.get_nowait()
-            except queue.Empty:
-                return None
-            try:
-                stale = asked.count != self._changes.count  # something changed after it was read
-                event = self._changes.event(asked.settings) if stale else asked.event
-            except BentpipeError as error:
-                asked.answer.put(one_line(error))
-                continue
-            return asked.settings, event, asked.answer
+        try:
+            asked = self._asked.get_nowait()
+        except queue.Empty:
+            return None
+        return asked.settings, asked.resolved, asked.answer
 
     def _listen(self) -> None:
         while True:
@@ -201,13 +121,12 @@ class Control:
                 other.sendall(json.dumps(self._answer(settings)).encode())
 
     def _answer(self, settings: list[str]) -> str:
-        count = self._changes.count
         try:
-            event = self._changes.event(settings)
+            resolved = self._overrides.resolve(read_settings(settings, self._experiment))
         except (BentpipeError, SimulationError) as error:
             return one_line(error)
         answer: queue.Queue[str] = queue.Queue()
-        self._asked.put(_Asked(settings, event, count, answer))
+        self._asked.put(_Asked(settings, resolved, answer))
         try:
             return answer.get(timeout=5)
         except queue.Empty:

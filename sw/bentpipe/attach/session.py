@@ -15,26 +15,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.attach.control import SOCKET, Control, SessionChanges
+from bentpipe.attach.control import SOCKET, Control, read_settings
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.live import ENOUGH_PS, LiveFolder
-from bentpipe.attach.slack import take_slack
+from bentpipe.attach.slack import shortened, take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.errors import BentpipeError, one_line
 from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
 from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.build.overrides import Overrides
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
-from bentpipe_hdl.units import format_time
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.nodes import Link
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.resolve.specs import EventSpec, Experiment
+    from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
     from bentpipe_sim.network import Network
@@ -196,8 +196,10 @@ class Session:
         self._switch_s = sys.getswitchinterval()
         self._report: dict[str, Any] = {}
         self._control: Control | None = None
+        self._socket: Path | None = None
         self._to_do = list(changes)
-        self._changes = SessionChanges(experiment, self.slack)
+        self._read = experiment
+        self._overrides: Overrides | None = None
         self.changed: list[dict[str, Any]] = []
         self._begun = False
         self._spent = (time.thread_time(), time.process_time())
@@ -245,12 +247,17 @@ class Session:
             network.close()
             raise
         self._built = built
+        self._overrides = Overrides(
+            self._read, built.change, adjusted=lambda read: shortened(read, self.slack), lenient=True
+        )
+        if self._replay is None and self._socket is not None:
+            self._control = Control(self._socket, self._read, self._overrides)
         return dataclasses.replace(
             built,
             engine=_Engine(self, network, built.engine),
             close=lambda: self._end(network),
             save=None,
-            change=self._event,
+            overrides=self._overrides,
         )
 
     def _attach(self, network: Network, nics: Mapping[str, Nic], vcs: Sequence[int]) -> Attachment:
@@ -277,8 +284,7 @@ class Session:
         folder.begin()
         if self.options.record:
             self._record = folder.work / ARRIVALS
-        if self._replay is None:
-            self._control = Control(folder.work / SOCKET, self._changes)
+        self._socket = folder.work / SOCKET
         if self._replay is None and self.slack.computing_ps >= ENOUGH_PS:
             self._live = LiveFolder(folder, lambda so_far: {"attached": self._so_far(so_far)})
         result = run_experiment(
@@ -385,44 +391,21 @@ class Session:
 
     def _change(self, now_ps: int) -> None:
         """What somebody asks for, or asked for when this was recorded."""
-        assert self._built is not None
+        assert self._overrides is not None
         while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
-            settings = self._to_do.pop(0)["settings"]
-            event = self._changes.event(settings)
-            self._built.change(event)
-            self._done(now_ps, settings, event)
+            values = read_settings(self._to_do.pop(0)["settings"], self._read)
+            self._overrides.write(now_ps, "set", self._overrides.resolve(values))
         asked = self._control.take() if self._control else None
         if asked is None:
             return
-        settings, event, answer = asked
+        settings, resolved, answer = asked
         try:
-            self._built.change(event)
-        except SimulationError as error:
-            self._built.change(self._changes.now)  # as it was
+            self._overrides.write(now_ps, "set", resolved)
+        except (BentpipeError, SimulationError) as error:
             answer.put(one_line(error))
             return
-        self._done(now_ps, settings, event)
         self.changed.append({"at_ps": now_ps, "settings": settings})
         answer.put("")
-
-    def _event(self, event: EventSpec) -> None:
-        """An event of the file: it changes what it names, and leaves what somebody asked for as it is."""
-        assert self._built is not None
-        try:
-            now = self._changes.on_top(event)
-            self._built.change(now)
-        except (BentpipeError, SimulationError) as error:
-            _log.warning("%s: the event is left out: %s", format_time(event.at_ps), one_line(error))
-            self._built.change(self._changes.now)  # as it was
-            return
-        self._changes.came(now)
-        if now is not event:
-            self._built.asked.append(now)
-
-    def _done(self, now_ps: int, settings: Sequence[str], event: EventSpec) -> None:
-        assert self._built is not None
-        self._changes.done(settings, event)
-        self._built.asked.append(dataclasses.replace(event, at_ps=now_ps))
 
     def now(self) -> dict[str, Any]:
         """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""

@@ -28,6 +28,7 @@ from bentpipe.experiment.resolve.flows import read_flows, read_traffic
 from bentpipe.experiment.resolve.layout import Channels
 from bentpipe.experiment.resolve.network import read_network
 from bentpipe.experiment.resolve.paths import pieces, read_paths
+from bentpipe.experiment.resolve.profiles import read_profiles
 from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
 from bentpipe.results.knees import FIGURES
 from bentpipe.results.metrics import GROUPED
@@ -133,18 +134,20 @@ def parse_experiment(
         splitting=tables.splitting,
         expect=expect,
         file=source.name,
+        folder=source.folder,
         document=document,
         axis=head.axis,
         shows=head.shows,
         tables=_tables(tables, channels, flows),
     )
-    if not tables.event:
+    if not tables.event and not tables.profile:
         return made
 
     def read(changed: dict[str, Any], named: Source) -> Experiment:
         return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps)
 
-    return replace(made, events=read_events(tables.event, document, source, made, read))
+    events = read_events(tables.event, document, source, made, read)
+    return replace(made, events=events, profiles=read_profiles(tables.profile, document, source, made, read))
 
 
 def _tables(document: Document, channels: Channels, flows: Sequence[FlowSpec]) -> Tables:
