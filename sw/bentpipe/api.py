@@ -98,6 +98,14 @@ class Run:
         times, values = known[name]
         return pd.Series(list(values), index=pd.Index([time / _PS for time in times], name="time_s"), name=name)
 
+    @cached_property
+    def changes(self) -> pd.DataFrame:
+        """What events, profiles and requests wrote in the run, in order: ``time_s``, ``source``, ``key``, ``value``."""
+        import pandas as pd
+
+        rows = [(at_ps / _PS, source, key, value) for at_ps, source, key, value in self._result.writes]
+        return pd.DataFrame(rows, columns=["time_s", "source", "key", "value"])
+
     def to_pandas(self) -> pd.DataFrame:
         """The figures of the run: ``flow`` ("" for the run as a whole), ``metric``, ``value``, ``unit``, in base units,
         as in the table of a sweep."""

@@ -9,8 +9,8 @@
 ``run.state``
     The state of a run of more than a minute, as it was last saved, and of one that a signal ended: it can go on from
     there (:meth:`RunFolder.resume`). Of cases, what they are. It goes when the run is done.
-``flows.parquet``, ``trace.parquet``
-    Written when the run has ended.
+``flows.parquet``, ``trace.parquet``, ``changes.parquet``
+    Written when the run has ended; the last one of a run in which something was changed.
 ``report.html`` and the plots
     Come last, and can be made again.
 
@@ -38,10 +38,12 @@ from bentpipe.results.files import (
     TraceStream,
     json_bytes,
     named,
+    read_changes,
     read_flows,
     read_stream,
     read_summary,
     read_trace,
+    write_changes,
     write_flows,
     write_trace,
 )
@@ -286,6 +288,8 @@ class RunFolder:
         self.put(result.summary)
         self._write("flows.parquet", lambda path: write_flows(path, result.flows))
         self._write("trace.parquet", lambda path: write_trace(path, result.trace))
+        if result.writes:
+            self._write("changes.parquet", lambda path: write_changes(path, result.writes))
         for file in result.summary.get("captures", ()):
             if (self.work / file).is_file():
                 (self.work / file).replace(self.path / file)
@@ -468,7 +472,8 @@ def read_run(folder: Path) -> RunResult:
         If it isn't one, is damaged, or was written by a newer bentpipe.
     """
     summary = read_summary(folder)
-    return RunResult(summary, read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet"))
+    writes = read_changes(folder / "changes.parquet")
+    return RunResult(summary, read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet"), writes)
 
 
 def read_so_far(folder: Path) -> RunResult:

@@ -61,6 +61,10 @@ def test_an_event_leaves_an_outage_that_was_asked_for(tmp_path):
         f"{LINE}.outage",
         f"{LINE}.ber",
     ]
+    assert overrides.writes() == [
+        (6 * PS, "set", f"{LINE}.outage", True),
+        (14 * PS, "event", f"{LINE}.ber", 1e-6),
+    ]
 
 
 def test_events_alone_are_as_they_were_read(tmp_path):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.resolve.line_writes import LineWriter
 from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, ProfileSpec, VcSpec
+from bentpipe.results.schema import Writes
 from bentpipe_hdl.ticks import first_tick, ticks_to_ps
 from bentpipe_hdl.units import format_time
 from bentpipe_sim.errors import SimulationError
@@ -228,7 +229,8 @@ class Overrides:
         self.count = 0
         self.events: list[EventSpec] = []
         self.rates = Rates(first.network, first.vcs, max(1, experiment.duration_ps // _MOST_RATES))
-        self._log_of_rows: dict[int, tuple[ProfileSpec, array[int]]] = {}
+        self._order: list[tuple[int, EventSpec]] = []
+        self._log_of_rows: dict[str, tuple[ProfileSpec, array[int], array[int]]] = {}
 
     # What somebody asks for
 
@@ -289,11 +291,13 @@ class Overrides:
             return None
 
     def _enter(self, event: EventSpec, values: Mapping[str, Any]) -> EventSpec:
-        event = replace(event, network=_as_framed(event.network, self._first))
+        settings = tuple(values.items())
+        event = replace(event, network=_as_framed(event.network, self._first), settings=settings)
         self._to(event)
         self._base = (_with(*self._base, values), {})
         self.rates.note(event.at_ps, event.network, event.vcs)
         self.events.append(event)
+        self._order.append((self.count, event))
         return event
 
     def _row(self, entry: ProfileRow) -> None:
@@ -312,7 +316,9 @@ class Overrides:
         late = self._base[1]
         self._base = (self._base[0], late | values)
         self.rates.note(entry.at_ps, network, event.vcs, averaged=True)
-        self._log_of_rows.setdefault(id(profile), (profile, array("q")))[1].append(entry.number)
+        _, numbers, orders = self._log_of_rows.setdefault(profile.name, (profile, array("q"), array("q")))
+        numbers.append(entry.number)
+        orders.append(self.count)
 
     def _on_lines(self, values: Mapping[str, Any]) -> EventSpec | None:
         """The state that these values make of that of now, where they are of lines alone; None: not known here."""
@@ -339,19 +345,19 @@ class Overrides:
 
     # What became of them
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every write of a key: ``time_ps``, ``tick``, ``source``, ``key``, ``value``; in the order of time."""
-        found: list[tuple[int, int, str, Any]] = []
-        for order, event in enumerate(self.events):
-            found += [(event.at_ps, order, event.source, event.settings)]
-        for profile, numbers in self._log_of_rows.values():
-            for number in numbers:
+    def writes(self) -> Writes:
+        """Return every write of a key so far, in the order in which they were made."""
+        found: list[tuple[int, int, str, str, Any]] = []
+        for order, event in self._order:
+            found += [(event.at_ps, order, event.source, key, value) for key, value in event.settings]
+        for profile, numbers, orders in self._log_of_rows.values():
+            for number, order in zip(numbers, orders, strict=True):
                 at_ps = profile.at_ps(number)
                 assert at_ps is not None
-                found.append((at_ps, -1, profile.source, profile.given(number % len(profile.times_ps))))
-        for at_ps, _, source, settings in sorted(found, key=lambda each: each[:2]):
-            for key, value in settings:
-                yield {"time_ps": at_ps, "tick": first_tick(at_ps), "source": source, "key": key, "value": value}
+                given = profile.given(number % len(profile.times_ps))
+                found += [(at_ps, order, profile.source, key, value) for key, value in given]
+        found.sort(key=lambda each: each[1])
+        return [(at_ps, source, key, value) for at_ps, _, source, key, value in found]
 
     def summary(self) -> list[dict[str, Any]]:
         """Return the entries of events and requests as ``result.json`` has them."""

@@ -140,14 +140,17 @@ def parse_experiment(
         shows=head.shows,
         tables=_tables(tables, channels, flows),
     )
-    if not tables.event and not tables.profile:
-        return made
+    return _with_changes(made, tables, source) if tables.event or tables.profile else made
+
+
+def _with_changes(first: Experiment, tables: Document, source: Source) -> Experiment:
+    """The experiment with its events and profiles."""
 
     def read(changed: dict[str, Any], named: Source) -> Experiment:
-        return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps)
+        return parse_experiment(changed, named, seed=first.seed, duration_ps=first.duration_ps)
 
-    events = read_events(tables.event, document, source, made, read)
-    return replace(made, events=events, profiles=read_profiles(tables.profile, document, source, made, read))
+    events = read_events(tables.event, first.document, source, first, read)
+    return replace(first, events=events, profiles=read_profiles(tables.profile, first.document, source, first, read))
 
 
 def _tables(document: Document, channels: Channels, flows: Sequence[FlowSpec]) -> Tables:

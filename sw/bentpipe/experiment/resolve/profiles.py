@@ -1,8 +1,8 @@
 """Profiles: series of a CSV or Parquet file that drive settings while a run goes on.
 
-A file has a column of times and a column for each key. A row writes the keys of which it has a value; an empty place
-writes nothing. All rows are checked when the experiment is read, by their least and greatest values, so that a run
-does not stop at a row.
+A file has a column of times and a column for each key; a column whose name begins with ``_`` drives nothing. A row
+writes the keys of which it has a value; an empty place writes nothing. All rows are checked when the experiment is
+read, by their least and greatest values, so that a run does not stop at a row.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ class _Reader:
         times_ps, values = self._timed(times, values)
         lists = tuple(map(_plain, values))
         made = ProfileSpec(
+            name=self._place,
             file=table.file,
             sha256=digest,
             line=table.line,
@@ -148,7 +149,7 @@ class _Reader:
         """The times in ps, and the columns by their keys."""
         import numpy as np
 
-        names = self._table.columns or {name: name for name in data.column_names}
+        names = self._table.columns or {name: name for name in data.column_names if not name.startswith("_")}
         missing = next((name for name in names if name not in data.column_names), None)
         if missing is not None:
             raise self._error("columns", f"the file has no column {missing!r}{nearest(missing, data.column_names)}")

@@ -395,6 +395,8 @@ class ProfileSpec:
 
     Members
     -------
+    name : str
+        Its key in the document.
     file : str
         As the document names it.
     sha256 : str
@@ -420,6 +422,7 @@ class ProfileSpec:
         Index of the line.
     """
 
+    name: str
     file: str
     sha256: str
     line: str | None

@@ -152,7 +152,9 @@ class Run:
         self._end_captures: Callable[[], None] | None = None
         self._sampler = _Sampler(experiment, built, recorder)
         self._stops = _Stops(experiment)
-        self._overrides = built.overrides or Overrides(experiment, built.change)
+        if built.overrides is None:
+            built.overrides = Overrides(experiment, built.change)
+        self._overrides = built.overrides
         self._split: dict[str, Any] | None = None
         self._spent_s = 0.0
         self._since = 0.0
@@ -202,7 +204,8 @@ class Run:
             summary = self._sum_up(stopped(), True)
             if folder is not None:
                 folder.keep(summary, recorder.news())
-            return RunResult(summary, summary["flows"], Trace(self._series(), recorder.events))
+            trace = Trace(self._series(), recorder.events)
+            return RunResult(summary, summary["flows"], trace, self._overrides.writes())
         finally:
             built.close()
 
@@ -266,9 +269,8 @@ class Run:
     def _sum_up(self, stopped: int | None = None, over: bool = False) -> dict[str, Any]:
         wall_s = self._spent_s if over else self._wall_s()
         summary = _sum_up(
-            self.experiment, self.built, self._settings, self._started, wall_s, stopped, over, self._split,
-            self._overrides,
-        )  # fmt: skip
+            self.experiment, self.built, self._settings, self._started, wall_s, stopped, over, self._split
+        )
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
         figures = (
             {}
@@ -470,7 +472,6 @@ def _sum_up(
     stopped: int | None,
     over: bool,
     split: dict[str, Any] | None,
-    overrides: Overrides,
 ) -> dict[str, Any]:
     """The summary as of now. ``stopped`` is the signal that ended the run; ``over``: the run has ended."""
     now = built.now_ps()
@@ -488,6 +489,8 @@ def _sum_up(
     if status == "interrupted":
         reason = signal.Signals(stopped or 0).name
     resolved = _resolved(experiment)
+    overrides = built.overrides
+    assert overrides is not None
     rates = overrides.rates.rows(now)
     most = deliverable_bits({"resolved": resolved, "rates": rates}, flows)
     found = metrics(flows, most, {spec.name: spec.group for spec in experiment.flows if spec.group})
