@@ -1,165 +1,220 @@
-"""Changing a session while it goes on: ``bentpipe set`` asks, by a socket in the run folder."""
+"""The control socket of a session: a Unix socket on which programs speak JSON-RPC with it, a line a message.
+
+The socket is ``.running/control`` in the run folder, with mode 0600. A socket's address has 107 octets at most, so
+there is a short link to it besides, in the runtime directory: :func:`short_link`. Each client has a thread. A client
+that goes away, or doesn't read, leaves the session as it is.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import queue
 import socket
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from bentpipe.errors import BentpipeError, one_line
-from bentpipe.experiment.document.assign import SHORTHANDS, value_of
-from bentpipe.experiment.document.tables import Document
-from bentpipe_hdl.settings import key_of
-from bentpipe_hdl.words import nearest
-from bentpipe_sim.errors import SimulationError
+from bentpipe.attach.rpc import MOST_OCTETS, Service, message
+from bentpipe.errors import BentpipeError
 
-if TYPE_CHECKING:
-    from bentpipe.experiment.build.overrides import Overrides, Resolved
-    from bentpipe.experiment.resolve.specs import Experiment
-
-__all__ = ["SOCKET", "Control", "ask", "read_settings", "whole_key"]
+__all__ = ["SOCKET", "Control", "reachable", "short_link"]
 
 SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
 
-
-def whole_key(setting: str, experiment: Experiment) -> str:
-    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key.
-
-    Raises
-    ------
-    BentpipeError
-        The key begins with none of these, and with no table of an experiment.
-    """
-    name = setting.partition(".")[0]
-    network = experiment.network
-    for kind, found in (("lines", network.lines), ("switches", network.switches), ("hosts", network.hosts)):
-        if name in [each.name for each in found]:
-            return f"network.{kind}.{setting}"
-    if "." in setting.partition("=")[0] and name not in [*SHORTHANDS, *map(key_of, Document.model_fields)]:
-        names = [each.name for found in (network.lines, network.switches, network.hosts) for each in found]
-        raise BentpipeError(f"{setting}: there is no line, switch or host {name!r}{nearest(name, names)}")
-    return setting
+_SEND_S: Final = 1.0
+"""A client that takes nothing for so long is let go."""
+_LEAST_S: Final = 0.05
+"""Between two notifications of what passes."""
+_SUBSCRIBED: Final = ("now", "events")
 
 
-def read_settings(settings: Sequence[str], experiment: Experiment) -> dict[str, Any]:
-    """Return the values of ``KEY=VALUE`` settings by whole keys.
+class _Client:
+    """A connection: lines come in by a thread of its own, answers and notifications go out one at a time."""
 
-    Raises
-    ------
-    BentpipeError
-        One is none, or begins with no line, switch, host or table.
-    """
-    found = {}
-    for setting in settings:
-        key, equals, text = whole_key(setting, experiment).partition("=")
-        if not equals:
-            raise BentpipeError(f"{setting}: expected KEY=VALUE")
-        found[key] = value_of(text.strip())
-    return found
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._lock = threading.Lock()
+        self.subscribed: dict[str, float] = {}
+        self.due_s: float = 0.0
 
+    def lines(self) -> Iterator[bytes]:
+        with self._socket.makefile("rb") as file:
+            while line := file.readline(MOST_OCTETS + 1):
+                if len(line) > MOST_OCTETS:
+                    self.send(message({"id": None, "error": {"code": -32600, "message": "the line is too long"}}))
+                    return
+                if line.strip():
+                    yield line
 
-@dataclasses.dataclass
-class _Asked:
-    settings: list[str]
-    resolved: Resolved
-    answer: queue.Queue[str]
+    def send(self, text: str) -> bool:
+        """Send a message; False: the client is gone, or takes nothing."""
+        try:
+            with self._lock:
+                view = memoryview(text.encode())
+                while view:
+                    view = view[self._socket.send(view) :]
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class Control:
-    """Takes questions from others by a thread of its own, which reads and checks them; what they change is done
-    between two turns of the simulation (:meth:`take`).
+    """Serves a session on its socket.
 
     Parameters
     ----------
     path : Path
         Of the socket.
-    experiment : Experiment
-    overrides : Overrides
+    service : Service
+    enter : Callable, optional
+        Called by each thread before a request or a notification.
     """
 
-    def __init__(self, path: Path, experiment: Experiment, overrides: Overrides) -> None:
-        self._path, self._experiment, self._overrides = path, experiment, overrides
-        self._asked: queue.Queue[_Asked] = queue.Queue()
+    def __init__(self, path: Path, service: Service, enter: Callable[[], None] | None = None) -> None:
+        self._path, self._service, self._enter = path, service, enter or _nothing
+        self._clients: set[_Client] = set()
+        self._news: queue.SimpleQueue[tuple[str, dict[str, Any]] | None] = queue.SimpleQueue()
         self._socket = socket.socket(socket.AF_UNIX)
-        with _short(path) as name:
+        os.fchmod(self._socket.fileno(), 0o600)  # the file that bind makes has it from its beginning
+        with reachable(path) as name:
             self._socket.bind(name)
+        path.chmod(0o600)
+        self.link = _linked(path)
         self._socket.listen()
         threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._notify, daemon=True).start()
 
     def close(self) -> None:
         """Nobody can ask any more."""
+        self._service.close()
+        self._news.put(None)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        for client in list(self._clients):
+            client.close()
         self._path.unlink(missing_ok=True)
+        if self.link is not None:
+            self.link.unlink(missing_ok=True)
 
-    def take(self) -> tuple[list[str], Resolved, queue.Queue[str]] | None:
-        """What is to be changed now, and where the answer goes: ``""``, or what was wrong; None: nothing."""
-        try:
-            asked = self._asked.get_nowait()
-        except queue.Empty:
-            return None
-        return asked.settings, asked.resolved, asked.answer
+    def wanted(self, what: str, now_s: float) -> bool:
+        """Whether somebody is to be told of this now."""
+        return any(what in each.subscribed and now_s >= each.due_s for each in tuple(self._clients))
+
+    def tell(self, what: str, content: dict[str, Any]) -> None:
+        """Notify whoever has subscribed to this; another thread sends."""
+        self._news.put((what, content))
 
     def _listen(self) -> None:
         while True:
             try:
-                other, _ = self._socket.accept()
+                connection, _ = self._socket.accept()
             except OSError:
                 return
-            with other, suppress(OSError, ValueError):
-                other.settimeout(5)
-                settings = json.loads(other.recv(65536))
-                other.sendall(json.dumps(self._answer(settings)).encode())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(_SEND_S))
+            threading.Thread(target=self._serve, args=(_Client(connection), connection), daemon=True).start()
 
-    def _answer(self, settings: list[str]) -> str:
+    def _serve(self, client: _Client, connection: socket.socket) -> None:
+        self._clients.add(client)
         try:
-            resolved = self._overrides.resolve(read_settings(settings, self._experiment))
-        except (BentpipeError, SimulationError) as error:
-            return one_line(error)
-        answer: queue.Queue[str] = queue.Queue()
-        self._asked.put(_Asked(settings, resolved, answer))
+            with connection, suppress(OSError):
+                for line in client.lines():
+                    self._enter()
+                    answer = self._subscription(client, line) or self._service.answer(line)
+                    if answer and not client.send(answer):
+                        return
+        finally:
+            self._clients.discard(client)
+
+    def _subscription(self, client: _Client, line: bytes) -> str:
+        """The answer to ``subscribe`` and ``unsubscribe``; "" to others."""
         try:
-            return answer.get(timeout=5)
-        except queue.Empty:
-            return "the session has ended"
+            given = json.loads(line)
+        except ValueError:
+            return ""
+        if not isinstance(given, dict) or given.get("method") not in ("subscribe", "unsubscribe"):
+            return ""
+        params: Any = given.get("params") or {}
+        params = params if isinstance(params, dict) else {"what": None}
+        what: Any = params.get("what", [*_SUBSCRIBED])
+        every_s: Any = params.get("every_s", 1.0)
+        number = {"id": given.get("id")}
+        known = isinstance(what, list) and all(each in _SUBSCRIBED for each in what)
+        if not known or not isinstance(every_s, (int, float)) or not _LEAST_S <= every_s <= 3600:
+            said = f"what: some of {', '.join(_SUBSCRIBED)}; every_s: {_LEAST_S} to 3600"
+            return message({**number, "error": {"code": -32602, "message": said}})
+        if given["method"] == "subscribe":
+            client.subscribed |= dict.fromkeys(what, float(every_s))
+        else:
+            client.subscribed = {key: value for key, value in client.subscribed.items() if key not in what}
+        return message({**number, "result": sorted(client.subscribed)})
+
+    def _notify(self) -> None:
+        while (news := self._news.get()) is not None:
+            self._enter()
+            what, content = news
+            text = message({"method": what, "params": content})
+            now_s = content.get("time_s", 0.0)
+            for client in tuple(self._clients):
+                every_s = client.subscribed.get(what)
+                if every_s is None or (what == "now" and now_s < client.due_s):
+                    continue
+                if what == "now":
+                    client.due_s = now_s + every_s
+                client.send(text)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _timeval(seconds: float) -> bytes:
+    import struct
+
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+
+
+def short_link(pid: int) -> Path:
+    """Return where the short link to the socket of the session in a process is: in ``XDG_RUNTIME_DIR``, or else in a
+    folder of the user's own in the folder for temporary files."""
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    above = Path(own) / "bentpipe" if own else Path(tempfile.gettempdir()) / f"bentpipe-{os.geteuid()}"
+    return above / f"{pid}.control"
+
+
+def _linked(path: Path) -> Path | None:
+    """Make the short link; None: there is no place for it that is the user's own."""
+    link = short_link(os.getpid())
+    try:
+        link.parent.mkdir(mode=0o700, exist_ok=True)
+        there = link.parent.lstat()
+        if there.st_uid != os.geteuid() or there.st_mode & 0o077 or link.parent.is_symlink():
+            return None
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.absolute())
+    except OSError:
+        return None
+    return link
 
 
 @contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """Yield a name of a file that a socket takes, however long its path is: the kernel's limit is 107 octets."""
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+def reachable(path: Path) -> Iterator[str]:
+    """Yield a name of a socket's file that the kernel takes, however long its path is."""
+    try:
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    except OSError:
+        raise BentpipeError(f"{path.parent}: no such folder") from None
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
         os.close(folder)
-
-
-def ask(folder: Path, settings: Sequence[str]) -> None:
-    """Change these settings of the session in a run folder.
-
-    Raises
-    ------
-    BentpipeError
-        It doesn't go on, or doesn't take them.
-    """
-    path = folder / ".running" / SOCKET
-    with socket.socket(socket.AF_UNIX) as other:
-        try:
-            with _short(path) as name:
-                other.connect(name)
-        except OSError:
-            raise BentpipeError(f"{folder}: no session with attached hosts goes on there") from None
-        other.sendall(json.dumps([*settings]).encode())
-        said = other.recv(65536)
-    wrong = json.loads(said) if said else "the session has ended"
-    if wrong:
-        raise BentpipeError(wrong)

@@ -1,12 +1,9 @@
 """What changes in a session: requests and events of the file go through one list, on paths shorter by the slack."""
 
-import queue
-import types
-
 import pytest
 
-from bentpipe.attach.control import read_settings
 from bentpipe.attach.session import Session
+from bentpipe.attach.settings import read_settings
 from bentpipe.attach.slack import Slack, shortened
 from bentpipe.experiment.build.overrides import Overrides, Timeline
 from bentpipe.experiment.load import load
@@ -30,21 +27,20 @@ def session(tmp_path):
     (tmp_path / "two.toml").write_text(TEXT[: TEXT.index("[[published]]")] + EVENTS)
     made = object.__new__(Session)
     made.became, made._to_do, made.changed = [], [], []
-    made._read = load(str(tmp_path / "two.toml"))
-    made.experiment = shortened(made._read, SLACK)
+    made.read = load(str(tmp_path / "two.toml"))
+    made.experiment = shortened(made.read, SLACK)
+    made._service = made._control = None
+    made._stopped = False
     made._overrides = Overrides(
-        made._read, made.became.append, adjusted=lambda read: shortened(read, SLACK), lenient=True
+        made.read, made.became.append, adjusted=lambda read: shortened(read, SLACK), lenient=True
     )
     return made
 
 
 def ask(session, at_ps, *settings):
     """Ask for settings; what the answer is."""
-    answer = queue.Queue()
-    resolved = session._overrides.resolve(read_settings(settings, session._read))
-    session._control = types.SimpleNamespace(take=lambda: ([*settings], resolved, answer))
-    session._change(at_ps)
-    return answer.get_nowait()
+    resolved = session._overrides.resolve(read_settings(settings, session.read))
+    return session.write(at_ps, resolved, settings)
 
 
 def line(event):
@@ -55,7 +51,7 @@ def line(event):
 
 def test_an_event_leaves_what_was_asked_for(session):
     timeline = Timeline(session.experiment)
-    assert ask(session, 0, "wan.outage=true") == ""
+    assert ask(session, 0, "wan.outage=true")["source"] == "set"
     session._overrides.enter(timeline.pop())
     session._overrides.enter(timeline.pop())
     assert [line(event) for event in session.became] == [
@@ -79,8 +75,19 @@ def test_what_is_asked_for_leaves_what_an_event_changed(session):
 
 def test_what_was_recorded_is_done_again_at_its_time(session):
     session._to_do = [{"at_ps": 5, "settings": ["wan.ber=1e-7"]}, {"at_ps": 9, "settings": ["wan.ber=0"]}]
-    session._control = None
-    session._change(4)
+    assert session.turn(4)
     assert session.became == []
-    session._change(8)
+    assert session.turn(8)
     assert [line(event) for event in session.became] == [((1e-7, 1e-7), (False, False))]
+
+
+def test_everything_goes_back_to_the_files_state(session):
+    session._overrides.enter(Timeline(session.experiment).pop())
+    ask(session, 5, "wan.outage=true", "network.switches.*.policy=tail")
+    told = session.reset(9)
+    assert line(session.became[-1]) == ((1e-9, 0), (False, False))
+    assert session.became[-1].network == session._overrides.now.network
+    assert {change["key"]: change["new"] for change in told["changes"]}["network.lines.wan.ber"] == [1e-9, 0]
+    assert session.changed[-1] == {"at_ps": 9, "settings": [], "reset": True}
+    assert line(session._overrides.resolve({"network.lines.wan.ber": 1e-6}).event) == ((1e-6, 1e-6), (False, False))
+    assert session._overrides.writes()[-1][1] == "reset"

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from bentpipe.errors import BentpipeError, ConfigError, one_line
 from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
-from bentpipe.experiment.document.changes import Change
+from bentpipe.experiment.document.changes import Change, changes_between
 from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.resolve.line_writes import LineWriter
 from bentpipe.experiment.resolve.parse import parse_experiment
@@ -221,8 +221,9 @@ class Overrides:
         self._adjusted = adjusted or _same
         first = self._adjusted(experiment)
         self.now = EventSpec(0, (), first.network, first.vcs)
-        self._first = first.network
+        self._first, self._vcs = first.network, first.vcs
         document = {key: value for key, value in experiment.document.items() if key not in ("event", "profile")}
+        self._file = document
         self._base: tuple[dict[str, Any], dict[str, Any]] = (document, {})
         self._source = Source(_NAME, folder=experiment.folder)
         self._lines = LineWriter(document, first.network)
@@ -264,6 +265,19 @@ class Overrides:
         if resolved.basis != self.count:
             event = self._on_lines(resolved.values) or self.resolve(resolved.values).event
         return self._enter(replace(event, at_ps=at_ps, source=source), resolved.values)
+
+    def reset(self, at_ps: int) -> EventSpec:
+        """Bring everything back to what the run began with; what the network refuses is an error, as of
+        :meth:`write`."""
+        first = EventSpec(at_ps, tuple(changes_between(self.document(), self._file, {})), self._first, self._vcs)
+        event = replace(first, source="reset")
+        self._to(event)
+        self._base = (self._file, {})
+        self.rates.note(at_ps, event.network, event.vcs)
+        event = replace(event, settings=tuple((change.key, change.new) for change in event.changes))
+        self.events.append(event)
+        self._order.append((self.count, event))
+        return event
 
     def document(self) -> dict[str, Any]:
         """Return the document with all overrides in it."""
