@@ -58,6 +58,7 @@ def network_of(summary: Mapping[str, Any]) -> Network:
         return found
 
     network = resolved["network"]
+    slack = summary.get("attached", {}).get("slack", {})  # of which lines are shorter in the run than in the file
     ports = port_rates(summary)
     switches = []
     for s in network["switches"]:
@@ -69,7 +70,8 @@ def network_of(summary: Mapping[str, Any]) -> Network:
     hosts = []
     for h in network["hosts"]:
         own = counters.get(h["name"], {})
-        delay = f", {format_time(h['delay_ps'])}" if h["delay_ps"] else ""
+        delay_ps = h["delay_ps"] + slack.get("lines", {}).get(h["name"], 0) - slack.get("longer", {}).get(h["name"], 0)
+        delay = f", {format_time(delay_ps)}" if delay_ps else ""
         hosts.append(
             Node(
                 h["name"],
@@ -91,7 +93,8 @@ def network_of(summary: Mapping[str, Any]) -> Network:
             name = f"{line['name']}.{way}"
             cells = counters.get(name, {}).get("cells")
             ways.append(Way(used(cells, ports[end["switch"]][end["port"]]), lost(name)))
-        facts = [format_rate(line["rate_bps"]), format_time(line["delay_ps"])]
+        configured_ps = line["delay_ps"] + slack.get("lines", {}).get(line["name"], 0)
+        facts = [format_rate(line["rate_bps"]), format_time(configured_ps)]
         if any(line["ber"]):
             facts.append(f"BER {' / '.join(f'{ber:g}' for ber in dict.fromkeys(line['ber']))}")
         follow = [of for end in (one, two) if (of := reactive[end["switch"]][end["port"]])]
@@ -105,6 +108,11 @@ def network_of(summary: Mapping[str, Any]) -> Network:
         lines.append(Line(line["name"], (one["switch"], two["switch"]), facts, ways[0], Way() if looped else ways[1]))
     vcs = resolved["vcs"]
     paths = dict.fromkeys(tuple(vcs[f["vc"]]["path"]) for f in resolved["flows"])
+    ends = [end["host"] for end in summary.get("attached", {}).get("ends", ())]
+    for vc in vcs:  # real hosts, that of the first flow's source first
+        near, far = vc["path"][0], vc["path"][-1]
+        if near in ends and far in ends and ends.index(near) < ends.index(far):
+            paths[tuple(vc["path"])] = None
     return Network(switches, hosts, lines, list(paths))
 
 
