@@ -298,7 +298,6 @@ def attach(
     *,
     folder: str | Path,
     record: bool = False,
-    duration: str | float | None = None,
     options: Sequence[str] = (),
 ) -> Attached:
     """Attach hosts to an experiment's network in real time, in a process of its own; what ``bentpipe attach`` does.
@@ -318,10 +317,8 @@ def attach(
         The run folder to make.
     record : bool
         For ``bentpipe replay``.
-    duration : str or float, optional
-        It ends by itself then.
     options : Sequence of str
-        More options of ``bentpipe attach``.
+        More options of ``bentpipe attach``, as ``["--duration", "10 s"]``.
 
     Raises
     ------
@@ -337,7 +334,6 @@ def attach(
     words += [word for pair in pairs[2:] for word in ("--end", pair)]
     words += [word for text in _texts(settings) for word in ("--set", text)]
     words += ["--record"] * record
-    words += [] if duration is None else ["--duration", str(duration)]
     return Attached([*words, *options], Path(folder))
 
 
