@@ -56,7 +56,7 @@ SUBNET: Final = ipaddress.IPv4Network("10.111.0.0/24")
 _QUEUE: Final = 1000
 """PDUs that wait for an attached host's interface at most, where the experiment sets no limit; Linux' txqueuelen."""
 
-_TURN_PS: Final = 10**10
+_TURN_PS: Final = 5 * 10**9
 """Of simulated time, between two turns in which a session does what programs ask for."""
 _BRIDGED: Final = 10
 _SWITCH_S: Final = 0.0005
@@ -591,7 +591,7 @@ class _Engine:
         self._told_ps = 0
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """As of an engine; once the session is over no time passes any more. Between turns of 10 ms it does what
+        """As of an engine; once the session is over no time passes any more. Between turns of 5 ms it does what
         programs ask for."""
         if not self._begun:
             self._begun = True

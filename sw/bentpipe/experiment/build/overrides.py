@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -243,15 +244,20 @@ class Overrides:
         BentpipeError
             A key is none, or can't be changed in a run; a value is out of range.
         """
-        basis = self.count
+        basis, values = self.count, {SHORTHANDS.get(key, key): value for key, value in values.items()}
+        if all(key.rpartition(".")[2] != "rate" for key in values):  # which others hang on
+            with suppress(ValueError):  # of which reading the document says more
+                event = self._on_lines(values)
+                if event is not None:
+                    return Resolved(values, event, basis)
         document, late = self._base
-        document = {**_with(document, dict(late)), "event": [{"at": "0 s", "set": dict(values)}]}
+        document = {**_with(document, dict(late)), "event": [{"at": "0 s", "set": values}]}
         try:
             made = parse_experiment(document, self._source, seed=self._experiment.seed)
         except ConfigError as error:  # it knows the values as those of an event
             raise BentpipeError(str(error).removeprefix(f"{_NAME}: event.0.set: ")) from None
         (event,) = self._adjusted(made).events
-        return Resolved({SHORTHANDS.get(key, key): value for key, value in values.items()}, event, basis)
+        return Resolved(values, event, basis)
 
     def write(self, at_ps: int, source: str, resolved: Resolved) -> EventSpec:
         """Have values hold from now on; what was resolved on top of another state is resolved again.

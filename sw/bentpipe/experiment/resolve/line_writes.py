@@ -47,8 +47,7 @@ class LineWriter:
         self._switches = {switch.name: number for number, switch in enumerate(network.switches)}
 
     def writes(self, values: Mapping[str, Any]) -> list[LineWrite] | None:
-        """Return the writes of values by dotted keys, all of which were found right before; None: not all are of that
-        kind."""
+        """Return the writes of values by dotted keys; None: not all are of that kind. ValueError: a value is wrong."""
         found: list[LineWrite] = []
         for whole, value in values.items():
             parts = whole.split(".", 3)
@@ -70,6 +69,10 @@ class LineWriter:
             values = [*value] if both else [value]
             if key == "ber":
                 values = [float(BER.check(each, document=True)) for each in values]
+            elif not all(isinstance(each, bool) for each in values):
+                raise ValueError(f"expected true or false, not {value!r}")
+            if both and len(values) != 2:
+                raise ValueError(f"give one value, or two, not {len(values)}")
             ends: list[int | None] = [0, 1] if both else [None]
             return [LineWrite(line, key, end, each) for end, each in zip(ends, values, strict=True)]
         quantity = quantity_of_line(key)
