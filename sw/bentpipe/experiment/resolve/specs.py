@@ -43,6 +43,9 @@ __all__ = [
     "plain",
 ]
 
+_OF_A_MACHINE: Final = "of a machine"
+"""In the metadata of a member that no result has."""
+
 WAY_ENDS: Final = {"both": None, "out": 0, "back": 1}
 """The end of a line from which a direction begins; None: both."""
 
@@ -562,7 +565,7 @@ class Experiment:
     profiles: tuple[ProfileSpec, ...] = ()
     splitting: SplittingTable | None = None
     tables: Tables = field(default=Tables(), compare=False, repr=False)
-    folder: Path | None = field(default=None, compare=False, repr=False)
+    folder: Path | None = field(default=None, compare=False, repr=False, metadata={_OF_A_MACHINE: True})
 
     @property
     def shortened(self) -> bool:
@@ -575,12 +578,13 @@ class Experiment:
 
 def plain(value: Any) -> Any:
     """Members of dataclasses and models by name, down to values, as JSON has them."""
-    if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec)):
+    if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec, ProfileSpec)):
         return plain(value.row())
     if isinstance(value, Settings):
         return plain(value.members())
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        members = (each.name for each in fields(value) if _OF_A_MACHINE not in each.metadata)
+        return {name: plain(getattr(value, name)) for name in members}
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value

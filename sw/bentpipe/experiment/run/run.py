@@ -575,7 +575,6 @@ def _resolved(experiment: Experiment) -> dict[str, Any]:
         "description",
         "changes",
         "shows",
-        "folder",
     ):
         del data[name]
     return data
