@@ -17,13 +17,15 @@ from bentpipe.errors import BentpipeError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bentpipe.attach.client import SessionClient
+    from bentpipe.attach.running import Attached
     from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
     from bentpipe.sweeps.plan import Plan
     from bentpipe.sweeps.precision import Precision
 
-__all__ = ["Run", "Sweep", "UntilPrecise", "load", "read", "run", "sweep"]
+__all__ = ["Run", "Sweep", "UntilPrecise", "attach", "load", "read", "run", "session", "sweep"]
 
 Values = Mapping[str, Any] | Sequence[str]
 """Settings: values by dotted key, or texts ``KEY=VALUE``."""
@@ -162,6 +164,14 @@ class Run:
             raise BentpipeError(f"there is no series {name!r}{nearest(name, known)}")
         times, values = known[name]
         return pd.Series(list(values), index=pd.Index([time / _PS for time in times], name="time_s"), name=name)
+
+    @cached_property
+    def changes(self) -> pd.DataFrame:
+        """What events, profiles and requests wrote in the run, in order: ``time_s``, ``source``, ``key``, ``value``."""
+        import pandas as pd
+
+        rows = [(at_ps / _PS, source, key, value) for at_ps, source, key, value in self._result.writes]
+        return pd.DataFrame(rows, columns=["time_s", "source", "key", "value"])
 
     def to_pandas(self) -> pd.DataFrame:
         """The figures of the run: ``flow``, ``vc``, ``port`` (all "" for the run as a whole), ``metric``, ``value``,
@@ -352,6 +362,65 @@ def run(
     with RunFolder.claim(Path(folder), force) as held:
         result = perform(experiment, held, settings=texts, show_progress=show_progress)
     return Run(result.summary, Path(folder), result)
+
+
+def attach(
+    name: str | Path,
+    ends: Mapping[str, str],
+    settings: Values = (),
+    *,
+    folder: str | Path,
+    record: bool = False,
+    options: Sequence[str] = (),
+) -> Attached:
+    """Attach hosts to an experiment's network in real time, in a process of its own; what ``bentpipe attach`` does.
+
+    ``with attach("acts-1flow", {"alpha1": "ns:ku", "ultra": "ns:gsfc"}, folder="out") as session:`` begins when packets
+    pass, and ends the session behind the block. ``session.client`` reads and changes it; ``read("out")`` is the result.
+
+    Parameters
+    ----------
+    name : str or Path
+        Of the catalogue, or a TOML file.
+    ends : Mapping
+        Two hosts or more, each with its end, as ``--a`` has it.
+    settings : Mapping or Sequence, optional
+        As of :func:`load`.
+    folder : str or Path
+        The run folder to make.
+    record : bool
+        For ``bentpipe replay``.
+    options : Sequence of str
+        More options of ``bentpipe attach``, as ``["--duration", "10 s"]``.
+
+    Raises
+    ------
+    BentpipeError
+        On entering: it does not begin. On leaving: it failed.
+    """
+    from bentpipe.attach.running import Attached
+
+    pairs = [f"{host}={end}" for host, end in ends.items()]
+    if len(pairs) < 2:
+        raise BentpipeError("a session has two attached hosts or more")
+    words = [str(name), "--a", pairs[0], "--b", pairs[1]]
+    words += [word for pair in pairs[2:] for word in ("--end", pair)]
+    words += [word for text in _texts(settings) for word in ("--set", text)]
+    words += ["--record"] * record
+    return Attached([*words, *options], Path(folder))
+
+
+def session(folder: str | Path) -> SessionClient:
+    """Connect to a session that goes on in a run folder; leaving the ``with`` block leaves it as it is.
+
+    Raises
+    ------
+    BentpipeError
+        None goes on there.
+    """
+    from bentpipe.attach.client import SessionClient
+
+    return SessionClient(folder)
 
 
 def sweep(

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from bentpipe.attach.control import ask
+from bentpipe import api
+from bentpipe.attach.client import SessionClient, ask
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
 from bentpipe.serve.runs import live_news, live_page
@@ -518,3 +519,116 @@ def test_without_user_namespaces_a_shell_is_a_line(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "it takes root, or user namespaces" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_a_program_speaks_with_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All methods, what is wrong with a request, a client that dies, one that subscribes; `get` and `set` besides."""
+    station, folder = Station(), tmp_path / "run"
+    found: dict[str, Any] = {}
+    failed: list[BaseException] = []
+
+    def speak() -> None:
+        while not station.got:
+            station.join(0.01)
+        try:
+            _speak(folder, found)
+        except BaseException as error:
+            failed.append(error)
+            station.end()
+
+    station.start()
+    threading.Thread(target=speak, daemon=True).start()
+    assert main(["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--record", "--out", str(folder)]) == 0
+    station.over = True
+    if failed:
+        raise failed[0]
+    assert found["mode"] == 0o600 and found["link"] and not Path(found["link"]).is_symlink()
+    assert found["ber"] == {"satellite.ber": 1e-6, "network.lines.satellite.outage": False}
+    assert found["set"]["source"] == "set" and found["set"]["changes"][0]["new"] == 1e-6
+    row = next(row for row in found["keys"] if row["key"] == "network.lines.satellite.ber")
+    assert (row["kind"], row["low"], row["high"], row["value"]) == ("bit error ratio", "1e-15", "0.001", 1e-6)
+    assert found["queue"].keys() == {"ground", "ku"} or all(isinstance(n, int) for n in found["queue"].values())
+    assert {"sent", "delivered", "lost"} <= found["losses"][0].keys()
+    assert found["counters"]["satellite.out"]["cells"] > 0
+    assert set(found["lateness"]["late"]) == {"alpha1", "ultra"}
+    assert [news["method"] for news in found["news"]].count("now") >= 1
+    assert [news["params"]["source"] for news in found["news"] if news["method"] == "events"] == ["reset"]
+    assert found["codes"] == [-32700, -32600, -32601, -32602, -32000, -32600, -32602]
+    result = json.loads((folder / "result.json").read_text())
+    assert [event["source"] for event in result["events"]] == ["set", "reset", "set"]
+    assert main(["replay", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "satellite.ber = 0.001" in said and "The same cells at the same ticks" in said
+
+
+def _speak(folder: Path, found: dict[str, Any]) -> None:
+    dying = SessionClient(folder)
+    dying._socket.sendall(b'{"jsonrpc":"2.0","id":1,"method":"counters"}\n{"half')
+    dying.close()
+    socket_file = folder / ".running" / "control"
+    found["mode"] = socket_file.stat().st_mode & 0o777
+    with SessionClient(folder) as one, SessionClient(folder) as other:
+        found["link"] = one.session()["link"]
+        assert Path(found["link"]).resolve() == socket_file.resolve()
+        found["set"] = one.set({"satellite.ber": 1e-6})
+        found["ber"] = one.get("satellite.ber", "network.lines.satellite.outage")
+        for name in ("keys", "queue", "losses", "counters", "lateness"):
+            found[name] = getattr(one, name)()
+        news = other.subscribe("now", "events", every_s=0.05)
+        found["news"] = [next(news)]
+        assert one.reset()["changes"]
+        while found["news"][-1]["method"] != "events":
+            found["news"].append(next(news))
+        assert one.get("satellite.ber") == [1e-13, 1e-11]
+        found["codes"] = [
+            json.loads(_raw(one, text))["error"]["code"]
+            for text in (
+                "{",
+                '{"id": 1, "method": "get"}',
+                '{"jsonrpc": "2.0", "id": 1, "method": "fly"}',
+                '{"jsonrpc": "2.0", "id": 1, "method": "set", "params": {"x": 1}}',
+                '{"jsonrpc": "2.0", "id": 1, "method": "set", "params": {"values": {"satellite.delay": 1}}}',
+                '{"jsonrpc": "2.0", "id": 1, "method": "get", "version": 2}',
+                '{"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": {"what": ["x"]}}',
+            )
+        ]
+        assert [each["id"] for each in json.loads(_raw(one, '[{"jsonrpc":"2.0","id":7,"method":"queue"}]'))] == [7]
+    assert main(["set", "satellite.ber=1e-3", "--run", str(folder), "--json"]) == 0
+    assert main(["get", "satellite.ber", "--run", str(folder)]) == 0
+    assert main(["get", "--what", "lateness", "--run", str(folder)]) == 0
+    with SessionClient(folder) as last:
+        last.stop()
+
+
+def _raw(client: SessionClient, text: str) -> bytes:
+    client._socket.sendall(text.encode() + b"\n")
+    return client._file.readline()
+
+
+def test_a_python_program_starts_a_session(tmp_path: Path) -> None:
+    """It begins when packets pass, is changed, and is over behind the block; one that can't begin says why."""
+    station, folder = Station(), tmp_path / "run"
+    station.start()
+    ends = {host: f"udp:{a}-{b}" for host, a, b in zip(("alpha1", "ultra"), station.theirs, station.ours, strict=True)}
+    with api.attach("acts-1flow", ends, {"network.lines.satellite.delay": "30 ms"}, folder=folder) as session:
+        assert set(session.ends) == {"alpha1", "ultra"}
+        assert session.client.set({"satellite.outage": True})["changes"]
+        with api.session(folder) as other:
+            assert other.get("satellite.outage") is True
+    station.over = True
+    result = api.read(folder)
+    assert isinstance(result, api.Run) and result.summary["status"] == "done"
+    assert list(result.changes["source"]) == ["set"]
+    with pytest.raises(BentpipeError, match="nosuch"), api.attach("nosuch", ends, folder=tmp_path / "other"):
+        pass
+
+
+def test_lines_of_json_go_where_they_are_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    station, lines = Station(), tmp_path / "lines"
+    station.start()
+    arguments = ["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--duration", "1.1", "--json-to", str(lines)]
+    assert main([*arguments, "--out", str(tmp_path / "run")]) == 0
+    station.over = True
+    assert [json.loads(line)["kind"] for line in lines.read_text().splitlines()] == ["begin", "now", "end"]
+    said = capsys.readouterr().out
+    assert "Attached; Ctrl-C ends it." in said and "{" not in said

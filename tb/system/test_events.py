@@ -50,9 +50,10 @@ interval = "10 ms"
 def run(tmp_path):
     """A run with these events; the mean goodput between two times, in Mb/s."""
 
-    def run(*events, **options):
+    def run(*events, profile=None, **options):
         file = tmp_path / "events.toml"
-        file.write_text(TEXT + "".join(f"[[event]]\nat = {at}\nset = {{ {values} }}\n" for at, values in events))
+        own = f'[[profile]]\nfile = "{profile}"\nline = "wan"\n' if profile else ""
+        file.write_text(TEXT + own + "".join(f"[[event]]\nat = {at}\nset = {{ {values} }}\n" for at, values in events))
         result = run_experiment(load(str(file), **options))
         assert result.summary["status"] == "done", result.summary["reason"]
         times, octets = result.trace.series["flow1.delivered"]
@@ -116,3 +117,23 @@ def test_bursts_change_in_a_run(run):
     half = link["cells"] / 2
     assert link["drop_burst"] == pytest.approx(half / 3, rel=0.1)
     assert link["bad_cells"] == pytest.approx(2 * half / 3, rel=0.1)
+
+
+def test_a_profile_drives_a_line(run, tmp_path):
+    """A row every millisecond: the capacity goes up and down, the line fails for 20 ms, and the far end has errors."""
+    rows = [(k / 1000, 10e6 + 1e5 * (k % 100), 0 if k < 150 else 1e-4, 200 <= k < 220) for k in range(300)]
+    text = "time,rate,ber,outage\n" + "".join(f"{a},{b},{c},{int(d)}\n" for a, b, c, d in rows)
+    (tmp_path / "series.csv").write_text(text)
+    result, rate = run(('"250 ms"', '"network.lines.wan.outage" = true'), profile="series.csv")
+    assert result.writes[:3] == [(0, "profile series.csv", f"network.lines.wan.{key}", value) for key, value in
+                                 (("rate", 10_000_000), ("ber", 0), ("outage", False))]  # fmt: skip
+    assert len(result.writes) == 3 * 300 + 1
+    user = 1000 / (22 * 53)
+    assert rate(20, 100) == pytest.approx(sum(10 + 0.1 * k for k in range(20, 100)) / 80 * user, rel=0.02)
+    assert rate(210, 220) == 0
+    link = result.summary["counters"]["wan.out"]
+    assert link["drop_outage"] == pytest.approx(
+        0.02 * 11e6 / 424 + 0.001 * 15e6 / 424, rel=0.1
+    )  # the event's for a row
+    assert 100 < link["error_bits"] < 300  # 1e-4 of some 1.9 Mbit
+    assert sum(row["ports"]["west"][3] for row in result.summary["rates"]) and len(result.summary["rates"]) < 400

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -347,17 +347,22 @@ class SwitchDriver(Driver):
         csr.clp_threshold = settings.clp_threshold or cells
         csr.user_capacity = cells - settings.oam_reserve
         csr.processing_delay = max(1, round_ticks(settings.processing_delay_ps))
-        csr.nni = sum(port.nni << k for k, port in enumerate(ports))
-        for k, port in enumerate(ports):
-            csr.period[k] = port.period
-        self._vcs = vcs
+        self._vcs, self._setup = vcs, Setup(settings, ports, vcs, seed, name)
+        self.configure_ports(ports)
         for index in range(len(vcs)):
             self.set_up(index, settings)
         entries = {key: index for index, vc in enumerate(vcs) for key in vc.keys}
         lookup_table(csr.map.shape["vcs"], entries).write(csr)
-        self._setup = Setup(settings, ports, vcs, seed, name)
         for option in self.options:
             option.configure(csr, self._setup)
+
+    def configure_ports(self, ports: Sequence[SwitchPort]) -> None:
+        """Write the rates of the ports of a switch, and nothing that options have of them."""
+        csr = self.csr
+        csr.nni = sum(port.nni << k for k, port in enumerate(ports))
+        for k, port in enumerate(ports):
+            csr.period[k] = port.period
+        self._setup = replace(self._setup, ports=ports)
 
     def set_up(self, index: int, settings: SwitchSettings) -> None:
         """Write what a VC may have, and its header as it leaves."""

@@ -1,246 +1,220 @@
-"""Changing a session while it goes on: ``bentpipe set`` asks, by a socket in the run folder."""
+"""The control socket of a session: a Unix socket on which programs speak JSON-RPC with it, a line a message.
+
+The socket is ``.running/control`` in the run folder, with mode 0600. A socket's address has 107 octets at most, so
+there is a short link to it besides, in the runtime directory: :func:`short_link`. Each client has a thread. A client
+that goes away, or doesn't read, leaves the session as it is.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import queue
 import socket
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.attach.slack import Slack, shortened
-from bentpipe.errors import BentpipeError, ConfigError, one_line
-from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
-from bentpipe.experiment.document.catalogue import find
-from bentpipe.experiment.document.source import Source
-from bentpipe.experiment.document.tables import Document
-from bentpipe.experiment.load import apply_settings, value_of
-from bentpipe.experiment.resolve.parse import parse_experiment
-from bentpipe.experiment.resolve.specs import EventSpec, Experiment
-from bentpipe_hdl.settings import key_of
-from bentpipe_hdl.words import nearest
-from bentpipe_sim.errors import SimulationError
+from bentpipe.attach.rpc import MOST_OCTETS, Service, message
+from bentpipe.errors import BentpipeError
 
-__all__ = ["SOCKET", "Control", "SessionChanges", "ask", "whole_key"]
+__all__ = ["SOCKET", "Control", "reachable", "short_link"]
 
 SOCKET: Final = "control"
 """In the folder of what is not whole yet."""
 
-_ASKED: Final = "bentpipe set"
+_SEND_S: Final = 1.0
+"""A client that takes nothing for so long is let go."""
+_LEAST_S: Final = 0.05
+"""Between two notifications of what passes."""
+_SUBSCRIBED: Final = ("now", "events")
 
 
-def whole_key(setting: str, experiment: Experiment) -> str:
-    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key.
+class _Client:
+    """A connection: lines come in by a thread of its own, answers and notifications go out one at a time."""
 
-    Raises
-    ------
-    BentpipeError
-        The key begins with none of these, and with no table of an experiment.
-    """
-    name = setting.partition(".")[0]
-    network = experiment.network
-    for kind, found in (("lines", network.lines), ("switches", network.switches), ("hosts", network.hosts)):
-        if name in [each.name for each in found]:
-            return f"network.{kind}.{setting}"
-    if "." in setting.partition("=")[0] and name not in [*SHORTHANDS, *map(key_of, Document.model_fields)]:
-        names = [each.name for found in (network.lines, network.switches, network.hosts) for each in found]
-        raise BentpipeError(f"{setting}: there is no line, switch or host {name!r}{nearest(name, names)}")
-    return setting
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._lock = threading.Lock()
+        self.subscribed: dict[str, float] = {}
+        self.due_s: float = 0.0
 
+    def lines(self) -> Iterator[bytes]:
+        with self._socket.makefile("rb") as file:
+            while line := file.readline(MOST_OCTETS + 1):
+                if len(line) > MOST_OCTETS:
+                    self.send(message({"id": None, "error": {"code": -32600, "message": "the line is too long"}}))
+                    return
+                if line.strip():
+                    yield line
 
-class SessionChanges:
-    """The experiment as it is now, and what a change of settings makes of it, as an event of the file would: only what
-    it names is another then.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        As it was read.
-    slack : Slack
-        By which its paths are shorter.
-
-    Members
-    -------
-    now : EventSpec
-        The network as it is.
-    count : int
-        Changes so far, those by events of the file among them.
-    """
-
-    def __init__(self, experiment: Experiment, slack: Slack) -> None:
-        self._experiment, self._slack = experiment, slack
-        first = shortened(experiment, slack)
-        self.now = EventSpec(0, (), first.network, first.vcs)
-        self._document: dict[str, Any] = {key: v for key, v in experiment.document.items() if key != "event"}
-        self._source = Source(_ASKED, folder=find(experiment.file).parent)
-        self._any_asked = False
-        self.count = 0
-
-    def event(self, settings: Sequence[str]) -> EventSpec:
-        """The network with these settings (``KEY=VALUE``) from now on.
-
-        Raises
-        ------
-        BentpipeError
-            One is none, or can't be changed in a run.
-        """
-        whole = [whole_key(setting, self._experiment) for setting in settings]
-        pairs = {}
-        for setting in whole:
-            key, equals, text = setting.partition("=")
-            if not equals:
-                raise BentpipeError(f"{setting}: expected KEY=VALUE")
-            pairs[key] = value_of(text.strip())
-        return self._with(pairs)
-
-    def _with(self, pairs: Mapping[str, Any]) -> EventSpec:
-        document = {**self._document, "event": [{"at": "0 s", "set": pairs}]}
+    def send(self, text: str) -> bool:
+        """Send a message; False: the client is gone, or takes nothing."""
         try:
-            made = parse_experiment(document, self._source, seed=self._experiment.seed)
-        except ConfigError as error:  # it knows the settings as those of an event
-            raise BentpipeError(str(error).removeprefix(f"{_ASKED}: event.0.set: ")) from None
-        (event,) = shortened(made, self._slack).events
-        return event
+            with self._lock:
+                view = memoryview(text.encode())
+                while view:
+                    view = view[self._socket.send(view) :]
+        except OSError:
+            self.close()
+            return False
+        return True
 
-    def on_top(self, event: EventSpec) -> EventSpec:
-        """An event of the file as it is with its own settings on top of what is now.
-
-        Raises
-        ------
-        BentpipeError
-            With what was asked for before, its settings make no experiment.
-        """
-        if not self._any_asked:
-            return event
-        return dataclasses.replace(
-            self._with(dict(event.settings)), at_ps=event.at_ps, changes=event.changes, settings=event.settings
-        )
-
-    def came(self, event: EventSpec) -> None:
-        """An event of the file has changed the network."""
-        given = (Assignment(_ASKED, key, value) for key, value in event.settings)
-        self._document, _ = assigned(self._document, given, _ASKED)
-        self._become(event)
-
-    def done(self, settings: Sequence[str], event: EventSpec) -> None:
-        """So it is from now on."""
-        whole = [whole_key(setting, self._experiment) for setting in settings]
-        self._document, _ = apply_settings(self._document, whole, _ASKED)
-        self._any_asked = True
-        self._become(event)
-
-    def _become(self, event: EventSpec) -> None:
-        self.now = event
-        self.count += 1
-
-
-@dataclasses.dataclass
-class _Asked:
-    settings: list[str]
-    event: EventSpec
-    count: int
-    answer: queue.Queue[str]
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class Control:
-    """Takes questions from others by a thread of its own, which reads and checks them; what they change is done
-    between two turns of the simulation (:meth:`take`).
+    """Serves a session on its socket.
 
     Parameters
     ----------
     path : Path
         Of the socket.
-    changes : SessionChanges
+    service : Service
+    enter : Callable, optional
+        Called by each thread before a request or a notification.
     """
 
-    def __init__(self, path: Path, changes: SessionChanges) -> None:
-        self._path, self._changes = path, changes
-        self._asked: queue.Queue[_Asked] = queue.Queue()
+    def __init__(self, path: Path, service: Service, enter: Callable[[], None] | None = None) -> None:
+        self._path, self._service, self._enter = path, service, enter or _nothing
+        self._clients: set[_Client] = set()
+        self._news: queue.SimpleQueue[tuple[str, dict[str, Any]] | None] = queue.SimpleQueue()
         self._socket = socket.socket(socket.AF_UNIX)
-        with _short(path) as name:
+        os.fchmod(self._socket.fileno(), 0o600)  # the file that bind makes has it from its beginning
+        with reachable(path) as name:
             self._socket.bind(name)
+        path.chmod(0o600)
+        self.link = _linked(path)
         self._socket.listen()
         threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._notify, daemon=True).start()
 
     def close(self) -> None:
         """Nobody can ask any more."""
+        self._service.close()
+        self._news.put(None)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        for client in list(self._clients):
+            client.close()
         self._path.unlink(missing_ok=True)
+        if self.link is not None:
+            self.link.unlink(missing_ok=True)
 
-    def take(self) -> tuple[list[str], EventSpec, queue.Queue[str]] | None:
-        """What is to be changed now, and where the answer goes: ``""``, or what was wrong; None: nothing."""
-        while True:
-            try:
-                asked = self._asked.get_nowait()
-            except queue.Empty:
-                return None
-            try:
-                stale = asked.count != self._changes.count  # something changed after it was read
-                event = self._changes.event(asked.settings) if stale else asked.event
-            except BentpipeError as error:
-                asked.answer.put(one_line(error))
-                continue
-            return asked.settings, event, asked.answer
+    def wanted(self, what: str, now_s: float) -> bool:
+        """Whether somebody is to be told of this now."""
+        return any(what in each.subscribed and now_s >= each.due_s for each in tuple(self._clients))
+
+    def tell(self, what: str, content: dict[str, Any]) -> None:
+        """Notify whoever has subscribed to this; another thread sends."""
+        self._news.put((what, content))
 
     def _listen(self) -> None:
         while True:
             try:
-                other, _ = self._socket.accept()
+                connection, _ = self._socket.accept()
             except OSError:
                 return
-            with other, suppress(OSError, ValueError):
-                other.settimeout(5)
-                settings = json.loads(other.recv(65536))
-                other.sendall(json.dumps(self._answer(settings)).encode())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(_SEND_S))
+            threading.Thread(target=self._serve, args=(_Client(connection), connection), daemon=True).start()
 
-    def _answer(self, settings: list[str]) -> str:
-        count = self._changes.count
+    def _serve(self, client: _Client, connection: socket.socket) -> None:
+        self._clients.add(client)
         try:
-            event = self._changes.event(settings)
-        except (BentpipeError, SimulationError) as error:
-            return one_line(error)
-        answer: queue.Queue[str] = queue.Queue()
-        self._asked.put(_Asked(settings, event, count, answer))
+            with connection, suppress(OSError):
+                for line in client.lines():
+                    self._enter()
+                    answer = self._subscription(client, line) or self._service.answer(line)
+                    if answer and not client.send(answer):
+                        return
+        finally:
+            self._clients.discard(client)
+
+    def _subscription(self, client: _Client, line: bytes) -> str:
+        """The answer to ``subscribe`` and ``unsubscribe``; "" to others."""
         try:
-            return answer.get(timeout=5)
-        except queue.Empty:
-            return "the session has ended"
+            given = json.loads(line)
+        except ValueError:
+            return ""
+        if not isinstance(given, dict) or given.get("method") not in ("subscribe", "unsubscribe"):
+            return ""
+        params: Any = given.get("params") or {}
+        params = params if isinstance(params, dict) else {"what": None}
+        what: Any = params.get("what", [*_SUBSCRIBED])
+        every_s: Any = params.get("every_s", 1.0)
+        number = {"id": given.get("id")}
+        known = isinstance(what, list) and all(each in _SUBSCRIBED for each in what)
+        if not known or not isinstance(every_s, (int, float)) or not _LEAST_S <= every_s <= 3600:
+            said = f"what: some of {', '.join(_SUBSCRIBED)}; every_s: {_LEAST_S} to 3600"
+            return message({**number, "error": {"code": -32602, "message": said}})
+        if given["method"] == "subscribe":
+            client.subscribed |= dict.fromkeys(what, float(every_s))
+        else:
+            client.subscribed = {key: value for key, value in client.subscribed.items() if key not in what}
+        return message({**number, "result": sorted(client.subscribed)})
+
+    def _notify(self) -> None:
+        while (news := self._news.get()) is not None:
+            self._enter()
+            what, content = news
+            text = message({"method": what, "params": content})
+            now_s = content.get("time_s", 0.0)
+            for client in tuple(self._clients):
+                every_s = client.subscribed.get(what)
+                if every_s is None or (what == "now" and now_s < client.due_s):
+                    continue
+                if what == "now":
+                    client.due_s = now_s + every_s
+                client.send(text)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _timeval(seconds: float) -> bytes:
+    import struct
+
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+
+
+def short_link(pid: int) -> Path:
+    """Return where the short link to the socket of the session in a process is: in ``XDG_RUNTIME_DIR``, or else in a
+    folder of the user's own in the folder for temporary files."""
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    above = Path(own) / "bentpipe" if own else Path(tempfile.gettempdir()) / f"bentpipe-{os.geteuid()}"
+    return above / f"{pid}.control"
+
+
+def _linked(path: Path) -> Path | None:
+    """Make the short link; None: there is no place for it that is the user's own."""
+    link = short_link(os.getpid())
+    try:
+        link.parent.mkdir(mode=0o700, exist_ok=True)
+        there = link.parent.lstat()
+        if there.st_uid != os.geteuid() or there.st_mode & 0o077 or link.parent.is_symlink():
+            return None
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.absolute())
+    except OSError:
+        return None
+    return link
 
 
 @contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """Yield a name of a file that a socket takes, however long its path is: the kernel's limit is 107 octets."""
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+def reachable(path: Path) -> Iterator[str]:
+    """Yield a name of a socket's file that the kernel takes, however long its path is."""
+    try:
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    except OSError:
+        raise BentpipeError(f"{path.parent}: no such folder") from None
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
         os.close(folder)
-
-
-def ask(folder: Path, settings: Sequence[str]) -> None:
-    """Change these settings of the session in a run folder.
-
-    Raises
-    ------
-    BentpipeError
-        It doesn't go on, or doesn't take them.
-    """
-    path = folder / ".running" / SOCKET
-    with socket.socket(socket.AF_UNIX) as other:
-        try:
-            with _short(path) as name:
-                other.connect(name)
-        except OSError:
-            raise BentpipeError(f"{folder}: no session with attached hosts goes on there") from None
-        other.sendall(json.dumps([*settings]).encode())
-        said = other.recv(65536)
-    wrong = json.loads(said) if said else "the session has ended"
-    if wrong:
-        raise BentpipeError(wrong)

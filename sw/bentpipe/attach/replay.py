@@ -9,11 +9,20 @@ from typing import Any
 from bentpipe.attach.ends import parse_end
 from bentpipe.attach.session import ARRIVALS, Options, Session
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.document.catalogue import find
 from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.results.folder import read_run
 
 __all__ = ["recorded"]
+
+
+def _folder_of(name: str) -> Path | None:
+    """Where the files that an experiment names are; None: its own file isn't there any more."""
+    try:
+        return find(name).parent
+    except BentpipeError:
+        return None
 
 
 def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str, Any]]:
@@ -35,9 +44,12 @@ def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str,
     document = dict(summary["configuration"])
     if pcap:
         document["record"] = {**document.get("record", {}), "pcap": list(pcap)}
-    source = Source(str(folder / "result.json"), "")
+    source = Source(str(folder / "result.json"), "", folder=_folder_of(summary["file"]))
     length = round(summary["time"]["simulated_s"] * 10**12)
     experiment = parse_experiment(document, source, seed=summary["seed"], duration_ps=length)
+    for ours, recorded_then in zip(experiment.profiles, summary["profiles"], strict=True):
+        if ours.sha256 != recorded_then["sha256"]:
+            raise BentpipeError(f"{folder}: {ours.file} is another series now than in the session")
     ends = {row["host"]: parse_end(row["end"], "the session's") for row in then["ends"]}
     options = Options(computing_ps=then["wanted_ps"]["computing"], release_ps=then["wanted_ps"]["release"])
     return Session(experiment, ends, options, arrivals, then["changed"]), summary

@@ -8,32 +8,34 @@ import ipaddress
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.attach.control import SOCKET, Control, SessionChanges
+from bentpipe.attach.control import SOCKET, Control
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.live import ENOUGH_PS, LiveFolder
-from bentpipe.attach.slack import take_slack
+from bentpipe.attach.rpc import VERSION, Service
+from bentpipe.attach.settings import read_settings
+from bentpipe.attach.slack import shortened, take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
-from bentpipe.errors import BentpipeError, one_line
 from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
 from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.build.overrides import Overrides
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.run import make_report
-from bentpipe_hdl.units import format_time
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
-from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.nodes import Link
 
 if TYPE_CHECKING:
+    from bentpipe.experiment.build.overrides import Resolved
     from bentpipe.experiment.resolve.specs import EventSpec, Experiment
     from bentpipe.results.folder import RunFolder
     from bentpipe.results.schema import RunResult
@@ -54,6 +56,8 @@ SUBNET: Final = ipaddress.IPv4Network("10.111.0.0/24")
 _QUEUE: Final = 1000
 """PDUs that wait for an attached host's interface at most, where the experiment sets no limit; Linux' txqueuelen."""
 
+_TURN_PS: Final = 5 * 10**9
+"""Of simulated time, between two turns in which a session does what programs ask for."""
 _BRIDGED: Final = 10
 _SWITCH_S: Final = 0.0005
 """For so long another thread may have Python's lock while the simulation wants it."""
@@ -196,8 +200,14 @@ class Session:
         self._switch_s = sys.getswitchinterval()
         self._report: dict[str, Any] = {}
         self._control: Control | None = None
+        self._socket: Path | None = None
+        self._service: Service | None = None
+        self._stopped = False
+        self._told_events = 0
+        self._live_threads = threading.local()
         self._to_do = list(changes)
-        self._changes = SessionChanges(experiment, self.slack)
+        self.read = experiment
+        self._overrides: Overrides | None = None
         self.changed: list[dict[str, Any]] = []
         self._begun = False
         self._spent = (time.thread_time(), time.process_time())
@@ -245,12 +255,18 @@ class Session:
             network.close()
             raise
         self._built = built
+        self._overrides = Overrides(
+            self.read, built.change, adjusted=lambda read: shortened(read, self.slack), lenient=True
+        )
+        if self._replay is None and self._socket is not None:
+            self._service = Service(self, self._overrides)
+            self._control = Control(self._socket, self._service, self._as_live)
         return dataclasses.replace(
             built,
             engine=_Engine(self, network, built.engine),
             close=lambda: self._end(network),
             save=None,
-            change=self._event,
+            overrides=self._overrides,
         )
 
     def _attach(self, network: Network, nics: Mapping[str, Nic], vcs: Sequence[int]) -> Attachment:
@@ -277,8 +293,7 @@ class Session:
         folder.begin()
         if self.options.record:
             self._record = folder.work / ARRIVALS
-        if self._replay is None:
-            self._control = Control(folder.work / SOCKET, self._changes)
+        self._socket = folder.work / SOCKET
         if self._replay is None and self.slack.computing_ps >= ENOUGH_PS:
             self._live = LiveFolder(folder, lambda so_far: {"attached": self._so_far(so_far)})
         result = run_experiment(
@@ -367,10 +382,109 @@ class Session:
     def goes_on(self, now_ps: int) -> bool:
         """Every 50 ms of it."""
         assert self.attachment is not None
-        self._change(now_ps)
         self._sample(now_ps)
         self._way.tell(self, now_ps)
-        return not self.attachment.over and not self._way.over()
+        return not self.attachment.over and not self._way.over() and not self._stopped
+
+    def next_change_ps(self) -> int | None:
+        """When the next change of a replay is due."""
+        return self._to_do[0]["at_ps"] if self._to_do else None
+
+    def turn(self, now_ps: int) -> bool:
+        """Do what was asked for, or was then when this was recorded; False: the session is to end."""
+        assert self._overrides is not None
+        while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
+            change = self._to_do.pop(0)
+            if change.get("reset"):
+                self._overrides.reset(now_ps)
+            else:
+                values = read_settings(change["settings"], self.read)
+                self._overrides.write(now_ps, "set", self._overrides.resolve(values))
+        if self._service is not None and self._control is not None:
+            self._service.turn(now_ps)
+            self._notify(now_ps, self._control)
+        return not self._stopped
+
+    def _notify(self, now_ps: int, control: Control) -> None:
+        """Tell who has subscribed what passes, and each change once."""
+        assert self._overrides is not None
+        if control.wanted("now", now_ps / 1e12):
+            control.tell("now", self.passing(now_ps))
+        while self._told_events < len(self._overrides.events):
+            event = self._overrides.events[self._told_events]
+            self._told_events += 1
+            control.tell("events", _told(event))
+
+    # What a program asks for, in the simulation's thread
+
+    def write(self, now_ps: int, resolved: Resolved, settings: Sequence[str]) -> dict[str, Any]:
+        """Have values hold from now on; errors as of :meth:`Overrides.write`."""
+        assert self._overrides is not None
+        event = self._overrides.write(now_ps, "set", resolved)
+        self.changed.append({"at_ps": now_ps, "settings": [*settings]})
+        return _told(event)
+
+    def reset(self, now_ps: int) -> dict[str, Any]:
+        """Bring everything back to the file's state."""
+        assert self._overrides is not None
+        event = self._overrides.reset(now_ps)
+        self.changed.append({"at_ps": now_ps, "settings": [], "reset": True})
+        return _told(event)
+
+    def counters(self) -> dict[str, Any]:
+        """Of every node, by its name."""
+        assert self._built is not None
+        return self._built.counters()
+
+    def losses(self) -> list[dict[str, Any]]:
+        """The loss ledger so far."""
+        assert self._built is not None
+        return self._built.ledger()
+
+    def queue(self) -> dict[str, int]:
+        """Cells queued in each switch."""
+        assert self._built is not None
+        return {name.removesuffix(".queue"): n for name, n in self._built.samples().items() if name.endswith(".queue")}
+
+    def lateness(self) -> dict[str, Any]:
+        """How far behind the simulation is, in ms, and packets that were late, by end."""
+        assert self.attachment is not None
+        ends = {}
+        for host, number in self.numbers.items():
+            counts = self.attachment.counts(number)
+            ends[host] = {"injected": counts["late"], "released": counts["out_late"]}
+        behind = self.attachment.behind_ns
+        return {"behind_ms": behind() / 1e6, "behind_most_ms": behind(most=True) / 1e6, "late": ends}
+
+    def passing(self, now_ps: int) -> dict[str, Any]:
+        """What :meth:`now` has, with the time in s."""
+        return {"time_s": now_ps / 1e12, **self.now()}
+
+    def described(self) -> dict[str, Any]:
+        """What the session is; any thread may ask."""
+        ends = {host: {"where": end.where, "address": end.address} for host, end in self.opened.items()}
+        return {
+            "protocol": VERSION,
+            "experiment": self.read.id,
+            "title": self.read.title,
+            "folder": str(self._socket.parents[1].absolute()) if self._socket else None,
+            "link": str(self._control.link) if self._control and self._control.link else None,
+            "process": os.getpid(),
+            "ends": ends,
+            "slack": dataclasses.asdict(self.slack),
+        }
+
+    def stop(self) -> None:
+        """End it, from any thread."""
+        self._stopped = True
+
+    def _as_live(self) -> None:
+        """Give this thread the live page's priority, so that nobody keeps it from going on while it has Python's
+        lock."""
+        if self.priority == "real-time" and not getattr(self._live_threads, "raised", False):
+            self._live_threads.raised = True
+            with suppress(OSError):
+                os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_LIVE_PRIORITY))
 
     def _sample(self, now_ps: int) -> None:
         """Octets that have left at each end, and packets that were late, as time goes."""
@@ -382,47 +496,6 @@ class Session:
             counts = self.attachment.counts(number)
             self._recorder.put(f"{host}.left", now_ps, counts["released_octets"])
             self._recorder.put(f"{host}.late", now_ps, counts["late"] + counts["out_late"])  # pyright: ignore[reportOperatorIssue]
-
-    def _change(self, now_ps: int) -> None:
-        """What somebody asks for, or asked for when this was recorded."""
-        assert self._built is not None
-        while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
-            settings = self._to_do.pop(0)["settings"]
-            event = self._changes.event(settings)
-            self._built.change(event)
-            self._done(now_ps, settings, event)
-        asked = self._control.take() if self._control else None
-        if asked is None:
-            return
-        settings, event, answer = asked
-        try:
-            self._built.change(event)
-        except SimulationError as error:
-            self._built.change(self._changes.now)  # as it was
-            answer.put(one_line(error))
-            return
-        self._done(now_ps, settings, event)
-        self.changed.append({"at_ps": now_ps, "settings": settings})
-        answer.put("")
-
-    def _event(self, event: EventSpec) -> None:
-        """An event of the file: it changes what it names, and leaves what somebody asked for as it is."""
-        assert self._built is not None
-        try:
-            now = self._changes.on_top(event)
-            self._built.change(now)
-        except (BentpipeError, SimulationError) as error:
-            _log.warning("%s: the event is left out: %s", format_time(event.at_ps), one_line(error))
-            self._built.change(self._changes.now)  # as it was
-            return
-        self._changes.came(now)
-        if now is not event:
-            self._built.asked.append(now)
-
-    def _done(self, now_ps: int, settings: Sequence[str], event: EventSpec) -> None:
-        assert self._built is not None
-        self._changes.done(settings, event)
-        self._built.asked.append(dataclasses.replace(event, at_ps=now_ps))
 
     def now(self) -> dict[str, Any]:
         """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""
@@ -491,6 +564,16 @@ class Session:
         return "a packet was late, and --late abort ends it there" if self.attachment.over else ""
 
 
+def _told(event: EventSpec) -> dict[str, Any]:
+    """A change as a program gets it."""
+    return {
+        "at_s": event.at_ps / 1e12,
+        "tick": event.tick,
+        "source": event.source,
+        "changes": [dataclasses.asdict(change) for change in event.changes],
+    }
+
+
 def _draw(aside: Path, result: RunResult) -> None:
     """The report, and how far off packets were."""
     from bentpipe.plots.lateness import write_lateness
@@ -508,18 +591,21 @@ class _Engine:
         self._told_ps = 0
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """As of an engine; once the session is over no time passes any more."""
-
-        def told(now_ps: int) -> bool:
-            self._told_ps = now_ps
-            goes_on = progress is None or progress(now_ps) is not False
-            self._goes_on = self._session.goes_on(now_ps) and goes_on
-            return self._goes_on
-
+        """As of an engine; once the session is over no time passes any more. Between turns of 5 ms it does what
+        programs ask for."""
         if not self._begun:
             self._begun = True
             self._session.begin(self._network)
         now = self._network.now_ps
-        if now - self._told_ps >= PROGRESS_PS:
-            told(now)  # between samples near each other the engine doesn't ask
-        return self._engine.run(until_ps, told) if self._goes_on else now
+        while self._goes_on and now < until_ps:
+            due = self._session.next_change_ps()
+            target = min(until_ps, now + _TURN_PS, max(now + 1, until_ps if due is None else due))
+            now = self._engine.run(target)
+            self._goes_on = self._session.turn(now)
+            if now - self._told_ps >= PROGRESS_PS or not self._goes_on:
+                self._told_ps = now
+                goes_on = progress is None or progress(now) is not False
+                self._goes_on = self._session.goes_on(now) and goes_on and self._goes_on
+            if now < target:
+                break
+        return now

@@ -10,9 +10,9 @@ from bentpipe.commands.command import Command, CommandGroup
 __all__ = ["commands"]
 
 _MODULES: Final = (
-    "run", "attach", "shell", "set", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "check",
-    "help", "report", "serve", "compare", "export", "netspec", "schema", "registers", "rtl", "wave", "build", "doctor",
-    "completion",
+    "run", "attach", "shell", "set", "get", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "profile",
+    "check", "help", "report", "serve", "compare", "export", "netspec", "schema", "registers", "rtl", "wave", "build",
+    "doctor", "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""
 

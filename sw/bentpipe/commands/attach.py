@@ -7,7 +7,8 @@ import ipaddress
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
     from bentpipe.attach.session import Options, Session
     from bentpipe.experiment.resolve.specs import Experiment
 
-__all__ = ["COMMAND", "carry_on", "conclude", "experiment_of", "options_of", "session_options", "subnet_of"]
+__all__ = [
+    "COMMAND",
+    "carry_on",
+    "conclude",
+    "experiment_of",
+    "json_lines",
+    "options_of",
+    "say_json",
+    "session_options",
+    "subnet_of",
+]
 
 _EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
 """Between two live lines, and two of JSON."""
@@ -37,7 +48,13 @@ _EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
 
 def session_options(parser: argparse.ArgumentParser) -> None:
     """What ``attach`` and ``shell`` share."""
-    json_option(parser)
+    output = parser.add_mutually_exclusive_group()
+    json_option(output)
+    output.add_argument(
+        "--json-to",
+        metavar="FILE|FD",
+        help="write JSON lines to a file (or named pipe), or to an open file descriptor, instead of standard output",
+    )
     settings_options(parser)
     case_option(parser)
     run_folder_options(parser, "runs/NAME-attached-1, …")
@@ -143,7 +160,7 @@ def carry_on(
     from bentpipe.attach.session import Way
 
     with claim(given, f"{session.experiment.id}-attached") as folder:
-        way = Way(began, _Teller(given.json), over or (lambda: False))
+        way = Way(began, _Teller(given), over or (lambda: False))
         result = session.run(folder, given.settings, way)
         return conclude(given, result.summary, folder.path)
 
@@ -151,9 +168,7 @@ def carry_on(
 def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -> int:
     """Say what came of a session; the exit code."""
     verdict = summary["attached"]["verdict"]
-    if given.json:
-        print(json.dumps({"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}))
-    else:
+    if not say_json(given, {"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}):
         print(verdict)
         print(f"Run folder: {folder}")
     if summary["status"] == "failed":
@@ -162,11 +177,40 @@ def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -
     return 0
 
 
+@contextmanager
+def json_lines(given: argparse.Namespace) -> Iterator[None]:
+    """Inside, what ``--json-to`` names is open for :func:`say_json`, and ``given.json_lines`` is that."""
+    given.json_lines = sys.stdout
+    if given.json_to is None:
+        yield
+        return
+    number = int(given.json_to) if given.json_to.isdecimal() else None
+    try:
+        given.json_lines = open(given.json_to if number is None else number, "w", encoding="utf-8")  # noqa: SIM115
+    except (OSError, ValueError) as error:
+        raise BentpipeError(f"--json-to {given.json_to}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            given.json_lines.close()
+
+
+def say_json(given: argparse.Namespace, row: dict[str, Any]) -> bool:
+    """Write a line of JSON, where such lines are wanted; False: standard output says it in words. Lines that nobody
+    reads any more don't end the session."""
+    if given.json or given.json_to is not None:
+        with suppress(BrokenPipeError):
+            print(json.dumps(row), file=given.json_lines, flush=True)
+    return bool(given.json)
+
+
 class _Teller:
     """The live line on the terminal, or lines of JSON."""
 
-    def __init__(self, lines: bool) -> None:
-        self._lines = lines
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+        self._lines = lines = bool(given.json or given.json_to)
         self._shows = lines or sys.stderr.isatty()
         self._due = _EVERY_PS[lines]
         self._before: tuple[int, list[int]] = (0, [])
@@ -184,7 +228,7 @@ class _Teller:
         if self._lines:
             for row, rate in zip(now["ends"], rates, strict=True):
                 row["out_mbps"] = round(rate, 3)
-            print(json.dumps({"kind": "now", "time_s": now_ps / 1e12, **now}), flush=True)
+            say_json(self._given, {"kind": "now", "time_s": now_ps / 1e12, **now})
             return
         parts = [f"to {row['host']} {rate:.1f} Mb/s" for row, rate in zip(now["ends"], rates, strict=True)]
         parts.append(f"queued {now['queued']} cells")
@@ -200,15 +244,14 @@ def _run(given: argparse.Namespace) -> int:
     experiment = experiment_of(given)
     ends = parse_ends(given.a, given.b, given.end, experiment)
     session = Session(experiment, ends, options_of(given))
-    with session.open():
+    with json_lines(given), session.open():
         return carry_on(given, session, lambda: _say_ends(given, session))
 
 
 def _say_ends(given: argparse.Namespace, session: Session) -> None:
     """Say where the ends are, now that packets pass."""
-    if given.json:
-        ends = {host: {"where": end.where, "address": end.address} for host, end in session.opened.items()}
-        print(json.dumps({"kind": "begin", "ends": ends, "slack": session.text}), flush=True)
+    ends = {host: {"where": end.where, "address": end.address} for host, end in session.opened.items()}
+    if say_json(given, {"kind": "begin", "ends": ends, "slack": session.text}):
         return
     for host, end in session.opened.items():
         print(f"{host}: {end.where}{f', {end.address}' if end.address else ''}")

@@ -39,6 +39,8 @@ __all__ = [
     "print_json",
     "run_folder_options",
     "say_report",
+    "session_folder",
+    "session_option",
     "set_option",
     "settings_options",
     "take_options",
@@ -97,9 +99,26 @@ class CommandGroup:
     aliases: tuple[str, ...] = ()
 
 
-def json_option(parser: argparse.ArgumentParser) -> None:
+def json_option(parser: argparse._ActionsContainer) -> None:
     """``--json``."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def session_option(parser: argparse.ArgumentParser) -> None:
+    """``--run`` of what speaks to a session."""
+    parser.add_argument(
+        "--run", type=Path, metavar="DIR", help="run folder of the session (default: the newest in runs)"
+    )
+
+
+def session_folder(given: argparse.Namespace) -> Path:
+    """The run folder of ``--run``, or that of the newest session in ``runs``."""
+    if given.run is not None:
+        return given.run
+    found = sorted(Path("runs").glob("*/.running/control"), key=lambda path: path.lstat().st_mtime)
+    if not found:
+        raise BentpipeError("no session goes on in runs; say where it does: --run DIR")
+    return found[-1].parents[1]
 
 
 def case_option(parser: argparse.ArgumentParser) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from bentpipe.commands.command import Command
+from bentpipe.commands.command import Command, json_option, print_json, session_folder, session_option
 from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
@@ -14,26 +13,28 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "settings",
-        nargs="+",
+        nargs="*",
         metavar="KEY=VALUE",
         help="setting to change, for example satellite.ber=1e-6 or network.lines.satellite.ber=1e-6",
     )
-    parser.add_argument(
-        "--run", type=Path, metavar="DIR", help="run folder of the session (default: the newest in runs)"
-    )
+    parser.add_argument("--reset", action="store_true", help="bring everything back to the file's state first")
+    session_option(parser)
+    json_option(parser)
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.attach.control import SOCKET, ask
+    from bentpipe.attach.client import SessionClient
 
-    folder = given.run
-    if folder is None:
-        found = sorted(Path("runs").glob(f"*/.running/{SOCKET}"), key=lambda path: path.lstat().st_mtime)
-        if not found:
-            raise BentpipeError("no session goes on in runs; say where it does: --run DIR")
-        folder = found[-1].parents[1]
-    ask(folder, given.settings)
-    print(f"{folder}: {', '.join(given.settings)}")
+    if not given.settings and not given.reset:
+        raise BentpipeError("nothing to set; give KEY=VALUE, or --reset")
+    folder = session_folder(given)
+    with SessionClient(folder) as session:
+        done = [session.reset()] if given.reset else []
+        done += [session.call("set", settings=given.settings)] if given.settings else []
+    if given.json:
+        return print_json({"folder": str(folder), "done": done})
+    said = [*(["the file's state"] if given.reset else []), *given.settings]
+    print(f"{folder}: {', '.join(said)}")
     return 0
 
 

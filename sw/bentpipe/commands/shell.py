@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import replace
 
-from bentpipe.commands.attach import carry_on, experiment_of, options_of, session_options, subnet_of
+from bentpipe.commands.attach import carry_on, experiment_of, json_lines, options_of, session_options, subnet_of
 from bentpipe.commands.command import Command
 from bentpipe.errors import BentpipeError
 
@@ -47,7 +47,8 @@ def _run(given: argparse.Namespace) -> int:
             try:
                 if not given.json:
                     print(f"a is {flow.source}, b is {flow.sink}; {session.text}", file=sys.stderr, flush=True)
-                code = carry_on(given, session, commands.begin, commands.over)
+                with json_lines(given):
+                    code = carry_on(given, session, commands.begin, commands.over)
             finally:
                 ended = commands.close()
         return code or ended

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ from typing import Any, SupportsIndex
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.build.faults import BuildError
-from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
+from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned, value_of
 from bentpipe.experiment.document.catalogue import find, read_extended
 from bentpipe.experiment.document.changes import Change, changes_between
 from bentpipe.experiment.document.source import ConfigProblem, Source
@@ -318,15 +317,6 @@ def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> It
     for number, (name, metric) in enumerate(given):
         if name not in names and (name or metric.rpartition(".")[2] not in FIGURES):
             yield ConfigProblem(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
-
-
-def value_of(text: str) -> Any:
-    """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-    return parsed["value"] if len(parsed) == 1 else text
 
 
 def apply_settings(

@@ -41,7 +41,7 @@ def network_of(summary: Mapping[str, Any]) -> Network:
 
     Use is what a way's cells are of all that its port may send (:func:`bentpipe.results.metrics.port_rates`).
     """
-    resolved, counters, drops = summary["resolved"], summary["counters"], summary["drops"]
+    counters, drops = summary["counters"], summary["drops"]
     time_s = summary["time"]["simulated_s"]
 
     def used(cells: Any, rate: float) -> float | None:
@@ -57,7 +57,7 @@ def network_of(summary: Mapping[str, Any]) -> Network:
                     found[reason] = found.get(reason, 0) + cells
         return found
 
-    network = resolved["network"]
+    network = _as_configured(summary)
     ports = port_rates(summary)
     switches = []
     for s in network["switches"]:
@@ -103,9 +103,38 @@ def network_of(summary: Mapping[str, Any]) -> Network:
         if looped:
             facts.append("in loop-back")
         lines.append(Line(line["name"], (one["switch"], two["switch"]), facts, ways[0], Way() if looped else ways[1]))
-    vcs = resolved["vcs"]
-    paths = dict.fromkeys(tuple(vcs[f["vc"]]["path"]) for f in resolved["flows"])
-    return Network(switches, hosts, lines, list(paths))
+    return Network(switches, hosts, lines, _paths(summary))
+
+
+def _paths(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The ways of flows; of a session those between its real hosts, that of the first flow's source first."""
+    vcs = summary["resolved"]["vcs"]
+    paths = dict.fromkeys(tuple(vcs[f["vc"]]["path"]) for f in summary["resolved"]["flows"])
+    ends = [end["host"] for end in summary.get("attached", {}).get("ends", ())]
+    for vc in vcs:
+        near, far = vc["path"][0], vc["path"][-1]
+        if near in ends and far in ends and ends.index(near) < ends.index(far):
+            paths[tuple(vc["path"])] = None
+    return list(paths)
+
+
+def _as_configured(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The network with the delays of the file, by which a session's lines are shorter or longer."""
+    network, slack = summary["resolved"]["network"], summary.get("attached", {}).get("slack")
+    if not slack:
+        return network
+    return network | {
+        kind: [
+            each
+            | {
+                "delay_ps": each["delay_ps"]
+                + slack["lines"].get(each["name"], 0)
+                - slack["longer"].get(each["name"], 0)
+            }
+            for each in network[kind]
+        ]
+        for kind in ("lines", "hosts")
+    }
 
 
 def _policy(switch: Mapping[str, Any]) -> str:

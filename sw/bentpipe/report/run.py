@@ -40,6 +40,7 @@ from bentpipe.results.tables import (
     loss_text,
     oam_rows,
     overall_apart,
+    profile_rows,
     published_rows,
     splitting_rows,
     splitting_text,
@@ -224,7 +225,10 @@ def _attached(s: Mapping[str, Any]) -> Iterator[str]:
     yield table(_ENDS, rows, 2, name="Real hosts")
     said = [attached["slack"]["text"], f"{attached['priority']} priority"]
     said += [f"left out, as one end is inside: {', '.join(attached['left_out'])}"] if attached["left_out"] else []
-    said += [f"at {change['at_ps'] / 1e12:.2f} s: {', '.join(change['settings'])}" for change in attached["changed"]]
+    said += [
+        f"at {change['at_ps'] / 1e12:.2f} s: {', '.join(change['settings']) or 'back to the state of the file'}"
+        for change in attached["changed"]
+    ]
     yield f"<p>{html.escape('; '.join(said))}.</p>"
 
 
@@ -251,16 +255,18 @@ def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -
 
 
 def _events(s: Mapping[str, Any]) -> str:
-    rows = event_rows(dict(s))
+    rows, followed = event_rows(dict(s)), profile_rows(dict(s))
+    text = f"<p>{html.escape('; '.join(followed))}. Each row is in changes.parquet.</p>" if followed else ""
     if not rows:
-        return ""
-    return "<p>Changed in the run; dotted lines in the figures.</p>" + table(
-        EVENT_COLUMNS, rows, 1, name="Changed in the run"
-    )
+        return text
+    said = "<p>Changed in the run; dotted lines in the figures.</p>"
+    return text + said + table(EVENT_COLUMNS, rows, 1, name="Changed in the run")
 
 
 def _flows(result: RunResult) -> Iterator[str]:
     s = dict(result.summary)
+    if s.get("attached") and not result.flows:
+        return  # real hosts have taken their places
     for title, columns, rows in flow_tables(result.flows):
         yield ("" if title == "Flows" else f"<h3>{html.escape(title)}</h3>") + table(columns, rows, 2, name=title)
     broken = broken_text(result.flows)
@@ -314,7 +320,8 @@ def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
         yield "<p>What differs from the published set-up:</p><ul>"
         yield "".join(f"<li><mark>changed</mark> {html.escape(change_text(c))}</li>" for c in s["changes"]) + "</ul>"
     else:
-        yield "<p>As in the experiment's file.</p>"
+        later = " as it began; it was changed in the run (above)" if s.get("events") or s.get("profiles") else ""
+        yield f"<p>As in the experiment's file{later}.</p>"
     rows, classes = [], []
     for key, value in _flat(s["configuration"]):
         hit = next((name for name in changes if key == name or key.startswith(f"{name}.")), None)
@@ -374,6 +381,8 @@ def _again(s: Mapping[str, Any]) -> Iterator[str]:
         yield "<p>Another session like this one; its packets are others:</p>" + command(session_command(s))
         if s["attached"].get("recorded"):
             yield "<p>The same cells at the same ticks, in this folder:</p>" + command("bentpipe replay .")
+        else:
+            yield "<p>Nothing was recorded (--record), so this session itself can't be had again.</p>"
     else:
         yield "<p>The same cells at the same ticks:</p>" + command(repeat_command(s))
     captures = capture_commands(s)
@@ -387,5 +396,6 @@ def _again(s: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _foot(s: Mapping[str, Any]) -> str:
-    files = ", ".join(link(name, name) for name in ("result.json", "flows.parquet", "trace.parquet"))
+    also = ["changes.parquet"] if s.get("events") or s.get("profiles") else []
+    files = ", ".join(link(name, name) for name in ("result.json", "flows.parquet", "trace.parquet", *also))
     return f"bentpipe {html.escape(s['versions'].get('bentpipe', ''))}; beside this file: {files}"

@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.schema import SCHEMA_VERSION, Trace
+from bentpipe.results.schema import SCHEMA_VERSION, Trace, Writes
 
 __all__ = [
     "TraceStream",
     "json_bytes",
     "named",
+    "read_changes",
     "read_flows",
     "read_losses",
     "read_parquet",
     "read_stream",
     "read_summary",
     "read_trace",
+    "write_changes",
     "write_flows",
     "write_losses",
     "write_trace",
@@ -78,6 +80,7 @@ def write_trace(path: Path, trace: Trace) -> None:
 
 
 def write_losses(path: Path, table: Any) -> None:
+    """Write ``losses.parquet``."""
     import pyarrow.parquet as pq
 
     with path.open("wb") as file:
@@ -119,6 +122,38 @@ def _trace_table(trace: Trace) -> Any:
             "event": pa.array(kinds, pa.string()).dictionary_encode(),
         }
     )
+
+
+def write_changes(path: Path, writes: Writes) -> None:
+    """Write ``changes.parquet``."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = [float(value) if isinstance(value, (int, float)) else None for _, _, _, value in writes]
+    texts = [
+        None if number is not None else json.dumps(value)
+        for number, (_, _, _, value) in zip(numbers, writes, strict=True)
+    ]
+    columns = {
+        "time_ps": pa.array([at_ps for at_ps, _, _, _ in writes], pa.int64()),
+        "source": pa.array([source for _, source, _, _ in writes], pa.string()).dictionary_encode(),
+        "key": pa.array([key for _, _, key, _ in writes], pa.string()).dictionary_encode(),
+        "value": pa.array(numbers, pa.float64()),
+        "text": pa.array(texts, pa.string()),
+    }
+    with path.open("wb") as file:
+        pq.write_table(pa.table(columns), file, compression="zstd")
+
+
+def read_changes(path: Path) -> Writes:
+    """What :func:`write_changes` wrote; nothing where there is no such file."""
+    if not path.is_file():
+        return []
+    columns = read_parquet(path).to_pydict()
+    rows = zip(*(columns[name] for name in ("time_ps", "source", "key", "value", "text")), strict=True)
+    return [
+        (at_ps, source, key, number if text is None else json.loads(text)) for at_ps, source, key, number, text in rows
+    ]
 
 
 def read_parquet(path: Path) -> Any:

@@ -9,8 +9,8 @@
 ``run.state``
     The state of a run of more than a minute, as it was last saved, and of one that a signal ended: it can go on from
     there (:meth:`RunFolder.resume`). Of cases, what they are. It goes when the run is done.
-``flows.parquet``, ``trace.parquet``
-    Written when the run has ended.
+``flows.parquet``, ``trace.parquet``, ``changes.parquet``
+    Written when the run has ended; the last one of a run in which something was changed.
 ``report.html`` and the plots
     Come last, and can be made again.
 
@@ -38,11 +38,13 @@ from bentpipe.results.files import (
     TraceStream,
     json_bytes,
     named,
+    read_changes,
     read_flows,
     read_losses,
     read_stream,
     read_summary,
     read_trace,
+    write_changes,
     write_flows,
     write_losses,
     write_trace,
@@ -295,6 +297,8 @@ class RunFolder:
         self._write("trace.parquet", lambda path: write_trace(path, result.trace))
         if result.losses is not None:
             self._write(LOSSES, lambda path: write_losses(path, result.losses))
+        if result.writes:
+            self._write("changes.parquet", lambda path: write_changes(path, result.writes))
         for file in result.summary.get("captures", ()):
             if (self.work / file).is_file():
                 (self.work / file).replace(self.path / file)
@@ -478,7 +482,8 @@ def read_run(folder: Path) -> RunResult:
     """
     summary = read_summary(folder)
     flows, trace = read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet")
-    return RunResult(summary, flows, trace, read_losses(folder / LOSSES))
+    losses, writes = read_losses(folder / LOSSES), read_changes(folder / "changes.parquet")
+    return RunResult(summary, flows, trace, losses, writes)
 
 
 def read_so_far(folder: Path) -> RunResult:

@@ -4,7 +4,8 @@
     The object :attr:`RunResult.summary`: schema, id, file (as ``bentpipe run`` was given it), title,
     status ("running", "done", "interrupted", "failed"),
     reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
-    events (changes in the run, with the tick from which each holds), rates (from each time on, ``at_s``, at which
+    events (changes in the run by events and requests, with the tick from which each holds and its ``source``),
+    profiles (the files that settings followed), rates (from each time on, ``at_s``, at which
     any changed: what ``ports`` of switches may send, ``vcs`` are paced at), versions, metrics, flows, drops, ledger
     (for each VC its PDUs sent, delivered, with EFCI among those, and all others by where and why; ``cells``: its cells
     sent, received, errored, misinserted, tagged, and lost by where and why), ports (of each port of a switch the cells
@@ -24,6 +25,10 @@
     Long form: ``series`` (``flow1.cwnd``, ``ground.queue``, …), ``time_ps``, ``value``, ``event`` (the kind of an
     event, null for a sample).
 
+``changes.parquet``
+    A row for each key that an event, a profile or a request wrote: ``time_ps``, ``source``, ``key``, ``value`` (of a
+    number, or of true and false) and ``text`` (of what is no number, as JSON). Only of a run with such changes.
+
 Version 3: losses, goodput, share and efficiency have other definitions than in version 2, and a cell arrives when its
 last bit has. Older results are refused, so that the two are not compared.
 """
@@ -31,13 +36,16 @@ last bit has. Older results are refused, so that the two are not compared.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SCHEMA_VERSION", "RunResult", "Trace"]
+__all__ = ["SCHEMA_VERSION", "RunResult", "Trace", "Writes"]
+
+Writes = list[tuple[int, str, str, Any]]
+"""What was changed in a run, in order: the time in ps, what wrote it, the dotted key, the value."""
 
 SCHEMA_VERSION: Final = 3
 
@@ -58,3 +66,4 @@ class RunResult:
     flows: list[dict[str, Any]]
     trace: Trace
     losses: pa.Table | None = None
+    writes: Writes = field(default_factory=list)

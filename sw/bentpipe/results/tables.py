@@ -295,13 +295,18 @@ def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
     ]
 
 
-EVENT_COLUMNS = ("at", "tick", "change")
+EVENT_COLUMNS = ("at", "tick", "by", "change")
 
 
 def event_rows(summary: dict[str, Any]) -> list[list[str]]:
     """What was changed in the run; dotted lines in the plots."""
     return [
-        [format_time(round(event["at_s"] * 1e12)), str(event["tick"]), change_text(change)]
+        [
+            format_time(round(event["at_s"] * 1e12)),
+            str(event["tick"]),
+            event.get("source", "event"),
+            change_text(change),
+        ]
         for event in summary.get("events", ())
         for change in event["changes"]
     ]
@@ -355,6 +360,16 @@ def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
         "Cells by port": _figure_table("port", busy, found, metrics_of("port")),
     }
     return {title: (columns, rows) for title, (columns, rows) in tables.items() if rows and len(columns) > 1}
+
+
+def profile_rows(summary: dict[str, Any]) -> list[str]:
+    """Profiles that drove settings in the run, each in a sentence."""
+    return [
+        f"{', '.join(profile['keys'])} followed {profile['file']}"
+        + ("" if profile["direction"] == "both" else f" ({profile['direction']})")
+        + f": {profile['rows']:,} rows from {format_time(round(profile['first_s'] * 1e12))} on"
+        for profile in summary.get("profiles", ())
+    ]
 
 
 LOSS_COLUMNS = ("VC", "where", "why", "PDUs", "of sent")

@@ -2,8 +2,9 @@
 
 from array import array
 
+from bentpipe.experiment.build.overrides import Rates
 from bentpipe.experiment.load import load, load_cases
-from bentpipe.experiment.run.run import _rates, _resolved, cases_head, run_experiment
+from bentpipe.experiment.run.run import _resolved, cases_head, run_experiment
 from bentpipe.report.cases import sum_up_cases
 from bentpipe.results.schema import RunResult, Trace
 from bentpipe.sweeps.run import _entry, _head
@@ -61,7 +62,7 @@ def made_up(name, *settings, peak=0):
         "id": e.id,
         "title": e.title,
         "resolved": resolved,
-        "rates": _rates(e, ()),
+        "rates": Rates(e.network, e.vcs, 1).rows(0),
         "flows": flows,
         "configuration": e.document,
     }

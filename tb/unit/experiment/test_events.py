@@ -99,6 +99,7 @@ def test_a_run_stops_just_before_an_event_and_tells_of_it(read):
         {
             "at_s": 0.35,
             "tick": first.tick,
+            "source": "event",
             "changes": [{"key": "network.lines.wan.ber", "old": [1e-09, 0], "new": 0}],
         }
     ]

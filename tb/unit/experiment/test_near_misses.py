@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bentpipe.api import Run
-from bentpipe.attach.control import whole_key
+from bentpipe.attach.settings import whole_key
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.load import load

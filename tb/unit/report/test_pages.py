@@ -22,11 +22,12 @@ from bentpipe.report.layout import lay_out, overlaps, text_width
 from bentpipe.report.network import network_of
 from bentpipe.report.places import in_sweep
 from bentpipe.report.repeat import capture_commands, repeat_command, session_command
-from bentpipe.report.run import _again, report_html
+from bentpipe.report.run import _again, _events, _flows, _set_up, report_html
 from bentpipe.report.verdict import run_verdict, several_verdict, sweep_verdict
 from bentpipe.sweeps.grid import parse_axes
 from bentpipe.sweeps.page import sweep_html
 from bentpipe.sweeps.plan import plan_catalogue, plan_sweep
+from bentpipe_hdl.units import format_time
 from unit.experiment.made_up import PS, SAMPLES, made_up, some_cases, some_sweep
 
 
@@ -261,8 +262,36 @@ def test_a_command_starts_a_session_again(commands, wanted):
     assert session_command(summary) == wanted
     again = "".join(_again(summary))
     assert html.escape(wanted) in again and "bentpipe run" not in again and "replay" not in again
+    assert "Nothing was recorded" in again
     summary["attached"]["recorded"] = True
-    assert "bentpipe replay ." in "".join(_again(summary))
+    again = "".join(_again(summary))
+    assert "bentpipe replay ." in again and "Nothing was recorded" not in again
+
+
+def test_the_page_of_a_session_says_what_was_changed_and_has_no_empty_table():
+    """A session without flows of its own: each change with its time and who made it, and no table of flows."""
+    change = {"key": "network.lines.wan.ber", "old": 0, "new": 1e-6}
+    result = made_up("acts-1flow")
+    result.flows.clear()
+    result.summary |= {
+        "attached": {"ends": []},
+        "events": [{"at_s": 6.0, "tick": 9, "source": "set", "changes": [change]}],
+        "profiles": [
+            {"file": "f.csv", "keys": ["network.lines.wan.rate"], "direction": "out", "rows": 9, "first_s": 0}
+        ],
+    }
+    assert "".join(_flows(result)) == ""
+    (line,) = result.summary["resolved"]["network"]["lines"]
+    source, sink = (result.summary["resolved"]["vcs"][0]["path"][end] for end in (0, -1))
+    result.summary["resolved"]["flows"] = []
+    slack = {"lines": {line["name"]: 5 * 10**9}, "longer": {}}
+    result.summary["attached"] = {"ends": [{"host": source}, {"host": sink}], "slack": slack}
+    network = network_of(result.summary)
+    assert network.lines[0].facts[1] == format_time(line["delay_ps"] + 5 * 10**9)
+    assert [(path[0], path[-1]) for path in network.paths] == [(source, sink)]
+    said = _events(result.summary)
+    assert ">6 s<" in said and ">set<" in said and "followed f.csv (out): 9 rows from 0 s on" in said
+    assert "as it began; it was changed in the run" in "".join(_set_up(result.summary | {"changes": []}))
 
 
 def test_captures_have_filters_for_their_flows():

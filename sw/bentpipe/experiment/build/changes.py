@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from bentpipe.experiment.build.faults import Places
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, LineSpec, NetworkSpec, VcSpec
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from bentpipe_sim.nodes import Switch
 
 __all__ = ["Reconfigurator", "ways"]
+
+_T = TypeVar("_T")
 
 
 def ways(line: LineSpec) -> tuple[str, ...]:
@@ -39,16 +41,22 @@ class Reconfigurator:
                 self.to(event)
                 for node in self._nodes.values():
                     node.note()
+        for number, profile in enumerate(experiment.profiles):
+            with places.at(f"profile.{number}"):
+                for extreme in profile.extremes:
+                    self.to(extreme)
+                    for node in self._nodes.values():
+                        node.note()
         self.to(EventSpec(0, (), experiment.network, experiment.vcs))
 
     def to(self, event: EventSpec) -> None:
         (before, vcs), self._before = self._before, (event.network, event.vcs)
-        for old, new in zip(before.lines, event.network.lines, strict=True):
+        for old, new in _other(before.lines, event.network.lines):
             if old.framing and new.framing:
                 self._change(f"{new.name}.line", old.framing, new.framing)
             for end, way in enumerate(ways(new)):
                 self._change(f"{new.name}.{way}", old.ways[end], new.ways[end])
-        for old, new in zip(before.switches, event.network.switches, strict=True):
+        for old, new in _other(before.switches, event.network.switches):
             self._change(new.name, old.settings, new.settings)
             for number, (was, port) in enumerate(zip(old.ports, new.ports, strict=True)):
                 if port != was:
@@ -56,11 +64,18 @@ class Reconfigurator:
         for number, (old, new) in enumerate(zip(before.vps, event.network.vps, strict=True)):
             for way in (0, 1) if old != new else ():
                 self._network.change_vp(2 * number + way, new.settings)
+        if vcs is event.vcs:
+            return
         roots = [(old, new) for old, new in zip(vcs, event.vcs, strict=True) if new.root is None]
         for number, (old, new) in enumerate(roots):
             if old != new:
                 self._network.change_vc(number, new.settings, pacing=new.pacing)
 
     def _change(self, name: str, old: Settings, new: Settings) -> None:
-        if old != new:
+        if old is not new and old != new:
             self._nodes[name].change(new)
+
+
+def _other(before: Sequence[_T], after: Sequence[_T]) -> Iterator[tuple[_T, _T]]:
+    """Pairs of what is not the same object before and after."""
+    return ((old, new) for old, new in zip(before, after, strict=True) if old is not new)

@@ -23,6 +23,7 @@ from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from bentpipe.experiment.build.overrides import Overrides
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow_base import FlowOrGroup
     from bentpipe.hosts.host import Host
@@ -78,7 +79,7 @@ class BuiltExperiment:
     close : Callable
         Lets go of the network's resources.
     change : Callable
-        Makes the network as it is from an event on; events in the order of their times.
+        Brings the network to the state that an event names.
     capture : Callable
         Begins the captures that the experiment asks for, in this folder; what it returns ends them.
     oam : Callable
@@ -93,9 +94,8 @@ class BuiltExperiment:
         At the port at which a run is to split.
     splitting : Splits or None
         The engine of a run that splits.
-    asked : list[EventSpec]
-        Changes besides those of the experiment, at the times at which they were made: somebody asked for them, or they
-        are events of the experiment on top of what somebody asked for.
+    overrides : Overrides or None
+        The list of what events, profiles and requests write; None: the run makes it.
     verify : Callable
         Compares the run at its end with that of a board beside it, if there is one; returns how much was compared.
     """
@@ -119,7 +119,7 @@ class BuiltExperiment:
     network: Network | None = None
     gauge: QueueMonitor | None = None
     splitting: Splits | None = None
-    asked: list[EventSpec] = field(default_factory=list)
+    overrides: Overrides | None = None
     verify: Callable[[], dict[str, int] | None] = field(default=lambda: None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe_hdl.words import nearest
 
-__all__ = ["MOST_DEEP", "SHORTHANDS", "Assignment", "assigned", "over"]
+__all__ = ["MOST_DEEP", "SHORTHANDS", "Assignment", "assigned", "over", "value_of"]
 
 SHORTHANDS: Final = {
     "line": "network.line",
@@ -83,6 +84,15 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
     else:
         inner = node[place] if isinstance(node, list) else node.setdefault(place, {})
         _assign(inner, full, rest, value, name, here, touched)
+
+
+def value_of(text: str) -> Any:
+    """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
 
 
 def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

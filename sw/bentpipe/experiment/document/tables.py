@@ -77,6 +77,7 @@ __all__ = [
     "LineTable",
     "LossTable",
     "NetworkTable",
+    "ProfileTable",
     "PublishedTable",
     "RecordTable",
     "SplittingTable",
@@ -497,6 +498,37 @@ class EventTable(Settings):
     set: dict[str, Any] = Field(description="values by dotted key, as `--set` has them")
 
 
+class ProfileTable(Settings):
+    """Settings that follow a file: a column of times, and a column for each key that may change in a run."""
+
+    file: str = Field(description="CSV, or Parquet (`.parquet`), beside the experiment")
+    line: str | None = Field(
+        default=None,
+        description="line whose keys the columns are (`ber`, `rate`, `outage`, `bursts.loss`); "
+        "without it they are whole dotted keys",
+    )
+    direction: Literal["both", "out", "back"] = Field(
+        default="both", description="of `ber` and `outage`: from the line's first end (`out`), or to it"
+    )
+    interpolation: Literal["step", "linear"] = Field(
+        default="step", description="a value holds until the next row, or goes to the next one in a straight line"
+    )
+    interval_ps: Annotated[int, TIME.within("10 us", TIME.high)] = Field(
+        default=10**10, description="of `linear`: from a value to the next"
+    )
+    offset_ps: Annotated[int, TIME] = Field(default=0, description="time of the run at which the series begins")
+    begin_ps: Annotated[int, TIME] = Field(default=0, description="time of the file at which the series begins")
+    repeat_ps: Annotated[int, TIME.within("10 us", TIME.high)] | None = Field(
+        default=None, description="period after which the series begins again; once unless given"
+    )
+    columns: dict[str, str] = Field(
+        default={}, description='the columns to read, each with `time` or its key: `columns = { Capacity = "rate" }`'
+    )
+    units: dict[str, str] = Field(
+        default={}, description='units of plain numbers, by key: `units = { time = "ms", rate = "Mb/s" }`'
+    )
+
+
 class RecordTable(Settings):
     """What is written down."""
 
@@ -677,6 +709,7 @@ class Document(Cases, extra="forbid"):
     traffic: TrafficTable | None = Field(default=None, description="the flows of a script")
     loss: tuple[LossTable, ...] = Field(default=(), description="losses to the cell")
     event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
+    profile: tuple[ProfileTable, ...] = Field(default=(), description="settings that follow a file in a run")
     record: RecordTable = Field(default=RecordTable(), description="what is written down")
     splitting: SplittingTable | None = Field(default=None, description="rare losses at a port")
     published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import APPLICATIONS
 from bentpipe.experiment.document.tables import CaseTable
@@ -195,12 +195,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
     if e.schedule is not None:
         console.print()
         console.print(f"Order: {_order(e, e.schedule)}", highlight=False)
-    if e.events:
-        table(
-            "Changes in the run",
-            ("at", "change"),
-            [(format_time(event.at_ps), change_text(asdict(c))) for event in e.events for c in event.changes],
-        )
+    _changes(e, table)
     if e.losses:
         table(
             "Listed losses",
@@ -253,6 +248,32 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             [
                 (p.quantity, p.case, p.unit, figure_text(p.measured), figure_text(p.predicted), p.source)
                 for p in e.published
+            ],
+        )
+
+
+def _changes(e: Experiment, table: Callable[[str, Any, list[Any]], None]) -> None:
+    """Print what changes in the run: events, and profiles."""
+    if e.events:
+        table(
+            "Changes in the run",
+            ("at", "change"),
+            [(format_time(event.at_ps), change_text(asdict(c))) for event in e.events for c in event.changes],
+        )
+    if e.profiles:
+        table(
+            "Profiles",
+            ("file", "drives", "rows", "from", "to", "repeated"),
+            [
+                (
+                    p.file,
+                    ", ".join(p.keys) + ("" if p.direction == "both" else f" ({p.direction})"),
+                    f"{len(p.times_ps):,}",
+                    format_time(p.times_ps[0]),
+                    format_time(p.times_ps[-1]),
+                    "no" if p.period_ps is None else f"each {format_time(p.period_ps)}",
+                )
+                for p in e.profiles
             ],
         )
 

@@ -20,11 +20,11 @@ from bentpipe.experiment.document.tables import Document, EventTable
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment
 from bentpipe_hdl.settings import Settings, in_run, key_of
 
-__all__ = ["read_events"]
+__all__ = ["EventSource", "read_events", "refusal"]
 
 
 @dataclass(frozen=True)
-class _EventSource(Source):
+class EventSource(Source):
     """The document as an event has changed it: what is wrong with that is the event's fault."""
 
     event: str = ""
@@ -54,18 +54,16 @@ def read_events(
     ConfigError
         A key is no setting, or none that can be changed in a run; with the new values the document isn't one.
     """
-    now, before = {key: value for key, value in document.items() if key != "event"}, first
+    now, before = {key: value for key, value in document.items() if key not in ("event", "profile")}, first
     found = []
     for number, table in sorted(enumerate(tables), key=lambda pair: pair[1].at_ps):
         place = f"event.{number}.set"
         values = [Assignment(f"{place},", key, value) for key, value in table.set.items()]
-        wrong = [
-            ConfigProblem(place, what) for each in values if (what := _refusal(SHORTHANDS.get(each.key, each.key)))
-        ]
+        wrong = [ConfigProblem(place, what) for each in values if (what := refusal(SHORTHANDS.get(each.key, each.key)))]
         if wrong:
             raise source.error(*wrong)
         changed, _ = assigned(now, values, source.name)
-        named = _EventSource(
+        named = EventSource(
             source.name, source.text, source.overrides, dict(source.defaults), source.base, source.folder, place
         )
         after = read(changed, named)
@@ -78,7 +76,7 @@ def read_events(
     return tuple(found)
 
 
-def _refusal(key: str) -> str:
+def refusal(key: str) -> str:
     """Why a setting can't be changed in a run, ``""``: it can, or isn't there, which reading it tells."""
     models: list[type[Settings]] = [Document]
     parts = key.split(".")

@@ -27,6 +27,7 @@ from bentpipe.experiment.resolve.known import known_figures
 from bentpipe.experiment.resolve.layout import Channels
 from bentpipe.experiment.resolve.network import read_network
 from bentpipe.experiment.resolve.paths import pieces, read_paths
+from bentpipe.experiment.resolve.profiles import read_profiles
 from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, LossSpec, NetworkSpec, RecordSpec, Tables
 from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.words import nearest
@@ -131,18 +132,23 @@ def parse_experiment(
         splitting=tables.splitting,
         expect=expect,
         file=source.name,
+        folder=source.folder,
         document=document,
         axis=head.axis,
         shows=head.shows,
         tables=_tables(tables, channels, flows),
     )
-    if not tables.event:
-        return made
+    return _with_changes(made, tables, source) if tables.event or tables.profile else made
+
+
+def _with_changes(first: Experiment, tables: Document, source: Source) -> Experiment:
+    """The experiment with its events and profiles."""
 
     def read(changed: dict[str, Any], named: Source) -> Experiment:
-        return parse_experiment(changed, named, seed=used_seed, duration_ps=run_ps)
+        return parse_experiment(changed, named, seed=first.seed, duration_ps=first.duration_ps)
 
-    return replace(made, events=read_events(tables.event, document, source, made, read))
+    events = read_events(tables.event, first.document, source, first, read)
+    return replace(first, events=events, profiles=read_profiles(tables.profile, first.document, source, first, read))
 
 
 def _tables(document: Document, channels: Channels, flows: Sequence[FlowSpec]) -> Tables:

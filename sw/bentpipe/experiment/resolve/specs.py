@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bentpipe.experiment.document.tables import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
 from bentpipe.hosts.config import ContinuitySettings, HostConfig
@@ -28,9 +30,11 @@ __all__ = [
     "GroupSpec",
     "HostSpec",
     "LineSpec",
+    "LineWrite",
     "LossSpec",
     "NetworkSpec",
     "PortSpec",
+    "ProfileSpec",
     "RecordSpec",
     "SwitchSpec",
     "Tables",
@@ -38,6 +42,12 @@ __all__ = [
     "VpSpec",
     "plain",
 ]
+
+_OF_A_MACHINE: Final = "of a machine"
+"""In the metadata of a member that no result has."""
+
+WAY_ENDS: Final = {"both": None, "out": 0, "back": 1}
+"""The end of a line from which a direction begins; None: both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,13 +365,14 @@ class NetworkSpec:
 @dataclass(frozen=True, slots=True)
 class EventSpec:
     """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on; ``settings`` are the
-    keys and values that the event itself gives."""
+    keys and values that the event itself gives, and ``source`` is what gave them."""
 
     at_ps: int
     changes: tuple[Change, ...]
     network: NetworkSpec
     vcs: tuple[VcSpec, ...]
     settings: tuple[tuple[str, Any], ...] = ()
+    source: str = "event"
 
     @property
     def tick(self) -> int:
@@ -372,6 +383,119 @@ class EventSpec:
     def before_ps(self) -> int:
         """The last picosecond before that; -1: it holds from the beginning."""
         return ticks_to_ps(self.tick) - 1
+
+
+class LineWrite(NamedTuple):
+    """A value for a member of a line; ``end`` is the end from which the direction begins, None: both directions."""
+
+    line: int
+    member: str
+    end: int | None
+    value: Any
+
+
+@dataclass(frozen=True)
+class ProfileSpec:
+    """A profile: rows of values by key, and when each is due.
+
+    Members
+    -------
+    name : str
+        Its key in the document.
+    file : str
+        As the document names it.
+    sha256 : str
+        Digest of the file.
+    line : str or None
+        The line whose settings it drives; None: the columns have whole keys.
+    direction : str
+        "out", "back" or "both".
+    keys : tuple of str
+        Whole dotted keys.
+    times_ps : array
+        When each row is due in the first round, in ps of the run.
+    columns : tuple of sequences
+        Values of each key as a document has them; None: the row does not write the key.
+    period_ps : int or None
+        The time from a round to the next; None: there is one round.
+    members : tuple of tuples, or None
+        For each column its line, its member and its values in base units, where rows are written straight into the
+        specs; None: the document is read again for each row.
+    extremes : tuple of EventSpec
+        Networks that the least and greatest values make, for which the run's nodes are built.
+    line_number : int or None
+        Index of the line.
+    """
+
+    name: str
+    file: str
+    sha256: str
+    line: str | None
+    direction: str
+    keys: tuple[str, ...]
+    times_ps: array[int]
+    columns: tuple[Sequence[Any], ...]
+    period_ps: int | None
+    members: tuple[tuple[int, str, Sequence[Any]], ...] | None = None
+    extremes: tuple[EventSpec, ...] = field(default=(), repr=False)
+    line_number: int | None = None
+
+    @property
+    def source(self) -> str:
+        """What records name as the writer of its values."""
+        return f"profile {self.file}" + ("" if self.direction == "both" else f", {self.direction}")
+
+    def at_ps(self, number: int) -> int | None:
+        """Return when a row is due, counted on over all rounds; None: there is no such row."""
+        rounds, row = divmod(number, len(self.times_ps))
+        if not rounds:
+            return self.times_ps[row]
+        return None if self.period_ps is None else self.times_ps[row] + rounds * self.period_ps
+
+    def given(self, row: int) -> tuple[tuple[str, Any], ...]:
+        """Return the keys and values of a row, as the file has them."""
+        pairs = ((key, column[row]) for key, column in zip(self.keys, self.columns, strict=True))
+        return tuple((key, value) for key, value in pairs if value is not None)
+
+    def values(self, row: int, network: NetworkSpec) -> dict[str, Any]:
+        """Return the keys and values of a row as a document has them: of a line's direction with the other's value."""
+        found = dict(self.given(row))
+        end = WAY_ENDS[self.direction]
+        if end is None or self.line_number is None:
+            return found
+        line = network.lines[self.line_number]
+        for key in found:
+            member = key.rpartition(".")[2]
+            if member in ("ber", "outage"):
+                both = [*getattr(line, member)]
+                both[end] = found[key]
+                found[key] = both
+        return found
+
+    def writes(self, row: int) -> list[LineWrite] | None:
+        """Return what a row writes into the specs; None: the document has to be read again."""
+        if self.members is None:
+            return None
+        end = WAY_ENDS[self.direction]
+        return [
+            LineWrite(line, member, end if member in ("ber", "outage") else None, column[row])
+            for line, member, column in self.members
+            if column[row] is not None
+        ]
+
+    def row(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            "file": self.file,
+            "sha256": self.sha256,
+            "line": self.line,
+            "direction": self.direction,
+            "keys": self.keys,
+            "rows": len(self.times_ps),
+            "first_s": self.times_ps[0] / 10**12,
+            "last_s": self.times_ps[-1] / 10**12,
+            "period_s": None if self.period_ps is None else self.period_ps / 10**12,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,9 +531,10 @@ class Experiment:
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
     ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
-    there. ``over_cases`` are
-    published figures of all cases together. ``events`` are in the order of their times. The ``metric`` of a published
-    figure is the figure of ours beside it, ``""``: none. ``tables`` are the places in the document.
+    there. ``over_cases`` are published figures of all cases together. ``events`` are in the order of their times,
+    ``profiles`` in that of the file. The ``metric`` of a published figure is the figure of ours beside it, ``""``:
+    none. ``tables`` are the places in the document, ``folder`` is
+    where files that it names are.
     """
 
     id: str
@@ -441,8 +566,10 @@ class Experiment:
     changes: tuple[Change, ...] = ()
     over_cases: tuple[PublishedTable, ...] = ()
     events: tuple[EventSpec, ...] = ()
+    profiles: tuple[ProfileSpec, ...] = ()
     splitting: SplittingTable | None = None
     tables: Tables = field(default=Tables(), compare=False, repr=False)
+    folder: Path | None = field(default=None, compare=False, repr=False, metadata={_OF_A_MACHINE: True})
 
     @property
     def shortened(self) -> bool:
@@ -455,12 +582,13 @@ class Experiment:
 
 def plain(value: Any) -> Any:
     """Members of dataclasses and models by name, down to values, as JSON has them."""
-    if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec)):
+    if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec, ProfileSpec)):
         return plain(value.row())
     if isinstance(value, Settings):
         return plain(value.members())
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        members = (each.name for each in fields(value) if _OF_A_MACHINE not in each.metadata)
+        return {name: plain(getattr(value, name)) for name in members}
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
+from bentpipe.experiment.build.overrides import Overrides, PlannedEvent, ProfileRow, Timeline
 from bentpipe.experiment.resolve.remarks import frame_remarks
-from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, plain
+from bentpipe.experiment.resolve.specs import Experiment, NetworkSpec, plain
 from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.experiment.run.state import code, pack, read_state
@@ -155,6 +156,9 @@ class Run:
         self._end_captures: Callable[[], None] | None = None
         self._sampler = _Sampler(experiment, built, recorder)
         self._stops = _Stops(experiment)
+        if built.overrides is None:
+            built.overrides = Overrides(experiment, built.change)
+        self._overrides = built.overrides
         self._split: dict[str, Any] | None = None
         self._spent_s = 0.0
         self._since = 0.0
@@ -207,7 +211,8 @@ class Run:
                 summary["losses"] = {"recorded": len(losses), "left_out": left_out}
             if folder is not None:
                 folder.keep(summary, recorder.news())
-            return RunResult(summary, summary["flows"], Trace(self._series(), recorder.events), losses)
+            trace = Trace(self._series(), recorder.events)
+            return RunResult(summary, summary["flows"], trace, losses, self._overrides.writes())
         finally:
             built.close()
 
@@ -235,19 +240,19 @@ class Run:
                 return
             keep()  # here too: between samples that are near each other the engine has nothing to tell
             save_again()
-            until, event = self._stops.next
+            until, planned = self._stops.next
             built.engine.run(until, progress)
             now = built.now_ps()
-            if event is None or now < until:
+            if not planned or now < until:
                 self._sampler.take(now)
                 bar.update(now, _share(experiment, built, now))
                 if now // _PS > (now - step) // _PS:
                     _log.debug("%d s simulated", now // _PS)
                 if now < until or now >= end:
                     return
-            self._stops.advance()
+            entry = self._stops.advance()
+            event = None if entry is None else self._overrides.enter(entry)
             if event is not None:
-                built.change(event)
                 _log.info("%s: changed %s", format_time(event.at_ps), ", ".join(change.key for change in event.changes))
 
     def _save(self, folder: Keeps) -> None:
@@ -325,30 +330,30 @@ def _of_cells(network: NetworkSpec) -> NetworkSpec:
 
 
 class _Stops:
-    """The times to which a run goes: to that of a sample, or to just before that of an event.
+    """The times to which a run goes: to that of a sample, or to just before that of an entry of the timeline.
 
     Members
     -------
-    next : (int, EventSpec or None)
-        Until when (ps), and the event that is then.
+    next : (int, bool)
+        Until when (ps), and whether an entry comes then.
     """
 
     def __init__(self, experiment: Experiment) -> None:
         self._end, self._step = experiment.duration_ps, experiment.record.interval_ps
-        self._due, self._events = self._step, [*reversed(experiment.events)]
+        self._due, self._timeline = self._step, Timeline(experiment)
         self.next = self._first()
 
-    def advance(self) -> None:
-        if self.next[1] is None:
+    def advance(self) -> ProfileRow | PlannedEvent | None:
+        """Go on; the entry that comes now, None: a sample was taken."""
+        entry = self._timeline.pop() if self.next[1] else None
+        if entry is None:
             self._due += self._step
         self.next = self._first()
+        return entry
 
-    def _first(self) -> tuple[int, EventSpec | None]:
-        sample = min(self._due, self._end)
-        if self._events and self._events[-1].before_ps < sample:
-            event = self._events.pop()
-            return event.before_ps, event
-        return sample, None
+    def _first(self) -> tuple[int, bool]:
+        sample, planned = min(self._due, self._end), self._timeline.before_ps
+        return (planned, True) if planned is not None and planned < sample else (sample, False)
 
 
 def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
@@ -532,8 +537,9 @@ def _sum_up(
     ledger, unexplained = _ledger(built)
     status, reason, verified = _outcome(built, flows, unexplained, end)
     resolved = _resolved(experiment)
-    came = [event for event in experiment.events if event.before_ps <= now]
-    rates = _rates(experiment, sorted([*came, *built.asked], key=lambda event: event.at_ps))
+    overrides = built.overrides
+    assert overrides is not None
+    rates = overrides.rates.rows(now)
     counted = {
         "time": {"simulated_s": now / _PS},
         "rates": rates,
@@ -567,10 +573,8 @@ def _sum_up(
         "shortened": shortened,
         "remarks": [*_remarks(experiment, flows, now), *frame_remarks(experiment, resolved, rates)] if over else [],
         "changes": [dataclasses.asdict(change) for change in experiment.changes],
-        "events": [
-            {"at_s": event.at_ps / _PS, "tick": event.tick, "changes": [dataclasses.asdict(c) for c in event.changes]}
-            for event in came
-        ],
+        "events": overrides.summary(),
+        "profiles": [profile.row() for profile in experiment.profiles],
         "rates": rates,
         "time": {
             "simulated_s": now / _PS,
@@ -614,34 +618,20 @@ def _flow(report: Any) -> dict[str, Any]:
     return row | row.pop("facts", {})
 
 
-def _rates(experiment: Experiment, came: Sequence[EventSpec]) -> list[dict[str, Any]]:
-    """What the ports of switches may send and VCs are paced at, in b/s of cells, from each time on at which any of it
-    changed. A load-reactive port may send its ceiling."""
-    found: list[dict[str, Any]] = []
-    for at_ps, network, vcs in [
-        (0, experiment.network, experiment.vcs),
-        *((event.at_ps, event.network, event.vcs) for event in came),
-    ]:
-        rates = {
-            "ports": {
-                switch.name: [
-                    port.rate_bps if port.settings.reactive is None else port.settings.reactive.cell_ceiling_bps
-                    for port in switch.ports
-                ]
-                for switch in network.switches
-            },
-            "vcs": [vc.pacing.cell_rate_bps for vc in vcs],
-        }
-        if found and found[-1]["at_s"] == at_ps / _PS:  # of changes at one time the last counts
-            found[-1] |= rates
-        elif not found or rates != {key: found[-1][key] for key in rates}:
-            found.append({"at_s": at_ps / _PS, **rates})
-    return found
-
-
 def _resolved(experiment: Experiment) -> dict[str, Any]:
-    data = plain(dataclasses.replace(experiment, events=()))
-    for name in ("events", "tables", "document", "published", "theory", "expect", "description", "changes", "shows"):
+    data = plain(dataclasses.replace(experiment, events=(), profiles=()))
+    for name in (
+        "events",
+        "profiles",
+        "tables",
+        "document",
+        "published",
+        "theory",
+        "expect",
+        "description",
+        "changes",
+        "shows",
+    ):
         del data[name]
     return data
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.build.overrides import Overrides, Timeline
 from bentpipe.progress import Progress, waiting
 from bentpipe_hdl.ticks import first_tick, ps_to_ticks, ticks_to_ps
 from bentpipe_hdl.units import format_time
@@ -100,7 +101,8 @@ class _Run:
         recorder = TraceRecorder(experiment.record.interval_ps, ())
         with waiting("Preparing the nodes; the first time they are compiled, which takes a minute or two", self._show):
             self._built = add_hosts(experiment, recorder, self._network, nics, vcs)
-        self._events = [*experiment.events]
+        self._timeline = Timeline(experiment)
+        self._overrides = Overrides(experiment, self._built.change)
 
     def close(self) -> None:
         self._network.close()
@@ -134,14 +136,13 @@ class _Run:
             bar.update(now_ps)
 
         while True:
-            event = self._events[0] if self._events and self._events[0].before_ps <= until_ps else None
-            stop = until_ps if event is None else event.before_ps
+            planned = self._timeline.before_ps
+            stop = until_ps if planned is None else min(planned, until_ps)
             now = self._built.engine.run(stop, progress)
             if now < stop:
                 raise BentpipeError(
                     f"{self._experiment.id}: its flows are over at {format_time(now)}, before what is asked for"
                 )
-            if event is None:
+            if planned is None or planned > until_ps:
                 return
-            self._events.pop(0)
-            self._built.change(event)
+            self._overrides.enter(self._timeline.pop())

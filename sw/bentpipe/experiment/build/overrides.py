@@ -1,0 +1,423 @@
+"""Overrides: the list of values that events, profiles and requests put on top of the file while a run goes on.
+
+An entry writes exactly its keys, and the last writer of a key wins. Runs, sessions with attached hosts and their replay
+share this list. :class:`Overrides` holds it and brings the network to each new state; :class:`Timeline` gives the
+entries that the file itself plans, in the order of their times.
+
+An entry that writes only line settings which no other part depends on is applied to the specs directly
+(:mod:`bentpipe.experiment.resolve.line_writes`). Every other entry has the whole document read again.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from bentpipe.errors import BentpipeError, ConfigError, one_line
+from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
+from bentpipe.experiment.document.changes import Change, changes_between
+from bentpipe.experiment.document.source import Source
+from bentpipe.experiment.resolve.line_writes import LineWriter
+from bentpipe.experiment.resolve.parse import parse_experiment
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, ProfileSpec, VcSpec
+from bentpipe.results.schema import Writes
+from bentpipe_hdl.ticks import first_tick, ticks_to_ps
+from bentpipe_hdl.units import format_time
+from bentpipe_sim.errors import SimulationError
+
+__all__ = ["Overrides", "PlannedEvent", "ProfileRow", "Rates", "Resolved", "Timeline", "last_ps_before"]
+
+_NAME: Final = "changes"
+"""The name of the document that a request is read from, in messages; taken off again."""
+_MOST_RATES: Final = 200
+"""Entries of :class:`Rates` that profiles make at most."""
+
+_log = logging.getLogger(__name__)
+
+
+def last_ps_before(at_ps: int) -> int:
+    """Return the last picosecond before the first tick at a time or later; -1 for the run's beginning."""
+    return ticks_to_ps(first_tick(at_ps)) - 1
+
+
+class ProfileRow(NamedTuple):
+    """A row of a profile that is due at ``at_ps``; ``number`` counts on when the profile repeats."""
+
+    profile: ProfileSpec
+    number: int
+    at_ps: int
+
+
+class PlannedEvent(NamedTuple):
+    """An event of the file, and how many entries it was read on top of."""
+
+    event: EventSpec
+    basis: int
+
+
+class Timeline:
+    """The planned entries of an experiment in the order of their times. Where several hold from one tick on, rows of
+    profiles come first, in the order of the file, and then events: an event has the last word."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._events = [PlannedEvent(event, basis) for basis, event in enumerate(experiment.events)][::-1]
+        self._profiles = experiment.profiles
+        self._rows = [0] * len(self._profiles)
+        self._next = self._first()
+
+    @property
+    def before_ps(self) -> int | None:
+        """The last picosecond before the next entry holds; None: there is no other."""
+        return None if self._next is None else self._next[0]
+
+    def pop(self) -> ProfileRow | PlannedEvent:
+        """Take the next entry off the timeline."""
+        assert self._next is not None
+        _, number, entry = self._next
+        if number < len(self._profiles):
+            self._rows[number] += 1
+        else:
+            self._events.pop()
+        self._next = self._first()
+        return entry
+
+    def _first(self) -> tuple[int, int, ProfileRow | PlannedEvent] | None:
+        found: list[tuple[int, int, ProfileRow | PlannedEvent]] = []
+        for number, (profile, row) in enumerate(zip(self._profiles, self._rows, strict=True)):
+            at_ps = profile.at_ps(row)
+            if at_ps is not None:
+                found.append((last_ps_before(at_ps), number, ProfileRow(profile, row, at_ps)))
+        if self._events:
+            found.append((self._events[-1].event.before_ps, len(self._profiles), self._events[-1]))
+        return min(found, key=lambda each: each[:2], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Values that were read and found right, with the network that they make of the state ``basis``."""
+
+    values: dict[str, Any]
+    event: EventSpec
+    basis: int
+
+
+class Rates:
+    """What ports of switches may send and VCs are paced at, in b/s of cells, from each time on at which it changed.
+
+    A load-reactive port may send its ceiling. Changes by profiles are averaged over spans of ``span_ps``, so that their
+    number stays small: the mean over any whole number of spans is exact.
+    """
+
+    def __init__(self, network: NetworkSpec, vcs: Sequence[VcSpec], span_ps: int) -> None:
+        self._span_ps = span_ps
+        self._found: list[dict[str, Any]] = []
+        self._open: tuple[int, int, NetworkSpec, dict[str, list[float]]] | None = None
+        self._last: tuple[NetworkSpec, Sequence[VcSpec]] = (network, vcs)
+        self._append(0, network, vcs)
+
+    def note(self, at_ps: int, network: NetworkSpec, vcs: Sequence[VcSpec], averaged: bool = False) -> None:
+        """Note the network from a time on; ``averaged``: a profile changed it."""
+        before, self._last = self._last, (network, vcs)
+        if before[0].switches is network.switches and before[1] is vcs:
+            return
+        if not averaged:
+            self._close(at_ps)
+            self._append(at_ps, network, vcs)
+            return
+        if self._open is not None and at_ps - self._open[0] >= self._span_ps:
+            self._close(at_ps)
+        start, since, now, sums = self._open or (at_ps, at_ps, network, {})
+        self._open = (start, at_ps, network, _summed(sums, now, at_ps - since))
+
+    def rows(self, now_ps: int) -> list[dict[str, Any]]:
+        """Return all so far."""
+        if self._open is None:
+            return self._found
+        closed = Rates.__new__(Rates)
+        closed.__dict__.update(self.__dict__ | {"_found": [*map(dict, self._found)]})
+        closed._close(now_ps)
+        return closed._found
+
+    def _close(self, at_ps: int) -> None:
+        """End the span; what holds at its end begins a new entry."""
+        if self._open is None:
+            return
+        (start, since, now, sums), self._open = self._open, None
+        whole = at_ps - start
+        if whole:
+            totals = _summed(sums, now, at_ps - since)
+            means = {name: [total / whole for total in row] for name, row in totals.items()}
+            self._put(start, means, self._found[-1]["vcs"])
+        self._put(at_ps, _ports(now), self._found[-1]["vcs"])
+
+    def _append(self, at_ps: int, network: NetworkSpec, vcs: Sequence[VcSpec]) -> None:
+        self._put(at_ps, _ports(network), [vc.pacing.cell_rate_bps for vc in vcs])
+
+    def _put(self, at_ps: int, ports: Mapping[str, Sequence[float]], vcs: Sequence[int | None]) -> None:
+        found, rates = self._found, {"ports": ports, "vcs": vcs}
+        if found and found[-1]["at_s"] == at_ps / 10**12:  # of changes at one time the last counts
+            found[-1] |= rates
+        elif not found or rates != {key: found[-1][key] for key in rates}:
+            found.append({"at_s": at_ps / 10**12, **rates})
+
+
+def _ports(network: NetworkSpec) -> dict[str, list[int]]:
+    return {
+        switch.name: [
+            port.rate_bps if port.settings.reactive is None else port.settings.reactive.cell_ceiling_bps
+            for port in switch.ports
+        ]
+        for switch in network.switches
+    }
+
+
+def _summed(sums: Mapping[str, list[float]], network: NetworkSpec, span_ps: int) -> dict[str, list[float]]:
+    """Sums over time, with a network that lasted so long."""
+    return {
+        name: [before + rate * span_ps for before, rate in zip(sums[name], row, strict=True)]
+        if sums
+        else [rate * span_ps for rate in row]
+        for name, row in _ports(network).items()
+    }
+
+
+class Overrides:
+    """The file and the list of overrides on top of it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        As it was read.
+    change : Callable
+        Brings the running network to a state.
+    adjusted : Callable, optional
+        What an experiment becomes after it was read: that of a session has shorter lines.
+    lenient : bool
+        A planned entry that the network refuses is left out with a warning; otherwise it is an error.
+
+    Members
+    -------
+    now : EventSpec
+        The network as it is.
+    count : int
+        Entries so far.
+    events : list[EventSpec]
+        Entries of events and requests, each with what it changed and its source.
+    rates : Rates
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        change: Callable[[EventSpec], None],
+        *,
+        adjusted: Callable[[Experiment], Experiment] | None = None,
+        lenient: bool = False,
+    ) -> None:
+        self._experiment, self._change, self._lenient = experiment, change, lenient
+        self._adjusted = adjusted or _same
+        first = self._adjusted(experiment)
+        self.now = EventSpec(0, (), first.network, first.vcs)
+        self._first, self._vcs = first.network, first.vcs
+        document = {key: value for key, value in experiment.document.items() if key not in ("event", "profile")}
+        self._file = document
+        self._base: tuple[dict[str, Any], dict[str, Any]] = (document, {})
+        self._source = Source(_NAME, folder=experiment.folder)
+        self._lines = LineWriter(document, first.network)
+        self.count = 0
+        self.events: list[EventSpec] = []
+        self.rates = Rates(first.network, first.vcs, max(1, experiment.duration_ps // _MOST_RATES))
+        self._order: list[tuple[int, EventSpec]] = []
+        self._log_of_rows: dict[str, tuple[ProfileSpec, array[int], array[int]]] = {}
+
+    # What somebody asks for
+
+    def resolve(self, values: Mapping[str, Any]) -> Resolved:
+        """Read values on top of what there is, and change nothing; any thread may do it.
+
+        Raises
+        ------
+        BentpipeError
+            A key is none, or can't be changed in a run; a value is out of range.
+        """
+        basis, values = self.count, {SHORTHANDS.get(key, key): value for key, value in values.items()}
+        if all(key.rpartition(".")[2] != "rate" for key in values):  # which others hang on
+            with suppress(ValueError):  # of which reading the document says more
+                event = self._on_lines(values)
+                if event is not None:
+                    return Resolved(values, event, basis)
+        document, late = self._base
+        document = {**_with(document, dict(late)), "event": [{"at": "0 s", "set": values}]}
+        try:
+            made = parse_experiment(document, self._source, seed=self._experiment.seed)
+        except ConfigError as error:  # it knows the values as those of an event
+            raise BentpipeError(str(error).removeprefix(f"{_NAME}: event.0.set: ")) from None
+        (event,) = self._adjusted(made).events
+        return Resolved(values, event, basis)
+
+    def write(self, at_ps: int, source: str, resolved: Resolved) -> EventSpec:
+        """Have values hold from now on; what was resolved on top of another state is resolved again.
+
+        Raises
+        ------
+        BentpipeError, SimulationError
+            They make no experiment any more, or the network doesn't take them; it is as it was.
+        """
+        event = resolved.event
+        if resolved.basis != self.count:
+            event = self._on_lines(resolved.values) or self.resolve(resolved.values).event
+        return self._enter(replace(event, at_ps=at_ps, source=source), resolved.values)
+
+    def reset(self, at_ps: int) -> EventSpec:
+        """Bring everything back to what the run began with; what the network refuses is an error, as of
+        :meth:`write`."""
+        first = EventSpec(at_ps, tuple(changes_between(self.document(), self._file, {})), self._first, self._vcs)
+        event = replace(first, source="reset")
+        self._to(event)
+        self._base = (self._file, {})
+        self.rates.note(at_ps, event.network, event.vcs)
+        event = replace(event, settings=tuple((change.key, change.new) for change in event.changes))
+        self.events.append(event)
+        self._order.append((self.count, event))
+        return event
+
+    def document(self) -> dict[str, Any]:
+        """Return the document with all overrides in it."""
+        return _with(*self._base)
+
+    # What the file plans
+
+    def enter(self, entry: ProfileRow | PlannedEvent) -> EventSpec | None:
+        """Have a planned entry hold from now on; what it changed, None of a profile's row."""
+        try:
+            if isinstance(entry, ProfileRow):
+                self._row(entry)
+                return None
+            event = entry.event
+            values = {SHORTHANDS.get(key, key): value for key, value in event.settings}
+            if entry.basis != self.count:
+                made = self._on_lines(values) or self.resolve(values).event
+                event = replace(made, at_ps=event.at_ps, source=event.source)
+            return self._enter(event, values)
+        except (BentpipeError, SimulationError) as error:
+            if not self._lenient:
+                raise
+            at = format_time(entry.event.at_ps if isinstance(entry, PlannedEvent) else entry.at_ps)
+            _log.warning("%s: left out, as the network does not take it: %s", at, one_line(error))
+            return None
+
+    def _enter(self, event: EventSpec, values: Mapping[str, Any]) -> EventSpec:
+        settings = tuple(values.items())
+        event = replace(event, network=_as_framed(event.network, self._first), settings=settings)
+        self._to(event)
+        self._base = (_with(*self._base, values), {})
+        self.rates.note(event.at_ps, event.network, event.vcs)
+        self.events.append(event)
+        self._order.append((self.count, event))
+        return event
+
+    def _row(self, entry: ProfileRow) -> None:
+        profile = entry.profile
+        row = entry.number % len(profile.times_ps)
+        values = profile.values(row, self.now.network)
+        writes = profile.writes(row)
+        network = None if writes is None else self._lines.applied(self.now.network, writes)
+        if network is None:
+            event = replace(self.resolve(values).event, at_ps=entry.at_ps)
+            network = _as_framed(event.network, self._first)
+            event = replace(event, network=network)
+        else:
+            event = EventSpec(entry.at_ps, (), network, self.now.vcs)
+        self._to(event)
+        late = self._base[1]
+        self._base = (self._base[0], late | values)
+        self.rates.note(entry.at_ps, network, event.vcs, averaged=True)
+        _, numbers, orders = self._log_of_rows.setdefault(profile.name, (profile, array("q"), array("q")))
+        numbers.append(entry.number)
+        orders.append(self.count)
+
+    def _on_lines(self, values: Mapping[str, Any]) -> EventSpec | None:
+        """The state that these values make of that of now, where they are of lines alone; None: not known here."""
+        writes = self._lines.writes(values)
+        network = None if writes is None else self._lines.applied(self.now.network, writes)
+        if network is None:
+            return None
+        document = self.document()
+        changes = []
+        for key, value in values.items():
+            old = value_at(document, key)
+            if old != value:
+                changes.append(Change(key, old, value))
+        return EventSpec(0, tuple(changes), network, self.now.vcs)
+
+    def _to(self, event: EventSpec) -> None:
+        try:
+            self._change(event)
+        except SimulationError:
+            self._change(self.now)  # as it was
+            raise
+        self.now = event
+        self.count += 1
+
+    # What became of them
+
+    def writes(self) -> Writes:
+        """Return every write of a key so far, in the order in which they were made."""
+        found: list[tuple[int, int, str, str, Any]] = []
+        for order, event in self._order:
+            found += [(event.at_ps, order, event.source, key, value) for key, value in event.settings]
+        for profile, numbers, orders in self._log_of_rows.values():
+            for number, order in zip(numbers, orders, strict=True):
+                at_ps = profile.at_ps(number)
+                assert at_ps is not None
+                given = profile.given(number % len(profile.times_ps))
+                found += [(at_ps, order, profile.source, key, value) for key, value in given]
+        found.sort(key=lambda each: each[1])
+        return [(at_ps, source, key, value) for at_ps, _, source, key, value in found]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return the entries of events and requests as ``result.json`` has them."""
+        return [
+            {
+                "at_s": event.at_ps / 10**12,
+                "tick": event.tick,
+                "source": event.source,
+                "changes": [asdict(change) for change in event.changes],
+            }
+            for event in self.events
+        ]
+
+
+def _same(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+def value_at(document: Mapping[str, Any], key: str) -> Any:
+    """Return what a document has at a dotted key; None: nothing."""
+    here: Any = document
+    for part in key.split("."):
+        if isinstance(here, list) and part.isdecimal() and int(part) < len(here):
+            here = here[int(part)]
+        elif isinstance(here, Mapping) and part in here:
+            here = here[part]
+        else:
+            return None
+    return here
+
+
+def _with(document: dict[str, Any], late: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A copy of a document with values in it."""
+    given = [Assignment(_NAME, key, value) for key, value in (*late.items(), *(values or {}).items())]
+    return assigned(document, given, _NAME)[0]
+
+
+def _as_framed(network: NetworkSpec, first: NetworkSpec) -> NetworkSpec:
+    """The network with lines of cells where the run has these instead of SONET lines."""
+    if all(bool(new.framing) == bool(old.framing) for new, old in zip(network.lines, first.lines, strict=True)):
+        return network
+    lines = (new if old.framing else new.of_cells() for new, old in zip(network.lines, first.lines, strict=True))
+    return replace(network, lines=tuple(lines))
