@@ -41,6 +41,20 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs draw a blank picture in place of their plots, which take longer than a short run."""
+    import bentpipe.plots.cases
+    import bentpipe.plots.figures
+
+    def blank(folder: Path, what: object) -> list[str]:
+        (folder / "overview.svg").write_text("<svg/>")
+        return ["overview"]
+
+    monkeypatch.setattr(bentpipe.plots.figures, "write_plots", blank)
+    monkeypatch.setattr(bentpipe.plots.cases, "write_cases_plot", blank)
+
+
 FIRST = ("tb/cocotb", "tb/unit/widths", "tb/unit/sonet", "tb/system")
 """Folders whose tests take longest, so that none of them is the last that a worker begins."""
 

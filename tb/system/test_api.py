@@ -70,6 +70,7 @@ def test_an_experiment_runs_as_it_was_loaded():
         run(experiment, seed=1)
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_run_folder_is_that_of_the_command_and_is_read_back():
     made = run("lan-1flow", duration="20 ms", folder="out")
     assert {"result.json", "report.html", "flows.parquet"} <= {path.name for path in Path("out").iterdir()}

@@ -96,7 +96,7 @@ def test_help_has_every_topic(capsys):
 
 def test_what_is_exported_is_what_the_run_has(tmp_path, capsys):
     folder = tmp_path / "run"
-    assert main(["run", "lan-1flow", "--duration", "100 ms", "--out", str(folder), "--json"]) == 0
+    assert main(["run", "lan-1flow", "--duration", "100 ms", "--no-plots", "--out", str(folder), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert main(["export", str(folder), "--csv"]) == 0
     with (folder / "csv" / "metrics.csv").open() as file:
@@ -117,7 +117,7 @@ def test_what_is_exported_is_what_the_run_has(tmp_path, capsys):
 def test_cases_are_exported_with_their_names(tmp_path):
     folder = tmp_path / "cases"
     chosen = ["--case", "window 16 kB", "--case", "window 48 kB"]
-    assert main(["run", "magic-window", "--duration", "50 ms", *chosen, "--out", str(folder)]) == 0
+    assert main(["run", "magic-window", "--duration", "50 ms", "--no-plots", *chosen, "--out", str(folder)]) == 0
     assert main(["export", str(folder), "--csv", "--out", str(tmp_path / "out")]) == 0
     for name in ("metrics", "flows", "trace"):
         with (tmp_path / "out" / f"{name}.csv").open() as file:

@@ -12,6 +12,8 @@ from bentpipe.experiment.load import load, load_cases
 from unit.experiment.fake import fake_build
 from unit.experiment.test_parse import TEXT
 
+pytestmark = pytest.mark.usefixtures("no_plots")
+
 CASES = """
 [[case]]
 name = "Fast line"

@@ -12,6 +12,8 @@ from bentpipe.results.expect import expectation_text, judge
 from unit.experiment.fake import fake_build
 from unit.experiment.test_parse import TEXT
 
+pytestmark = pytest.mark.usefixtures("no_plots")
+
 CASES = """
 [[case]]
 name = "one"

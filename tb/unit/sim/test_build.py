@@ -183,7 +183,7 @@ def calls(warm):
 
     def network():
         network = Network(seed=1)
-        network.add_nic("a", 149_760_000)
+        network.add_nic("a")
         network.start()
         assert network.loop.now() == 0 and network.loop.ffi.string(network.loop.error()) == b""
         return "built-in" if "built-in" in repr(network.loop.now) else "libffi"

@@ -61,7 +61,7 @@ def test_both_calls_make_the_same_vc() -> None:
     given, other = VcSettings(policy="tail", limit=5), VcSettings(limit=7)
     (one, new), (two, old) = pair(), pair()
     one.add_vc(new, 0, 32, given, pacing=pacing)
-    with pytest.warns(DeprecationWarning, match=r"add_vc: .* VcSettings object"):
+    with pytest.warns(DeprecationWarning, match=r"add_vc: .* (Vc|Pacing)Settings object"):
         two.add_vc(old, 0, 32, policy="tail", limit=5, **pacing.members())
     assert (new[0].sends, new[1].vcs) == (old[0].sends, old[1].vcs)
     one.change_vc(0, other)

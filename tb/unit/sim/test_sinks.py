@@ -7,7 +7,6 @@ import pytest
 from bentpipe_hdl.nic.control import NicLine
 from bentpipe_sim.network import Network
 from bentpipe_sim.pattern import pattern
-from models.lines import vc_settings
 
 RATE_BPS = 149_760_000
 KEY = 5
@@ -21,9 +20,7 @@ def network_of(vcs, later=0, **more):
     network.connect(*ends)
     network.connect(*ends[::-1])
     ways = [
-        (k, network.add_vc([ends[k], ends[1 - k]], 0, 100 + n, **vc_settings(**more)))
-        for n in range(vcs + later)
-        for k in range(2)
+        (k, network.add_vc([ends[k], ends[1 - k]], 0, 100 + n, **more)) for n in range(vcs + later) for k in range(2)
     ]
     network.start()
     use(network, ways[: 2 * vcs])
