@@ -11,8 +11,8 @@ __all__ = ["commands"]
 
 _MODULES: Final = (
     "run", "attach", "shell", "set", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "check",
-    "help", "report", "serve", "compare", "export", "netspec", "schema", "registers", "rtl", "wave", "build", "doctor",
-    "completion",
+    "help", "report", "serve", "compare", "export", "netspec", "schema", "registers", "rtl", "wave", "build", "board",
+    "doctor", "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""
 
