@@ -77,7 +77,7 @@ class Builder:
             manifest = Manifest.read(manifest_of(bitstream))
             if manifest.build == placed:
                 manifest.check(bitstream)
-                self.progress(f"seed {seed}: is there, build {placed[:12]}")
+                self.progress(f"seed {seed}: up to date, build {placed[:12]}")
                 return bitstream
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -107,7 +107,7 @@ class Builder:
         mapped, known = digest(rtlil, _MAP, *(versions[name] for name in PACKAGES[:2])), self.folder / "map.json"
         found = json.loads(known.read_text()) if known.exists() else {}
         if found.get("digest") == mapped:
-            self.progress(f"map: is there, {mapped[:12]}")
+            self.progress(f"map: up to date, {mapped[:12]}")
             return mapped, {"map": Spent(**found["spent"])}
         known.unlink(missing_ok=True)
         (self.folder / "top.il").write_text(rtlil)

@@ -77,7 +77,7 @@ class Manifest:
         try:
             found = json.loads(path.read_text())
         except FileNotFoundError:
-            raise FpgaError(f"{path}: is not there; a bitstream is built by: bentpipe board build") from None
+            raise FpgaError(f"{path}: is missing; bentpipe board build makes it, and the bitstream") from None
         except (OSError, ValueError) as error:
             raise FpgaError(f"{path}: is no manifest: {error}") from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:

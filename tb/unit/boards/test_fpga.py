@@ -156,7 +156,7 @@ def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
     assert "1 x link()" in told
     assert "50 MHz met (60 MHz), seed 1" in told
     assert main(["board", "info", str(tmp_path / "none.bit")]) == 2
-    assert "none.json: is not there" in capsys.readouterr().err
+    assert "none.json: is missing" in capsys.readouterr().err
 
 
 # Flashing

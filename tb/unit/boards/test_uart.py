@@ -8,7 +8,12 @@ from fractions import Fraction
 import pytest
 from amaranth.sim import Simulator
 
+from bentpipe_boards.fpga.top import SerialTop
 from bentpipe_boards.uart import Uart
+from bentpipe_sim.board.protocol import ANSWER, LIST, OPEN, OPENED, READ, unframed
+from bentpipe_sim.board.windows import Plan, board_registers
+from bentpipe_sim.build import Shape
+from models.board_bridge import frame
 
 OCTETS = [0x00, 0xFF, 0x55, 0xAA, *random.Random(1).randbytes(12)]
 
@@ -82,3 +87,34 @@ def test_edges_are_off_by_less_than_a_clock(divisor):
 def test_a_bit_has_four_clocks_at_least():
     with pytest.raises(ValueError, match="4 or more"):
         Uart(divisor=Fraction(7, 2))
+
+
+def test_a_board_answers_over_its_serial_pins():
+    """Line, bridge and core as in an FPGA: a session is opened, and the board's magic is read."""
+    top = SerialTop(Plan((Shape.of("link"),), (16,), frame_words=32), 14_000_000, 3_000_000)
+    divisor = Fraction(14, 3)
+    magic = board_registers(top.plan)["magic"]
+    levels, answers = [], []
+
+    async def bench(ctx):
+        assert not ctx.get(top.link)
+        opens, reads = frame([0x77 << 16 | OPEN]), frame([0x77 << 16 | 1 << 8 | LIST, READ << 24 | 1, magic.addr])
+        for request, octets in ((opens, 12), (reads, 20)):
+            line = _levels(list(request), divisor)
+            for level in line + [1] * int(10 * divisor * octets):
+                ctx.set(top.pin_rx, level)
+                await ctx.tick()
+                levels.append(ctx.get(top.pin_tx))
+        assert ctx.get(top.link)
+
+    _simulate(top, bench)
+    # From the middle of each bit
+    at = 0
+    while 0 in levels[at:]:
+        at = levels.index(0, at)
+        bits = [levels[at + int((k + Fraction(1, 2)) * divisor)] for k in range(10)]
+        assert (bits[0], bits[9]) == (0, 1)
+        answers.append(sum(bit << k for k, bit in enumerate(bits[1:9])))
+        at += int(Fraction(19, 2) * divisor)
+    frames = [unframed(bytes(each)) for each in bytes(answers).split(b"\0") if each]
+    assert frames == [(0x77 << 16 | OPENED,), (0x77 << 16 | 1 << 8 | ANSWER, 0, magic.reset)]
