@@ -84,7 +84,11 @@ class Core(wiring.Component):
             event.eq(Cat(host.event for host in hosts.values()).any()),
             idle.eq(Cat(node.status.idle for node in nodes).all() & ~Cat(host.waits for host in hosts.values()).any()),
         ]
-        due = _first(m, [*(node.status.due for node in nodes), *(wire.due for wire in wires)])
+        dues = []
+        for k, node in enumerate(nodes):  # a node's own is the end of a long path
+            dues.append(Signal(TIME_BITS, name=f"due{k}"))
+            m.d.sync += dues[k].eq(node.status.due)
+        due = _first(m, [*dues, *(wire.due for wire in wires)])
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
         csr.status("state", Cat(ticks.run.running, event, idle))
 
