@@ -56,8 +56,8 @@ def tool(name: str) -> str:
     return found
 
 
-def tool_versions() -> dict[str, str]:
-    """The versions of the packages that decide what a bitstream is.
+def tool_versions(*more: str) -> dict[str, str]:
+    """The versions of the packages that decide the result of synthesis, and of ``more``.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def tool_versions() -> dict[str, str]:
         One is not there.
     """
     try:
-        return {name: importlib.metadata.version(name) for name in PACKAGES}
+        return {name: importlib.metadata.version(name) for name in (*PACKAGES, *more)}
     except importlib.metadata.PackageNotFoundError as error:
         raise ToolError(f"{error.name} is missing: {_INSTALL}") from None
 

@@ -64,7 +64,7 @@ class Builder:
         ToolError
             A tool is missing or fails.
         """
-        versions = tool_versions()
+        versions = tool_versions("amaranth-boards")
         self.folder.mkdir(parents=True, exist_ok=True)
         os.environ.setdefault("YOWASP_CACHE_DIR", str(Path.home() / ".cache" / "YoWASP"))
         mapped, steps = self._map(versions)
@@ -163,12 +163,18 @@ def _used(report: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _slowest(report: dict[str, Any], clock: str) -> list[str]:
-    """The slowest path within a clock's domain."""
-    for path in report["critical_paths"]:
-        if clock in path["from"] and clock in path["to"]:
+    """The slowest path within a clock's domain: what it takes, then its steps."""
+    for found in report["critical_paths"]:
+        if clock in found["from"] and clock in found["to"]:
+            path = found["path"]
+            whole = sum(part["delay"] for part in path)
+            routing = sum(part["delay"] for part in path if part["type"] == "routing")
             return [
-                f"{part['delay']:.2f} ns {part['type']} {part['from']['cell']}.{part['from']['port']}"
-                f" to {part['to']['cell']}.{part['to']['port']}"
-                for part in path["path"]
+                f"{whole:.1f} ns, {routing:.1f} of it routing: {path[0]['from']['cell']} to {path[-1]['to']['cell']}",
+                *(
+                    f"{part['delay']:.2f} ns {part['type']} {part['from']['cell']}.{part['from']['port']}"
+                    f" to {part['to']['cell']}.{part['to']['port']}"
+                    for part in path
+                ),
             ]
     return []

@@ -35,7 +35,7 @@ class Manifest:
     used : dict
         By resource: how many there are in the bitstream, and on the device.
     limit : list of str
-        The slowest path, a line a step.
+        The slowest path: what it takes, then a line a step.
     tools : dict
         Versions by package.
     steps : dict

@@ -20,6 +20,7 @@ def _lan(nics: int, cells: int, links: int) -> Plan:
 
 PLANS: Final = {
     "line": Plan((_LINK, _NIC), (64, 64), tx_words=2048, rx_words=2048),
+    "star": Plan((Shape.of("switch", cells=512, ports=2, vcs=64), _NIC, _NIC), (64,) * 4, tx_words=2048, rx_words=2048),
     "pair": _lan(2, 512, 2),
     "lan": _lan(3, 2048, 2),
 }
@@ -27,6 +28,8 @@ PLANS: Final = {
 
 line
     one interface and one link, patched to a loop
+star
+    two interfaces and a switch of 512 cells with two ports
 pair
     two interfaces, two links, a switch of 512 cells
 lan
