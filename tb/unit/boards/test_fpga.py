@@ -19,6 +19,7 @@ from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.synth import Figures
 from bentpipe_boards.tools import Spent
+from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import Shape
 
@@ -157,6 +158,16 @@ def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
     assert "50 MHz met (60 MHz), seed 1" in told
     assert main(["board", "info", str(tmp_path / "none.bit")]) == 2
     assert "none.json: is missing" in capsys.readouterr().err
+
+
+def test_info_tells_what_a_connected_board_has(monkeypatch, capsys):
+    plan = PLANS["star"]
+    monkeypatch.setattr("bentpipe_sim.board.pipe.SerialPipe", lambda device: ModelPipe(plan))
+    assert main(["board", "info", "/dev/ttyUSB0"]) == 0
+    told = capsys.readouterr().out
+    assert told == "/dev/ttyUSB0: a bentpipe board with 1 x switch(cells=512, ports=2, vcs=64), 2 x nic(vcs=64)\n"
+    assert main(["board", "info", "/dev/ttyUSB0", "--json"]) == 0
+    assert Plan.from_json(capsys.readouterr().out) == plan
 
 
 # Flashing
