@@ -30,8 +30,6 @@ class Board:
         Of the oscillator.
     clock_hz : int
         Of the core, unless another is asked for.
-    baud : int
-        Of the serial line.
     plan : str
         What is built unless something else is asked for; of :data:`~bentpipe_boards.fpga.plans.PLANS`.
     connect : callable
@@ -46,7 +44,6 @@ class Board:
     loader: str
     reference_hz: int
     clock_hz: int
-    baud: int
     plan: str
     connect: Callable[[Any, Any, Any], None]
 

@@ -16,6 +16,7 @@ from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.pll import Pll, dividers
 from bentpipe_boards.top import OctetTop
 from bentpipe_boards.uart import Uart
+from bentpipe_sim.board.pipe import BAUD
 from bentpipe_sim.board.windows import Plan
 
 __all__ = ["FpgaTop", "SerialTop", "Status"]
@@ -65,7 +66,7 @@ class SerialTop(wiring.Component):
         As of :class:`Status`.
     """
 
-    def __init__(self, plan: Plan, clock_hz: int, baud: int):
+    def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD):
         self.plan, self.clock_hz, self.baud = plan, clock_hz, baud
         lights = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
         super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **lights})
@@ -135,7 +136,7 @@ class FpgaTop(Elaboratable):
         line = platform.request("uart", 0, dir="-")
         m.submodules.rx = rx = io.Buffer("i", line.rx)
         m.submodules.tx = tx = io.Buffer("o", line.tx)
-        m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz, self.board.baud)
+        m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz)
         m.d.comb += [serial.pin_rx.eq(rx.i), tx.o.eq(serial.pin_tx)]
         self.board.connect(m, platform, serial.status)
         return m
