@@ -27,7 +27,7 @@ _SHALLOW: Final = 32
 
 # LUTs and flip-flops of the parts around nodes: `python -m bentpipe_boards.synth --quick` of each, and the difference
 # between the plan `line` and its nodes
-_CORE: Final = (2400, 1500)
+_CORE: Final = (2900, 1500)
 _WIRE: Final = (1000, 770)
 _HOST_PORT: Final = (900, 700)
 

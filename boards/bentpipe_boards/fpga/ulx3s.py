@@ -31,6 +31,6 @@ BOARD = Board(
     loader="ulx3s",
     reference_hz=25_000_000,
     clock_hz=50_000_000,
-    plan="pair",
+    plan="line",
     connect=_connect,
 )
