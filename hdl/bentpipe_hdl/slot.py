@@ -26,7 +26,7 @@ __all__ = ["ClockError", "Slot", "Store"]
 FACTOR_BITS = 18
 """Of the factors of a device's multiplier."""
 
-SHALLOW = 64
+SHALLOW = 32
 """Rows up to which synthesis chooses between memories of LUTs and block memories by their cost. An ECP5 has one block
 memory for 400 LUTs; networks on a board run out of block memories first."""
 
