@@ -16,7 +16,7 @@ export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-board test-browser coverage lint cocotb rtl-check interop attach formal synth bench digests soak docs docs-figures clean locks
+.PHONY: help demo test test-board test-browser coverage lint cocotb rtl-check interop attach formal synth bitstream bench digests soak docs docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -75,6 +75,12 @@ formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 
 synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
 	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
+
+PLAN := line
+SEEDS := 1
+
+bitstream: $(VENV)/.runtime $(VENV)/.synth ## a bitstream for ULX3S-85F in build/ulx3s-85f-PLAN (minutes; PLAN=pair an hour); PLAN='line' SEEDS='1 2 3' choose
+	nice -n 5 $(BIN)/bentpipe board build ulx3s-85f $(PLAN) $(foreach seed,$(SEEDS),--seed $(seed)) $(ARGS)
 
 bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment; beside ns-3 where that is installed
 	$(BIN)/python -m bentpipe.bench $(ARGS)

@@ -96,6 +96,8 @@ class Bridge(wiring.Component):
         Frames that were dropped; wraps.
     busy : Out(1)
         There is something to do besides receiving.
+    open : Out(1)
+        A client has opened a session.
     """
 
     def __init__(self, *, words=512):
@@ -113,6 +115,7 @@ class Bridge(wiring.Component):
                 "run": Out(RunSignature()),
                 "dropped": Out(16),
                 "busy": Out(1),
+                "open": Out(1),
             }
         )
 
@@ -170,7 +173,7 @@ class Bridge(wiring.Component):
 
         item, op, count, addr, place = Signal(32), Signal(8), Signal(16), Signal(BUS_ADDR_BITS), Signal(16)
         m.d.comb += [get.addr.eq(Cat(at, bank))]
-        m.d.sync += [self.bus.w_en.eq(0), self.bus.r_en.eq(0), self.run.start.eq(0)]
+        m.d.sync += [self.bus.w_en.eq(0), self.bus.r_en.eq(0), self.run.start.eq(0), self.open.eq(session != 0)]
         m.d.comb += [self.bus.addr.eq(addr), self.bus.w_data.eq(item)]
         timer = Signal(range(READ_CLOCKS + 1))
         word, gives = Signal(32), Signal()

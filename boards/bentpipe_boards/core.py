@@ -14,6 +14,9 @@ from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, board_registers, 
 
 __all__ = ["Core"]
 
+_RESET = 16
+"""Clocks for which a part is reset."""
+
 
 class Core(wiring.Component):
     """The nodes of a plan and what joins them.
@@ -41,18 +44,19 @@ class Core(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        self._reset = Signal(reset_less=True)
         csr_bus = CsrSignature().flip().create()
         csr = CsrMap(m, csr_bus, self.registers)
-        resets = Signal(5)
+        parts = 1 + 3 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
+        resets = Signal(range(_RESET + parts + 1))
         with m.If(resets != 0):
             m.d.sync += resets.eq(resets - 1)
         with csr.written("reset"):
-            m.d.sync += resets.eq(16)
-        m.d.sync += self._reset.eq(resets != 0)
+            m.d.sync += resets.eq(_RESET + parts)
+        self._last_reset = Signal(reset_less=True)
+        m.d.sync += self._last_reset.eq(resets > parts)
 
         ticks = self._ticks = Ticks()
-        m.submodules.ticks = ResetInserter(self._reset)(ticks)
+        m.submodules.ticks = self._resettable(m, ticks)
         wiring.connect(m, wiring.flipped(self.run), ticks.run)
         m.d.comb += [
             ticks.clocks.eq(csr.setting("clocks")),
@@ -64,12 +68,12 @@ class Core(wiring.Component):
         windows = {0: csr_bus}
         hosts = {}
         for k, (shape, node) in enumerate(zip(plan.nodes, nodes, strict=True)):
-            m.submodules[f"{shape.kind}{k}"] = ResetInserter(self._reset)(node)
+            m.submodules[f"{shape.kind}{k}"] = self._resettable(m, node)
             m.d.comb += [node.time.tick.eq(ticks.time.tick), node.time.now.eq(ticks.time.now)]
             windows[1 + k] = node.csr
             if shape.kind == "nic":
                 host = hosts[k] = HostPort(node, plan)
-                m.submodules[f"host{k}"] = ResetInserter(self._reset)(host)
+                m.submodules[f"host{k}"] = self._resettable(m, host)
                 m.d.comb += host.now.eq(ticks.time.now)
                 windows[HOST_PORT + 1 + k] = host.csr
 
@@ -82,9 +86,17 @@ class Core(wiring.Component):
         event, idle = Signal(), Signal()
         m.d.sync += [
             event.eq(Cat(host.event for host in hosts.values()).any()),
-            idle.eq(Cat(node.status.idle for node in nodes).all() & ~Cat(host.waits for host in hosts.values()).any()),
+            idle.eq(
+                Cat(node.status.idle for node in nodes).all()
+                & ~Cat(host.waits for host in hosts.values()).any()
+                & (resets == 0)
+            ),
         ]
-        due = _first(m, [*(node.status.due for node in nodes), *(wire.due for wire in wires)])
+        dues = []
+        for k, node in enumerate(nodes):  # a node's own is the end of a long path
+            dues.append(Signal(TIME_BITS, name=f"due{k}"))
+            m.d.sync += dues[k].eq(node.status.due)
+        due = _first(m, [*dues, *(wire.due for wire in wires)])
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
         csr.status("state", Cat(ticks.run.running, event, idle))
 
@@ -100,6 +112,14 @@ class Core(wiring.Component):
         csr.finish()
         self._bus(m, windows)
         return m
+
+    def _resettable(self, m, part):
+        """A part with a reset of its own, a clock after that of the part before: one signal for all has some ten
+        thousand flip-flops, across the whole device. Equal registers would be merged by synthesis; a chain is not."""
+        reset = Signal(reset_less=True, name="part_reset")
+        m.d.sync += reset.eq(self._last_reset)
+        self._last_reset = reset
+        return ResetInserter(reset)(part)
 
     def _wires(self, m, nodes, csr):
         """The wire behind each output."""
@@ -117,7 +137,7 @@ class Core(wiring.Component):
             for p in range(ports):
                 face = len(wires)
                 wire = Wire(cells=self.plan.wires[face])
-                m.submodules[f"wire{face}"] = ResetInserter(self._reset)(wire)
+                m.submodules[f"wire{face}"] = self._resettable(m, wire)
                 wires.append(wire)
                 m.d.comb += [
                     wire.i.valid.eq(given.valid & (port == p)),
@@ -145,7 +165,7 @@ class Core(wiring.Component):
             ports, base = ports_of(shape), self.plan.bases[k]
             leads = patch[base : base + ports]
             inputs = Inputs(ports=ports)
-            m.submodules[f"inputs{k}"] = ResetInserter(self._reset)(inputs)
+            m.submodules[f"inputs{k}"] = self._resettable(m, inputs)
             m.d.comb += [
                 inputs.offers.eq(Cat(of(number, "offers") for number in leads)),
                 inputs.more.eq(Cat(of(number, "more") for number in leads)),

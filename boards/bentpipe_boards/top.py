@@ -19,6 +19,8 @@ class OctetTop(wiring.Component):
         As of :class:`~bentpipe_boards.bridge.Bridge`.
     busy : Out(1)
         There is something to do besides receiving.
+    open : Out(1)
+        A client has opened a session.
     """
 
     rx: In(8)
@@ -27,6 +29,7 @@ class OctetTop(wiring.Component):
     tx_valid: Out(1)
     tx_ready: In(1)
     busy: Out(1)
+    open: Out(1)
 
     def __init__(self, plan):
         self.plan = plan
@@ -46,5 +49,6 @@ class OctetTop(wiring.Component):
             self.tx_valid.eq(bridge.tx_valid),
             bridge.tx_ready.eq(self.tx_ready),
             self.busy.eq(bridge.busy),
+            self.open.eq(bridge.open),
         ]
         return m

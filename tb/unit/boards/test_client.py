@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
+import termios
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bentpipe_sim.board.client import GIVE_UP_S, Client, Items
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.model import BridgeModel
+from bentpipe_sim.board.pipe import SerialPipe
 from bentpipe_sim.board.protocol import cobs_decoded, cobs_encoded
 from models.board_bridge import ReferenceBridge, decode, encode, frame
 
@@ -212,3 +216,21 @@ def test_sequence_numbers_wrap() -> None:
         items.write(0, [token])
         client.do(items)
     assert board.machine.done == list(range(600))
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_serial_port_is_asked_for_low_latency_and_need_not_have_it(monkeypatch, refuses):
+    requests = []
+
+    def ioctl(fd, request, words):
+        requests.append((request, words[4]))
+        if refuses:
+            raise OSError(25, "Inappropriate ioctl for device")
+        words[4] |= 1
+
+    monkeypatch.setattr("fcntl.ioctl", ioctl)
+    master, line = os.openpty()
+    SerialPipe(Path(os.ttyname(line))).close()
+    os.close(master)
+    os.close(line)
+    assert requests == [(termios.TIOCGSERIAL, 0), (termios.TIOCSSERIAL, 1 | 1 << 13)][: 1 if refuses else 2]

@@ -3,13 +3,14 @@
 import random
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.cell import NARROW, TimeSignature
-from bentpipe_hdl.slot import ClockError, Slot
+from bentpipe_hdl.slot import SHALLOW, ClockError, Slot
 from unit.hdl.bench import WIDTHS
 
 
@@ -236,3 +237,11 @@ def test_each_stage_of_a_chain_takes_a_clock(commit):
     else:
         with pytest.raises(ClockError, match="clock 2: what taken takes needs stage2, which is there from clock 3 on"):
             slot.checked(m)
+
+
+@pytest.mark.parametrize(("rows", "style"), [(SHALLOW, None), (SHALLOW + 1, "block")])
+def test_a_block_memory_is_asked_for_where_depth_pays(rows, style):
+    m = Module()
+    Slot(m, TimeSignature().create(), NARROW).store("words", 32, rows, block=True)
+    text = rtlil.convert(m, ports=[], emit_src=False)
+    assert ('attribute \\ram_style "block"' in text) == (style == "block")

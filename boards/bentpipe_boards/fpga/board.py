@@ -1,0 +1,53 @@
+"""What a board is: its device, its pins, its clock, and how it is flashed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bentpipe_boards.devices import DEVICES, Device
+
+__all__ = ["Board"]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board on which the emulator runs.
+
+    Members
+    -------
+    name : str
+    title : str
+        As in a shop.
+    device : str
+        Of :data:`~bentpipe_boards.devices.DEVICES`.
+    platform : callable
+        Gives Amaranth's platform of the board: package, speed grade, pins.
+    loader : str
+        The board's name for openFPGALoader.
+    reference_hz : int
+        Of the oscillator.
+    clock_hz : int
+        Of the core, unless another is asked for.
+    plan : str
+        What is built unless something else is asked for; of :data:`~bentpipe_boards.fpga.plans.PLANS`.
+    connect : callable
+        ``connect(m, platform, status)`` drives what only this board has; ``status`` is a
+        :class:`~bentpipe_boards.fpga.top.Status`.
+    """
+
+    name: str
+    title: str
+    device: str
+    platform: Callable[[], Any]
+    loader: str
+    reference_hz: int
+    clock_hz: int
+    plan: str
+    connect: Callable[[Any, Any, Any], None]
+
+    @property
+    def has(self) -> Device:
+        """What its device has."""
+        return DEVICES[self.device]

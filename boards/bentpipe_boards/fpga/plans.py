@@ -1,0 +1,37 @@
+"""What a board's bitstream is to have: plans by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.build import Shape
+
+__all__ = ["PLANS"]
+
+_NIC: Final = Shape.of("nic", vcs=64)
+_LINK: Final = Shape.of("link")
+
+
+def _lan(nics: int, cells: int, links: int) -> Plan:
+    nodes = (Shape.of("switch", cells=cells, ports=4, vcs=64), *[_LINK] * links, *[_NIC] * nics)
+    return Plan(nodes, (*[32] * 4, *[64] * links, *[32] * nics), tx_words=2048, rx_words=2048)
+
+
+PLANS: Final = {
+    "line": Plan((_LINK, _NIC), (64, 64), tx_words=2048, rx_words=2048),
+    "star": Plan((Shape.of("switch", cells=512, ports=2, vcs=64), _NIC, _NIC), (64,) * 4, tx_words=2048, rx_words=2048),
+    "pair": _lan(2, 512, 2),
+    "lan": _lan(3, 2048, 2),
+}
+"""By name:
+
+line
+    one interface and one link, patched to a loop
+star
+    two interfaces and a switch of 512 cells with two ports
+pair
+    two interfaces, two links, a switch of 512 cells
+lan
+    three interfaces, two links, a switch of 2048 cells
+"""

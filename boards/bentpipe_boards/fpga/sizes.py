@@ -1,0 +1,117 @@
+"""How much of a device a plan takes: each node as yosys maps it by itself, and what does not fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bentpipe_boards.components import Entry
+from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.synth import measure
+from bentpipe_hdl.cell import NARROW
+from bentpipe_sim.board.windows import Plan, ports_of
+from bentpipe_sim.build import Shape
+from bentpipe_sim.cache import cache_folder
+
+__all__ = ["ROUTABLE", "Row", "rows_of"]
+
+ROUTABLE: Final = {"lut": 0.85, "ff": 0.85, "ebr": 0.9, "dsp": 1.0}
+"""Shares of a device up to which a plan is taken to be routable: with 94 % of the block memories in use the router did
+not end."""
+_ROWS: Final = 512
+"""Of 32 bits, in a block memory."""
+_SHALLOW: Final = 32
+"""Rows up to which a memory is one of LUTs."""
+
+# LUTs and flip-flops of the parts around nodes: `python -m bentpipe_boards.synth --quick` of each, and the difference
+# between the plan `line` and its nodes
+_CORE: Final = (2900, 1500)
+_WIRE: Final = (1000, 770)
+_HOST_PORT: Final = (900, 700)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A node, or what is around them, and what it takes.
+
+    Members
+    -------
+    name, shape : str
+    lut, ff, ebr, dsp : int
+    why : str
+        Why it does not fit; "" if it does.
+    """
+
+    name: str
+    shape: str
+    lut: int
+    ff: int
+    ebr: int
+    dsp: int
+    why: str = ""
+
+
+def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
+    """A row for each node with its wires and host port, one for the core, one for the sum. A row that is too much for
+    what the rows above it have left says so.
+
+    Nodes are mapped by yosys, a minute of processor time for each shape that is not known yet.
+
+    Raises
+    ------
+    ToolError
+        yosys is missing or fails.
+    """
+    has = board.has
+    room = {name: int(share * getattr(has, name)) for name, share in ROUTABLE.items()}
+    used: Counter[str] = Counter()
+    rows: list[Row] = []
+
+    def add(name: str, shape: str, takes: dict[str, int]) -> None:
+        lacks = [
+            f"{takes[key]} {key.upper()} needed, {max(0, room[key] - used[key])} left"
+            for key in room
+            if takes[key] > room[key] - used[key]
+        ]
+        if not lacks:
+            used.update(takes)
+        rows.append(Row(name, shape, **takes, why="; ".join(lacks)))
+
+    frames, words = plan.frame_words, len(plan.description)
+    add("core", f"frames of {frames} words", _takes(_CORE, 3 * _blocks(frames) + _blocks(words)))
+    for index, (name, shape) in enumerate(zip(names, plan.nodes, strict=True)):
+        add(name, str(shape), _node(plan, index, shape))
+    add_up = {key: sum(getattr(row, key) for row in rows) for key in room}
+    lost = [row.name for row in rows if row.why]
+    why = f"{', '.join(lost)} left out" if lost else ""
+    of = ", ".join(f"{limit} {key.upper()}" for key, limit in room.items())
+    rows.append(Row("all", f"of {of}", **add_up, why=why))
+    return rows
+
+
+def _takes(size: tuple[int, int], ebr: int) -> dict[str, int]:
+    return {"lut": size[0], "ff": size[1], "ebr": ebr, "dsp": 0}
+
+
+def _blocks(rows: int) -> int:
+    """Block memories of so many rows of 32 bits."""
+    return -(-rows // _ROWS)
+
+
+def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
+    """A node with the wires behind its outputs, and its host port."""
+    takes = Counter(_measured(shape))
+    for cells in plan.wires[plan.bases[index] :][: ports_of(shape)]:
+        takes.update(_takes(_WIRE, _blocks(16 * cells) + (2 * _blocks(cells) if cells > _SHALLOW else 0)))
+    if shape.kind == "nic":
+        takes.update(_takes(_HOST_PORT, _blocks(plan.tx_words) + _blocks(plan.rx_words)))
+    return dict(takes)
+
+
+def _measured(shape: Shape) -> dict[str, int]:
+    name = "-".join([shape.kind, *(f"{key}{value}" for key, value in shape.parameters)])
+    entry = Entry(name, lambda: shape.component(NARROW), str(shape))
+    figures = measure(entry, cache_folder() / "sizes", quick=True)
+    return {"lut": figures.lut, "ff": figures.ff, "ebr": figures.ebr, "dsp": figures.dsp}

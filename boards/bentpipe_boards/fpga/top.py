@@ -1,0 +1,142 @@
+"""The top of an FPGA: clock, reset, pins and lights around a board's core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Module, Signal, Value
+from amaranth.lib import io, wiring
+from amaranth.lib.cdc import ResetSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.pll import Pll, dividers
+from bentpipe_boards.top import OctetTop
+from bentpipe_boards.uart import Uart
+from bentpipe_sim.board.pipe import BAUD
+from bentpipe_sim.board.windows import Plan
+
+__all__ = ["FpgaTop", "SerialTop", "Status"]
+
+_SHOWN_S: Final = 0.05
+"""How long a light shows something short."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a board's lights show, the first one first.
+
+    Members
+    -------
+    clock : Value
+        Changes each half second: the PLL and the configuration are good.
+    link : Value
+        A client has opened a session.
+    receives, sends : Value
+        Octets come, or go.
+    works : Value
+        A list is being done.
+    """
+
+    clock: Value
+    link: Value
+    receives: Value
+    sends: Value
+    works: Value
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter((self.clock, self.link, self.receives, self.sends, self.works))
+
+
+class SerialTop(wiring.Component):
+    """A board's core behind a serial line.
+
+    Parameters
+    ----------
+    plan : Plan
+    clock_hz, baud : int
+
+    Members
+    -------
+    pin_rx, pin_tx : In(1), Out(1)
+    clock, link, receives, sends, works : Out(1)
+        As of :class:`Status`.
+    """
+
+    def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD):
+        self.plan, self.clock_hz, self.baud = plan, clock_hz, baud
+        lights = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
+        super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **lights})
+
+    @property
+    def status(self) -> Status:
+        """What the lights show."""
+        return Status(self.clock, self.link, self.receives, self.sends, self.works)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.uart = uart = Uart(divisor=Fraction(self.clock_hz, self.baud))
+        m.submodules.octets = octets = OctetTop(self.plan)
+        m.d.comb += [
+            uart.pin_rx.eq(self.pin_rx),
+            self.pin_tx.eq(uart.pin_tx),
+            octets.rx.eq(uart.rx),
+            octets.rx_valid.eq(uart.rx_valid),
+            uart.tx.eq(octets.tx),
+            uart.tx_valid.eq(octets.tx_valid),
+            octets.tx_ready.eq(uart.tx_ready),
+            self.link.eq(octets.open),
+            self.works.eq(octets.busy),
+        ]
+        half = self.clock_hz // 2
+        count = Signal(range(half))
+        m.d.sync += count.eq(count + 1)
+        with m.If(count == half - 1):
+            m.d.sync += [count.eq(0), self.clock.eq(~self.clock)]
+        self._show(m, uart.rx_valid, self.receives)
+        self._show(m, octets.tx_valid, self.sends)
+        return m
+
+    def _show(self, m, strobe, light):
+        clocks = int(self.clock_hz * _SHOWN_S)
+        left = Signal(range(clocks), name=f"{light.name}_left")
+        m.d.sync += light.eq(left != 0)
+        with m.If(strobe):
+            m.d.sync += left.eq(clocks - 1)
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+
+
+class FpgaTop(Elaboratable):
+    """A board's core with the clock and the pins of a board.
+
+    Parameters
+    ----------
+    board : Board
+    plan : Plan
+    clock_hz : int
+        Of the core; the PLL makes it exactly.
+    """
+
+    def __init__(self, board: Board, plan: Plan, clock_hz: int):
+        self.board, self.plan, self.clock_hz = board, plan, clock_hz
+        self.dividers = dividers(board.reference_hz, clock_hz)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.oscillator = oscillator = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
+        m.submodules.pll = pll = Pll(self.dividers)
+        m.domains.sync = ClockDomain()
+        m.d.comb += [pll.reference.eq(oscillator.i), ClockSignal("sync").eq(pll.output)]
+        m.submodules.reset = ResetSynchronizer(~pll.locked)
+
+        line = platform.request("uart", 0, dir="-")
+        m.submodules.rx = rx = io.Buffer("i", line.rx)
+        m.submodules.tx = tx = io.Buffer("o", line.tx)
+        m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz)
+        m.d.comb += [serial.pin_rx.eq(rx.i), tx.o.eq(serial.pin_tx)]
+        self.board.connect(m, platform, serial.status)
+        return m

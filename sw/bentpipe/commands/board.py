@@ -1,0 +1,226 @@
+"""``bentpipe board``: the emulator on an FPGA."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bentpipe.commands.command import Command, CommandGroup, console, json_option, print_json, set_option
+from bentpipe.errors import BentpipeError
+
+if TYPE_CHECKING:
+    from bentpipe_boards.fpga.manifest import Manifest
+    from bentpipe_sim.board.windows import Plan
+
+__all__ = ["COMMAND"]
+
+
+def _list(given: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from bentpipe_boards.fpga import boards
+    from bentpipe_boards.fpga.plans import PLANS
+
+    if given.json:
+        known = [
+            {"name": each.name, "title": each.title, "device": each.device, "clock_mhz": each.clock_hz / 1e6}
+            for each in boards()
+        ]
+        return print_json({"boards": known, "plans": {name: _nodes(plan) for name, plan in PLANS.items()}})
+    shown = Table("board", "is", "clock of the core", title="Boards")
+    for each in boards():
+        shown.add_row(each.name, each.title, f"{each.clock_hz / 1e6:g} MHz")
+    console().print(shown)
+    shown = Table("plan", "nodes", title="Plans")
+    for name, plan in PLANS.items():
+        shown.add_row(name, _nodes(plan))
+    console().print(shown)
+    return 0
+
+
+def _nodes(plan: Plan) -> str:
+    """The nodes of a plan in a line."""
+    counts: dict[str, int] = {}
+    for shape in plan.nodes:
+        counts[str(shape)] = counts.get(str(shape), 0) + 1
+    return ", ".join(f"{count} x {shape}" for shape, count in counts.items())
+
+
+def _plan_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="name of a catalogue experiment, or a TOML file")
+    parser.add_argument("board", metavar="BOARD", help="name of a board; bentpipe board list shows them")
+    set_option(parser)
+    json_option(parser)
+
+
+def _plan(given: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from bentpipe_boards.fpga import board_named
+    from bentpipe_boards.fpga.sizes import rows_of
+
+    board = board_named(given.board)
+    name, plan, names = _experiment_plan(given.experiment, given.settings)
+    rows = rows_of(plan, board, names)
+    fits = not rows[-1].why
+    if given.json:
+        print_json({"experiment": name, "board": board.name, "fits": fits, "rows": [vars(row) for row in rows]})
+        return 0 if fits else 1
+    shown = Table("node", "shape", title=f"{name} on {board.name}")
+    for head in ("LUT", "FF", "EBR", "DSP"):
+        shown.add_column(head, justify="right")
+    shown.add_column("fits")
+    for row in rows:
+        shown.add_row(row.name, row.shape, str(row.lut), str(row.ff), str(row.ebr), str(row.dsp), row.why or "yes")
+    console().print(shown)
+    return 0 if fits else 1
+
+
+def _experiment_plan(name: str, settings: list[str]) -> tuple[str, Plan, list[str]]:
+    """An experiment's name, the plan of a board that is made for it, the names of its nodes."""
+    from bentpipe.experiment.build.network import build_network
+    from bentpipe.experiment.load import load_cases
+    from bentpipe_sim.board.lockstep import plan_of
+
+    network = build_network(load_cases(name, settings=settings)[0])[0]
+    return name, plan_of(network), [node.name for node in network.nodes]
+
+
+def _build_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("board", metavar="BOARD", help="name of a board; bentpipe board list shows them")
+    parser.add_argument(
+        "plan", metavar="PLAN|EXPERIMENT", nargs="?", help="nodes to build: a plan, or those that an experiment needs"
+    )
+    set_option(parser)
+    parser.add_argument("--clock", type=float, metavar="MHZ", help="clock of the core (default: the board's)")
+    parser.add_argument(
+        "--seed",
+        dest="seeds",
+        type=int,
+        metavar="N",
+        action="append",
+        help="seed of the placement (may be repeated; default: 1)",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
+
+
+def _build(given: argparse.Namespace) -> int:
+    from bentpipe_boards.fpga import board_named
+    from bentpipe_boards.fpga.build import Builder
+    from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+    from bentpipe_boards.fpga.plans import PLANS
+
+    board = board_named(given.board)
+    wanted = given.plan or board.plan
+    if wanted in PLANS:
+        name, plan = wanted, PLANS[wanted]
+    else:
+        name, plan, _ = _experiment_plan(wanted, given.settings)
+    clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
+    folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}"
+    builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True))
+    met = True
+    for seed in given.seeds or [1]:
+        bitstream = builder.build(seed)
+        manifest = Manifest.read(manifest_of(bitstream))
+        met &= manifest.is_met
+        print(f"{bitstream}: {_clock(manifest)}", flush=True)
+    return 0 if met else 1
+
+
+def _clock(manifest: Manifest) -> str:
+    verdict = "met" if manifest.is_met else "NOT met, so this bitstream is not flashed"
+    return f"{manifest.clock_mhz:g} MHz {verdict} ({manifest.achieved_mhz:g} MHz)"
+
+
+def _info_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "place", metavar="PORT|FILE", help="serial port of a board (its nodes are reset), or a bitstream or manifest"
+    )
+    json_option(parser)
+
+
+def _info(given: argparse.Namespace) -> int:
+    if given.place.startswith("/dev/"):
+        return _port_info(given)
+    from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+
+    path = Path(given.place)
+    manifest = Manifest.read(path if path.suffix == ".json" else manifest_of(path))
+    if path.suffix != ".json":
+        manifest.check(path)
+    if given.json:
+        return print_json(vars(manifest))
+    used = ", ".join(f"{name} {some} of {of} ({some / of:.0%})" for name, (some, of) in manifest.used.items())
+    rows = {
+        "board": manifest.board,
+        "build": manifest.build,
+        "nodes": _nodes(_read_plan(manifest.plan)),
+        "clock": f"{_clock(manifest)}, seed {manifest.seed}",
+        "used": used,
+        "tools": ", ".join(f"{name} {version}" for name, version in manifest.tools.items()),
+        "slowest path": manifest.limit[0] if manifest.limit else "unknown",
+    }
+    for name, value in rows.items():
+        print(f"{name:12}  {value}")
+    for line in manifest.limit[1:]:
+        print(f"{'':12}  {line}")
+    return 0
+
+
+def _read_plan(plan: dict[str, Any]) -> Plan:
+    import json
+
+    from bentpipe_sim.board.windows import Plan
+
+    return Plan.from_json(json.dumps(plan))
+
+
+def _port_info(given: argparse.Namespace) -> int:
+    import json
+
+    from bentpipe_sim.board.board import Board
+    from bentpipe_sim.board.client import Client
+    from bentpipe_sim.board.pipe import SerialPipe
+
+    board = Board(Client(SerialPipe(Path(given.place))))
+    try:
+        if given.json:
+            return print_json(json.loads(board.plan.to_json()))
+        print(f"{given.place}: a bentpipe board with {_nodes(board.plan)}")
+        return 0
+    finally:
+        board.close()
+
+
+def _flash_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("board", metavar="BOARD", help="name of the board that is connected")
+    parser.add_argument("bitstream", type=Path, metavar="FILE", help="bitstream, with its manifest beside it")
+    parser.add_argument("--keep", action="store_true", help="write the flash memory, so that it outlasts the power")
+
+
+def _flash(given: argparse.Namespace) -> int:
+    from bentpipe_boards.fpga import board_named
+    from bentpipe_boards.fpga.flash import flash
+    from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+
+    board, manifest = board_named(given.board), Manifest.read(manifest_of(given.bitstream))
+    if not manifest.is_met:
+        raise BentpipeError(f"{given.bitstream}: {_clock(manifest)}; build it with another --seed or a lower --clock")
+    flash(board, given.bitstream, manifest, keep=given.keep)
+    print(f"{board.name}: has build {manifest.build[:12]}, {_nodes(_read_plan(manifest.plan))}")
+    return 0
+
+
+COMMAND = CommandGroup(
+    "board",
+    "Build bitstreams of the emulator for FPGA boards, and flash them.",
+    (
+        Command("list", "List the boards, and the plans of what they can have.", _list, json_option),
+        Command("plan", "Show which nodes of an experiment fit a board.", _plan, _plan_arguments),
+        Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
+        Command("info", "Show what a bitstream, or a connected board, has.", _info, _info_arguments),
+        Command("flash", "Load a bitstream into a board with openFPGALoader.", _flash, _flash_arguments),
+    ),
+)

