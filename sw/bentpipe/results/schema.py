@@ -60,10 +60,12 @@ class Trace:
 
 @dataclass(slots=True)
 class RunResult:
-    """A run, as it is written and read back. ``losses`` are the records of lost cells, if there are any."""
+    """A run, as it is written and read back. ``losses`` are the records of lost cells, if there are any;
+    ``late_signal`` came when the run was over, and was held back until its result is kept."""
 
     summary: dict[str, Any]
     flows: list[dict[str, Any]]
     trace: Trace
     losses: pa.Table | None = None
     writes: Writes = field(default_factory=list)
+    late_signal: int | None = None

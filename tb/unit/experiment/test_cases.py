@@ -1,6 +1,7 @@
 """Experiments with cases: each with its own values and published figures; folders above folders."""
 
 import json
+import signal
 import tomllib
 
 import pytest
@@ -9,6 +10,7 @@ import bentpipe.experiment.build.hosts
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.load import load, load_cases
+from bentpipe.experiment.run.record import TraceRecorder
 from unit.experiment.fake import fake_build
 from unit.experiment.test_parse import TEXT
 
@@ -168,6 +170,23 @@ def test_a_run_has_a_folder_for_each_case(write, capsys, tmp_path):
     assert main(["run", write(), "--out", "out"]) == 2
     assert main(["run", write(), "--out", "out", "--force", "--quick", "--case", "small window", "--json"]) == 0
     assert not (tmp_path / "out" / "fast-line").exists()
+
+
+def test_a_signal_behind_the_end_of_a_case_waits_until_its_result_is_kept(write, monkeypatch, tmp_path):
+    """It comes while the result is summed up: the case is done, and the cases behind it are not run."""
+    finish = TraceRecorder.finish
+
+    def press(recorder):
+        signal.raise_signal(signal.SIGTERM)
+        finish(recorder)
+
+    monkeypatch.setattr(TraceRecorder, "finish", press)
+    assert main(["run", write(), "--out", "out", "--quick"]) == 143
+    one = json.loads((tmp_path / "out" / "fast-line" / "result.json").read_text())
+    assert (one["status"], one["shortened"]) == ("done", True) and (tmp_path / "out/fast-line/flows.parquet").is_file()
+    whole = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (whole["status"], whole["reason"]) == ("interrupted", "not all cases have run")
+    assert not (tmp_path / "out" / "small-window").exists()
 
 
 def test_an_interrupted_run_keeps_the_cases_so_far(write, monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ from bentpipe.report.places import Around, around
 from bentpipe.report.run import make_report
 from bentpipe.results.folder import STATE, RunFolder, case_folder, read_run
 from bentpipe.results.schema import RunResult
+from bentpipe.signals import Interrupted
 
 if TYPE_CHECKING:
     from bentpipe.experiment.resolve.specs import Experiment
@@ -80,6 +81,8 @@ def _finish(
     beside: Around | None = None,
 ) -> None:
     folder.finish(result)
+    if result.late_signal is not None:
+        raise Interrupted(result.late_signal)
     if experiment.network.sonet and result.summary["status"] == "done":
         run_beside_cells(experiment, result, show_progress=show_progress)
         folder.put(result.summary)

@@ -194,27 +194,40 @@ class Run:
                     self._save(folder)
 
             self._since = time.perf_counter()
-            with deferred() as stopped, Progress(experiment.duration_ps, show_progress) as bar:
-                keep()
-                self._since = time.perf_counter()
-                self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
-                if built.splitting is not None:
-                    self._split = built.splitting.split(stopped, bar.phase("splitting"))
-                self._spent_s, self._since = self._wall_s(), time.perf_counter()
-            recorder.finish()
-            if self._end_captures:
-                self._end_captures()
-            self._since = time.perf_counter()
-            losses, left_out = (None, 0) if built.losses is None else built.losses()
-            summary = self._sum_up(stopped(), True, losses)
-            if losses is not None:
-                summary["losses"] = {"recorded": len(losses), "left_out": left_out}
-            if folder is not None:
-                folder.keep(summary, recorder.news())
-            trace = Trace(self._series(), recorder.events)
-            return RunResult(summary, summary["flows"], trace, losses, self._overrides.writes())
+            with deferred() as stopped:
+                with Progress(experiment.duration_ps, show_progress) as bar:
+                    keep()
+                    self._since = time.perf_counter()
+                    self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
+                    if built.splitting is not None:
+                        self._split = built.splitting.split(stopped, bar.phase("splitting"))
+                    self._spent_s, self._since = self._wall_s(), time.perf_counter()
+                ended_by = stopped()
+                result = self._result(ended_by, folder)
+            late = stopped() if ended_by is None else None
+            if late is None:
+                return result
+            if folder is None:
+                raise Interrupted(late)
+            return dataclasses.replace(result, late_signal=late)
         finally:
             built.close()
+
+    def _result(self, ended_by: int | None, folder: Keeps | None) -> RunResult:
+        """Sum up a run that is over; ``ended_by`` is the signal that ended it."""
+        built, recorder = self.built, self._recorder
+        recorder.finish()
+        if self._end_captures:
+            self._end_captures()
+        self._since = time.perf_counter()
+        losses, left_out = (None, 0) if built.losses is None else built.losses()
+        summary = self._sum_up(ended_by, True, losses)
+        if losses is not None:
+            summary["losses"] = {"recorded": len(losses), "left_out": left_out}
+        if folder is not None:
+            folder.keep(summary, recorder.news())
+        trace = Trace(self._series(), recorder.events)
+        return RunResult(summary, summary["flows"], trace, losses, self._overrides.writes())
 
     def _simulate(
         self, stopped: Callable[[], int | None], bar: Progress, keep: Callable[[], None], save: Callable[[], None]
