@@ -33,6 +33,7 @@ __all__ = [
     "NUMBER",
     "PPM",
     "RATE",
+    "RATE_UNITS",
     "SHARE",
     "SIZE",
     "SONET_RATES",
@@ -92,7 +93,8 @@ _SIZE: Final = {
     "MiB": 2**20,
     "GiB": 2**30,
 }
-_RATE: Final = {"b/s": 1, "kb/s": 10**3, "Mb/s": 10**6, "Gb/s": 10**9}
+RATE_UNITS: Final = {"b/s": 1, "kb/s": 10**3, "Mb/s": 10**6, "Gb/s": 10**9}
+"""Units of rates, in b/s."""
 _QUANTITY: Final = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*")
 
 
@@ -163,9 +165,9 @@ def parse_rate(value: object, zero: bool = False) -> int:
                 return rate
     names = f"{', '.join(LINE_RATES)} or a number in b/s, kb/s, Mb/s, Gb/s"
     number, unit = _split(value, names)
-    if unit is not None and unit not in _RATE:
+    if unit is not None and unit not in RATE_UNITS:
         raise ValueError(f"unknown rate {value!r}; known: {names}")
-    rate = _whole(number * (1 if unit is None else _RATE[unit]))
+    rate = _whole(number * (1 if unit is None else RATE_UNITS[unit]))
     if rate < 0 or (rate == 0 and not zero):
         raise ValueError(f"impossible rate {value!r}: it must be more than 0")
     if rate > MAX_RATE_BPS:

@@ -31,7 +31,7 @@ class Board:
     clock_hz : int
         Of the core, unless another is asked for.
     plan : str
-        What is built unless something else is asked for; of :data:`~bentpipe_boards.fpga.plans.PLANS`.
+        Name of the plan that is built by default, in :data:`~bentpipe_boards.fpga.plans.PLANS`.
     connect : callable
         ``connect(m, platform, status)`` drives what only this board has; ``status`` is a
         :class:`~bentpipe_boards.fpga.top.Status`.

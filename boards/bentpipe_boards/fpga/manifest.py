@@ -1,4 +1,4 @@
-"""What is known of a bitstream: a file beside it, which is checked before the bitstream is flashed."""
+"""The manifest of a bitstream: a JSON file beside it, which is checked before the bitstream is flashed."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Line:
 
 @dataclass(slots=True)
 class Network:
-    """What is drawn of a network."""
+    """Switches, hosts and lines of a drawing."""
 
     switches: list[Node]
     hosts: list[Node]

@@ -51,7 +51,7 @@ class Metric:
     unit : str
         Base unit; "" of counts and ratios.
     text : str
-        What it is, with its denominator.
+        Its definition, with the denominator.
     source : str
         Where it is counted.
     of : tuple of Level
@@ -60,7 +60,8 @@ class Metric:
     count : bool
         It is a number of things.
     needs : str
-        What it is there with alone: ``[splitting]``, ``record.losses``, ``histograms`` of the port's switch.
+        The setting without which a run does not have it: ``[splitting]``, ``record.losses``, ``histograms`` of the
+        port's switch. "": every run has it.
     """
 
     name: str

@@ -30,7 +30,7 @@ DRAWS = {
     "network.switches.west.clp_threshold": lambda draw: draw.choice([7, 70]),
     "flow.0.cell_rate": lambda draw: draw.choice([9e6, "5 Mb/s"]),
 }
-"""What is written in the interleavings: keys with what a value is drawn from."""
+"""Keys that the interleavings write, each with the function that draws a value."""
 
 
 def toml(value):

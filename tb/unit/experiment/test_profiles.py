@@ -24,7 +24,7 @@ def read(tmp_path):
 
     def read(csv, *keys, settings=("network.switches.east.ports=4",), **options):
         if csv is not None:
-            (tmp_path / "series.csv").write_text(csv)
+            (tmp_path / "series.csv").write_text(csv, encoding="utf-8", errors="surrogateescape")
         given = [f'file = "{"series.csv" if csv is not None else "series.parquet"}"', *keys]
         (tmp_path / "two.toml").write_text(f"{HEAD}\n[[profile]]\n" + "\n".join(given) + "\n")
         return load(str(tmp_path / "two.toml"), settings, **options)
@@ -112,6 +112,11 @@ def test_a_parquet_file(read, tmp_path):
         ("time,ber\n0,0\n", ['line = "wam"'], "profile.0.line: there is no line 'wam'; did you mean 'wan'?"),
         ("time,ber\n0,0\n", ['direction = "out"'], "profile.0.direction: goes with 'line'"),
         ("time,ber\nx,0\n", ['line = "wan"'], "profile.0.file: column 'time': expected numbers"),
+        ("time,ber\n0,0\n1e18,0\n", ['line = "wan"'], "profile.0.file: row 2: times are at most 100000 s"),
+        ("time,ber\n-1e300,0\n", ['line = "wan"'], "profile.0.file: row 1: times are at most 100000 s"),
+        ("time,ber\n0,inf\n", ['line = "wan"'], "profile.0.file: column 'ber': expected finite numbers"),
+        ("time,ber,ber\n0,0,0\n", ['line = "wan"'], "profile.0.file: there are several columns 'ber'"),
+        ("time,\udcff\n0,0\n", ['line = "wan"'], "can't be read: it is not UTF-8"),
         ("time,ber\n0,0\n2,0\n", ['line = "wan"', "repeat = 2"], "profile.0.repeat: the file's last row comes at this"),
         ("time,ber\n0,0\n", ['line = "wan"', 'columns = { x = "ber" }'], "columns: the file has no column 'x'"),
         ("time,rate\n0,9\n", ['line = "wan"', 'units = { rate = "bps" }'], "profile.0.units: rate: unknown unit 'bps'"),

@@ -530,7 +530,7 @@ class ProfileTable(Settings):
 
 
 class RecordTable(Settings):
-    """What is written down."""
+    """Records of a run: series, captures and lost cells."""
 
     interval_ps: Annotated[int, TIME.within("1 us", TIME.high)] = Field(
         default=100 * 10**9, description="from a sample to the next"

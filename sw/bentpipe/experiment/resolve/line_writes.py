@@ -1,8 +1,8 @@
 """Line settings written straight into a network's specs, for changes that come too often to read a document again.
 
 Only settings that nothing else is made from are written so: error ratios, outages, bursts, and the rate of a line whose
-ports have no rate of their own and are not load-reactive. What is written here is what reading the whole document would
-give; a test holds that.
+ports have no rate of their own and are not load-reactive. The result is the same as that of reading the whole document
+again; a test compares the two.
 """
 
 from __future__ import annotations

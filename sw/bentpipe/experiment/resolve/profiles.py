@@ -23,7 +23,7 @@ from bentpipe.experiment.resolve.events import EventSource, refusal
 from bentpipe.experiment.resolve.line_writes import LineWriter, quantity_of_line
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, ProfileSpec
 from bentpipe_hdl.settings import key_of
-from bentpipe_hdl.units import BER, CELL_RATE, parse_time
+from bentpipe_hdl.units import BER, CELL_RATE, RATE_UNITS, TIME, format_time, parse_time
 from bentpipe_hdl.words import nearest
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ MOST_ROWS: Final = 5_000_000
 _PS: Final = 10**12
 _DISTINCT: Final = 1000
 """Values of a column that is no number, at most."""
-_UNITS: Final = {"b/s": 1, "kb/s": 10**3, "Mb/s": 10**6, "Gb/s": 10**9}
 
 
 def read_profiles(
@@ -63,21 +62,27 @@ def read_profiles(
 @lru_cache(maxsize=8)
 def _table(path: Path, _changed_ns: int, _octets: int) -> tuple[str, pa.Table]:
     """The digest of a file and its table; comment lines (``#``) before a CSV file's head are left out."""
-    import pyarrow as pa
-
     octets = path.read_bytes()
     digest = hashlib.sha256(octets).hexdigest()
+    found = _read(path, octets)
+    _ = found.column_names  # UnicodeDecodeError where they are not UTF-8
+    return digest, found
+
+
+def _read(path: Path, octets: bytes) -> pa.Table:
+    import pyarrow as pa
+
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return digest, pq.read_table(pa.BufferReader(octets))
+        return pq.read_table(pa.BufferReader(octets))
     from pyarrow import csv
 
     begin = 0
     while octets[begin : begin + 1] == b"#":
         begin = octets.find(b"\n", begin) + 1 or len(octets)
     options = csv.ConvertOptions(strings_can_be_null=True)
-    return digest, csv.read_csv(pa.BufferReader(octets[begin:]), convert_options=options)
+    return csv.read_csv(pa.BufferReader(octets[begin:]), convert_options=options)
 
 
 class _Reader:
@@ -142,6 +147,8 @@ class _Reader:
             return _table(path, there.st_mtime_ns, there.st_size)
         except FileNotFoundError:
             raise self._error("file", f"{path}: there is no such file") from None
+        except UnicodeDecodeError:
+            raise self._error("file", f"{path}: can't be read: it is not UTF-8") from None
         except (pa.ArrowException, OSError) as error:
             raise self._error("file", f"{path}: can't be read: {str(error).splitlines()[0]}") from None
 
@@ -150,6 +157,9 @@ class _Reader:
         import numpy as np
 
         names = self._table.columns or {name: name for name in data.column_names if not name.startswith("_")}
+        twice = next((name for name in names if data.column_names.count(name) > 1), None)
+        if twice is not None:
+            raise self._error("file", f"there are several columns {twice!r}")
         missing = next((name for name in names if name not in data.column_names), None)
         if missing is not None:
             raise self._error("columns", f"the file has no column {missing!r}{nearest(missing, data.column_names)}")
@@ -164,6 +174,9 @@ class _Reader:
             scale = parse_time(f"1 {unit}")
         except ValueError as error:
             raise self._error("units", f"time: {error}") from None
+        far = np.flatnonzero(np.abs(times) * (float(scale) / TIME.high) > 1)
+        if far.size:
+            raise self._error("file", f"row {int(far[0]) + 1}: times are at most {format_time(int(TIME.high))}")
         times = np.round(times * float(scale)).astype(np.int64)
         late = np.flatnonzero(np.diff(times) <= 0)
         if late.size or times[0] < 0:
@@ -194,6 +207,8 @@ class _Reader:
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise self._error("file", f"column {key!r}: expected numbers, texts or true and false, not {kind}")
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if np.isinf(values).any():
+            raise self._error("file", f"column {key!r}: expected finite numbers")
         if key.rpartition(".")[2] == "outage":
             read = np.where(values != 0, True, False).astype(object)
             read[np.isnan(values)] = None
@@ -203,12 +218,12 @@ class _Reader:
         return values
 
     def _scale(self, key: str, unit: str) -> float:
-        if unit in _UNITS:
-            return float(_UNITS[unit])
+        if unit in RATE_UNITS:
+            return float(RATE_UNITS[unit])
         try:
             return parse_time(f"1 {unit}") / _PS
         except ValueError:
-            known = ", ".join(_UNITS)
+            known = ", ".join(RATE_UNITS)
             raise self._error("units", f"{key}: unknown unit {unit!r}; known: {known}, units of time") from None
 
     def _timed(self, times: np.ndarray, values: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -500,8 +500,8 @@ class ProfileSpec:
 
 @dataclass(frozen=True, slots=True)
 class RecordSpec:
-    """What is written down: ``interval_ps`` apart, the series named in ``what``; captures as pcap files; ``losses``
-    lost cells at most."""
+    """Records of a run: the series named in ``what``, a sample each ``interval_ps``; captures as pcap files; at most
+    ``losses`` records of lost cells."""
 
     interval_ps: int
     what: tuple[str, ...]
