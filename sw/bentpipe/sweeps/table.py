@@ -68,6 +68,11 @@ _NOT_FIGURES: Final = frozenset({"goodput_bps"})
 """Of a flow's row: it is there as ``goodput``."""
 
 
+_LISTED: Final = "`bentpipe help metrics` lists them"
+_SHOWN: Final = 12
+"""Names that an error lists, at most."""
+
+
 def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
     """What all rows of a run begin with.
 
@@ -175,7 +180,7 @@ def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> 
     for name in names:
         matching = fnmatch.filter(known, name) if set("*?") & set(name) else [name]
         if not matching:
-            raise BentpipeError(f"--metric {name}: no figure has such a name")
+            raise BentpipeError(f"metric {name}: no figure has such a name; {_LISTED}")
         found |= dict.fromkeys(matching)
     _check([*found], known)
     return tuple(found)
@@ -202,7 +207,10 @@ def _check(names: Sequence[str], known: Collection[str]) -> None:
 
     for name in names:
         if name not in known:
-            raise BentpipeError(f"--metric {name}: no run has such a figure{nearest(name, known)}")
+            near = nearest(name, known)
+            if near.startswith("; known") and len(known) > _SHOWN:
+                near = f"; {_LISTED}"
+            raise BentpipeError(f"metric {name}: no run has such a figure{near}")
 
 
 def write_table(table: pa.Table, path: Path) -> None:

@@ -73,13 +73,14 @@ def test_a_pattern_is_each_figure_that_it_fits(tmp_path):
         ("c.cell_loss_ratio", "no run has such a figure"),
         ("lan:3.cell_loss_ratio", "no run has such a figure"),
         ("loss_ratio", "no run has such a figure"),
+        ("nosuch", "no run has such a figure; `bentpipe help metrics` lists them"),
         ("*.loss", "no figure has such a name"),
     ],
 )
 def test_a_figure_that_no_run_can_have_is_refused_before_the_first_run(tmp_path, name, said):
-    with pytest.raises(BentpipeError, match="--metric") as caught:
+    with pytest.raises(BentpipeError, match="metric ") as caught:
         planned(tmp_path, name)
-    assert said.replace("; did you mean 'cell_loss_ratio'", "") in str(caught.value)
+    assert said in str(caught.value)
 
 
 def test_what_is_asked_for_is_tabulated_with_small_ratios_as_they_are(tmp_path):

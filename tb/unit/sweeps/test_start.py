@@ -13,7 +13,7 @@ def test_a_figure_that_no_run_has_is_refused_before_any_runs(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bentpipe.sweeps.run.run_sweep", lambda *_, **__: pytest.fail("the sweep runs"))
     assert main(["sweep", "lan-1flow", "--seeds", "1-2", "--metric", "fairnes"]) == 2
-    said = "bentpipe: --metric fairnes: no run has such a figure; did you mean 'fairness'?"
+    said = "bentpipe: metric fairnes: no run has such a figure; did you mean 'fairness'?"
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
@@ -25,7 +25,7 @@ def test_figures_of_any_run(name):
 
 def test_figures_of_splitting_need_it():
     planned_metrics(["loss_ratio"], [load("rare-loss", ["splitting.port=lan:1"])])
-    with pytest.raises(BentpipeError, match="--metric loss_ratio: no run has such a figure"):
+    with pytest.raises(BentpipeError, match="metric loss_ratio: no run has such a figure"):
         planned_metrics(["loss_ratio"], [load("lan-1flow")])
 
 
