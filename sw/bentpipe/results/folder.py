@@ -50,6 +50,7 @@ from bentpipe.results.files import (
     write_trace,
 )
 from bentpipe.results.schema import RunResult, Trace
+from bentpipe.signals import Interrupted, deferred
 
 __all__ = [
     "CATALOGUE",
@@ -290,7 +291,14 @@ class RunFolder:
         self.put(summary)
 
     def finish(self, result: RunResult) -> None:
-        """Write everything but the report of a run that has ended."""
+        """Write everything but the report of a run that has ended; a signal meanwhile is raised when all is written."""
+        with deferred() as stopped:
+            self._finish(result)
+        late = stopped()
+        if late is not None:
+            raise Interrupted(late)
+
+    def _finish(self, result: RunResult) -> None:
         self.begin()
         self.put(result.summary)
         self._write("flows.parquet", lambda path: write_flows(path, result.flows))

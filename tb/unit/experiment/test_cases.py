@@ -7,6 +7,8 @@ import tomllib
 import pytest
 
 import bentpipe.experiment.build.hosts
+import bentpipe.experiment.run.run
+import bentpipe.results.folder
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.load import load, load_cases
@@ -172,18 +174,28 @@ def test_a_run_has_a_folder_for_each_case(write, capsys, tmp_path):
     assert not (tmp_path / "out" / "fast-line").exists()
 
 
-def test_a_signal_behind_the_end_of_a_case_waits_until_its_result_is_kept(write, monkeypatch, tmp_path):
-    """It comes while the result is summed up: the case is done, and the cases behind it are not run."""
-    finish = TraceRecorder.finish
+@pytest.mark.parametrize(
+    ("module", "function"), [(bentpipe.experiment.run.run, "versions"), (bentpipe.results.folder, "write_flows")]
+)
+def test_a_signal_behind_the_end_of_a_case_waits_until_its_result_is_kept(
+    write, monkeypatch, tmp_path, module, function
+):
+    """It comes while the result is summed up, or written: the case is done, and the cases behind it are not run."""
+    whole, over = getattr(module, function), TraceRecorder.finish
 
-    def press(recorder):
+    def press(*arguments):
         signal.raise_signal(signal.SIGTERM)
-        finish(recorder)
+        return whole(*arguments)
 
-    monkeypatch.setattr(TraceRecorder, "finish", press)
+    def finish(recorder):
+        monkeypatch.setattr(module, function, press)
+        over(recorder)
+
+    monkeypatch.setattr(TraceRecorder, "finish", finish)
     assert main(["run", write(), "--out", "out", "--quick"]) == 143
     one = json.loads((tmp_path / "out" / "fast-line" / "result.json").read_text())
-    assert (one["status"], one["shortened"]) == ("done", True) and (tmp_path / "out/fast-line/flows.parquet").is_file()
+    assert (one["status"], one["shortened"]) == ("done", True)
+    assert (tmp_path / "out/fast-line/flows.parquet").is_file() and (tmp_path / "out/fast-line/trace.parquet").is_file()
     whole = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (whole["status"], whole["reason"]) == ("interrupted", "not all cases have run")
     assert not (tmp_path / "out" / "small-window").exists()
