@@ -95,15 +95,13 @@ DEFAULT_SHAPES = (
 """The shapes that the catalogue uses."""
 
 
-def _sources(engine: EngineName, shape: Shape) -> str:
-    """The digest of all that decides what a model is, but for the tools; of a shape that is none of ours its module,
-    too."""
+def _rtl(engine: EngineName) -> str:
+    """The digest of all that decides what a model is, but for its shape and the tools."""
     import bentpipe_hdl
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
     makers = ["build.py", "tools.py", *_ENGINES[engine].MAKERS]
-    own = [] if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]
-    return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers), *own])
+    return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers)])
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
@@ -114,9 +112,16 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
     ToolError, CacheError
     """
     engine = engine or chosen_engine()
+    return _build_model(shape, engine, _rtl(engine))
+
+
+def _build_model(shape: Shape, engine: EngineName, sources: str) -> Path:
+    """As :func:`build_model`; ``sources`` is the digest of :func:`_rtl`, which takes longer than the rest."""
+    if not isinstance(shape, Shape):  # a test's own
+        sources = digest(sources, digest_of([Path(inspect.getfile(type(shape)))]))
     cache, maker = Cache(), _ENGINES[engine]
     amaranth = importlib.metadata.version("amaranth")
-    index = f"index-{digest(engine, _sources(engine, shape), str(shape), amaranth)}.json"
+    index = f"index-{digest(engine, sources, str(shape), amaranth)}.json"
     known = cache.find(index, maker.tools)
     if known:
         return known
@@ -139,17 +144,28 @@ def build_all(
     engine: EngineName | None = None,
     *,
     progress: Callable[[str], None] | None = None,
-) -> list[Path]:
-    """Build the event loop and these shapes, two at a time; ``progress`` gets the name of each as it is done."""
-    jobs: list[tuple[str, Callable[[], Path]]] = [("event loop", _loop)]
-    jobs += [(str(shape), lambda shape=shape: build_model(shape, engine)) for shape in dict.fromkeys(shapes)]
-    paths = []
+) -> dict[Shape, Path]:
+    """Build the event loop and these shapes, two at a time; ``progress`` gets the name of each as it is done.
+
+    Returns
+    -------
+    dict of Shape to Path
+        The shared library of each shape.
+    """
+    engine = engine or chosen_engine()
+    sources = _rtl(engine)
+    libraries: dict[Shape, Path] = {}
     with side_by_side() as pool:
-        for (name, _), future in [(job, pool.submit(job[1])) for job in jobs]:
-            paths.append(future.result())
+        loop = pool.submit(_loop)
+        jobs = {shape: pool.submit(_build_model, shape, engine, sources) for shape in dict.fromkeys(shapes)}
+        loop.result()
+        if progress:
+            progress("event loop")
+        for shape, job in jobs.items():
+            libraries[shape] = job.result()
             if progress:
-                progress(name)
-    return paths
+                progress(str(shape))
+    return libraries
 
 
 def _loop() -> Path:

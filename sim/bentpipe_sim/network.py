@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .accounts import Account, read_account
-from .build import EngineName, build_all, build_model, chosen_engine
+from .build import EngineName, build_all, chosen_engine
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
@@ -105,10 +105,11 @@ class Network(Topology, Pdus):
 
     def _lay(self) -> None:
         """Build the models that are missing; make the nodes, the wires between them, the paths of VCs."""
-        build_all(self.shapes(), self.engine)
+        shapes = [node.shape() for node in self.nodes]
+        libraries = build_all(shapes, self.engine)
         self.loop.open()
         self.opened()
-        models = [build_model(node.shape(), self.engine) for node in self.nodes]
+        models = [libraries[shape] for shape in shapes]
         self._models = tuple(model.name for model in models)
         for node, model in zip(self.nodes, models, strict=True):
             if self.loop.add_node(str(model).encode()) != node.index:

@@ -38,7 +38,7 @@ from bentpipe_sim.board.windows import (
     host_port_registers,
     ports_of,
 )  # fmt: skip
-from bentpipe_sim.build import build_all, build_model
+from bentpipe_sim.build import build_all
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.loop import Loop
 
@@ -86,8 +86,8 @@ class ModelBoard:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        build_all(dict.fromkeys(plan.nodes), "native")
-        self._models = [str(build_model(shape, "native")).encode() for shape in plan.nodes]
+        libraries = build_all(plan.nodes, "native")
+        self._models = [str(libraries[shape]).encode() for shape in plan.nodes]
         self._faces = [(k, port) for k, shape in enumerate(plan.nodes) for port in range(ports_of(shape))]
         self._loop = Loop()
         self.following = 0

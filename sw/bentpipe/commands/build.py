@@ -31,10 +31,10 @@ def _run(given: argparse.Namespace) -> int:
 
         cases = [case for name in given.experiments for case in load_cases(name)]
         shapes = [shape for case in cases for shape in build_network(case)[0].shapes()]
-    paths = build_all(shapes, progress=lambda name: print(f"{name}: ready", flush=True))
+    libraries = build_all(shapes, progress=lambda name: print(f"{name}: ready", flush=True))
     if why_plain is not None:
         print(f"hosts: plain Python, {why_plain}" if why_plain else "hosts: ready")
-    for path in paths:
+    for path in libraries.values():
         logging.getLogger(__name__).info("%s", path)
     return 0
 

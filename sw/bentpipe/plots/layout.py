@@ -60,7 +60,7 @@ def lay_out(figure: Any) -> None:
     figure.set_figheight(figure.get_figheight() + grown / _POINTS)
     figure.align_ylabels()
     engine.execute(figure)
-    figure.set_layout_engine("none")  # laid out once, not once a file
+    figure.set_layout_engine(None)  # laid out once; with "none" each file would be drawn twice
 
 
 def _head(axis: Any, room: float) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.results.columns import arrow_column, arrow_numbers, arrow_table
 from bentpipe.results.schema import SCHEMA_VERSION, Trace, Writes
 
 __all__ = [
@@ -62,13 +63,11 @@ def json_bytes(data: Any) -> bytes:
 
 def write_flows(path: Path, flows: list[dict[str, Any]]) -> None:
     """Write ``flows.parquet``."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = list(dict.fromkeys(name for flow in flows for name in flow))  # not every flow has every column
-    table = pa.Table.from_pylist([{name: flow.get(name) for name in names} for flow in flows])
     with path.open("wb") as file:
-        pq.write_table(table, file)
+        pq.write_table(arrow_table([{name: flow.get(name) for name in names} for flow in flows]), file)
 
 
 def write_trace(path: Path, trace: Trace) -> None:
@@ -79,12 +78,12 @@ def write_trace(path: Path, trace: Trace) -> None:
         pq.write_table(_trace_table(trace), file, compression="zstd")
 
 
-def write_losses(path: Path, table: Any) -> None:
+def write_losses(path: Path, losses: Any) -> None:
     """Write ``losses.parquet``."""
     import pyarrow.parquet as pq
 
     with path.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
+        pq.write_table(losses, file, compression="zstd")
 
 
 def read_losses(path: Path) -> Any | None:
@@ -116,10 +115,10 @@ def _trace_table(trace: Trace) -> Any:
         kinds.append(kind)
     return pa.table(
         {
-            "series": pa.DictionaryArray.from_arrays(pa.array(series, pa.int32()), pa.array(names, pa.string())),
-            "time_ps": pa.array(times, pa.int64()),
-            "value": pa.array(values, pa.int64()),
-            "event": pa.array(kinds, pa.string()).dictionary_encode(),
+            "series": pa.DictionaryArray.from_arrays(arrow_numbers(series), arrow_column(names, pa.string())),
+            "time_ps": arrow_numbers(times),
+            "value": arrow_numbers(values),
+            "event": arrow_column(kinds, pa.string()).dictionary_encode(),
         }
     )
 
@@ -129,17 +128,17 @@ def write_changes(path: Path, writes: Writes) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    numbers = [float(value) if isinstance(value, (int, float)) else None for _, _, _, value in writes]
+    figures = [float(value) if isinstance(value, (int, float)) else None for _, _, _, value in writes]
     texts = [
         None if number is not None else json.dumps(value)
-        for number, (_, _, _, value) in zip(numbers, writes, strict=True)
+        for number, (_, _, _, value) in zip(figures, writes, strict=True)
     ]
     columns = {
-        "time_ps": pa.array([at_ps for at_ps, _, _, _ in writes], pa.int64()),
-        "source": pa.array([source for _, source, _, _ in writes], pa.string()).dictionary_encode(),
-        "key": pa.array([key for _, _, key, _ in writes], pa.string()).dictionary_encode(),
-        "value": pa.array(numbers, pa.float64()),
-        "text": pa.array(texts, pa.string()),
+        "time_ps": arrow_column([at_ps for at_ps, _, _, _ in writes], pa.int64()),
+        "source": arrow_column([source for _, source, _, _ in writes], pa.string()).dictionary_encode(),
+        "key": arrow_column([key for _, _, key, _ in writes], pa.string()).dictionary_encode(),
+        "value": arrow_column(figures, pa.float64()),
+        "text": arrow_column(texts, pa.string()),
     }
     with path.open("wb") as file:
         pq.write_table(pa.table(columns), file, compression="zstd")

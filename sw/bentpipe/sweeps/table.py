@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.resolve.known import known_figures
+from bentpipe.results.columns import arrow_table
 from bentpipe.results.declared import level_of, metric_name
 from bentpipe.results.files import read_parquet
 from bentpipe.results.metrics import count_sums
@@ -144,7 +145,7 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
             "run": pa.string(),
         }
     )
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    return arrow_table([dict(row) for row in rows], schema)
 
 
 def read_table(folder: Path) -> pa.Table:
