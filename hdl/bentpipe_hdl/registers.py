@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 __all__ = ["ADDR_BITS", "Bus", "Field", "Recorder", "Register", "RegisterMap", "Registers", "Table", "check_vcs"]
@@ -65,7 +66,7 @@ class Field:
     text: str = ""
     unit: str = ""
 
-    @property
+    @cached_property
     def mask(self) -> int:
         return (1 << self.width) - 1
 
@@ -137,7 +138,7 @@ class Register:
                 raise ValueError(f"{what}: field {part.name} overlaps another, or the end")
             top = part.low + part.width
 
-    @property
+    @cached_property
     def words(self) -> int:
         """Words an entry."""
         return 1 if self.width <= 32 else 2
@@ -160,10 +161,21 @@ class Register:
         AttributeError
             There is none.
         """
-        for part in self.fields:
-            if part.name == name:
-                return part
-        raise AttributeError(f"register {self.name} has no field {name!r}; it has {_list(f.name for f in self.fields)}")
+        try:
+            return self._fields[name]
+        except KeyError:
+            has = _list(self._fields)
+            raise AttributeError(f"register {self.name} has no field {name!r}; it has {has}") from None
+
+    @cached_property
+    def _fields(self) -> dict[str, Field]:
+        return {part.name: part for part in self.fields}
+
+    @cached_property
+    def _most(self) -> int:
+        """The largest number that may be written."""
+        width = self.width if self.most is None else 32 * self.words  # what is too large is taken as ``most``
+        return (1 << width) - 1
 
     def describe(self) -> str:
         """Text, unit, what a write does and fields, as the manual has them in a cell of a table."""
@@ -186,20 +198,18 @@ class Register:
         ValueError
             It has more bits than the register or the field.
         """
-        if not isinstance(value, Mapping):
-            width = self.width if self.most is None else 32 * self.words  # what is too large is taken as ``most``
-            return _fits(f"register {self.name}", int(value), width)
+        if isinstance(value, int) or not isinstance(value, Mapping):
+            word = int(value)
+            if not 0 <= word <= self._most:
+                raise ValueError(f"register {self.name} takes 0 to {self._most}, not {word}")
+            return word
         word = 0
         for name, part in value.items():
-            of = self.field(name)
-            word |= _fits(f"field {self.name}.{name}", int(part), of.width) << of.low
+            of, given = self.field(name), int(part)
+            if not 0 <= given <= of.mask:
+                raise ValueError(f"field {self.name}.{name} takes 0 to {of.mask}, not {given}")
+            word |= given << of.low
         return word
-
-
-def _fits(what: str, value: int, width: int) -> int:
-    if not 0 <= value < 1 << width:
-        raise ValueError(f"{what} takes 0 to {(1 << width) - 1}, not {value}")
-    return value
 
 
 def check_vcs(vcs: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -219,29 +219,30 @@ class Channel:
                 found.append((hop, given if hop.come >= 0 else given.model_copy(update={"police": None})))
         return found
 
-    def ledger_hops(self) -> list[list[LedgerHop]]:
-        """As the ledger wants it, for each leg."""
-        return [self._hops_of(leg) for leg in self.legs]
+    def ledger_hops(self, credited: Collection[Switch]) -> list[list[LedgerHop]]:
+        """As the ledger wants it, for each leg; ``credited`` are the switches of which a VC has credits."""
+        return [self._hops_of(leg, credited) for leg in self.legs]
 
-    def _hops_of(self, leg: Leg) -> list[LedgerHop]:
+    def _hops_of(self, leg: Leg, credited: Collection[Switch]) -> list[LedgerHop]:
         """A line's headers are read as its next switch or NIC reads them, and its RM cells are not the VC's where they
         are credit cells or probes."""
         found, mask = [], 0
         for place, node, port, number, vpi, in_path, root in reversed(leg.stops):
             if isinstance(node, (Nic, Switch)):
                 nni = node.line.nni if isinstance(node, Nic) else port >= 0 and node.lines[port].nni
-                mask = (0xFFFFFFF if nni else 0xFFFFFF) | (NOT_RM if self._told_on_the_way_to(leg, place) else 0)
+                told = self._told_on_the_way_to(leg, place, credited)
+                mask = (0xFFFFFFF if nni else 0xFFFFFF) | (NOT_RM if told else 0)
             found.append(LedgerHop(node, port, number, vpi << 16 | self.vci, mask, in_path, root))
         return found[::-1]
 
-    def _told_on_the_way_to(self, leg: Leg, place: int) -> bool:
+    def _told_on_the_way_to(self, leg: Leg, place: int, credited: Collection[Switch]) -> bool:
         """RM cells that come to this switch or NIC on the VC are credit cells and probes."""
         before = next((node for node in reversed(leg.path[:place]) if isinstance(node, (Nic, Switch))), None)
         if before is None:
             return False
         after = leg.path[place]
         if isinstance(after, Switch):  # one with credits takes all RM cells
-            return any(vc.credits_in or vc.credits_out for vc in after.vcs)
+            return after in credited
         return self.back is not None and self.back.share_in(before) > 0
 
 

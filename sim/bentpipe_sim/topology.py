@@ -33,6 +33,7 @@ class Topology:
     def __init__(self, seed: int):
         self.seed = seed
         self.nodes: list[Node] = []
+        self._names: set[str] = set()
         self.loop = Loop()
         self.paths: list[VirtualPath] = []
         self._wires: list[tuple[Node, int, Node, int, int]] = []
@@ -78,11 +79,12 @@ class Topology:
     def _add(self, kind: Callable[..., N], name: str, *made_of: Any) -> N:
         if self.loop.is_open:
             raise NetworkError(f"{name}: the network runs already, nothing can be added")
-        if any(other.name == name for other in self.nodes):
+        if name in self._names:
             raise NetworkError(f"two nodes are called {name}")
         node = kind(self.loop, len(self.nodes), name, *made_of)
         node.changed = self._defects.look
         self.nodes.append(node)
+        self._names.add(name)
         return node
 
     def connect(self, source: Node | tuple[Node, int], sink: Node | tuple[Node, int], delay_ps: int = 0) -> None:
@@ -329,7 +331,12 @@ class Topology:
 
     def _legs(self) -> Iterator[list[LedgerHop]]:
         """All paths of all VCs."""
-        return itertools.chain.from_iterable(map(Channel.ledger_hops, self._channels))
+        credited = {
+            node
+            for node in self.nodes
+            if isinstance(node, Switch) and any(vc.credits_in or vc.credits_out for vc in node.vcs)
+        }
+        return itertools.chain.from_iterable(channel.ledger_hops(credited) for channel in self._channels)
 
 
 class _Laid:

@@ -265,7 +265,8 @@ class _File:
         whole = dataclasses.replace(source, overrides={**source.overrides, **touched}, defaults={})
         made = parse_experiment(after, whole, **vars(options))
         try:
-            plain = parse_experiment(document, source)
+            asked = settings or any(value is not None for value in vars(options).values())
+            plain = parse_experiment(document, source) if asked else made
         except BentpipeError:  # it needs the settings to be an experiment at all
             plain = dataclasses.replace(made, duration_ps=made.full_ps)
         changes: list[Change] = []

@@ -13,7 +13,7 @@ from bentpipe.errors import ConfigError
 from bentpipe.experiment.document.source import ConfigProblem, Problems, Source
 from bentpipe.experiment.document.tables import FlowTable, HostsTable, TrafficTable, hosts_of
 from bentpipe.experiment.document.tcp_options import make_config
-from bentpipe.experiment.resolve.layout import Channels, given_path, host_named, shortest_path
+from bentpipe.experiment.resolve.layout import Channels, given_path, host_named
 from bentpipe.experiment.resolve.specs import FlowSpec, GroupSpec, HostSpec
 from bentpipe.netspec.plan import Connection, FlowGroup, read_script
 from bentpipe.netspec.syntax import Script
@@ -231,9 +231,8 @@ def read_traffic(
         With line and column of the script.
     """
     script = _script(table, source)
-    network = channels.network
-    hosts = {h.name: h for h in network.hosts}
-    single = [root for root in range(len(channels.vcs)) if len(channels.leaves(root)) == 1]
+    hosts = {h.name: h for h in channels.network.hosts}
+    single = {root for root in range(len(channels.vcs)) if len(channels.leaves(root)) == 1}
     pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)]) if index in single}
     flows: list[FlowSpec] = []
 
@@ -245,7 +244,7 @@ def read_traffic(
 
     def channel(connection: Connection, a: str, b: str) -> int:
         if (a, b) not in pairs:
-            path = shortest_path(network, a, b)
+            path = channels.routes.shortest(a, b)
             if path is None:
                 raise script.error(connection.place, f"no lines lead from {a!r} to {b!r}")
             pairs[a, b] = channels.add("traffic", f"{a}-{b}", [path], table)

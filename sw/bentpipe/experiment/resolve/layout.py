@@ -19,7 +19,7 @@ from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.units import format_rate
 from bentpipe_hdl.words import nearest
 
-__all__ = ["FIRST_VCI", "Channels", "given_path", "shortest_path"]
+__all__ = ["FIRST_VCI", "Channels", "Routes", "given_path"]
 
 FIRST_VCI: Final = 32
 """VCIs below are reserved (I.361)."""
@@ -37,37 +37,48 @@ def _neighbours(network: NetworkSpec) -> dict[str, list[str]]:
     return graph
 
 
-def shortest_path(network: NetworkSpec, source: str, sink: str) -> tuple[str, ...] | None:
-    """The path with the fewest nodes; of equals the one whose lines come first in the file. Hosts don't
-    switch: only the ends of a path are hosts. None if there is no path."""
-    graph = _neighbours(network)
-    hosts = {h.name for h in network.hosts}
-    before: dict[str, str] = {source: source}
-    queue = deque([source])
-    while queue:
-        node = queue.popleft()
-        if node == sink:
-            path = [sink]
-            while path[-1] != source:
-                path.append(before[path[-1]])
-            return tuple(reversed(path))
-        if node != source and node in hosts:
-            continue
-        for other in graph[node]:
-            if other not in before:
-                before[other] = node
-                queue.append(other)
-    return None
+class Routes:
+    """The shortest paths of a network. Each is searched once, since many flows may be between the same hosts."""
 
+    def __init__(self, network: NetworkSpec) -> None:
+        self._hosts = {h.name for h in network.hosts}
+        self._graph = _neighbours(network)
+        self._found: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
-def path_between(key: str, network: NetworkSpec, source: str, sink: str) -> tuple[str, ...]:
-    """The shortest path between two hosts."""
-    if source == sink:
-        raise ConfigProblem(key, f"source and sink are the same host, {source!r}")
-    path = shortest_path(network, source, sink)
-    if path is None:
-        raise ConfigProblem(key, f"no lines lead from {source!r} to {sink!r}")
-    return path
+    def shortest(self, source: str, sink: str) -> tuple[str, ...] | None:
+        """The path with the fewest nodes; of equals the one whose lines come first in the file. Hosts don't
+        switch: only the ends of a path are hosts. None if there is no path."""
+        ends = source, sink
+        if ends not in self._found:
+            self._found[ends] = self._search(source, sink)
+        return self._found[ends]
+
+    def _search(self, source: str, sink: str) -> tuple[str, ...] | None:
+        before: dict[str, str] = {source: source}
+        queue = deque([source])
+        while queue:
+            node = queue.popleft()
+            if node == sink:
+                path = [sink]
+                while path[-1] != source:
+                    path.append(before[path[-1]])
+                return tuple(reversed(path))
+            if node != source and node in self._hosts:
+                continue
+            for other in self._graph[node]:
+                if other not in before:
+                    before[other] = node
+                    queue.append(other)
+        return None
+
+    def between(self, key: str, source: str, sink: str) -> tuple[str, ...]:
+        """The shortest path between two hosts."""
+        if source == sink:
+            raise ConfigProblem(key, f"source and sink are the same host, {source!r}")
+        path = self.shortest(source, sink)
+        if path is None:
+            raise ConfigProblem(key, f"no lines lead from {source!r} to {sink!r}")
+        return path
 
 
 def given_path(key: str, path: tuple[str, ...], network: NetworkSpec) -> tuple[str, ...]:
@@ -113,6 +124,8 @@ class Channels:
 
     def __init__(self, tables: Iterable[VcTable], network: NetworkSpec, problems: Problems) -> None:
         self.network = network
+        self.routes = Routes(network)
+        self._lines = {host.name: host.rate_bps for host in network.hosts}
         self.vcs: list[VcSpec] = []
         self.names: dict[str, int] = {}
         self.keys: list[str] = []
@@ -197,11 +210,11 @@ class Channels:
         """The shortest paths from one host to some: a tree."""
         if len(set(sinks)) < len(sinks):
             raise ConfigProblem(place, "a host is named twice")
-        return [path_between(key, self.network, source, host_named(place, sink, self.network)) for sink in sinks]
+        return [self.routes.between(key, source, host_named(place, sink, self.network)) for sink in sinks]
 
     def _line(self, path: tuple[str, ...]) -> int:
         """The rate of the line that a VC begins on."""
-        return next(host.rate_bps for host in self.network.hosts if host.name == path[0])
+        return self._lines[path[0]]
 
     def check_pacing(self, key: str, pacing: PacingSettings, path: tuple[str, ...]) -> None:
         """A sustained rate is not above that of the line."""
@@ -217,8 +230,8 @@ class Channels:
             raise ConfigProblem(
                 f"{key}.continuity_check", "the VC goes to several hosts, and OAM's answers come from one"
             )
-        for host in self.network.hosts:
-            if given.continuity_check != "none" and host.name in path and not host.interface.oam:
+        for host in self.network.hosts if given.continuity_check != "none" else ():
+            if host.name in path and not host.interface.oam:
                 what = f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
                 raise ConfigProblem(f"{key}.continuity_check", what)
 
@@ -277,9 +290,12 @@ class Channels:
     def check(self, problems: Problems) -> None:
         """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
         no switch has more VCs than its node can have."""
+        switches = {s.name: s for s in self.network.switches}
+        order = {name: place for place, name in enumerate(switches)}
         for vc in self.vcs:
             inside = passed_on(vc, self.network)
-            path = [s for s in self.network.switches if s.name in vc.path and s.name not in inside]
+            looking = {name for name in vc.path if name in switches and name not in inside}
+            path = [switches[name] for name in sorted(looking, key=order.__getitem__)]
             given = vc.settings
             for key, own, instead in (("policy", given.policy, "policy"), ("vc_limit", given.limit, "limit")):
                 if not own and len({getattr(s.settings, key) for s in path}) > 1:
