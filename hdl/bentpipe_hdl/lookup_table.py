@@ -67,8 +67,7 @@ class LookupTable:
         multipliers, slots = getattr(csr, f"{name}_multiplier"), getattr(csr, name)
         for k, multiplier in enumerate(self.multipliers):
             multipliers[k] = multiplier
-        for k, word in enumerate(self.words):
-            slots[k] = word
+        slots[:] = self.words
 
 
 def lookup_table(size: int, entries: Mapping[tuple[int, int, int], int], *, vcs: int | None = None) -> LookupTable:

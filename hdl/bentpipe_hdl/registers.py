@@ -7,10 +7,10 @@ JSON and in LiteX's CSV. Nothing here needs Amaranth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 __all__ = ["ADDR_BITS", "Bus", "Field", "Recorder", "Register", "RegisterMap", "Registers", "Table", "check_vcs"]
 
@@ -252,6 +252,11 @@ class RegisterMap:
     registers: tuple[Register, ...]
     windows: dict[str, tuple[int, RegisterMap]] = field(default_factory=dict)
 
+    @cached_property
+    def by_name(self) -> dict[str, Register]:
+        """The registers, without those of windows."""
+        return {each.name: each for each in self.registers}
+
     def __post_init__(self) -> None:
         if self.magic:
             parts = ", ".join(self.shape)
@@ -358,7 +363,7 @@ class Registers:
         kept = self.__dict__
         kept["_bus"], kept["_base"], kept["map"] = bus, base, registers
         kept["_written"] = {}
-        kept["_known"] = {each.name: each for each in registers.registers}
+        kept["_known"] = registers.by_name
         for name, (start, inner) in registers.windows.items():
             kept[name] = Registers(bus, inner, base + start)
 
@@ -406,6 +411,27 @@ class Registers:
         if register.access == "wo":
             self._written[register.name, index] = word
 
+    def put_all(self, register: Register, values: Sequence[int]) -> None:
+        """Write all entries of a table, each a number, in order."""
+        words = [register.pack(value) for value in values]
+        if len(words) != register.count:
+            raise ValueError(f"register {register.name} has {register.count} entries, not {len(words)}")
+        if register.access == "ro" and not register.on_write:
+            raise AttributeError(f"register {register.name} can't be written")
+        write, addr = self._bus.write, self._base + register.addr
+        for word in words:
+            write(addr, word & 0xFFFFFFFF)
+            addr += 1
+            if register.words == 2:
+                write(addr, word >> 32)
+                addr += 1
+        if register.access == "wo":
+            for index, word in enumerate(words):
+                if word != register.reset:
+                    self._written[register.name, index] = word
+                else:
+                    self._written.pop((register.name, index), None)
+
     def follow(self, other: Registers) -> None:
         """What can't be read from the node is from now on what was last written through ``other``, if it was."""
         self._written.update(other._written)
@@ -445,7 +471,7 @@ class Entry:
 
 
 class Table:
-    """A table of registers, by index; a slice is a list of numbers."""
+    """A table of registers, by index; a slice is a list of numbers, and ``[:]`` can be written."""
 
     def __init__(self, registers: Registers, register: Register):
         self._registers, self._register = registers, register
@@ -466,5 +492,16 @@ class Table:
             return Entry(self._registers, self._register, place)
         return self._registers.get(self._register, place)
 
-    def __setitem__(self, index: int, value: int | Mapping[str, int]) -> None:
-        self._registers.put(self._register, value, self._place(index))
+    @overload
+    def __setitem__(self, index: int, value: int | Mapping[str, int]) -> None: ...
+
+    @overload
+    def __setitem__(self, index: slice, value: Sequence[int]) -> None: ...
+
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        if isinstance(index, slice):
+            if index != slice(None):
+                raise IndexError(f"register {self._register.name}: of slices only [:] can be written")
+            self._registers.put_all(self._register, value)
+        else:
+            self._registers.put(self._register, value, self._place(index))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -41,6 +42,7 @@ class LinkSettings(Settings):
         return max(1, round_ticks(self.delay_ps))
 
 
+@cache
 def link_registers(**shape: int) -> RegisterMap:
     """The registers of a link.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
@@ -147,6 +148,7 @@ class NicReceive:
         return (self.max_sdu + 8 + 47) // 48
 
 
+@cache
 def nic_registers(*, vcs: int = 64, **options: int) -> RegisterMap:
     """The registers of a NIC with so many VCs each way, and with options (1 each) or without (0).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -291,6 +292,7 @@ def options_for(setup: Setup) -> int:
     return sum(option.wanted(setup) << option.bit for option in OPTIONS)
 
 
+@cache
 def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, options: int = 0) -> RegisterMap:
     """The registers of a switch with so many VCs, cells of buffer and ports, and these options.
 

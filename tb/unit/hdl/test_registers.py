@@ -181,3 +181,36 @@ def test_the_declarations_need_no_amaranth() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert said.stdout == "False\n"
+
+
+def test_a_whole_table_is_written_like_its_entries():
+    table = Register("slots", 0x10, "slots", "wo", 64, count=4, fields=(Field("low", 0, 8), Field("valid", 63)))
+    one, all_at_once = {}, {}
+
+    class Bus:
+        def __init__(self, kept):
+            self.kept = kept
+
+        def write(self, addr, value):
+            self.kept[addr] = value
+
+        def read(self, addr):
+            raise AssertionError("nothing of it can be read")
+
+    shape = RegisterMap("part", "", 1, {}, (table,))
+    values = [1 << 63 | 5, 0, 255, 0]
+    single, whole = Registers(Bus(one), shape), Registers(Bus(all_at_once), shape)
+    for registers in (single, whole):
+        registers.slots[1] = 7
+    for index, value in enumerate(values):
+        single.slots[index] = value
+    whole.slots[:] = values
+    assert one == all_at_once and whole.slots[:] == single.slots[:] == values
+    whole.slots[1].low = 3
+    assert whole.slots[:] == [values[0], 3, 255, 0]
+    for wrong in (values[:3], [*values, 0], [-1, 0, 0, 0], [1 << 64, 0, 0, 0]):
+        with pytest.raises(ValueError, match="register slots"):
+            whole.slots[:] = wrong
+    with pytest.raises(IndexError, match=r"only \[:\] can be written"):
+        whole.slots[1:3] = [0, 0]
+    assert whole.slots[:] == [values[0], 3, 255, 0]

@@ -49,12 +49,13 @@ def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Netwo
     for vc in experiment.vcs:
         if vc.root is not None:
             leaves[vc.root].append(vc)
+    mtus = {host.name: host.config.mtu for host in experiment.network.hosts}
     for number, vc in enumerate(experiment.vcs):
         if vc.root is not None:
             vcs.append(vcs[vc.root])
             continue
         with places.at(places.vc(number)):
-            vcs.append(_vc(experiment, network, [vc, *leaves[number]], nodes, between, encapsulation))
+            vcs.append(_vc(mtus, network, [vc, *leaves[number]], nodes, between, encapsulation))
     for number, loss in enumerate(experiment.losses):
         vc = experiment.vcs[loss.vc]
         vpi = vpi_on(vc, loss.way, experiment.network)
@@ -139,11 +140,11 @@ def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
 
 
 def _vc(
-    experiment: Experiment, network: Network, legs: list[VcSpec], nodes: Nodes, between: Between, encapsulation: int
+    mtus: dict[str, int], network: Network, legs: list[VcSpec], nodes: Nodes, between: Between, encapsulation: int
 ) -> int:
     """A VC with all its leaves."""
     vc, paths = legs[0], [leg.path for leg in legs]
-    mtu = min(experiment.host(host).config.mtu for host in (vc.path[0], *(path[-1] for path in paths)))
+    mtu = min(mtus[host] for host in (vc.path[0], *(path[-1] for path in paths)))
     first, *branches = (_along(path, nodes, between) for path in paths)
     return network.add_vc(
         path=first,

@@ -13,7 +13,7 @@ from bentpipe.errors import ConfigError
 from bentpipe.experiment.document.source import ConfigProblem, Problems, Source
 from bentpipe.experiment.document.tables import FlowTable, HostsTable, TrafficTable, hosts_of
 from bentpipe.experiment.document.tcp_options import make_config
-from bentpipe.experiment.resolve.layout import Channels, given_path, host_named
+from bentpipe.experiment.resolve.layout import Channels, given_path
 from bentpipe.experiment.resolve.specs import FlowSpec, GroupSpec, HostSpec
 from bentpipe.netspec.plan import Connection, FlowGroup, read_script
 from bentpipe.netspec.syntax import Script
@@ -162,12 +162,12 @@ class _Reader:
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
         """The ways of a flow's data: its ``path``, or else the shortest."""
         network = self._channels.network
-        source, sinks = host_named(f"{place}.source", table.source, network), hosts_of(table.sink)
+        source, sinks = self._channels.host(f"{place}.source", table.source), hosts_of(table.sink)
         if table.path is None:
             return self._channels.paths(place, f"{place}.sink", source, sinks)
         if len(sinks) != 1:
             raise ConfigProblem(f"{place}.path", "leads to one sink; the ways to several are the shortest")
-        ends = (source, host_named(f"{place}.sink", sinks[0], network))
+        ends = (source, self._channels.host(f"{place}.sink", sinks[0]))
         path = given_path(f"{place}.path", table.path, network)
         if (path[0], path[-1]) != ends:
             what = f"leads from {path[0]!r} to {path[-1]!r}, the flow from {ends[0]!r} to {ends[1]!r}"

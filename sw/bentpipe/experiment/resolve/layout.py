@@ -101,14 +101,6 @@ def given_path(key: str, path: tuple[str, ...], network: NetworkSpec) -> tuple[s
     return path
 
 
-def host_named(key: str, name: str, network: NetworkSpec) -> str:
-    """A host that a document names."""
-    names = [h.name for h in network.hosts]
-    if name not in names:
-        raise ConfigProblem(key, f"there is no host {name!r}{nearest(name, names)}")
-    return name
-
-
 class Channels:
     """The virtual channels of an experiment: those laid out by hand, then one after the other what flows need.
 
@@ -143,7 +135,7 @@ class Channels:
         if table.path is not None:
             paths = [given_path(f"{key}.path", table.path, self.network)]
         else:
-            source = host_named(f"{key}.from", table.from_ or "", self.network)
+            source = self.host(f"{key}.from", table.from_ or "")
             paths = self.paths(key, f"{key}.to", source, hosts_of(table.to or ""))
         legs = [
             VcSpec(
@@ -210,7 +202,13 @@ class Channels:
         """The shortest paths from one host to some: a tree."""
         if len(set(sinks)) < len(sinks):
             raise ConfigProblem(place, "a host is named twice")
-        return [self.routes.between(key, source, host_named(place, sink, self.network)) for sink in sinks]
+        return [self.routes.between(key, source, self.host(place, sink)) for sink in sinks]
+
+    def host(self, key: str, name: str) -> str:
+        """The name of a host that a document names."""
+        if name not in self._lines:
+            raise ConfigProblem(key, f"there is no host {name!r}{nearest(name, list(self._lines))}")
+        return name
 
     def _line(self, path: tuple[str, ...]) -> int:
         """The rate of the line that a VC begins on."""
