@@ -74,11 +74,11 @@ def _switch(*options):
         kept += [rounds.busy[p] == rounds.listed.word_select(p, priorities).any() for p in range(node.ports)]
     if "oam" in options:  # what is to be done at once is due since a tick that is past
         oam = probe.parts["oam"]
-        for time in (probe["elaborate.at_once"], probe["elaborate.next_scan"]):
+        for time in (probe["_due.at_once"], probe["_due.next_scan"]):
             near.append(~(time - now + (1 << (TIME_BITS - 2)))[TIME_BITS - 1])
             kept.append(time != NEVER)
-        punctual.append(~probe["elaborate.works"] | ~(now - node.status.due)[TIME_BITS - 1])
-        near.append(~(now - probe["elaborate.at_once"])[TIME_BITS - 1])
+        punctual.append(~probe["_due.works"] | ~(now - node.status.due)[TIME_BITS - 1])
+        near.append(~(now - probe["_due.at_once"])[TIME_BITS - 1])
         kept.append(probe.parts["port_clock"].due == soonest)
         soonest = earlier(soonest, oam.due)
         found = found | (oam.due != NEVER)
@@ -135,7 +135,7 @@ def _nic_with(crcs):
         "invariant",
         decided <= last,
         last[-2:] == 0,
-        ~probe["elaborate.clearing"] | (~fetched & ~root.valid),
+        ~probe["elaborate.core"].clearing | (~fetched & ~root.valid),
         started | ((decided == 0) & (due == NEVER) & ~fetched & ~root.valid),
         line <= last + (1 << 24),
         visit <= last + (1 << 31),
@@ -160,9 +160,9 @@ def _link(delay_cells, faults=0):
     # Times are compared modulo half their range; the next cell is due, and the next state, in less than a quarter of it
     times = [node.status.due]
     if faults:
-        times.append(probe["elaborate.faults"].due)
+        times.append(next(plugin.due for plugin in probe["elaborate.plugins"] if plugin.due is not None))
         if delay_cells:
-            times.append(Mux(probe["_wide_out.used"] != 0, due_tick(probe["_wide_out.due"]), NEVER))
+            times.append(Mux(probe["wide.used"] != 0, due_tick(probe["wide.due"]), NEVER))
     spec.condition("early", *((due == NEVER) | (node.time.now - due)[TIME_BITS - 2 :][:2].all() for due in times))
     spec.condition("invariant", 1)
     pulses = _pulses(spec, node.o.valid, node.error)

@@ -33,7 +33,7 @@ def proof():
     states = [oam.states.read(vc) for vc in range(VCS)]
     point, activity = oam.points.read(VC), oam.activities.read(VC)
     steps, ages, at, heard, from_vc, scans = (
-        probe[f"elaborate.{name}"] for name in ("steps", "ages", "at", "heard", "from_vc", "scans")
+        probe[f"_look.{name}"] for name in ("steps", "ages", "at", "heard", "from_vc", "scans")
     )
     spec.condition("quiet", oam.clearing == 0, oam.last == VCS - 1)
     spec.condition(

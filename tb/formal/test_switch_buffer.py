@@ -36,7 +36,7 @@ def _proof(*, vcs, cells, ports):
         probe = Probe(node)
     places = cells + vcs
 
-    capacity = probe["elaborate.capacity"]
+    capacity = probe["elaborate.settings"]["capacity"]
     buffer, context, scheduler = (probe.parts[name] for name in ("buffer", "context", "scheduler"))
     vc_bits = (vcs - 1).bit_length()
     occupancy, clearing, clear = buffer.occupancy, context.clearing, context.clear

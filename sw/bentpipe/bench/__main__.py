@@ -9,6 +9,7 @@ flow are counted by kind of node; where Debian's ns-3 is, it carries the same fl
 ``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
 ``--scaling`` measures what a cell costs among more nodes, VCs and idle lines; with ``--instructions`` so counted.
 ``--workers N`` takes the time of a sweep with so many Dask workers, and with one.
+``--build`` measures how long large networks take to load and start, how that grows, and how long commands take.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.bench import beside, counts, scaling, workers
+from bentpipe.bench import beside, building, counts, scaling, workers
 from bentpipe.bench.cases import GOALS, TITLES, measure, network_of, segment
 from bentpipe.compiled import prepare
 from bentpipe_sim.network import Network
@@ -91,17 +92,44 @@ def _workers(count: int, seconds: float) -> None:
     )
 
 
+def _build() -> None:
+    """Large networks, each in a process of its own; then commands. Of three turns the least."""
+    for what, (title, sizes) in building.GROWTHS.items():
+        print(f"\n{title}: CPU seconds to load, lay out, start; together; memory")
+        before = None
+        for size in sizes:
+            turns = [_built(what, size) for _ in range(_TURNS)]
+            best = min(turns, key=lambda built: built.whole_s)
+            growth = "" if before is None else f"  {best.whole_s / before:.2f} times that of half as many"
+            if before is not None and best.whole_s > building.MOST_GROWTH * before:
+                growth += f" (more than {building.MOST_GROWTH})"
+            times = f"{best.load_s:8.2f}{best.layout_s:8.2f}{best.start_s:8.2f}{best.whole_s:8.2f}"
+            print(f"{size:6}{times}{best.memory_mb:8.0f} MB{growth}", flush=True)
+            before = best.whole_s
+    print("\ncommands: CPU seconds")
+    for title, arguments in building.STARTS.values():
+        least = min(building.started(arguments) for _ in range(_TURNS))
+        print(f"{least:6.2f}  {title}", flush=True)
+
+
+def _built(what: str, size: int) -> building.Built:
+    return building.Built(*json.loads(counts.in_tree(_TREE, "--inside", f"build-{what}-{size}").stdout))
+
+
 def _begun(case: str) -> Network:
     """The network of a case without hosts."""
     kind, _, what = case.partition("-")
     return scaling.network_at(scaling.POINTS[int(what)]) if kind == "scaling" else network_of(case)
 
 
-def _inside(case: str, seconds: float) -> dict[str, Any]:
+def _inside(case: str, seconds: float) -> dict[str, Any] | building.Built:
     """What a process measures."""
     from bentpipe.compiled import describe
 
     kind, _, what = case.partition("-")
+    if kind == "build":
+        grown, _, size = what.partition("-")
+        return building.measure(grown, int(size))
     if kind == "scaling":
         return {"seconds_a_cell": scaling.seconds_a_cell(scaling.POINTS[int(what)])}
     result = segment() if case == "segment" else measure(case, seconds)
@@ -223,6 +251,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--workers", type=int, metavar="N", help="a sweep with so many Dask workers, beside one with one worker"
     )
+    parser.add_argument("--build", action="store_true", help="how long large networks and commands take to start")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -249,8 +278,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if given.workers is not None:
         if given.workers < 2:
-            parser.error("--workers: 2 or more, to be held against one")
+            parser.error("--workers: 2 or more, to be compared with one")
         _workers(given.workers, given.seconds)
+        return 0
+    if given.build:
+        _build()
         return 0
     if given.scaling:
         _scaling(given.instructions, given.plot)
