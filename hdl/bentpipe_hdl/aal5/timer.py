@@ -102,5 +102,5 @@ class ReassemblyTimer(wiring.Component):
                     m.d.comb += self.expires.eq(1)
         with m.If(self.gives_up):
             m.d.sync += begun.eq(begun - 1)
-        m.d.comb += self.due.eq(Mux(on, visit, NEVER))
+        m.d.comb += self.due.eq(slot.settle(Mux(on, visit, NEVER), "due_held"))
         return m

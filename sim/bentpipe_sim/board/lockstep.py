@@ -15,7 +15,7 @@ from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
-from bentpipe_sim.board.windows import WINDOW_BITS, Plan
+from bentpipe_sim.board.windows import BOARD_VCS, WINDOW_BITS, Plan
 from bentpipe_sim.build import EngineName, Shape
 from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.network import INGRESS, Network
@@ -82,6 +82,8 @@ class LockstepNetwork(Network):
         PDUs that ended at interfaces natively; those of them that ended on the board at the same tick with the same
         verdict and octets.
     """
+
+    least_vcs = BOARD_VCS
 
     def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, engine: EngineName | None = None) -> None:
         super().__init__(seed, engine=engine)

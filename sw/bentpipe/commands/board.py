@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,16 @@ def _experiment_plan(name: str, settings: list[str]) -> tuple[str, Plan, list[st
     from bentpipe.experiment.build.network import build_network
     from bentpipe.experiment.load import load_cases
     from bentpipe_sim.board.lockstep import plan_of
+    from bentpipe_sim.board.target import TARGET
 
-    network = build_network(load_cases(name, settings=settings)[0])[0]
+    before = os.environ.get(TARGET)
+    os.environ[TARGET] = "board:model"  # nodes as boards have them
+    try:
+        network = build_network(load_cases(name, settings=settings)[0])[0]
+    finally:
+        os.environ.pop(TARGET)
+        if before:
+            os.environ[TARGET] = before
     return name, plan_of(network), [node.name for node in network.nodes]
 
 
