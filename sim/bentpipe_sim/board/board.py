@@ -119,6 +119,8 @@ class Board:
             for k, shape in enumerate(self.plan.nodes)
             if shape.kind == "nic"
         }
+        for name in ("patch", "wire"):  # no reset clears these
+            self.write(self.csr.map[name].addr, [0] * self.plan.faces)
         self.csr.reset = 1
         for _ in range(_SETTLES):
             if self.csr.state.idle:

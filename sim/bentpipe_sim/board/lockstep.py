@@ -109,7 +109,7 @@ class LockstepNetwork(Network):
         super()._lay()
         plan = plan_of(self)
         board = self._board = self._attach(plan)
-        self._place = placed(plan.nodes, board.plan, [node.name for node in self.nodes])
+        self._place = self._placed(plan, board)
         self._node_at = {window: index for index, window in self._place.items()}
         self._expected = {node.index: deque() for node in self.nodes if isinstance(node, Nic)}
         for node in self.nodes:
@@ -129,6 +129,10 @@ class LockstepNetwork(Network):
             board.write(self._place[index] << WINDOW_BITS | addr, [value & 0xFFFFFFFF])
 
         self.loop.divert("csr_write", write)
+
+    def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
+        """The window of each node."""
+        return placed(plan.nodes, board.plan, [node.name for node in self.nodes])
 
     def _make_driver_on(self, board: Board, node: Node) -> Any:
         return node._make_driver(board.window(self._place[node.index]))

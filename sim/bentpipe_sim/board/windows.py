@@ -219,7 +219,7 @@ def host_port_registers(plan: Plan) -> RegisterMap:
                 "lost", 0x0006, "words of records, or posts, that found no place; wraps", "ro", width=16, reset=None
             ),
             Register(
-                "tx", 0x10000, "PDUs to be sent, first octet lowest; can be read while no time passes", count=plan.tx_words
+                "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words
             ),
         ),
     )

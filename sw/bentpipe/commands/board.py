@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +223,54 @@ def _flash(given: argparse.Namespace) -> int:
     return 0
 
 
+def _selftest_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--target",
+        metavar="BOARD",
+        required=True,
+        help="board:/dev/ttyUSB0 (its nodes are reset), board:sim (its RTL, simulated), board:model",
+    )
+    parser.add_argument(
+        "--plan", metavar="PLAN", help="nodes of a simulated board, or those that a board should have (default: line)"
+    )
+    json_option(parser)
+
+
+def _selftest(given: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from bentpipe_boards.fpga.plans import PLANS
+    from bentpipe_sim.board.selftest import Check, SelfTest
+    from bentpipe_sim.board.target import check_target, open_target
+
+    target = check_target(given.target)
+    if given.plan is not None and given.plan not in PLANS:
+        raise BentpipeError(f"no plan is called {given.plan!r}; there are {', '.join(PLANS)}")
+    plan = PLANS[given.plan or "line"]
+    is_real = target.partition(":")[2].startswith("/")
+    pipe, patience = open_target(target, plan)
+    checks: list[Check] = []
+    try:
+        for check in SelfTest(pipe, patience, None if is_real and given.plan is None else plan).run():
+            checks.append(check)
+            if not given.json:
+                print(f"{_VERDICTS[check.passed]:8}  {check.part}: {check.what}", file=sys.stderr, flush=True)
+    finally:
+        pipe.close()
+    failed = [check for check in checks if check.passed is False]
+    if given.json:
+        print_json({"target": target, "passed": not failed, "checks": [vars(check) for check in checks]})
+        return 1 if failed else 0
+    shown = Table("part", "check", "result", "", title=f"Self-test of {target}")
+    for check in checks:
+        shown.add_row(check.part, check.what, _VERDICTS[check.passed], check.detail)
+    console().print(shown)
+    return 1 if failed else 0
+
+
+_VERDICTS = {True: "passed", False: "FAILED", None: "left out"}
+
+
 COMMAND = CommandGroup(
     "board",
     "Build bitstreams of the emulator for FPGA boards, and flash them.",
@@ -230,6 +279,12 @@ COMMAND = CommandGroup(
         Command("plan", "Show which nodes of an experiment fit a board.", _plan, _plan_arguments),
         Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
         Command("info", "Show what a bitstream, or a connected board, has.", _info, _info_arguments),
+        Command(
+            "selftest",
+            "Test a board: its line, registers, memories, clock, and the traffic of each node.",
+            _selftest,
+            _selftest_arguments,
+        ),
         Command("flash", "Load a bitstream into a board with openFPGALoader.", _flash, _flash_arguments),
     ),
 )
