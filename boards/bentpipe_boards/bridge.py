@@ -98,6 +98,8 @@ class Bridge(wiring.Component):
         There is something to do besides receiving.
     open : Out(1)
         A client has opened a session.
+    holds, still : In(1), Out(1)
+        Nothing is to begin; nothing is being done, and no octet goes.
     """
 
     def __init__(self, *, words=512):
@@ -116,6 +118,8 @@ class Bridge(wiring.Component):
                 "dropped": Out(16),
                 "busy": Out(1),
                 "open": Out(1),
+                "holds": In(1),
+                "still": Out(1),
             }
         )
 
@@ -197,7 +201,8 @@ class Bridge(wiring.Component):
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | waits | sender.busy | receiver.good)
-            with m.State("IDLE"), m.If(waits):
+            m.d.comb += self.still.eq(fsm.ongoing("IDLE") & ~sender.busy)
+            with m.State("IDLE"), m.If(waits & ~self.holds):
                 # the place in which it is; the other one is free again
                 m.d.sync += [bank.eq(~bank), end.eq(wait_end), waits.eq(0), at.eq(1), asks_busy.eq(0)]
                 same = wait_head[16:] == session

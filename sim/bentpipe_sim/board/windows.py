@@ -122,7 +122,7 @@ def board_registers(plan: Plan) -> RegisterMap:
     return RegisterMap(
         "board",
         "BPBD",
-        1,
+        2,
         {"faces": faces, "description": words},
         (
             Register(
@@ -149,6 +149,7 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register("clocks", 0x0002, "of a tick, 40 and more", width=8, reset=40, unit="clocks"),
             Register("skips", 0x0003, "1: ticks in which nothing happens are skipped", width=1, reset=1),
             Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
+            Register("scratch", 0x0006, "keeps what is written, for tests of the line"),
             Register("dropped", 0x0005, "frames that were damaged or found no place", "ro", width=16, reset=None),
             Register(
                 "patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)
