@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -212,6 +214,24 @@ def test_wrong_use_is_one_line(arguments: list[str], message: str, capsys: pytes
     assert main(["board", "selftest", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_registers_are_printed_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = tmp_path / "csr.csv"
+    assert main(["board", "regs", "--target", "board:model", "--json", "--litex", str(written)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["board_magic"] == int.from_bytes(b"BPBD", "big")
+    assert found["link1_shape_0"] == 0 and found["board_scratch"] == 0
+    assert "host2_level" in found and "host2_record" not in found, "a read of that takes a word"
+    assert main(["board", "regs", "--target", "board:model"]) == 0
+    assert "0x00000f0  0x42504244  board_magic" in capsys.readouterr().out.splitlines()
+    rows = list(csv.reader(written.open()))
+    assert {len(row) for row in rows} == {5}
+    registers = {row[1]: row for row in rows if row[0] == "csr_register"}
+    assert list(registers) == list(found)
+    assert registers["board_scratch"][4] == "rw"
+    assert sum(row[4] == "rw" for row in registers.values()) == 1
+    assert int(registers["link1_cells"][2], 0) == 4 * (1 << WINDOW_BITS | 0x80)
 
 
 def test_all_plans_have_a_test() -> None:
