@@ -76,7 +76,7 @@ class ReassemblyTimer(wiring.Component):
         begun = Signal(range(self.vcs + 1))  # PDUs
         visit = self.visit
         pace, step = self.timeout[(self.vcs - 1).bit_length() + 2 :], Signal(TIMEOUT_BITS)
-        m.d.comb += step.eq(slot.settle(Mux(pace == 0, 1, pace), "step_held"))
+        m.d.comb += step.eq(slot.settle(Mux(pace == 0, 1, pace), "step_held", since=0))
 
         with m.If(self.opens):
             m.d.sync += begun.eq(begun + 1)
