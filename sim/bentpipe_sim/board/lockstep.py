@@ -323,7 +323,9 @@ def placed(wanted: tuple[Shape, ...], plan: Plan, names: list[str]) -> dict[int,
         window = next((window for window, has in free.items() if has == shape), None)
         if window is None:
             has = ", ".join(str(each) for each in free.values() if each.kind == shape.kind) or "none"
-            raise BoardError(f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}")
+            raise BoardError(
+                f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}: flash or rebuild"
+            )
         del free[window]
         found[index] = window
     return found
