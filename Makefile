@@ -38,7 +38,7 @@ demo: $(VENV)/.runtime ## a published result, whole: a gigabyte by TCP over an O
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-board: $(VENV)/.test ## whole experiments in lockstep with a board: its RTL in Verilator, and in software (minutes)
+test-board: $(VENV)/.test $(VENV)/.litex ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it (minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/boards $(ARGS)
 
 test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a real browser, Debian's chromium

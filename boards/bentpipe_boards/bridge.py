@@ -98,6 +98,8 @@ class Bridge(wiring.Component):
         There is something to do besides receiving.
     open : Out(1)
         A client has opened a session.
+    holds, still : In(1), Out(1)
+        Nothing is to begin; nothing is being done, and no octet goes.
     """
 
     def __init__(self, *, words=512):
@@ -116,6 +118,8 @@ class Bridge(wiring.Component):
                 "dropped": Out(16),
                 "busy": Out(1),
                 "open": Out(1),
+                "holds": In(1),
+                "still": Out(1),
             }
         )
 
@@ -172,7 +176,9 @@ class Bridge(wiring.Component):
             m.d.sync += asks_busy.eq(0)
 
         item, op, count, addr, place = Signal(32), Signal(8), Signal(16), Signal(BUS_ADDR_BITS), Signal(16)
+        asked = Signal(32)  # the word at `at`, from the second clock after its change on
         m.d.comb += [get.addr.eq(Cat(at, bank))]
+        m.d.sync += asked.eq(get.data)
         m.d.sync += [self.bus.w_en.eq(0), self.bus.r_en.eq(0), self.run.start.eq(0), self.open.eq(session != 0)]
         m.d.comb += [self.bus.addr.eq(addr), self.bus.w_data.eq(item)]
         timer = Signal(range(READ_CLOCKS + 1))
@@ -197,7 +203,8 @@ class Bridge(wiring.Component):
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | waits | sender.busy | receiver.good)
-            with m.State("IDLE"), m.If(waits):
+            m.d.comb += self.still.eq(fsm.ongoing("IDLE") & ~sender.busy)
+            with m.State("IDLE"), m.If(waits & ~self.holds):
                 # the place in which it is; the other one is free again
                 m.d.sync += [bank.eq(~bank), end.eq(wait_end), waits.eq(0), at.eq(1), asks_busy.eq(0)]
                 same = wait_head[16:] == session
@@ -231,25 +238,29 @@ class Bridge(wiring.Component):
             with m.State("SENT"), m.If(~sender.busy):
                 m.d.sync += sends.eq(0)
                 m.next = "IDLE"
-            with m.State("ITEM"):  # the read port has the word at `at` in the next clock
-                m.next = "OP"
+            with m.State("ITEM"):
+                m.next = "READ OP"
                 with m.If(at == end):
                     m.d.comb += [word.eq(flags)]
                     m.next = "FLAGS"
+            with m.State("READ OP"):
+                m.next = "OP"
             with m.State("FLAGS"):  # in front of what the items have answered
                 m.d.comb += [answer.addr.eq(0), answer.data.eq(flags), answer.en.eq(1)]
                 m.d.sync += [given.eq(room_at), works.eq(0), sends.eq(1)]
                 m.next = "SEND"
             with m.State("OP"):
-                m.d.sync += [op.eq(get.data[24:]), count.eq(get.data), at.eq(at + 1)]
+                m.d.sync += [op.eq(asked[24:]), count.eq(asked), at.eq(at + 1)]
                 m.next = "FETCH"
-                with m.If((at == end - 1) | (get.data[24:] < WRITE) | (get.data[24:] > RUN)):
+                with m.If((at == end - 1) | (asked[24:] < WRITE) | (asked[24:] > RUN)):
                     m.d.sync += flags.eq(flags | MALFORMED)
                     m.next = "FLAGS"
             with m.State("FETCH"):
+                m.next = "FETCHED"
+            with m.State("FETCHED"):
                 m.next = "FIRST"
             with m.State("FIRST"):
-                m.d.sync += [addr.eq(get.data), self.run.until[:32].eq(get.data), at.eq(at + 1), place.eq(0)]
+                m.d.sync += [addr.eq(asked), self.run.until[:32].eq(asked), at.eq(at + 1), place.eq(0)]
                 with m.Switch(op):
                     with m.Case(WRITE):
                         m.next = "WRITES"
@@ -260,14 +271,16 @@ class Bridge(wiring.Component):
                     with m.Case(RUN):
                         m.next = "UNTIL"
             with m.State("WRITES"):
-                m.next = "WRITE"
+                m.next = "READ WORD"
                 with m.If(place == count):
                     m.next = "ITEM"
                 with m.Elif(at == end):
                     m.d.sync += flags.eq(flags | MALFORMED)
                     m.next = "FLAGS"
+            with m.State("READ WORD"):
+                m.next = "WRITE"
             with m.State("WRITE"):
-                m.d.sync += [item.eq(get.data), self.bus.w_en.eq(~skips), at.eq(at + 1), place.eq(place + 1)]
+                m.d.sync += [item.eq(asked), self.bus.w_en.eq(~skips), at.eq(at + 1), place.eq(place + 1)]
                 m.next = "WRITES"
             with m.State("READS"):
                 with m.If(place == count):
@@ -299,9 +312,11 @@ class Bridge(wiring.Component):
                     m.d.sync += flags.eq(flags | MALFORMED)
                     m.next = "FLAGS"
                 with m.Else():
-                    m.next = "START"
+                    m.next = "READ HIGH"
+            with m.State("READ HIGH"):
+                m.next = "START"
             with m.State("START"):
-                m.d.sync += [self.run.until[32:].eq(get.data), at.eq(at + 1)]
+                m.d.sync += [self.run.until[32:].eq(asked), at.eq(at + 1)]
                 m.next = "ITEM"
                 with m.If(~skips):
                     m.d.sync += self.run.start.eq(1)

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Array, Cat, Const, Module, ResetInserter, Signal
 from amaranth.lib import memory, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import BusSignature, RunSignature
 from bentpipe_boards.host_port import HostPort
@@ -16,6 +16,50 @@ __all__ = ["Core"]
 
 _RESET = 16
 """Clocks for which a part is reset."""
+
+
+class _NearTime(wiring.Component):
+    """The time as a node and its wires have it: a clock later, in registers of their own, which lie near them.
+
+    Synthesis merges registers that are equal; these differ by their reset.
+
+    Members
+    -------
+    tick, now, following : In
+    near_tick, near_now, near_following : Out
+    """
+
+    tick: In(1)
+    now: In(TIME_BITS)
+    following: In(TIME_BITS)
+    near_tick: Out(1)
+    near_now: Out(TIME_BITS)
+    near_following: Out(TIME_BITS)
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("tick", "now", "following"):
+            m.d.sync += getattr(self, f"near_{name}").eq(getattr(self, name))
+        return m
+
+
+class _NearBus(wiring.Component):
+    """The bus, likewise. What is read comes back at once.
+
+    Members
+    -------
+    far, near : In(CsrSignature), Out(CsrSignature)
+    """
+
+    far: In(CsrSignature())
+    near: Out(CsrSignature())
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("addr", "w_data", "w_en", "r_en"):
+            m.d.sync += getattr(self.near, name).eq(getattr(self.far, name))
+        m.d.comb += self.far.r_data.eq(self.near.r_data)
+        return m
 
 
 class Core(wiring.Component):
@@ -46,7 +90,7 @@ class Core(wiring.Component):
         plan = self.plan
         csr_bus = CsrSignature().flip().create()
         csr = CsrMap(m, csr_bus, self.registers)
-        parts = 1 + 3 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
+        parts = 1 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
         resets = Signal(range(_RESET + parts + 1))
         with m.If(resets != 0):
             m.d.sync += resets.eq(resets - 1)
@@ -65,32 +109,31 @@ class Core(wiring.Component):
         ]
 
         nodes = [shape.component(NARROW) for shape in plan.nodes]
+        times = [self._near_time(m, k) for k in range(len(nodes))]
         windows = {0: csr_bus}
         hosts = {}
         for k, (shape, node) in enumerate(zip(plan.nodes, nodes, strict=True)):
             m.submodules[f"{shape.kind}{k}"] = self._resettable(m, node)
-            m.d.comb += [node.time.tick.eq(ticks.time.tick), node.time.now.eq(ticks.time.now)]
+            # A clock behind the wires, whose words come to it through a register
+            m.d.sync += [node.time.tick.eq(times[k].near_tick), node.time.now.eq(times[k].near_now)]
             windows[1 + k] = node.csr
             if shape.kind == "nic":
                 host = hosts[k] = HostPort(node, plan)
                 m.submodules[f"host{k}"] = self._resettable(m, host)
-                m.d.comb += host.now.eq(ticks.time.now)
+                m.d.comb += host.now.eq(node.time.now)
                 windows[HOST_PORT + 1 + k] = host.csr
 
-        wires = self._wires(m, nodes, csr)
-        self._inputs(m, nodes, wires, csr)
-        csr.status("check", *(wire.check for wire in wires))
-        csr.status("faults", *(Cat(wire.lost, wire.late) for wire in wires))
+        wires = self._wires(m, nodes, times, csr)
+        self._inputs(m, nodes, times, wires, csr)
+        self._read_later(m, csr, "check", [wire.check for wire in wires])
+        self._read_later(m, csr, "faults", [Cat(wire.lost, wire.late) for wire in wires])
         csr.status("dropped", self.dropped)
 
-        event, idle = Signal(), Signal()
+        event, idle, still = Signal(), Signal(), Signal(len(nodes))
         m.d.sync += [
             event.eq(Cat(host.event for host in hosts.values()).any()),
-            idle.eq(
-                Cat(node.status.idle for node in nodes).all()
-                & ~Cat(host.waits for host in hosts.values()).any()
-                & (resets == 0)
-            ),
+            still.eq(Cat(node.status.idle for node in nodes)),
+            idle.eq(still.all() & ~Cat(host.waits for host in hosts.values()).any() & (resets == 0)),
         ]
         dues = []
         for k, node in enumerate(nodes):  # a node's own is the end of a long path
@@ -121,11 +164,36 @@ class Core(wiring.Component):
         self._last_reset = reset
         return ResetInserter(reset)(part)
 
-    def _wires(self, m, nodes, csr):
+    def _near_time(self, m, k):
+        time = _NearTime()
+        m.submodules[f"time{k}"] = self._resettable(m, time)
+        m.d.comb += [
+            time.tick.eq(self._ticks.time.tick),
+            time.now.eq(self._ticks.time.now),
+            time.following.eq(self._ticks.following),
+        ]
+        return time
+
+    def _read_later(self, m, csr, name, values):
+        """A table of words from all over the device, read through a register."""
+
+        def read(index):
+            word = Signal(32, name=f"{name}_word")
+            m.d.sync += word.eq(Array(values)[index] if values else 0)
+            return word
+
+        csr.counters(name, read)
+
+    def _wires(self, m, nodes, times, csr):
         """The wire behind each output."""
         settings, wires = csr.settings("wire"), []
-        for k, (shape, node) in enumerate(zip(self.plan.nodes, nodes, strict=True)):
-            ports, given = ports_of(shape), node.o
+        for k, (shape, node, time) in enumerate(zip(self.plan.nodes, nodes, times, strict=True)):
+            ports, given = ports_of(shape), node.o.signature.create(path=(f"out{k}",))
+            end = Signal(TIME_BITS, name=f"end{k}")
+            m.d.sync += [
+                *(getattr(given, name).eq(getattr(node.o, name)) for name in node.o.signature.members),
+                end.eq(node.o_end if hasattr(node, "o_end") else 0),
+            ]
             port = Signal(range(ports), name=f"given{k}")
             if ports > 1:
                 held = Signal.like(port, name=f"held{k}")
@@ -144,46 +212,43 @@ class Core(wiring.Component):
                     wire.i.soc.eq(given.soc),
                     wire.i.word.eq(given.word),
                     wire.i.hec_error.eq(given.hec_error),
-                    wire.end.eq(node.o_end if hasattr(node, "o_end") else 0),
-                    wire.tick.eq(self._ticks.time.tick),
-                    wire.now.eq(self._ticks.time.now),
-                    wire.following.eq(self._ticks.following),
+                    wire.end.eq(end),
+                    wire.tick.eq(time.near_tick),
+                    wire.now.eq(time.near_now),
+                    wire.following.eq(time.near_following),
                     Cat(wire.delay, wire.sends).eq(settings[face]),
                 ]
         return wires
 
-    def _inputs(self, m, nodes, wires, csr):
+    def _inputs(self, m, nodes, times, wires, csr):
         """From the wires to the inputs that the patch panel names."""
         patch = csr.settings("patch")
-        tick, following = self._ticks.time.tick, self._ticks.following[:STAMP_BITS]
         taken = [[] for _ in wires]
 
         def of(number, name):
             return Array([Const(0, 1), *(getattr(wire, name) for wire in wires)])[number]
 
-        for k, (shape, node) in enumerate(zip(self.plan.nodes, nodes, strict=True)):
+        for k, (shape, node, time) in enumerate(zip(self.plan.nodes, nodes, times, strict=True)):
             ports, base = ports_of(shape), self.plan.bases[k]
             leads = patch[base : base + ports]
             inputs = Inputs(ports=ports)
             m.submodules[f"inputs{k}"] = self._resettable(m, inputs)
-            m.d.comb += [
+            m.d.sync += [
                 inputs.offers.eq(Cat(of(number, "offers") for number in leads)),
                 inputs.more.eq(Cat(of(number, "more") for number in leads)),
-                inputs.following.eq(following),
-                inputs.tick.eq(tick),
+                inputs.stamps.eq(Cat(of(number, "stamp") for number in leads)),
             ]
-            for p, number in enumerate(leads):
-                m.d.comb += inputs.stamps.word_select(p, STAMP_BITS).eq(of(number, "stamp"))
+            m.d.comb += [inputs.following.eq(time.near_following[:STAMP_BITS]), inputs.tick.eq(time.near_tick)]
             takes, number, source = (
                 Signal(n, name=f"{name}{k}") for name, n in (("takes", 1), ("number", 8), ("from", 8))
             )
             port = Signal(range(ports), name=f"port{k}")
             m.d.sync += [takes.eq(inputs.takes), number.eq(Array(leads)[inputs.port] if ports > 1 else leads[0])]
-            with m.If(tick):
+            with m.If(time.near_tick):
                 m.d.sync += [source.eq(number), port.eq(inputs.port)]
             for face, these in enumerate(taken):
                 these.append(takes & (number == face + 1))
-            m.d.comb += [
+            m.d.sync += [
                 node.i.valid.eq(_of(source, wires, "valid")),
                 node.i.soc.eq(_of(source, wires, "soc")),
                 node.i.word.eq(_of(source, wires, "word")),
@@ -194,22 +259,28 @@ class Core(wiring.Component):
             m.d.comb += wire.take.eq(Cat(these).any())
 
     def _bus(self, m, windows):
-        """A register in front of all windows, one behind them."""
+        """A register in front of all windows, one in front of each, one behind them."""
         bus = self.bus
         addr, w_data, w_en, r_en = Signal(len(bus.addr)), Signal(32), Signal(), Signal()
         m.d.sync += [addr.eq(bus.addr), w_data.eq(bus.w_data), w_en.eq(bus.w_en), r_en.eq(bus.r_en)]
         window, asked = addr[WINDOW_BITS:], Signal(8)
         with m.If(r_en):
             m.d.sync += asked.eq(window)
+        buses = {}
         for k, each in windows.items():
+            near = _NearBus()
+            # The board's own is written while parts are reset
+            m.submodules[f"bus{k}"] = self._resettable(m, near) if k else near
+            wiring.connect(m, near.near, each)
+            buses[k] = near.far
             m.d.comb += [
-                each.addr.eq(addr),
-                each.w_data.eq(w_data),
-                each.w_en.eq(w_en & (window == k)),
-                each.r_en.eq(r_en & (window == k)),
+                near.far.addr.eq(addr),
+                near.far.w_data.eq(w_data),
+                near.far.w_en.eq(w_en & (window == k)),
+                near.far.r_en.eq(r_en & (window == k)),
             ]
         with m.Switch(asked):
-            for k, each in windows.items():
+            for k, each in buses.items():
                 with m.Case(k):
                     m.d.sync += bus.r_data.eq(each.r_data)
             with m.Default():

@@ -66,6 +66,13 @@ class HostPort(wiring.Component):
         m.submodules.tx = tx = memory.Memory(shape=32, depth=self._tx_words, init=[])
         put, get = tx.write_port(), tx.read_port(domain="sync")
         m.d.comb += Cat(put.addr, put.data, put.en).eq(Cat(csr.table("tx")))
+        looked = Signal(tx_bits)
+
+        def look(index):
+            m.d.comb += looked.eq(index)
+            return get.data
+
+        csr.reread("tx", look)
         place, uu = csr.setting("place"), csr.setting("uu")
         m.submodules.posts = posts = SyncFIFO(width=tx_bits + 16 + 8 + vc_bits, depth=_POSTS)
         with csr.written("post"):
@@ -87,14 +94,13 @@ class HostPort(wiring.Component):
         put_word, get_word = cells.write_port(), cells.read_port(domain="comb")
         left, at, vc = Signal(4), Signal(tx_bits), Signal(vc_bits)
         came, filled, sent = Signal(), Signal(5), Signal(5)
-        m.d.sync += came.eq(left != 0)
+        m.d.sync += [came.eq(left != 0), nic.word.eq(get_word.data)]
         m.d.comb += [
-            get.addr.eq(at),
+            get.addr.eq(Mux(left != 0, at, looked)),
             put_word.addr.eq(filled),
             put_word.data.eq(get.data),
             put_word.en.eq(came),
-            get_word.addr.eq(sent),
-            nic.word.eq(get_word.data),
+            get_word.addr.eq((sent + nic.word_next)[:5]),
             get_place.addr.eq(nic.fetch_vc),
         ]
         with m.If(came):

@@ -10,7 +10,7 @@ from bentpipe_hdl.cell import NEVER, TIME_BITS, TimeSignature
 
 __all__ = ["SETTLED", "Ticks"]
 
-SETTLED = 31
+SETTLED = 39
 """Clocks from a change of ``following`` until all that depends on it is there: tick or no tick, skip or none."""
 
 

@@ -1,13 +1,15 @@
-"""A core behind its bridge."""
+"""A core behind its bridge, and UARTBone beside that."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
 from bentpipe_boards.core import Core
+from bentpipe_boards.uartbone import UartBone
+from bentpipe_sim.board.windows import board_registers
 
-__all__ = ["OctetTop"]
+__all__ = ["OctetTop", "join"]
 
 
 class OctetTop(wiring.Component):
@@ -21,6 +23,12 @@ class OctetTop(wiring.Component):
         There is something to do besides receiving.
     open : Out(1)
         A client has opened a session.
+
+    Parameters
+    ----------
+    plan : Plan
+    pause : int
+        Of :class:`~bentpipe_boards.uartbone.UartBone`.
     """
 
     rx: In(8)
@@ -31,24 +39,38 @@ class OctetTop(wiring.Component):
     busy: Out(1)
     open: Out(1)
 
-    def __init__(self, plan):
-        self.plan = plan
+    def __init__(self, plan, pause=1 << 16):
+        self.plan, self._pause = plan, pause
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.bridge = bridge = Bridge(words=self.plan.frame_words)
         m.submodules.core = core = Core(self.plan)
-        wiring.connect(m, bridge.bus, core.bus)
+        scratch = board_registers(self.plan)["scratch"].addr
+        m.submodules.uartbone = uartbone = UartBone(scratch=scratch, pause=self._pause)
         wiring.connect(m, bridge.run, core.run)
-        m.d.comb += [
-            core.dropped.eq(bridge.dropped),
-            bridge.rx.eq(self.rx),
-            bridge.rx_valid.eq(self.rx_valid),
-            self.tx.eq(bridge.tx),
-            self.tx_valid.eq(bridge.tx_valid),
-            bridge.tx_ready.eq(self.tx_ready),
-            self.busy.eq(bridge.busy),
-            self.open.eq(bridge.open),
-        ]
+        m.d.comb += [core.dropped.eq(bridge.dropped), self.open.eq(bridge.open)]
+        join(m, self, bridge, uartbone, core.bus)
         return m
+
+
+def join(m, octets, bridge, uartbone, bus):
+    """Join a bridge and UARTBone: both have the octets and the bus, and each is silent while the other one works."""
+    m.d.comb += [
+        uartbone.rx.eq(octets.rx),
+        uartbone.rx_valid.eq(octets.rx_valid),
+        bridge.rx.eq(octets.rx),
+        bridge.rx_valid.eq(uartbone.passes),
+        bridge.tx_ready.eq(octets.tx_ready & ~uartbone.tx_valid),
+        uartbone.tx_ready.eq(octets.tx_ready),
+        octets.tx.eq(Mux(uartbone.tx_valid, uartbone.tx, bridge.tx)),
+        octets.tx_valid.eq(uartbone.tx_valid | bridge.tx_valid),
+        octets.busy.eq(bridge.busy | uartbone.busy),
+        bridge.holds.eq(uartbone.holds),
+        uartbone.still.eq(bridge.still),
+        bridge.bus.r_data.eq(bus.r_data),
+        uartbone.bus.r_data.eq(bus.r_data),
+    ]
+    for name in ("addr", "w_data", "w_en", "r_en"):
+        m.d.comb += getattr(bus, name).eq(Mux(uartbone.holds, getattr(uartbone.bus, name), getattr(bridge.bus, name)))

@@ -169,15 +169,20 @@ class CsrMap:
         whole = Cat(self._low, self._bus.w_data)
         return self._bus.addr[1:bits], whole[: register.width], here & self._bus.addr[0]
 
+    def reread(self, name, read):
+        """What a table that is written gives when it is read, as of :meth:`counters`."""
+        register = self._map[name]
+        bits = max(1, register.index_bits)
+        self._read.append((self._in_table(register, bits), read(self._addr[:bits])))
+
     def _in_table(self, register, bits):
         here = self._bus.addr[bits:] == register.addr >> bits
         return here if register.size == 1 << bits else here & (self._bus.addr[:bits] < register.size)
 
     def counters(self, name, read):
         """A table that is read. ``read(index)`` is called once and gives the word at ``index``."""
-        register = self._take(name, table=True, write=False)
-        bits = max(1, register.index_bits)
-        self._read.append((self._in_table(register, bits), read(self._addr[:bits])))
+        self._take(name, table=True, write=False)
+        self.reread(name, read)
 
     def counts(self, name, index, value):
         """A table that is read through a part's ports: ``index`` goes in, and the word at it comes as ``value``."""

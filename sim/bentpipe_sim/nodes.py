@@ -98,9 +98,9 @@ def made(what: str, model: type[S], settings: Mapping[str, Any]) -> S:
     return checked(what, lambda: model(**settings))
 
 
-def size_of(what: str, vcs: int) -> int:
-    """The number of VCs that a node with ``vcs`` is built for."""
-    for size in _SIZES:
+def size_of(what: str, vcs: int, least: int = 0) -> int:
+    """The number of VCs that a node with ``vcs`` is built for; ``least`` or more, if that is given."""
+    for size in (least, *_SIZES) if least else _SIZES:
         if vcs <= size:
             return size
     raise NetworkError(f"{what}: {vcs} VCs are more than {_SIZES[-1]}", Subject(what))
@@ -113,6 +113,8 @@ class Node:
     ports: int = 1
     settings: Any
     """The node's model."""
+    least_vcs: int = 0
+    """It may be built for so few VCs; 0: for the fewest that nodes of a simulation have."""
 
     def __init__(self, loop: Loop, index: int, name: str):
         self.loop, self.index, self.name = loop, index, name
@@ -303,7 +305,7 @@ class Nic(Node):
     @property
     def size(self) -> int:
         """The number of VCs each way that it is built for."""
-        return size_of(self.name, max([*self.sends, *self.receives, 0]) + 1)
+        return size_of(self.name, max([*self.sends, *self.receives, 0]) + 1, self.least_vcs)
 
     @cached_property
     def driver(self) -> NicDriver:
@@ -426,7 +428,7 @@ class Switch(Node):
     @property
     def size(self) -> int:
         """The number of VCs that it is built for."""
-        return size_of(self.name, Setup(self.settings, self.lines, self.vcs).entries)
+        return size_of(self.name, Setup(self.settings, self.lines, self.vcs).entries, self.least_vcs)
 
     def _apply(self, driver: Any) -> None:
         driver.configure(self.settings, self.lines, self.vcs, self.seed, self.name)

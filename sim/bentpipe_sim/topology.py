@@ -30,6 +30,9 @@ N = TypeVar("N", bound=Node)
 class Topology:
     """What a network is made of. Once it runs nothing is added; VCs and virtual paths change their settings."""
 
+    least_vcs: int = 0
+    """Of its nodes."""
+
     def __init__(self, seed: int):
         self.seed = seed
         self.nodes: list[Node] = []
@@ -82,7 +85,7 @@ class Topology:
         if name in self._names:
             raise NetworkError(f"two nodes are called {name}")
         node = kind(self.loop, len(self.nodes), name, *made_of)
-        node.changed = self._defects.look
+        node.changed, node.least_vcs = self._defects.look, self.least_vcs
         self.nodes.append(node)
         self._names.add(name)
         return node

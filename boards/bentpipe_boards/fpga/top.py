@@ -23,6 +23,8 @@ __all__ = ["FpgaTop", "SerialTop", "Status"]
 
 _SHOWN_S: Final = 0.05
 """How long a light shows something short."""
+_PAUSE_S: Final = 0.1
+"""After which a half frame, or half a command of UARTBone, is over; as LiteX has it."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class SerialTop(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.uart = uart = Uart(divisor=Fraction(self.clock_hz, self.baud))
-        m.submodules.octets = octets = OctetTop(self.plan)
+        m.submodules.octets = octets = OctetTop(self.plan, pause=round(self.clock_hz * _PAUSE_S))
         m.d.comb += [
             uart.pin_rx.eq(self.pin_rx),
             self.pin_tx.eq(uart.pin_tx),

@@ -76,7 +76,7 @@ class ReassemblyTimer(wiring.Component):
         begun = Signal(range(self.vcs + 1))  # PDUs
         visit = self.visit
         pace, step = self.timeout[(self.vcs - 1).bit_length() + 2 :], Signal(TIMEOUT_BITS)
-        m.d.comb += step.eq(Mux(pace == 0, 1, pace))
+        m.d.comb += step.eq(slot.settle(Mux(pace == 0, 1, pace), "step_held", since=0))
 
         with m.If(self.opens):
             m.d.sync += begun.eq(begun + 1)
@@ -86,7 +86,7 @@ class ReassemblyTimer(wiring.Component):
             m.d.sync += begun.eq(begun - 1)
 
         on = Signal()
-        m.d.comb += on.eq((self.timeout != 0) & (begun != 0))
+        m.d.comb += on.eq(slot.settle((self.timeout != 0) & (begun != 0), "on_held"))
         there = slot.settle((visit + ~now)[:TIME_BITS][TIMEOUT_BITS:].any(), "visit_there")  # not to come any more
         with m.If(slot.commit), m.If(on), m.If(there):
             m.d.comb += self.visits.eq(1)
@@ -102,5 +102,5 @@ class ReassemblyTimer(wiring.Component):
                     m.d.comb += self.expires.eq(1)
         with m.If(self.gives_up):
             m.d.sync += begun.eq(begun - 1)
-        m.d.comb += self.due.eq(Mux(on, visit, NEVER))
+        m.d.comb += self.due.eq(slot.settle(Mux(on, visit, NEVER), "due_held"))
         return m

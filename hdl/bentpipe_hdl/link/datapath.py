@@ -1,9 +1,9 @@
 """What both datapaths of a link have: the cell of the tick and the receiver's header check."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Signal
 
 from bentpipe_hdl.cell import CellHeader
-from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver, error_syndrome
+from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver
 from bentpipe_hdl.link.errors import LinkErrors
 from bentpipe_hdl.slot import Slot
 
@@ -49,14 +49,15 @@ class Datapath:
         """
         raise NotImplementedError
 
-    def check(self, hit, header_flips, hec_flips, header, hec_error):
-        """Check the header as the receiver does; return it as the receiver takes it."""
+    def check(self, hit, header_flips, syndrome, header, hec_error):
+        """Check the header as the receiver does, given its errors and their syndrome; return it as the receiver takes
+        it."""
         m, taken, checked = self.m, self.taken, Signal(CellHeader, name="checked")
         m.submodules.receiver = receiver = self.receiver = HecReceiver()
         m.d.comb += [receiver.check.eq(taken), checked.eq(header)]
         with m.If(hit):
             m.d.comb += [
-                receiver.syndrome.eq(error_syndrome(Cat(hec_flips, header_flips))),
+                receiver.syndrome.eq(syndrome),
                 checked.eq(header.as_value() ^ header_flips),
             ]
             with m.If(receiver.correct):

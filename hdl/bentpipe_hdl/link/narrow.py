@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 from amaranth.lib import memory
 
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.bit_errors import GAP_BITS
 from bentpipe_hdl.cell import NEVER, WORDS_A_CELL, CellHeader
+from bentpipe_hdl.hec import SYNDROMES
 from bentpipe_hdl.link.datapath import CELL_BITS, ERRORS_A_CELL, Datapath
 from bentpipe_hdl.link.errors import GapsAhead, of_state
 
 __all__ = ["Leaving", "NarrowDatapath"]
+
+HEADER_BITS = len(SYNDROMES)
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,12 @@ class NarrowDatapath(Datapath):
         # banks: while one takes marks, the other goes out with its cell and is wiped, row by row.
         self.marks = marks = Marks(m)
         self.bank = bank = Signal(name="bank")
-        header_flips, hec_flips = Signal(32), Signal(8)
+        header_flips, syndrome = Signal(32), Signal(8)
         hit = Signal()
         left = Signal(4)
         active = Signal()
         with m.If(soc):
-            m.d.sync += [active.eq(1), left.eq(ERRORS_A_CELL), hit.eq(0), header_flips.eq(0), hec_flips.eq(0)]
+            m.d.sync += [active.eq(1), left.eq(ERRORS_A_CELL), hit.eq(0), header_flips.eq(0), syndrome.eq(0)]
         place = Signal(9)
         inside, fresh = Signal(), Signal()
         m.d.comb += [
@@ -87,8 +90,8 @@ class NarrowDatapath(Datapath):
                 p.ahead.use(Mux(following[GAP_BITS], Const(-1, GAP_BITS), following))
             with m.If(place < 32):
                 m.d.sync += header_flips.eq(header_flips ^ (1 << (31 - place)[:5]))
-            with m.Elif(place < 40):
-                m.d.sync += hec_flips.eq(hec_flips ^ (1 << (39 - place)[:3]))
+            with m.If(place < HEADER_BITS):  # the syndrome of several errors is the sum of theirs
+                m.d.sync += syndrome.eq(syndrome ^ Array(reversed(SYNDROMES))[place[:6]])
             with m.Else():
                 m.d.comb += marks.mark.eq(1)
         with m.If(taken):
@@ -109,7 +112,7 @@ class NarrowDatapath(Datapath):
                 m.d.sync += fresh.eq(1)
             for each in ahead:
                 each.begin()
-        self.header = self.check(hit, header_flips, hec_flips, arrival.header, arrival.hec_error)
+        self.header = self.check(hit, header_flips, syndrome, arrival.header, arrival.hec_error)
         self.filling = Cat(each.fills for each in ahead).any()
 
     def send(self, gone, memory_of_cells, lost, works):

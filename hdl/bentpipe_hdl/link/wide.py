@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Const, Signal
 
 from bentpipe_hdl.cell import NEVER, CellHeader
+from bentpipe_hdl.hec import error_syndrome
 from bentpipe_hdl.link.datapath import CELL_BITS, ERRORS_A_CELL, Datapath
 from bentpipe_hdl.link.errors import PROCESS
 from bentpipe_hdl.link.gap import Gap, inject, xorshift
@@ -52,7 +53,8 @@ class WideDatapath(Datapath):
         header_flips, hec_flips = flips[392:424], flips[384:392]
         header = Signal(CellHeader)
         m.d.comb += header.eq(link.i.header)
-        self.header = self.check(hit, header_flips, hec_flips, header, link.i.hec_error)
+        syndrome = error_syndrome(Cat(hec_flips, header_flips))
+        self.header = self.check(hit, header_flips, syndrome, header, link.i.hec_error)
         self.damaged = damaged = Signal(384, name="damaged")
         m.d.comb += damaged.eq(link.i.payload ^ Cat(flips[376 - 8 * k : 384 - 8 * k] for k in range(48)))
 

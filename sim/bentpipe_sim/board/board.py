@@ -91,6 +91,8 @@ class Board:
     Parameters
     ----------
     client : Client
+    resets : bool
+        False: leave it as it is, to read registers.
 
     Members
     -------
@@ -105,7 +107,7 @@ class Board:
         There is no bentpipe behind the line, or another version.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, resets: bool = True) -> None:
         self.client = client
         self._items = Items()
         self._most = _FIRST
@@ -119,6 +121,12 @@ class Board:
             for k, shape in enumerate(self.plan.nodes)
             if shape.kind == "nic"
         }
+        if resets:
+            self._reset()
+
+    def _reset(self) -> None:
+        for name in ("patch", "wire"):  # no reset clears these
+            self.write(self.csr.map[name].addr, [0] * self.plan.faces)
         self.csr.reset = 1
         for _ in range(_SETTLES):
             if self.csr.state.idle:

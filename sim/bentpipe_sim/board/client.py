@@ -125,6 +125,8 @@ class Client:
     trips, repeats : int
         Lists done; frames that were sent again.
     octets_out, octets_in : int
+    most_s : float or None
+        A list that takes longer is given up; None: it may take for ever, as long as the board says that it works.
 
     Raises
     ------
@@ -134,6 +136,7 @@ class Client:
 
     def __init__(self, pipe: Pipe, number: int | None = None, *, patience: float = 1.0) -> None:
         self._patience = patience
+        self.most_s: float | None = None
         self._pipe, self._reader = pipe, FrameReader()
         self._sequence = 0
         self.trips = self.repeats = self.octets_out = self.octets_in = 0
@@ -177,6 +180,8 @@ class Client:
                 if kind == REFUSED and wanted == ANSWER and pipe.now() > begun + STALE_S * self._patience:
                     raise BoardError(self._refused(frame[0]))
             now = pipe.now()
+            if self.most_s is not None and now >= begun + self.most_s * self._patience:
+                raise BoardError(f"the board has worked on a list for {now - begun:.1f} s, and does not end")
             if now >= alive + GIVE_UP_S * self._patience:
                 raise BoardError(
                     f"the board has not answered for {now - alive:.1f} s: no power, another line, or no bentpipe"

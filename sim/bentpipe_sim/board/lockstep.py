@@ -15,7 +15,7 @@ from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
-from bentpipe_sim.board.windows import WINDOW_BITS, Plan
+from bentpipe_sim.board.windows import BOARD_VCS, WINDOW_BITS, Plan
 from bentpipe_sim.build import EngineName, Shape
 from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.network import INGRESS, Network
@@ -83,6 +83,8 @@ class LockstepNetwork(Network):
         verdict and octets.
     """
 
+    least_vcs = BOARD_VCS
+
     def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, engine: EngineName | None = None) -> None:
         super().__init__(seed, engine=engine)
         self._attach = attach
@@ -107,7 +109,7 @@ class LockstepNetwork(Network):
         super()._lay()
         plan = plan_of(self)
         board = self._board = self._attach(plan)
-        self._place = placed(plan.nodes, board.plan, [node.name for node in self.nodes])
+        self._place = self._placed(plan, board)
         self._node_at = {window: index for index, window in self._place.items()}
         self._expected = {node.index: deque() for node in self.nodes if isinstance(node, Nic)}
         for node in self.nodes:
@@ -127,6 +129,10 @@ class LockstepNetwork(Network):
             board.write(self._place[index] << WINDOW_BITS | addr, [value & 0xFFFFFFFF])
 
         self.loop.divert("csr_write", write)
+
+    def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
+        """The window of each node."""
+        return placed(plan.nodes, board.plan, [node.name for node in self.nodes])
 
     def _make_driver_on(self, board: Board, node: Node) -> Any:
         return node._make_driver(board.window(self._place[node.index]))
@@ -317,7 +323,9 @@ def placed(wanted: tuple[Shape, ...], plan: Plan, names: list[str]) -> dict[int,
         window = next((window for window, has in free.items() if has == shape), None)
         if window is None:
             has = ", ".join(str(each) for each in free.values() if each.kind == shape.kind) or "none"
-            raise BoardError(f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}")
+            raise BoardError(
+                f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}: flash or rebuild"
+            )
         del free[window]
         found[index] = window
     return found

@@ -155,7 +155,9 @@ class ModelBoard:
                 return port.records.popleft() if port.records else 0
             if register == port.level_addr:
                 return len(port.records)
-            return port.table.words.get(register, 0) if register < port.tx_addr else 0
+            if 0 <= register - port.tx_addr < len(port.tx):
+                return port.tx[register - port.tx_addr]
+            return port.table.words.get(register, 0)
         return self._loop.csr_read(window - 1, register) if 1 <= window <= len(self._models) else 0
 
     def _read_own(self, register: int) -> int:

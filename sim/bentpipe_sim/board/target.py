@@ -14,11 +14,11 @@ from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.model import ModelPipe
-from bentpipe_sim.board.pipe import SerialPipe
+from bentpipe_sim.board.pipe import Pipe, SerialPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
 
-__all__ = ["TARGET", "check_target", "make_network"]
+__all__ = ["TARGET", "check_target", "make_network", "open_target"]
 
 TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
@@ -47,18 +47,29 @@ def make_network(seed: int) -> Network:
     name = os.environ.get(TARGET)
     if not name:
         return Network(seed=seed)
+    check_target(name)
+    return LockstepNetwork(lambda plan: Board(_client(name, plan)), seed)
+
+
+def _client(name: str, plan: Plan) -> Client:
+    pipe, patience = open_target(name, plan)
+    return Client(pipe, patience=patience)
+
+
+def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:
+    """The line to a target, and the client's patience there. A board in software, and a simulated one, have this plan.
+
+    Raises
+    ------
+    BoardError
+        There is no such target, or no such port.
+    """
     port = check_target(name).partition(":")[2]
-    attach = {"model": _attach_model, "sim": _attach_simulated}.get(port) or (lambda plan: _attach(plan, Path(port)))
-    return LockstepNetwork(attach, seed)
-
-
-def _attach_model(plan: Plan) -> Board:
-    return Board(Client(ModelPipe(plan)))
-
-
-def _attach(plan: Plan, device: Path) -> Board:
-    del plan  # it has what it was built with
-    return Board(Client(SerialPipe(device)))
+    if port == "model":
+        return ModelPipe(plan), 1.0
+    if port == "sim":
+        return _simulated(plan), _PATIENCE
+    return SerialPipe(Path(port)), 1.0
 
 
 class _SimulatedPipe(SerialPipe):
@@ -75,7 +86,7 @@ class _SimulatedPipe(SerialPipe):
         self._process.wait()
 
 
-def _attach_simulated(plan: Plan) -> Board:
+def _simulated(plan: Plan) -> Pipe:
     # A process of its own: software knows boards by their line alone
     command = [sys.executable, "-m", "bentpipe_boards.simulated", plan.to_json()]
     process = subprocess.Popen(
@@ -90,4 +101,4 @@ def _attach_simulated(plan: Plan) -> Board:
         raise
     if not name:
         raise BoardError(f"the simulated board could not be made (exit code {process.wait()})")
-    return Board(Client(_SimulatedPipe(process, Path(name)), patience=_PATIENCE))
+    return _SimulatedPipe(process, Path(name))

@@ -16,13 +16,17 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "WINDOW_BITS", "Plan", "board_registers",
-    "description_address", "host_port_registers", "ports_of",
+    "BOARD_VCS", "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "WINDOW_BITS", "Plan",
+    "board_registers", "description_address", "host_port_registers", "ports_of",
 ]  # fmt: skip
 
 WINDOW_BITS: Final = 20
 HOST_PORT: Final = 128
 """Windows from a NIC's to that of its host port."""
+
+BOARD_VCS: Final = 16
+"""The fewest VCs that a board's node is built for. So few rows are memories of LUTs. With 64 VCs an interface has 18
+block memories more, and networks were not routable."""
 
 NO_FACE: Final = 0
 """In the patch panel: nothing comes in."""
@@ -118,7 +122,7 @@ def board_registers(plan: Plan) -> RegisterMap:
     return RegisterMap(
         "board",
         "BPBD",
-        1,
+        2,
         {"faces": faces, "description": words},
         (
             Register(
@@ -142,9 +146,10 @@ def board_registers(plan: Plan) -> RegisterMap:
                     Field("idle", 2, text="no node works before its due tick"),
                 ),
             ),
-            Register("clocks", 0x0002, "of a tick, 32 and more", width=8, reset=32, unit="clocks"),
+            Register("clocks", 0x0002, "of a tick, 40 and more", width=8, reset=40, unit="clocks"),
             Register("skips", 0x0003, "1: ticks in which nothing happens are skipped", width=1, reset=1),
             Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
+            Register("scratch", 0x0006, "keeps what is written, for tests of the line"),
             Register("dropped", 0x0005, "frames that were damaged or found no place", "ro", width=16, reset=None),
             Register(
                 "patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)
@@ -214,6 +219,8 @@ def host_port_registers(plan: Plan) -> RegisterMap:
             Register(
                 "lost", 0x0006, "words of records, or posts, that found no place; wraps", "ro", width=16, reset=None
             ),
-            Register("tx", 0x10000, "PDUs to be sent, first octet lowest", "wo", count=plan.tx_words),
+            Register(
+                "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words
+            ),
         ),
     )

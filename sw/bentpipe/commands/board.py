@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.commands.command import Command, CommandGroup, console, json_option, print_json, set_option
+from bentpipe.commands.command import Command, CommandGroup, console, json_option, print_json, set_option, write_file
 from bentpipe.errors import BentpipeError
 
 if TYPE_CHECKING:
@@ -82,8 +84,16 @@ def _experiment_plan(name: str, settings: list[str]) -> tuple[str, Plan, list[st
     from bentpipe.experiment.build.network import build_network
     from bentpipe.experiment.load import load_cases
     from bentpipe_sim.board.lockstep import plan_of
+    from bentpipe_sim.board.target import TARGET
 
-    network = build_network(load_cases(name, settings=settings)[0])[0]
+    before = os.environ.get(TARGET)
+    os.environ[TARGET] = "board:model"  # nodes as boards have them
+    try:
+        network = build_network(load_cases(name, settings=settings)[0])[0]
+    finally:
+        os.environ.pop(TARGET)
+        if before:
+            os.environ[TARGET] = before
     return name, plan_of(network), [node.name for node in network.nodes]
 
 
@@ -213,6 +223,95 @@ def _flash(given: argparse.Namespace) -> int:
     return 0
 
 
+def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
+    parser.add_argument(
+        "--target",
+        metavar="BOARD",
+        required=True,
+        help=f"board:/dev/ttyUSB0{note}, board:sim (its RTL, simulated), board:model (in software)",
+    )
+    parser.add_argument(
+        "--plan", metavar="PLAN", help="nodes of a simulated board, or those that a board should have (default: line)"
+    )
+    json_option(parser)
+
+
+def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
+    """The target, a plan, and whether a board that is there should have it."""
+    from bentpipe_boards.fpga.plans import PLANS
+    from bentpipe_sim.board.target import check_target
+
+    target = check_target(given.target)
+    if given.plan is not None and given.plan not in PLANS:
+        raise BentpipeError(f"no plan is called {given.plan!r}; there are {', '.join(PLANS)}")
+    is_real = target.partition(":")[2].startswith("/")
+    return target, PLANS[given.plan or "line"], given.plan is not None or not is_real
+
+
+def _regs_arguments(parser: argparse.ArgumentParser) -> None:
+    _target_arguments(parser, "")
+    parser.add_argument(
+        "--litex", type=Path, metavar="FILE", help="write them as LiteX's csr.csv, for litex_server and litex_cli"
+    )
+
+
+def _regs(given: argparse.Namespace) -> int:
+    from bentpipe_sim.board.board import Board
+    from bentpipe_sim.board.client import Client
+    from bentpipe_sim.board.regs import litex_csv, named
+    from bentpipe_sim.board.target import open_target
+
+    target, plan, _ = _target(given)
+    pipe, patience = open_target(target, plan)
+    board = Board(Client(pipe, patience=patience), resets=False)
+    try:
+        if given.litex is not None:
+            write_file(given.litex, litex_csv(board.plan))
+        places = dict(named(board.plan))
+        words = board.read(list(places.values()))
+    finally:
+        board.close()
+    if given.json:
+        return print_json(dict(zip(places, words, strict=True)))
+    for (name, addr), word in zip(places.items(), words, strict=True):
+        print(f"{addr:#09x}  {word:#010x}  {name}")
+    return 0
+
+
+def _selftest_arguments(parser: argparse.ArgumentParser) -> None:
+    _target_arguments(parser, " (its nodes are reset)")
+
+
+def _selftest(given: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from bentpipe_sim.board.selftest import Check, SelfTest
+    from bentpipe_sim.board.target import open_target
+
+    target, plan, is_expected = _target(given)
+    pipe, patience = open_target(target, plan)
+    checks: list[Check] = []
+    try:
+        for check in SelfTest(pipe, patience, plan if is_expected else None).run():
+            checks.append(check)
+            if not given.json:
+                print(f"{_VERDICTS[check.passed]:8}  {check.part}: {check.what}", file=sys.stderr, flush=True)
+    finally:
+        pipe.close()
+    failed = [check for check in checks if check.passed is False]
+    if given.json:
+        print_json({"target": target, "passed": not failed, "checks": [vars(check) for check in checks]})
+        return 1 if failed else 0
+    shown = Table("part", "check", "result", "", title=f"Self-test of {target}")
+    for check in checks:
+        shown.add_row(check.part, check.what, _VERDICTS[check.passed], check.detail)
+    console().print(shown)
+    return 1 if failed else 0
+
+
+_VERDICTS = {True: "passed", False: "FAILED", None: "left out"}
+
+
 COMMAND = CommandGroup(
     "board",
     "Build bitstreams of the emulator for FPGA boards, and flash them.",
@@ -221,6 +320,13 @@ COMMAND = CommandGroup(
         Command("plan", "Show which nodes of an experiment fit a board.", _plan, _plan_arguments),
         Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
         Command("info", "Show what a bitstream, or a connected board, has.", _info, _info_arguments),
+        Command("regs", "Print the registers of a board, as they are.", _regs, _regs_arguments),
+        Command(
+            "selftest",
+            "Test a board: its line, registers, memories, clock, and the traffic of each node.",
+            _selftest,
+            _selftest_arguments,
+        ),
         Command("flash", "Load a bitstream into a board with openFPGALoader.", _flash, _flash_arguments),
     ),
 )

@@ -165,7 +165,7 @@ def test_info_tells_what_a_connected_board_has(monkeypatch, capsys):
     monkeypatch.setattr("bentpipe_sim.board.pipe.SerialPipe", lambda device: ModelPipe(plan))
     assert main(["board", "info", "/dev/ttyUSB0"]) == 0
     told = capsys.readouterr().out
-    assert told == "/dev/ttyUSB0: a bentpipe board with 1 x switch(cells=512, ports=2, vcs=64), 2 x nic(vcs=64)\n"
+    assert told == "/dev/ttyUSB0: a bentpipe board with 1 x switch(cells=512, ports=2, vcs=16), 2 x nic(vcs=16)\n"
     assert main(["board", "info", "/dev/ttyUSB0", "--json"]) == 0
     assert Plan.from_json(capsys.readouterr().out) == plan
 

@@ -77,8 +77,8 @@ class Delay(LinkPlugin):
         starts, count, step = leaving.starts, leaving.count, leaving.step
         bits = self._cells.bit_length() - 1
         words = memory.Memory(shape=32, depth=self._cells * 16, init=[])
-        heads = memory.Memory(shape=data.StructLayout({"header": 32, "hec_error": 1, "due": TIME_BITS}),
-                              depth=self._cells, init=[])  # fmt: skip
+        entry = data.StructLayout({"header": 32, "hec_error": 1, "due": TIME_BITS})
+        heads = memory.Memory(shape=entry, depth=self._cells, init=[])
         m.submodules.delayed, m.submodules.delayed_heads = words, heads
         put, get = words.write_port(), words.read_port(domain="sync")
         put_head, get_head = heads.write_port(), heads.read_port(domain="sync")
@@ -108,18 +108,24 @@ class Delay(LinkPlugin):
         m.d.comb += [put.addr.eq(Cat(step, place)), put.data.eq(leaving.word), put.en.eq((count != 0) & keeps)]
 
         m.d.comb += get_head.addr.eq(read[:bits])
-        known = Signal(2)  # the head read belongs to `read`
-        m.d.sync += known.eq(Cat(used != 0, known[0]))
+        head, reached, known = Signal(entry), Signal(), Signal(4)  # all `known`: the two are of `read`
+        m.d.sync += [
+            head.eq(get_head.data),
+            reached.eq(_reached(head.due, link.time.now)),
+            known.eq(Cat(used != 0, known[:-1])),
+        ]
+        for register in (head, reached):
+            slot.clocks.holds(register, 0)
         gives, chosen = Signal(), Signal()
-        m.d.comb += gives.eq(slot.commit & known.all() & _reached(get_head.data.due, link.time.now))
+        m.d.comb += gives.eq(slot.commit & known.all() & reached)
         out_header, out_bad, from_place = Signal(32), Signal(), Signal(bits)
         with m.If(gives):
             m.d.sync += [
                 chosen.eq(1),
                 read.eq(read + 1),
                 known.eq(0),
-                out_header.eq(get_head.data.header),
-                out_bad.eq(get_head.data.hec_error),
+                out_header.eq(head.header),
+                out_bad.eq(head.hec_error),
                 from_place.eq(read[:bits]),
             ]
         out_step, out_count, goes = Signal(4), Signal(4), Signal()
@@ -139,7 +145,7 @@ class Delay(LinkPlugin):
             ]  # fmt: skip
         waits = known.all() & ~chosen & (out_count == 0)
         idle = ~working & ((used == 0) | waits) & ~chosen & (out_count == 0)
-        return idle, _due_tick(used != 0, get_head.data.due)
+        return idle, _due_tick(used != 0, head.due)
 
 
 PLUGIN = Delay

@@ -1,0 +1,417 @@
+"""The self-test of a board: its line, what it says that it is, registers, memories, time, and each node's traffic.
+
+A check begins with parts that are known to be good, and adds one: so what it finds wrong has that part's name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bentpipe_hdl.kinds import registers_of
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.registers import Register, RegisterMap
+from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings
+from bentpipe_hdl.ticks import ticks_to_ps
+from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.client import Client, Items
+from bentpipe_sim.board.lockstep import LockstepNetwork
+from bentpipe_sim.board.pipe import Pipe
+from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, Plan, board_registers, host_port_registers, ports_of
+from bentpipe_sim.build import Shape
+from bentpipe_sim.errors import SimulationError
+from bentpipe_sim.interface import PduStatus
+from bentpipe_sim.nodes import Nic
+
+__all__ = ["Check", "SelfTest"]
+
+_ECHOES: Final = 32
+_LIST_S: Final = 20.0
+"""No list of the test takes longer."""
+_STRETCH: Final = 1000
+"""Ticks that are run for the clock."""
+_ONES: Final = 0xFFFFFFFF
+_PATTERNS: Final = (0, _ONES, 0x55555555, 0xAAAAAAAA)
+_BACKGROUNDS: Final = (0, 0x55555555)
+"""Of the March test; what is written over each is its complement."""
+_STEP_PS: Final = 5 * 10**9
+_STEPS: Final = 40
+_ENDS: Final = range(PduStatus.OK, PduStatus.TIMEOUT + 1)
+"""How a PDU that came ends."""
+_SLOW_BPS: Final = 20_000_000
+"""Of the port behind which a switch's buffer fills."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found of a part.
+
+    Members
+    -------
+    part, what : str
+    detail : str
+        How much was tested, or what is wrong, or why it was left out.
+    passed : bool or None
+        None: left out.
+    """
+
+    part: str
+    what: str
+    detail: str
+    passed: bool | None = True
+
+
+class _Fault(Exception):
+    """A check has found something."""
+
+
+class _Held:
+    """A line that stays open when a session ends."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.now, self.send, self.receive = pipe.now, pipe.send, pipe.receive
+
+    def close(self) -> None:
+        """Nothing: the next session has it."""
+
+
+class _Alone(LockstepNetwork):
+    """A network of nodes that have their windows."""
+
+    def __init__(self, attach: Callable[[Plan], Board], windows: Sequence[int]) -> None:
+        super().__init__(attach)
+        self._windows = windows
+
+    def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
+        for index, window in enumerate(self._windows):
+            if plan.nodes[index] != board.plan.nodes[window - 1]:
+                raise _LeftOutError(f"{board.plan.nodes[window - 1]} is of a shape that this test does not make")
+        return dict(enumerate(self._windows))
+
+
+class _LeftOutError(SimulationError):
+    """There is no test for this."""
+
+
+class SelfTest:
+    """All checks of a board.
+
+    Parameters
+    ----------
+    pipe : Pipe
+        It stays open.
+    patience : float
+        Of :class:`~bentpipe_sim.board.client.Client`.
+    expected : Plan, optional
+        What the board should be.
+    """
+
+    def __init__(self, pipe: Pipe, patience: float = 1.0, expected: Plan | None = None) -> None:
+        self._pipe, self._patience, self._expected = pipe, patience, expected
+        self._good: dict[str, int] = {}  # windows of nodes that carry traffic as they should, by kind
+
+    def run(self) -> Iterator[Check]:
+        """The checks, one after the other. Behind one without which there is no other there is none."""
+        yield (line := self._check("line", "frames", self._line))
+        if not line.passed:
+            return
+        yield (known := self._check("board", "identification", self._identification))
+        if not known.passed:
+            return
+        if self._expected is not None:
+            yield (build := self._check("board", "build", self._build))
+            if not build.passed:
+                return
+        plan = self._board.plan
+        nodes = list(enumerate(plan.nodes, 1))
+        for window, shape in list(nodes):
+            done = self._check(_name(window, shape), "identification", lambda w=window, s=shape: self._node(w, s))
+            yield done
+            if not done.passed:  # there is nothing to test it by
+                nodes.remove((window, shape))
+        yield self._check("board", "registers", lambda: self._registers(0, board_registers(plan)))
+        for window, shape in nodes:
+            yield self._check(
+                _name(window, shape), "registers", lambda w=window, s=shape: self._registers(w, _map_of(s))
+            )
+        for window, shape in nodes:
+            if shape.kind == "nic":
+                yield self._check(f"host port of {_name(window, shape)}", "memory tx", lambda w=window: self._march(w))
+        yield (clock := self._check("clock", "ticks", self._clock))
+        if clock.passed:
+            yield from self._traffic(nodes)
+
+    def _traffic(self, nodes: Sequence[tuple[int, Shape]]) -> Iterator[Check]:
+        checks = {"nic": self._nic, "link": self._link, "switch": self._switch}
+        for kind in checks:
+            for window, shape in nodes:
+                if shape.kind != kind:
+                    continue
+                for port in range(ports_of(shape)):
+                    what = f"traffic, port {port}" if kind == "switch" else "traffic"
+                    done = self._check(
+                        _name(window, shape), what, lambda w=window, s=shape, p=port: checks[s.kind](w, s, p)
+                    )
+                    yield done
+                    if done.passed:
+                        self._good.setdefault(kind, window)
+                if kind == "link":
+                    yield self._check(_name(window, shape), "bit errors", lambda w=window, s=shape: self._errors(w, s))
+        for window, shape in nodes:
+            if shape.kind not in checks:
+                yield Check(_name(window, shape), "traffic", f"there is no test of {shape.kind}s", None)
+
+    def _check(self, part: str, what: str, check: Callable[[], str]) -> Check:
+        try:
+            return Check(part, what, check())
+        except _LeftOutError as why:
+            return Check(part, what, str(why), None)
+        except (_Fault, SimulationError) as fault:
+            return Check(part, what, str(fault), False)
+
+    def _client(self) -> Client:
+        client = Client(_Held(self._pipe), patience=self._patience)
+        client.most_s = _LIST_S
+        return client
+
+    # Line, board, registers
+
+    def _line(self) -> str:
+        client = self._client()
+        self._client_of_board = client
+        magic = board_registers(Plan((), ()))["magic"]
+        found = set()
+        for _ in range(_ECHOES):
+            items = Items()
+            items.read(magic.addr)
+            found.add(client.do(items)[0][0])
+        if len(found) > 1:
+            raise _Fault(f"one register is read as {', '.join(f'{word:#010x}' for word in sorted(found))}")
+        if client.repeats * 10 > _ECHOES:
+            raise _Fault(f"{client.repeats} frames had to be sent again for {_ECHOES} answers: noise, or a bad cable")
+        return f"{_ECHOES} answers"
+
+    def _identification(self) -> str:
+        self._board = Board(self._client())
+        return f"{len(self._board.plan.nodes)} nodes"
+
+    def _build(self) -> str:
+        has, wanted = self._board.plan, self._expected
+        assert wanted is not None
+        if has != wanted:
+            raise _Fault(f"the board has {_listed(has.nodes)}; this is for {_listed(wanted.nodes)}: flash or rebuild")
+        return "as expected"
+
+    def _node(self, window: int, shape: Shape) -> str:
+        registers, bus = _map_of(shape), self._board.window(window)
+        for name in ("magic", "version"):
+            found, wanted = bus.read(registers[name].addr), registers[name].reset
+            if found != wanted:
+                raise _Fault(f"{name} in window {window} is {found:#010x}, not {wanted:#010x}: it is another node")
+        first = registers["shape"].addr
+        for k, (name, wanted) in enumerate(registers.shape.items()):
+            if (found := bus.read(first + k)) != wanted:
+                raise _Fault(f"it is built with {name} {found}, not {wanted}")
+        return f"window {window}"
+
+    def _registers(self, window: int, registers: RegisterMap) -> str:
+        """Each register that can be read and written gets each pattern, then all have different values at once."""
+        base = window << WINDOW_BITS
+        words = [
+            (register, register.addr + k)
+            for register in registers.registers
+            if register.access == "rw" and not register.on_write and register.size <= 256
+            for k in range(register.size)
+        ]
+        numbered = [(addr * 0x9E3779B1) & _ONES for _, addr in words]
+        try:
+            for values in (*([pattern] * len(words) for pattern in _PATTERNS), numbered):
+                self._written_and_read(base, words, values)
+        finally:
+            for register, addr in words:
+                self._board.write(base | addr, [register.reset or 0])
+        return f"{len(words)} words, {len(_PATTERNS) + 1} patterns"
+
+    def _written_and_read(self, base: int, words: Sequence[tuple[Register, int]], values: Sequence[int]) -> None:
+        board = self._board
+        wanted = [_taken(register, value) for (register, _), value in zip(words, values, strict=True)]
+        for (_, addr), value in zip(words, wanted, strict=True):
+            board.write(base | addr, [value])
+        found = board.read([base | addr for _, addr in words])
+        for (register, addr), value, word in zip(words, wanted, found, strict=True):
+            if value != word:
+                what = register.name + (f"[{addr - register.addr}]" if register.count is not None else "")
+                raise _Fault(f"{what}: {_bits(value, word)}")
+
+    # Memories
+
+    def _march(self, window: int) -> str:
+        """March C- over the words of PDUs to be sent: up write; up read, write, twice; down likewise; read."""
+        board = self._board
+        register = host_port_registers(board.plan)["tx"]
+        base, count = HOST_PORT + window << WINDOW_BITS | register.addr, board.plan.tx_words
+        for zero in _BACKGROUNDS:
+            one = zero ^ _ONES
+            for down, read, write in (
+                (False, None, zero), (False, zero, one), (False, one, zero), (True, zero, one), (True, one, zero),
+                (True, zero, None),
+            ):  # fmt: skip
+                self._element(base, count, down, read, write)
+        return f"{count} words, March C-, {len(_BACKGROUNDS)} backgrounds"
+
+    def _element(self, base: int, count: int, down: bool, read: int | None, write: int | None) -> None:
+        order = range(count - 1, -1, -1) if down else range(count)
+        client, most = self._board.client, self._board.plan.frame_words - 16
+        items, asked = Items(), list[int]()
+
+        def done() -> None:
+            for place, (word,) in zip(asked, client.do(items), strict=True):
+                if word != read:
+                    raise _Fault(f"word {place}: {_bits(read or 0, word)}")
+
+        for place in order:
+            if len(items) + 5 > most or items.answers + 1 > most:
+                done()
+                items, asked = Items(), []
+            if read is not None:
+                items.read(base + place)
+                asked.append(place)
+            if write is not None:
+                items.write(base + place, [write])
+        done()
+
+    # Time
+
+    def _clock(self) -> str:
+        board = self._board
+        registers = board.csr
+        registers.skips = 0
+        first = board.next_tick
+        items = Items()
+        items.run(first + _STRETCH - 1)
+        board.read([registers.map["magic"].addr])  # what waits to be written goes first
+        begun = self._pipe.now()
+        following, _ = board.client.do(items)[0]
+        took = self._pipe.now() - begun
+        registers.skips = 1
+        if following != first + _STRETCH:
+            raise _Fault(f"{_STRETCH} ticks were asked for, and {following - first} passed: the core's clock")
+        board.next_tick = following
+        return f"{_STRETCH} ticks, {took * 1000:.0f} ms"
+
+    # Traffic
+
+    def _nic(self, window: int, shape: Shape, port: int) -> str:
+        """An interface whose cells come back to it: the wire behind it, its tables, the host port's records."""
+        del shape, port
+        with self._network([window]) as network:
+            nic = network.add_nic("nic")
+            network.connect(nic, nic, delay_ps=_ticks(8))
+            return self._play(network, nic, [network.add_vc([nic, nic], 0, 100 + k) for k in range(2)])
+
+    def _link(self, window: int, shape: Shape, port: int) -> str:
+        del shape, port
+        with self._network([self._nic_window(), window]) as network:
+            nic, link = network.add_nic("nic"), network.add_link("link", LinkSettings(delay_ps=_ticks(64)))
+            network.connect(nic, link)
+            network.connect(link, nic)
+            return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)])
+
+    def _errors(self, window: int, shape: Shape) -> str:
+        """The error generator and the checkers behind it: the same PDUs are bad as natively, and some are."""
+        del shape
+        with self._network([self._nic_window(), window]) as network:
+            settings = LinkSettings(delay_ps=_ticks(64), ber=2e-4)
+            nic, link = network.add_nic("nic"), network.add_link("link", settings)
+            network.connect(nic, link)
+            network.connect(link, nic)
+            return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)], errors=True)
+
+    def _switch(self, window: int, shape: Shape, port: int) -> str:
+        """In at a port, out at the next one, which is slow: so the buffer fills."""
+        parameters = dict(shape.parameters)
+        ports, cells = parameters["ports"], parameters["cells"]
+        out = (port + 1) % ports
+        with self._network([self._nic_window(), window]) as network:
+            lines = [SwitchPort(rate_bps=_SLOW_BPS) if k == out else SwitchPort() for k in range(ports)]
+            nic = network.add_nic("nic")
+            switch = network.add_switch("switch", SwitchSettings(buffer_cells=cells), ports=lines)
+            network.connect(nic, (switch, port))
+            network.connect((switch, out), nic)
+            vc = network.add_vc([nic, switch, nic], 0, 100)
+            fills = cells if port == 0 else 0  # once is enough: the ports share it
+            return self._play(network, nic, [vc], cells=fills)
+
+    def _nic_window(self) -> int:
+        if "nic" not in self._good:
+            raise _LeftOutError("no interface has passed, and it needs one")
+        return self._good["nic"]
+
+    @contextlib.contextmanager
+    def _network(self, windows: Sequence[int]) -> Iterator[_Alone]:
+        network = _Alone(lambda plan: Board(self._client()), windows)
+        try:
+            yield network
+        finally:
+            network.close()
+
+    def _play(self, network: _Alone, nic: Nic, vcs: Sequence[int], *, cells: int = 0, errors: bool = False) -> str:
+        """PDUs of zeros, of ones, and of random octets; then all that came is as it is natively."""
+        generator = random.Random(1)
+        largest = 4 * self._board.plan.tx_words // 4 // 48 * 48 - 8  # of the memory a quarter
+        fills = max(cells * 48 // 40, 3 * 48 * 48)
+        pdus = 0
+        for octet in (b"\xff", b"\0", b""):
+            sent = 0
+            while sent < (fills if octet else 48 * 48):
+                size = min(largest, 1500)
+                octets = octet * size if octet else generator.randbytes(size)
+                network.send(nic.index, vcs[pdus % len(vcs)], octets)
+                sent, pdus = sent + size, pdus + 1
+        last = 0
+        seen = bad = 0
+        while seen < pdus and last < _STEPS:
+            last += 1
+            for event in network.run(last * _STEP_PS):
+                if event.status in _ENDS:
+                    seen, bad = seen + 1, bad + (event.status != 0)
+        verified = network.verify()
+        if not seen:
+            raise _Fault("no PDU came")
+        if errors and not bad:
+            raise _Fault("an error was asked for, and none came")
+        found = f", {bad} with errors" if bad else ""
+        return f"{verified['pdus']} PDUs to the tick{found}, {verified['counters']} counters"
+
+
+def _map_of(shape: Shape) -> RegisterMap:
+    return registers_of(shape.kind, **dict(shape.parameters))
+
+
+def _name(window: int, shape: Shape) -> str:
+    return f"{shape.kind} in window {window}"
+
+
+def _listed(nodes: Sequence[Shape]) -> str:
+    return ", ".join(map(str, nodes)) or "no nodes"
+
+
+def _taken(register: Register, value: int) -> int:
+    value &= (1 << register.width) - 1
+    return value if register.most is None else min(value, register.most)
+
+
+def _bits(wanted: int, found: int) -> str:
+    """Which bits of a word are wrong."""
+    wrong = wanted ^ found
+    bits = [k for k in range(32) if wrong >> k & 1]
+    if len(bits) > 4:
+        return f"{wanted:#010x} was written, {found:#010x} is read"
+    return f"{'bit' if len(bits) == 1 else 'bits'} {', '.join(map(str, bits))} of {wanted:#010x} read as {found:#010x}"
+
+
+def _ticks(count: int) -> int:
+    return ticks_to_ps(count)
