@@ -67,6 +67,12 @@ class Network(Topology, Pdus):
         self._monitor: QueueMonitor | None = None
         self._places: dict[tuple[int, int, int], int] = {}
 
+    @property
+    def makes_writes(self) -> bool:
+        """The event loop makes register writes by itself (:class:`~bentpipe.experiment.build.rows.RowFeed`): no switch
+        is told of outages."""
+        return not any(isinstance(node, Switch) and node.manages for node in self.nodes)
+
     def check_buildable(self) -> None:
         """Check all that :meth:`start` refuses, without building anything.
 

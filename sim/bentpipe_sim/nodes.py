@@ -161,9 +161,9 @@ class Node:
         """Write the settings to the registers of a node that was reset."""
         self._apply(driver)
 
-    def change(self, settings: Settings | None = None, **members: Any) -> None:
+    def change(self, settings: Settings | None = None, *, written: bool = False, **members: Any) -> None:
         """From now on these settings, or these members of those that it has; in a running network from the next tick
-        on.
+        on. ``written``: the event loop has written the registers already.
 
         Raises
         ------
@@ -179,8 +179,14 @@ class Node:
         if self.loop.is_open:
             for key in fixed_changes(self.settings, new):
                 raise NetworkError(f"{what}: {key} can't be changed in a running network")
-        with self._changing():
+        with self._changing(written=written):
             self.settings = new
+
+    def registers_of(self, member: str) -> tuple[tuple[str, int, int], ...] | None:
+        """Return the registers that a member of the settings has alone: name, address and words of each; None: it also
+        has others, or each change of it concerns other nodes."""
+        del member
+        return None
 
     def outages(self) -> dict[int, bool]:
         """Of a line: whether it is interrupted, by the output at the interrupted way's end."""
@@ -190,9 +196,9 @@ class Node:
         """Of a network that isn't started: what it is now is to be among what it can become in the run."""
 
     @contextmanager
-    def _changing(self, ports: bool = False) -> Iterator[None]:
+    def _changing(self, ports: bool = False, written: bool = False) -> Iterator[None]:
         """What the node is made from changes; in a running network the registers that are another then are written.
-        ``ports``: these are among those of the rates of a switch's ports."""
+        ``ports``: these are among those of the rates of a switch's ports. ``written``: they are written."""
         before = copy.copy(self)
         try:
             yield
@@ -202,7 +208,9 @@ class Node:
             self.__dict__.update(before.__dict__)
             raise
         if self.loop.is_open:
-            if ports:
+            if written:
+                self.driver.adopt(self._apply_ports if ports else self._apply)
+            elif ports:
                 self.driver.change(before._apply_ports, self._apply_ports)
             else:
                 self.driver.change(before._apply, self._apply)
@@ -451,8 +459,13 @@ class Switch(Node):
         if more := self._options & ~self._shape.get("options", 0):
             raise self._built_without(", ".join(option.name for option in options_of(more)))
 
-    def change_port(self, port: int, rate_bps: float, settings: PortSettings) -> None:
-        """From the port's next cell on it has this rate (bits of cells a second) and these settings.
+    def rates_alone(self, port: int) -> bool:
+        """Whether a port's rate is its period and concerns no option."""
+        return not self._shape.get("options", 0) and self.lines[port].settings.reactive is None
+
+    def change_port(self, port: int, rate_bps: float, settings: PortSettings, *, written: bool = False) -> None:
+        """From the port's next cell on it has this rate (bits of cells a second) and these settings. ``written``: the
+        event loop has written its period already.
 
         Raises
         ------
@@ -462,7 +475,7 @@ class Switch(Node):
         line = replace(self.lines[port], rate_bps=rate_bps, settings=settings)
         period = checked(f"switch {self.name}, port {port}", lambda: line.shortest_period)
         rate_alone = settings == self.lines[port].settings and not self._shape.get("options", 0)
-        with self._changing(ports=rate_alone):
+        with self._changing(ports=rate_alone, written=written):
             self.lines = (*self.lines[:port], line, *self.lines[port + 1 :])
             self.periods = [*self.periods[:port], period, *self.periods[port + 1 :]]
             self.fastest = [*map(min, self.fastest, self.periods)]
@@ -517,6 +530,13 @@ class Link(Node):
 
     def outages(self) -> dict[int, bool]:
         return {0: self.settings.outage}
+
+    def registers_of(self, member: str) -> tuple[tuple[str, int, int], ...] | None:
+        names = self.driver.values_of(member, getattr(self.settings, member, 0))
+        if names is None:
+            return None
+        registers = self.driver.csr.map
+        return tuple((name, registers[name].addr, registers[name].words) for name in names)
 
     @cached_property
     def driver(self) -> LinkDriver:

@@ -41,6 +41,12 @@ class LinkSettings(Settings):
         return max(1, round_ticks(self.delay_ps))
 
 
+def _of_ber(ber: float) -> dict[str, int | None]:
+    """The registers of a bit error ratio."""
+    mantissa, shift = scale_of(ber) if ber else (None, None)
+    return {"error_mantissa": mantissa, "error_shift": shift, "error_enable": int(ber > 0)}
+
+
 def link_registers(**shape: int) -> RegisterMap:
     """The registers of a link.
 
@@ -103,14 +109,20 @@ class LinkDriver(Driver):
         """
         csr = self.csr
         csr.delay = settings.ticks
-        if settings.ber:
-            csr.error_mantissa, csr.error_shift = scale_of(settings.ber)
-        csr.error_enable = int(settings.ber > 0)
+        for name, value in _of_ber(settings.ber).items():
+            if value is not None:
+                setattr(csr, name, value)
         for option in OPTIONS:
             if option in self.options:
                 option.apply(csr, settings)
             else:
                 option.refuse(settings)
+
+    def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
+        if member == "ber":
+            return _of_ber(value)
+        found = (option.values_of(member, value) for option in self.options)
+        return next((values for values in found if values is not None), None)
 
     def counters(self) -> dict[str, Any]:
         csr = self.csr

@@ -98,6 +98,11 @@ class LockstepNetwork(Network):
         return False
 
     @property
+    def makes_writes(self) -> bool:
+        """A board is told of each write."""
+        return False
+
+    @property
     def board(self) -> Board:
         if self._board is None:
             raise BoardError("the network has not begun")

@@ -143,20 +143,46 @@ void Loop::run(uint64_t until) {
     if (!classified_) classify_outputs();
     after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
+    while (rarely(next_write_ < writes_.size()) && writes_[next_write_].tick <= until) {
+        run_to(writes_[next_write_].tick - 1);
+        if (!inbox.events().empty()) return;
+    }
+    run_to(until);
+}
+
+void Loop::schedule(const ScheduledWrite* writes, size_t count) {
+    writes_.assign(writes, writes + count);
+    next_write_ = 0;
+    make_writes();
+}
+
+void Loop::make_writes() {
+    for (; next_write_ < writes_.size() && writes_[next_write_].tick <= made_; ++next_write_) {
+        const ScheduledWrite& each = writes_[next_write_];
+        write(int(each.node), each.addr, each.value);
+    }
+}
+
+void Loop::run_to(uint64_t until) {
     if (!queue_.is_small()) now_ = advance<TimingWheel::Cursor, true>(until);
     else now_ = lines_ ? advance<SmallEventQueue::Cursor, true>(until) : advance<SmallEventQueue::Cursor, false>(until);
     undeliver_all();
     for (Node* link : links_)
         if (link->bypassed() && arrives_later(*link)) undo_bypass(*link);
+    made_ = now_ + 1;
+    make_writes();
 }
 
 void Loop::archive(Archive& a) {
     a.same(nodes_.size());
     for (auto& node : nodes_) a(*node);
-    a(queue_, now_, ledger);
+    a(queue_, now_, made_, ledger);
     a.same(monitor_ != nullptr);
     if (monitor_) a(*monitor_);
-    if (a.gives()) inbox.clear();
+    if (a.gives()) {
+        inbox.clear();
+        schedule(nullptr, 0);
+    }
     classified_ = false;
 }
 

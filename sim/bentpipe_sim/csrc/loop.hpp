@@ -14,6 +14,11 @@
 
 namespace bp {
 
+struct ScheduledWrite {
+    uint64_t tick;
+    uint32_t node, addr, value, unused;
+};
+
 class Loop final : CellCounts {
   public:
     Inbox inbox;
@@ -33,6 +38,10 @@ class Loop final : CellCounts {
     QueueMonitor& monitor() { return *monitor_; }
 
     void write(int index, uint32_t addr, uint32_t value);
+    // Register writes that the loop itself makes, in the order of their ticks, each before its tick; those that were not made yet are
+    // replaced. The ticks up to `made` have had theirs.
+    void schedule(const ScheduledWrite* writes, size_t count);
+    uint64_t made() const { return made_; }
     uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
     uint64_t tick(int index) override { return node(index).face().time_now; }
     // Schedule the node again after a register access or a PDU, which may have changed when it is due. The node may name a tick in
@@ -53,6 +62,8 @@ class Loop final : CellCounts {
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
+    void run_to(uint64_t until);
+    void make_writes();
     // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
     uint64_t advance(uint64_t until);
@@ -116,6 +127,9 @@ class Loop final : CellCounts {
     bool classified_ = false, lines_ = false, crc_ = false, acts_after_ = false;
     uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen
     std::unique_ptr<QueueMonitor> monitor_;
+    std::vector<ScheduledWrite> writes_;
+    size_t next_write_ = 0;
+    uint64_t made_ = 0;
 };
 
 }  // namespace bp

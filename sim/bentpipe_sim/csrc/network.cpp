@@ -25,6 +25,11 @@ int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64
 
 void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) { net->loop.write(index, addr, value); }
 uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) { return net->loop.read(index, addr); }
+void bp_schedule(bp_net* net, const bp_scheduled_write* writes, uint64_t count) {
+    static_assert(sizeof(bp_scheduled_write) == sizeof(bp::ScheduledWrite), "they are one");
+    net->loop.schedule(reinterpret_cast<const bp::ScheduledWrite*>(writes), size_t(count));
+}
+uint64_t bp_made(bp_net* net) { return net->loop.made(); }
 void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 
 void bp_send(bp_net* net, const uint8_t* octets) {

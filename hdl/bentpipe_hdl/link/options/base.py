@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from bentpipe_hdl.bit_errors import ErrorStart
@@ -41,6 +41,11 @@ class LinkOption(Registered):
 
     def apply(self, csr: Registers, settings: Any) -> None:
         """Write its settings, as of ``LinkSettings``, but where random numbers start."""
+
+    def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
+        """Return the registers of a member of the settings, as :meth:`bentpipe_hdl.driver.Driver.values_of`."""
+        del member, value
+        return None
 
     def refuse(self, settings: Any) -> None:
         """Raise ValueError where ``LinkSettings`` ask for it, and the link is built without it."""

@@ -46,6 +46,9 @@ __all__ = [
 _OF_A_MACHINE: Final = "of a machine"
 """In the metadata of a member that no result has."""
 
+PER_WAY: Final = ("ber", "outage")
+"""Members of a line that may differ by direction."""
+
 WAY_ENDS: Final = {"both": None, "out": 0, "back": 1}
 """The end of a line from which a direction begins; None: both."""
 
@@ -466,7 +469,7 @@ class ProfileSpec:
         line = network.lines[self.line_number]
         for key in found:
             member = key.rpartition(".")[2]
-            if member in ("ber", "outage"):
+            if member in PER_WAY:
                 both = [*getattr(line, member)]
                 both[end] = found[key]
                 found[key] = both
@@ -476,11 +479,20 @@ class ProfileSpec:
         """Return what a row writes into the specs; None: the document has to be read again."""
         if self.members is None:
             return None
-        end = WAY_ENDS[self.direction]
+        return [self.write(row, k) for k, (_, _, column) in enumerate(self.members) if column[row] is not None]
+
+    def write(self, row: int, column: int) -> LineWrite:
+        """Return what a row's value in a column writes, where rows are written straight into the specs."""
+        assert self.members is not None
+        line, member, values = self.members[column]
+        return LineWrite(line, member, WAY_ENDS[self.direction] if member in PER_WAY else None, values[row])
+
+    def rated(self, network: NetworkSpec) -> list[tuple[Sequence[Any], list[tuple[str, int]]]]:
+        """Return the columns that are rates, each with the switches' ports that have them, by name and number."""
         return [
-            LineWrite(line, member, end if member in ("ber", "outage") else None, column[row])
-            for line, member, column in self.members
-            if column[row] is not None
+            (values, [(end.switch, end.port) for end in network.lines[line].ends])
+            for line, member, values in self.members or ()
+            if member == "rate"
         ]
 
     def row(self) -> dict[str, Any]:
