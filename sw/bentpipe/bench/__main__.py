@@ -244,7 +244,9 @@ def main(arguments: list[str] | None = None) -> int:
     if given.against:
         if not (given.against / "sw" / "bentpipe" / "bench").is_dir():
             parser.error(f"{given.against} is no checkout of bentpipe with this bench")
-        cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith("hosts"))]
+        cases = [
+            case for case in given.case or TITLES if not (given.instructions and case.startswith(("hosts", "rows")))
+        ]
         _against(given.against, cases, given.seconds, given.instructions)
         return 0
     if given.workers is not None:
@@ -261,7 +263,7 @@ def main(arguments: list[str] | None = None) -> int:
     forms = ("compiled", "plain") if why_plain == "" else ("plain",)
     results = []
     for case in given.case or TITLES:
-        for form in forms if case.startswith("hosts") else forms[:1]:
+        for form in forms if case.startswith(("hosts", "rows")) else forms[:1]:
             found = _process(case, form, given.seconds)
             if found is None:
                 return 1
