@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,13 @@ __all__ = [
 class LinkSettings(Settings):
     """One direction of a line."""
 
-    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(default=0, description="of propagation")
+    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
+        default=0, description="of propagation", json_schema_extra=IN_RUN
+    )
+    order: Literal["kept", "merged"] = Field(
+        default="kept",
+        description="when the delay shrinks in a run: cells wait for those before them (kept), or overtake them (merged)",
+    )
     ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio", json_schema_extra=IN_RUN)
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
     bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
@@ -38,7 +44,12 @@ class LinkSettings(Settings):
     @property
     def ticks(self) -> int:
         """The delay in ticks, one at least."""
-        return max(1, round_ticks(self.delay_ps))
+        return delay_ticks(self.delay_ps)
+
+
+def delay_ticks(delay_ps: int) -> int:
+    """Return a delay in ticks, one at least."""
+    return max(1, round_ticks(delay_ps))
 
 
 def _of_ber(ber: float) -> dict[str, int | None]:
@@ -99,6 +110,11 @@ class LinkDriver(Driver):
         for option in self.options:
             option.begin(csr, settings, start)
 
+    def space(self, ticks: int) -> None:
+        """Write the least distance of cells that waited for each other, of a link whose delay changes."""
+        if "path" in self.csr.map.shape and self.csr.map.shape["path"]:
+            self.csr.path_spacing = ticks
+
     def apply(self, settings: LinkSettings) -> None:
         """Write the settings but where the errors start.
 
@@ -121,6 +137,8 @@ class LinkDriver(Driver):
     def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
         if member == "ber":
             return _of_ber(value)
+        if member == "delay_ps":
+            return {"delay": delay_ticks(value)}
         found = (option.values_of(member, value) for option in self.options)
         return next((values for values in found if values is not None), None)
 
