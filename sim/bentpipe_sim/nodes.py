@@ -504,29 +504,51 @@ class Link(Node):
         self.settings, self.seed = settings, seed
         self.losses: dict[tuple[int, int], Losses] = {}
         self._becomes_faulty = False  # in a run
+        self._moves = False  # the delay changes in a run
+        self.longest = settings.ticks
+        self._built_delay = self.longest
 
     @property
     def delay(self) -> int:
         """In ticks."""
         return self.settings.ticks
 
+    @property
+    def moves(self) -> bool:
+        """It is built for a delay that changes: it tells itself in which tick each cell arrives."""
+        return bool(self._shape.get("path"))
+
     def shape(self) -> Shape:
         return Shape.of("link", **self._shape)
 
     @cached_property
     def _shape(self) -> dict[str, int]:
-        return {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
+        shape = {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
+        return shape | {"path": 1} if self._will_move else shape
+
+    @property
+    def _will_move(self) -> bool:
+        return self._moves or self.settings.order != "kept"
 
     def note(self) -> None:
         self._becomes_faulty |= self.settings.faults
+        self._moves |= self.delay != self._built_delay
+        self.longest = max(self.longest, self.delay)
+
+    def may_move(self, may: bool = True) -> None:
+        """Build the link of a network that isn't started for a delay that changes in a run, or without that."""
+        self._moves = may
 
     def may_fail(self) -> None:
         """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
         self._becomes_faulty = True
 
     def _check_built(self) -> None:
-        if self.settings.faults and not self._shape:
+        if self.settings.faults and not self._shape.get("faults"):
             raise self._built_without("outages and bursts")
+        if not self.moves and (self.delay != self._built_delay or self.settings.order != "kept"):
+            raise self._built_without("a delay that changes")
+        self.longest = max(self.longest, self.delay)
 
     def outages(self) -> dict[int, bool]:
         return {0: self.settings.outage}
@@ -549,7 +571,8 @@ class Link(Node):
         if not self.inputs:
             raise NetworkError(f"nothing leads into link {self.name}")
         node, before = self.inputs[0]
-        return node.spacing(before)
+        period = node.spacing(before)
+        return max(1 << 16, period >> 1) if self.settings.order == "merged" else period  # two paths
 
     def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
         """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.
@@ -575,6 +598,9 @@ class Link(Node):
 
     def _configure(self, driver: LinkDriver) -> None:
         driver.configure(self.settings, ErrorStart(self.seed, self.name), self.losses)
+        if self.inputs:
+            node, before = self.inputs[0]
+            driver.space(node.spacing(before))
 
     def _apply(self, driver: Any) -> None:
         driver.apply(self.settings)

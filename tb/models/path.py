@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
 
 __all__ = ["MovingPath"]
 
@@ -15,28 +17,28 @@ class MovingPath:
     -------
     merged : bool
         Cells may overtake on the second path; else the first one alone is used.
-    spacing : int
+    spacing : Fraction
         Ticks from a cell to one that waited for it.
     """
 
     merged: bool = False
-    spacing: int = 1
-    paths: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    spacing: Fraction = Fraction(1)
+    paths: tuple[list[Fraction], list[Fraction]] = field(default_factory=lambda: ([], []))
     held: int = 0
     overtook: int = 0
 
     def send(self, tick: int, delay: int) -> int:
         """Return the tick in which a cell of this tick arrives."""
         target = tick + delay
-        ends = [path[-1] if path else -(10**9) for path in self.paths]
+        ends = [path[-1] if path else Fraction(-(10**9)) for path in self.paths]
         latest = max((0, 1), key=lambda k: ends[k])
-        free = [k for k in (0, 1) if ends[k] < target and (self.merged or k == latest)]
+        free = [k for k in (0, 1) if floor(ends[k]) < target and (self.merged or k == latest)]
         if free:
-            path, due = max(free, key=lambda k: ends[k]), target
-            self.overtook += path != latest and ends[latest] >= target
+            path, due = max(free, key=lambda k: ends[k]), Fraction(target)
+            self.overtook += path != latest and floor(ends[latest]) >= target
         else:
             path = min((0, 1), key=lambda k: ends[k]) if self.merged else latest
             due = ends[path] + self.spacing
             self.held += 1
         self.paths[path].append(due)
-        return due
+        return floor(due)

@@ -110,10 +110,10 @@ class LinkDriver(Driver):
         for option in self.options:
             option.begin(csr, settings, start)
 
-    def space(self, ticks: int) -> None:
-        """Write the least distance of cells that waited for each other, of a link whose delay changes."""
-        if "path" in self.csr.map.shape and self.csr.map.shape["path"]:
-            self.csr.path_spacing = ticks
+    def space(self, period: int) -> None:
+        """Write the distance of cells that wait for each other, in 2**-16 ticks, of a link whose delay changes."""
+        if self.csr.map.shape.get("path"):
+            self.csr.path_spacing = period
 
     def apply(self, settings: LinkSettings) -> None:
         """Write the settings but where the errors start.

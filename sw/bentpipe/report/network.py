@@ -91,14 +91,16 @@ def network_of(summary: Mapping[str, Any]) -> Network:
             name = f"{line['name']}.{way}"
             cells = counters.get(name, {}).get("cells")
             ways.append(Way(used(cells, ports[end["switch"]][end["port"]]), lost(name)))
-        facts = [format_rate(line["rate_bps"]), format_time(line["delay_ps"])]
+        rates = dict.fromkeys(line.get("rates_bps", (line["rate_bps"],)))
+        delays = dict.fromkeys(line.get("delays_ps", (line["delay_ps"],)))
+        facts = [" / ".join(map(format_rate, rates)), " / ".join(map(format_time, delays))]
         if any(line["ber"]):
             facts.append(f"BER {' / '.join(f'{ber:g}' for ber in dict.fromkeys(line['ber']))}")
         follow = [of for end in (one, two) if (of := reactive[end["switch"]][end["port"]])]
         bounds = dict.fromkeys(f"{format_rate(of['floor_bps'])} to {format_rate(of['ceiling_bps'])}" for of in follow)
         if bounds:
             facts += ["by load", *bounds]
-        elif (mean := ports[one["switch"]][one["port"]]) != line["rate_bps"]:
+        elif (mean := ports[one["switch"]][one["port"]]) != next(iter(rates)):
             facts.append(f"{mean / 1e6:.4g} Mb/s on average")
         if looped:
             facts.append("in loop-back")

@@ -1,6 +1,7 @@
 """A link's delay changes while cells are under way: when each arrives, by the definition, at both widths."""
 
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -9,6 +10,9 @@ from models.cell import Cell, Header
 from models.path import MovingPath
 from unit.hdl.bench import WIDTHS, Arrival
 from unit.hdl.bench import run_compiled as run
+
+
+SPACING = Fraction(7, 4) + Fraction(1, 65536)
 
 
 def random_cell(rng):
@@ -21,13 +25,13 @@ def random_cell(rng):
 def test_cells_arrive_as_the_definition_says(width, merged, begin):
     """Delays that shrink and grow at random, cells as near as a tick to each other, the end of time among them."""
     rng = random.Random(merged)
-    model, wanted, found = MovingPath(merged, 3), [], []
+    model, wanted, found = MovingPath(merged, SPACING), [], []
 
     async def test(bench):
         bench.now = begin
         await bench.reset()
         await bench.set("path_merge", int(merged))
-        await bench.set("path_spacing", 3)
+        await bench.set("path_spacing", int(SPACING * 65536))
         delay = 1
         for _ in range(300):
             if rng.random() < 0.15:

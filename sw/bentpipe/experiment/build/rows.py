@@ -254,7 +254,11 @@ class _Targets:
         """Return the targets of each column; None: one writes more than registers of its own."""
         found = []
         for number, member, _ in profile.members or ():
-            made = self._rate(number) if member == "rate" else self._line(number, member, profile.direction)
+            made = (
+                self._rate(number, profile.direction)
+                if member == "rate"
+                else self._line(number, member, profile.direction)
+            )
             if made is None:
                 return None
             found.append(made)
@@ -265,7 +269,7 @@ class _Targets:
         names = ways(line)
         if line.framing is not None or (len(names) == 1 and end is not None):
             return None
-        found = []
+        found: list[_Target] = []
         for each in (0, 1) if end is None or member not in PER_WAY else (end,):
             if each < len(names):
                 link: Link = self._nodes[f"{line.name}.{names[each]}"]
@@ -275,9 +279,10 @@ class _Targets:
                 found.append(_of_link(link, member, registers, found[0] if found else None))
         return found
 
-    def _rate(self, number: int) -> list[_Target] | None:
-        found = []
-        for end in dict.fromkeys(self._lines[number].ends):
+    def _rate(self, number: int, direction: str) -> list[_Target] | None:
+        found: list[_Target] = []
+        ends, way = self._lines[number].ends, WAY_ENDS[direction]
+        for end in dict.fromkeys(ends if way is None else ends[way : way + 1]):
             switch: Switch = self._nodes[end.switch]
             if not switch.rates_alone(end.port):
                 return None

@@ -46,7 +46,7 @@ __all__ = [
 _OF_A_MACHINE: Final = "of a machine"
 """In the metadata of a member that no result has."""
 
-PER_WAY: Final = ("ber", "outage")
+PER_WAY: Final = ("ber", "outage", "rate", "delay_ps")
 """Members of a line that may differ by direction."""
 
 WAY_ENDS: Final = {"both": None, "out": 0, "back": 1}
@@ -89,8 +89,8 @@ class LineSpec:
     name : str
     ends : tuple of Face
         Its ports.
-    rate_bps : int
-        No port sends faster into it.
+    rates_bps : tuple of int
+        No port sends faster into it, from the first end to the second and back.
     clock_ppm : tuple of float
         How much faster than nominal the ports send, at the first end and at the second.
     ways : tuple of LinkSettings
@@ -102,7 +102,7 @@ class LineSpec:
 
     name: str
     ends: tuple[Face, Face]
-    rate_bps: int
+    rates_bps: tuple[int, int]
     clock_ppm: tuple[float, float]
     ways: tuple[LinkSettings, LinkSettings]
     framing: SonetSettings | None = None
@@ -112,9 +112,19 @@ class LineSpec:
         return self.ends[0] == self.ends[1]
 
     @property
+    def rate_bps(self) -> int:
+        """The higher one of both directions."""
+        return max(self.rates_bps)
+
+    @property
+    def delays_ps(self) -> tuple[int, int]:
+        """Out and back."""
+        return self.ways[0].delay_ps, self.ways[1].delay_ps
+
+    @property
     def delay_ps(self) -> int:
-        """One way."""
-        return self.ways[0].delay_ps
+        """One way, the shorter one of both."""
+        return min(self.delays_ps)
 
     @property
     def ber(self) -> tuple[float, float]:
@@ -126,8 +136,18 @@ class LineSpec:
         """Whether there is an outage, out and back."""
         return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
 
+    def as_given(self, key: str) -> list[Any] | None:
+        """Both directions' values of a key as a document has them; None: the key has one value for both."""
+        if key in ("ber", "outage"):
+            return [*getattr(self, key)]
+        if key == "rate":
+            return [*self.rates_bps]
+        return [f"{delay_ps} ps" for delay_ps in self.delays_ps] if key == "delay" else None
+
     def with_delay(self, delay_ps: int) -> LineSpec:
-        out, back = (LinkSettings.part_of(way, delay_ps=delay_ps) for way in self.ways)
+        """The same line with this delay, and the difference between both directions that it has."""
+        less = self.delay_ps - delay_ps
+        out, back = (LinkSettings.part_of(way, delay_ps=way.delay_ps - less) for way in self.ways)
         return replace(self, ways=(out, back))
 
     def of_cells(self) -> LineSpec:
@@ -145,6 +165,8 @@ class LineSpec:
             "name": self.name,
             "ends": self.ends,
             "rate_bps": self.rate_bps,
+            "rates_bps": self.rates_bps,
+            "delays_ps": self.delays_ps,
             "line": _carries(self.framing),
             "ppm": self.framing.ppm if self.framing else 0.0,
             "clock_ppm": self.clock_ppm,
@@ -468,9 +490,8 @@ class ProfileSpec:
             return found
         line = network.lines[self.line_number]
         for key in found:
-            member = key.rpartition(".")[2]
-            if member in PER_WAY:
-                both = [*getattr(line, member)]
+            both = line.as_given(key.rpartition(".")[2])
+            if both is not None:
                 both[end] = found[key]
                 found[key] = both
         return found
@@ -489,8 +510,9 @@ class ProfileSpec:
 
     def rated(self, network: NetworkSpec) -> list[tuple[Sequence[Any], list[tuple[str, int]]]]:
         """Return the columns that are rates, each with the switches' ports that have them, by name and number."""
+        way = WAY_ENDS[self.direction]
         return [
-            (values, [(end.switch, end.port) for end in network.lines[line].ends])
+            (values, [(end.switch, end.port) for k, end in enumerate(network.lines[line].ends) if way in (None, k)])
             for line, member, values in self.members or ()
             if member == "rate"
         ]

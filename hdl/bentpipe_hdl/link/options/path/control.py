@@ -16,7 +16,7 @@ ORDERS: Final = ("kept", "merged")
 _REGISTERS: Final = (
     Register("path_merge", 0x0040, "cells with a shorter delay overtake, on a second path; else they wait", width=1),
     Register(
-        "path_spacing", 0x0041, "from a cell to one that waited for it, at least", width=24, unit="ticks", reset=1
+        "path_spacing", 0x0042, "from a cell to one that waited for it", "wo", 40, unit="ticks / 2**16", reset=1 << 16
     ),
     Register("path_held", 0x0090, "that waited for cells before them", "ro", unit="cells"),
     Register("path_overtook", 0x0091, "that overtook cells before them", "ro", unit="cells"),

@@ -1,8 +1,8 @@
 """When each cell arrives at the end of a path whose delay changes."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
-from bentpipe_hdl.cell import TIME_BITS
+from bentpipe_hdl.cell import FRACTION_BITS, TIME_BITS
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.slot import Slot
 
@@ -20,12 +20,13 @@ class Path:
     all due ticks before, and is the due tick.
 
     **Order kept** (``PATH_MERGE`` = 0). A cell whose target is not later than the due tick of the cell before it waits:
-    it is due ``PATH_SPACING`` ticks after that cell.
+    it is due ``PATH_SPACING`` after that cell, which is the line's cell time. Fractions of a tick are kept, so that cells
+    that wait for each other arrive at the line's rate.
 
     **Merged** (``PATH_MERGE`` = 1). There are two paths, each of which keeps its order, and cells arrive by their due
     ticks. A cell takes the path whose last cell is due latest, but before the cell's target; so it overtakes cells of the
     other path. If the last cells of both paths are not due before the target, it waits on the path whose last cell is due
-    first, for ``PATH_SPACING`` ticks after that cell. Two cells may be due in one tick, one of each path: whoever
+    first, until ``PATH_SPACING`` after that cell. Two cells may be due in one tick, one of each path: whoever
     receives them takes one after the other.
 
     Times are compared modulo half their range.
@@ -44,8 +45,9 @@ class Path:
     def __init__(self, m: Module, slot: Slot, csr: CsrMap, time):
         self._m, self._slot, self._now = m, slot, time.now
         self._merge, self._spacing = csr.setting("path_merge"), csr.setting("path_spacing")
-        self._last = Signal(TIME_BITS, init=_LONG_AGO, name="path_last")  # due ticks of the last cells of both paths:
-        self._first = Signal(TIME_BITS, init=_LONG_AGO, name="path_first")  # the later one, the earlier one
+        # When the last cells of both paths are due: the later one and the earlier one, in units of 2**-16 ticks
+        bits, init = TIME_BITS + FRACTION_BITS, _LONG_AGO << FRACTION_BITS
+        self._last, self._first = (Signal(bits, init=init, name=f"path_{name}") for name in ("last", "first"))
         self.due = Signal(TIME_BITS, name="path_due")
         self._held, self._overtook = Signal(32, name="path_held"), Signal(32, name="path_overtook")
         csr.status("path_held", self._held)
@@ -55,17 +57,17 @@ class Path:
         """Give the cell of the tick its due tick, if it is ``sent``."""
         m, slot = self._m, self._slot
         target = slot.settle((self._now + delay)[:TIME_BITS], "path_target", since=0)
-        behind = slot.settle(
-            (Mux(self._merge, self._first, self._last) + self._spacing)[:TIME_BITS], "path_behind", since=0
-        )
-        waits = slot.settle(_reached(self._last, target), "path_waits")  # for the later one
-        waits_for_both = slot.settle(_reached(self._first, target), "path_waits_for_both")
+        wide = TIME_BITS + FRACTION_BITS
+        behind = (Mux(self._merge, self._first, self._last) + self._spacing)[:wide]
+        behind = slot.settle(behind, "path_behind", since=0)
+        waits = slot.settle(_reached(self._last[FRACTION_BITS:], target), "path_waits")  # for the later one
+        waits_for_both = slot.settle(_reached(self._first[FRACTION_BITS:], target), "path_waits_for_both")
         swaps = slot.settle(_reached(behind, self._last), "path_swaps")
-        due = Signal(TIME_BITS, name="path_due_now")
+        due = Signal(wide, name="path_due_now")
         held = waits & (~self._merge | waits_for_both)
-        m.d.comb += due.eq(Mux(held, behind, target))
+        m.d.comb += due.eq(Mux(held, behind, Cat(Const(0, FRACTION_BITS), target)))
         with m.If(sent):
-            m.d.sync += self.due.eq(due)
+            m.d.sync += self.due.eq(due[FRACTION_BITS:])
             with m.If(~waits | ~self._merge):
                 m.d.sync += self._last.eq(due)
             with m.Elif(waits_for_both & swaps):
@@ -80,4 +82,4 @@ class Path:
 
 def _reached(tick, other):
     """``tick`` is ``other`` or later."""
-    return ~(tick - other)[TIME_BITS - 1]
+    return ~(tick - other)[len(tick) - 1]
