@@ -104,8 +104,8 @@ class Topology:
 
     def sends(self, a: Node, b: Node) -> bool:
         """Whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link has no
-        clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose delay changes
-        says when each cell arrives."""
+        clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose delay
+        changes says when each cell arrives."""
         if isinstance(a, Link) and a.moves:
             return True
         while isinstance(b, Link) and 0 in b.outputs:

@@ -1,4 +1,4 @@
-"""When cells arrive whose delay changes on the way: written from the definition in ``docs/lines.md``, not from the RTL."""
+"""When cells arrive on a path whose delay changes: written from the definition in ``docs/lines.md``."""
 
 from __future__ import annotations
 

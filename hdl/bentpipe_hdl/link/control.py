@@ -30,7 +30,7 @@ class LinkSettings(Settings):
     )
     order: Literal["kept", "merged"] = Field(
         default="kept",
-        description="when the delay shrinks in a run: cells wait for those before them (kept), or overtake them (merged)",
+        description="when the delay shrinks in a run, cells wait for those before them (kept), or overtake (merged)",
     )
     ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio", json_schema_extra=IN_RUN)
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)

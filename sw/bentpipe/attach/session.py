@@ -242,9 +242,10 @@ class Session:
         self._recorder = recorder
         network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
         try:
-            for node in network.nodes:  # `bentpipe set` may ask for an outage
+            for node in network.nodes:  # `bentpipe set` may ask for an outage, or another delay
                 if isinstance(node, Link):
                     node.may_fail()
+                    node.may_move()
             network.start()
             attachment = self._attach(network, nics, vcs)
             outside = {
@@ -260,7 +261,7 @@ class Session:
             self.read,
             built.change,
             adjusted=lambda read: shortened(read, self.slack),
-            feed=RowFeed.of(self.experiment, network),
+            feed=RowFeed.of(self.experiment, network, self.slack.lines),
             adopt=built.adopt,
             lenient=True,
         )

@@ -11,7 +11,6 @@ from models.path import MovingPath
 from unit.hdl.bench import WIDTHS, Arrival
 from unit.hdl.bench import run_compiled as run
 
-
 SPACING = Fraction(7, 4) + Fraction(1, 65536)
 
 

@@ -249,7 +249,9 @@ class Overrides:
         self._file = document
         self._base: tuple[dict[str, Any], dict[str, Any]] = (document, {})
         self._source = Source(_NAME, folder=experiment.folder)
-        self._lines = LineWriter(document, first.network)
+        pairs = enumerate(zip(experiment.network.lines, first.network.lines, strict=True))
+        self._shorter_ps = {number: read.delay_ps - made.delay_ps for number, (read, made) in pairs}
+        self._lines = LineWriter(document, first.network, self._shorter_ps)
         self.count = 0
         self.events: list[EventSpec] = []
         self.rates = Rates(first.network, first.vcs, max(1, experiment.duration_ps // _MOST_RATES))
@@ -362,7 +364,7 @@ class Overrides:
         found: dict[str, Any] = {}
         for profile, row, column in self._last_rows(rows):
             key = profile.keys[column]
-            found[key] = profile.values(row, network)[key]
+            found[key] = profile.values(row, network, self._shorter_ps)[key]
         return found
 
     def _log_rows(self, rows: Sequence[PassedRow]) -> None:
@@ -414,7 +416,7 @@ class Overrides:
     def _row(self, entry: ProfileRow) -> None:
         profile = entry.profile
         row = entry.number % len(profile.times_ps)
-        values = profile.values(row, self.now.network)
+        values = profile.values(row, self.now.network, self._shorter_ps)
         writes = profile.writes(row)
         network = None if writes is None else self._lines.applied(self.now.network, writes)
         if network is None:

@@ -72,21 +72,26 @@ class RowFeed:
     experiment : Experiment
     network : Network
         It runs.
+    shorter_ps : Mapping
+        By how much the delay of a line is less than its rows say, by name.
     """
 
-    def __init__(self, experiment: Experiment, network: Network) -> None:
+    def __init__(self, experiment: Experiment, network: Network, shorter_ps: Mapping[str, int]) -> None:
         self._experiment, self._profiles, self._network = experiment, experiment.profiles, network
+        self._shorter_ps = shorter_ps
         self._found_targets: list[list[list[_Target]] | None] = []
         self._next = [0] * len(self._profiles)
         self._until = self._limit = -1
         self._forget()
 
     @classmethod
-    def of(cls, experiment: Experiment, network: Network | None) -> RowFeed | None:
+    def of(
+        cls, experiment: Experiment, network: Network | None, shorter_ps: Mapping[str, int] | None = None
+    ) -> RowFeed | None:
         """Return the feed of an experiment's profiles; None: there is none, or rows need more than register writes."""
         if network is None or not network.makes_writes or experiment.splitting is not None or not experiment.profiles:
             return None
-        made = cls(experiment, network)
+        made = cls(experiment, network, shorter_ps or {})
         return None if None in made._targets else made
 
     def __getstate__(self) -> dict[str, Any]:
@@ -104,7 +109,7 @@ class RowFeed:
     def _targets(self) -> list[list[list[_Target]] | None]:
         """Of each profile and each of its columns, what it writes; None: a column writes more than registers."""
         if not self._found_targets:
-            finder = _Targets(self._experiment, self._network)
+            finder = _Targets(self._experiment, self._network, self._shorter_ps)
             self._found_targets = [finder.of_profile(profile) for profile in self._profiles]
         return self._found_targets
 
@@ -246,8 +251,8 @@ class RowFeed:
 class _Targets:
     """Finds what the columns of profiles write."""
 
-    def __init__(self, experiment: Experiment, network: Network) -> None:
-        self._lines = experiment.network.lines
+    def __init__(self, experiment: Experiment, network: Network, shorter_ps: Mapping[str, int]) -> None:
+        self._lines, self._shorter_ps = experiment.network.lines, shorter_ps
         self._nodes: Mapping[str, Any] = {node.name: node for node in network.nodes}
 
     def of_profile(self, profile: ProfileSpec) -> list[list[_Target]] | None:
@@ -276,7 +281,8 @@ class _Targets:
                 registers = link.registers_of(member)
                 if registers is None:
                     return None
-                found.append(_of_link(link, member, registers, found[0] if found else None))
+                less = self._shorter_ps.get(line.name, 0) if member == "delay_ps" else 0
+                found.append(_of_link(link, member, registers, less, found[0] if found else None))
         return found
 
     def _rate(self, number: int, direction: str) -> list[_Target] | None:
@@ -290,17 +296,25 @@ class _Targets:
         return found
 
 
-def _of_link(link: Link, member: str, registers: Sequence[tuple[str, int, int]], like: _Target | None) -> _Target:
-    """``like``: the same of the line's other direction, whose values are computed once for both."""
+def _of_link(
+    link: Link, member: str, registers: Sequence[tuple[str, int, int]], less: int, like: _Target | None
+) -> _Target:
+    """``less``: the settings have so much less than rows; ``like``: the same of the line's other direction, whose
+    values are computed once for both."""
     names = [name for name, _, _ in registers]
 
     def made(value: Any) -> Sequence[int | None]:
-        found = link.driver.values_of(member, value) or {}
+        found = link.driver.values_of(member, value - less if less else value) or {}
         return [found[name] for name in names]
 
     places = tuple((addr, words) for _, addr, words in registers)
     values = like.values if like is not None and like.places == places else made
-    return _Target(link.index, places, values, lambda: values(getattr(link.settings, member)))
+    return _Target(
+        link.index,
+        places,
+        values,
+        lambda: values(getattr(link.settings, member) + less if less else getattr(link.settings, member)),
+    )
 
 
 def _of_port(switch: Switch, port: int, like: _Target | None) -> _Target:

@@ -203,7 +203,7 @@ class LineTable(LinkSettings, PortSettings):
         | None
     ) = Field(
         default=None,
-        description="that of its ports unless given, else OC-3c: one, or one from the first end to the second and one back",
+        description="that of its ports unless given, else OC-3c: one, or one from the first end to the second and back",
         json_schema_extra=IN_RUN,
     )
     delay_ps: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -1,8 +1,8 @@
 """Line settings written straight into a network's specs, for changes that come too often to read a document again.
 
 Only settings that nothing else is made from are written so: error ratios, outages, delays, bursts, and the rate of a
-line whose ports have no rate of their own and are not load-reactive. The result is the same as that of reading the whole document
-again; a test compares the two.
+line whose ports have no rate of their own and are not load-reactive. The result is the same as that of reading the
+whole document again; a test compares the two.
 """
 
 from __future__ import annotations
@@ -40,9 +40,14 @@ class LineWriter:
         As the run begins.
     network : NetworkSpec
         What was made from it.
+    shorter_ps : Mapping
+        By how much lines are shorter than the document says, by their numbers: those of a session.
     """
 
-    def __init__(self, document: Mapping[str, Any], network: NetworkSpec) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], network: NetworkSpec, shorter_ps: Mapping[int, int] | None = None
+    ) -> None:
+        self._shorter_ps = shorter_ps or {}
         self._numbers = {line.name: number for number, line in enumerate(network.lines)}
         self._looped = [line.looped for line in network.lines]
         tables = document.get("network", {}).get("switches", {})
@@ -96,7 +101,13 @@ class LineWriter:
             of_lines.setdefault(write.line, []).append(write)
         lines, switches = [*network.lines], network.switches
         for number, those in of_lines.items():
-            line = lines[number]
+            line, less = lines[number], self._shorter_ps.get(number, 0)
+            if less:
+                those = [
+                    each._replace(value=each.value - less) if each.member == "delay_ps" else each for each in those
+                ]
+                if any(each.member == "delay_ps" and each.value < 0 for each in those):
+                    return None
             made = self._line(line, those)
             if made is None:
                 return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -136,13 +136,14 @@ class LineSpec:
         """Whether there is an outage, out and back."""
         return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
 
-    def as_given(self, key: str) -> list[Any] | None:
-        """Both directions' values of a key as a document has them; None: the key has one value for both."""
+    def as_given(self, key: str, shorter_ps: int = 0) -> list[Any] | None:
+        """Both directions' values of a key as a document has them, with delays longer by ``shorter_ps``; None: the
+        key has one value for both."""
         if key in ("ber", "outage"):
             return [*getattr(self, key)]
         if key == "rate":
             return [*self.rates_bps]
-        return [f"{delay_ps} ps" for delay_ps in self.delays_ps] if key == "delay" else None
+        return [f"{delay_ps + shorter_ps} ps" for delay_ps in self.delays_ps] if key == "delay" else None
 
     def with_delay(self, delay_ps: int) -> LineSpec:
         """The same line with this delay, and the difference between both directions that it has."""
@@ -482,15 +483,16 @@ class ProfileSpec:
         pairs = ((key, column[row]) for key, column in zip(self.keys, self.columns, strict=True))
         return tuple((key, value) for key, value in pairs if value is not None)
 
-    def values(self, row: int, network: NetworkSpec) -> dict[str, Any]:
-        """Return the keys and values of a row as a document has them: of a line's direction with the other's value."""
+    def values(self, row: int, network: NetworkSpec, shorter_ps: Mapping[int, int] | None = None) -> dict[str, Any]:
+        """Return the keys and values of a row as a document has them: of a line's direction with the other's value.
+        ``shorter_ps``: as of :class:`~bentpipe.experiment.resolve.line_writes.LineWriter`."""
         found = dict(self.given(row))
         end = WAY_ENDS[self.direction]
         if end is None or self.line_number is None:
             return found
-        line = network.lines[self.line_number]
+        line, less = network.lines[self.line_number], (shorter_ps or {}).get(self.line_number, 0)
         for key in found:
-            both = line.as_given(key.rpartition(".")[2])
+            both = line.as_given(key.rpartition(".")[2], less)
             if both is not None:
                 both[end] = found[key]
                 found[key] = both

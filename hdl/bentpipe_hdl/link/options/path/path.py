@@ -15,18 +15,18 @@ _LONG_AGO = (1 << TIME_BITS) - (1 << 40)
 class Path:
     """Gives each cell its due tick: that in which it arrives.
 
-    A cell of tick T would arrive in tick T + ``DELAY``, its *target*. The delay of a cell is that of its tick, so a write
-    of ``DELAY`` changes nothing for cells that are under way. While the delay does not shrink, each target is later than
-    all due ticks before, and is the due tick.
+    A cell of tick T would arrive in tick T + ``DELAY``, its *target*. The delay of a cell is that of its tick, so a
+    write of ``DELAY`` changes nothing for cells that are under way. While the delay does not shrink, each target is
+    later than all due ticks before, and is the due tick.
 
     **Order kept** (``PATH_MERGE`` = 0). A cell whose target is not later than the due tick of the cell before it waits:
-    it is due ``PATH_SPACING`` after that cell, which is the line's cell time. Fractions of a tick are kept, so that cells
-    that wait for each other arrive at the line's rate.
+    it is due ``PATH_SPACING`` after that cell, which is the line's cell time. Fractions of a tick are kept, so that
+    cells that wait for each other arrive at the line's rate.
 
     **Merged** (``PATH_MERGE`` = 1). There are two paths, each of which keeps its order, and cells arrive by their due
-    ticks. A cell takes the path whose last cell is due latest, but before the cell's target; so it overtakes cells of the
-    other path. If the last cells of both paths are not due before the target, it waits on the path whose last cell is due
-    first, until ``PATH_SPACING`` after that cell. Two cells may be due in one tick, one of each path: whoever
+    ticks. A cell takes the path whose last cell is due latest, but before the cell's target; so it overtakes cells of
+    the other path. If the last cells of both paths are not due before the target, it waits on the path whose last cell
+    is due first, until ``PATH_SPACING`` after that cell. Two cells may be due in one tick, one of each path: whoever
     receives them takes one after the other.
 
     Times are compared modulo half their range.
