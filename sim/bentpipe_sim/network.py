@@ -121,7 +121,9 @@ class Network(Topology, Pdus):
                 raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
             held = delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
-            self.loop.connect(a.index, a_port, b.index, b_port, held, self.sends(a, b))
+            self.loop.connect(
+                a.index, a_port, b.index, b_port, held, self.sends(a, b), isinstance(a, Link) and a.merges
+            )
         for place, hops in enumerate(self._legs()):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))

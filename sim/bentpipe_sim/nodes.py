@@ -527,6 +527,11 @@ class Link(Node):
         return shape | {"path": 1} if self._will_move else shape
 
     @property
+    def merges(self) -> bool:
+        """Cells may overtake others on it."""
+        return self.settings.order == "merged"
+
+    @property
     def _will_move(self) -> bool:
         return self._moves or self.settings.order != "kept"
 

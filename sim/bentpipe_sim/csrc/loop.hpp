@@ -29,8 +29,8 @@ class Loop final : CellCounts {
     Nic& nic(int index) { return *node(index).nic; }
 
     int add(const char* path);  // its place; std::runtime_error: as of Node, or there are too many
-    // `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
-    void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends);
+    // `merges`: cells overtake others, as far as their own time says so. `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
+    void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends, bool merges);
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
     void count_tagged(int place);  // cells with CLP = 1 that come to the sink of a VC
     // Follow the queue of a switch's port. A network has one monitor at most. std::runtime_error: there is one already.
@@ -91,6 +91,9 @@ class Loop final : CellCounts {
     void enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Cursor& cursor);
     template <class Cursor>
     CellInFlight& next_on(const Output& output, uint64_t arrives, uint64_t tick, Cursor& cursor);
+    template <class Cursor>
+    void merge(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    void check_order(Node& node, uint32_t port, const CellInFlight& cell);
     template <class Cursor>
     void deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
     static void undeliver(Node& node);
