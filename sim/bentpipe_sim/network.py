@@ -418,7 +418,7 @@ class Network(Topology, Pdus):
         if out != came:
             raise NetworkError(f"the wires: {out} cells went in, {came} came out or are under way")
         for a, a_port, b, b_port, delay in self._wires:
-            held = delay + (a.longest if isinstance(a, Link) else 1)
+            held = delay + (a.longest + a.settings.spread if isinstance(a, Link) else 1)
             room = (held + _JITTER) * 65536 // a.spacing(a_port) + 2 + INGRESS
             room += 1  # the cell that is being sent, however slow the line is
             most = self.loop.wire_most(b.index, b_port)

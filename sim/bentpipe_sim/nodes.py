@@ -524,6 +524,8 @@ class Link(Node):
     @cached_property
     def _shape(self) -> dict[str, int]:
         shape = {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
+        if self.settings.varies:
+            shape |= {"path": 1, "variation": 1}
         return shape | {"path": 1} if self._will_move else shape
 
     @property

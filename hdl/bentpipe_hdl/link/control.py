@@ -12,6 +12,7 @@ from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.link.options import OPTIONS, shape_of
 from bentpipe_hdl.link.options.faults.control import LOSS_ONE, BurstSettings
 from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS, ListedLosses, Losses
+from bentpipe_hdl.link.options.variation.control import ReorderSettings, VariationSettings, table_of
 from bentpipe_hdl.link.registers import CORE_REGISTERS, GONE
 from bentpipe_hdl.registers import Bus, RegisterMap
 from bentpipe_hdl.settings import BER, IN_RUN, TIME, Settings
@@ -33,8 +34,24 @@ class LinkSettings(Settings):
         description="when the delay shrinks in a run, cells wait for those before them (kept), or overtake (merged)",
     )
     ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio", json_schema_extra=IN_RUN)
+    variation: VariationSettings | None = Field(
+        default=None, description="additional random delay of each cell, as `variation = { … }`"
+    )
+    reorder: ReorderSettings | None = Field(
+        default=None, description='cells that overtake others, as `reorder = { … }`; with `order = "merged"`'
+    )
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
     bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
+
+    @property
+    def varies(self) -> bool:
+        """They ask for a link with delay variation."""
+        return self.variation is not None or self.reorder is not None
+
+    @property
+    def spread(self) -> int:
+        """Ticks by which a cell may be later than the delay says."""
+        return 0 if self.variation is None else max(low + rise for low, rise in table_of(self))
 
     @property
     def faults(self) -> bool:
@@ -124,7 +141,8 @@ class LinkDriver(Driver):
             The link is built without an option that they ask for.
         """
         csr = self.csr
-        csr.delay = settings.ticks
+        early = 0 if settings.reorder is None else round_ticks(settings.reorder.by_ps)
+        csr.delay = max(1, settings.ticks - early)
         for name, value in _of_ber(settings.ber).items():
             if value is not None:
                 setattr(csr, name, value)
@@ -137,7 +155,7 @@ class LinkDriver(Driver):
     def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
         if member == "ber":
             return _of_ber(value)
-        if member == "delay_ps":
+        if member == "delay_ps" and not self.csr.map.shape.get("variation"):
             return {"delay": delay_ticks(value)}
         found = (option.values_of(member, value) for option in self.options)
         return next((values for values in found if values is not None), None)

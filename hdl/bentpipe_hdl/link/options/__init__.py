@@ -43,5 +43,8 @@ def shape_of(given: Mapping[str, int]) -> dict[LinkOption, int]:
         for other in option.excludes if given.get(option.name) else ():
             if given.get(other):
                 raise ValueError(f"a link has {option.name} or {other}, not both")
+        for other in option.needs if given.get(option.name) else ():
+            if not given.get(other):
+                raise ValueError(f"a link with {option.name} has {other}, too")
     values = {option: given.get(option.name, 0) if option.name else 1 for option in OPTIONS}
     return {option: value for option, value in values.items() if value}

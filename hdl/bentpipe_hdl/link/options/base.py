@@ -21,6 +21,8 @@ class LinkOption(Registered):
         Of the part of the shape; "": it has none, and every link has the option.
     place : int
         Its place among the parts of the shape, and among plugins; it alone has it.
+    needs : collection of str
+        Parts of the shape that a link with it has, too.
     excludes : collection of str
         Parts of the shape that a link with it must not have.
     values : collection of int
@@ -31,6 +33,7 @@ class LinkOption(Registered):
 
     name: ClassVar[str] = ""
     place: ClassVar[int]
+    needs: ClassVar[Collection[str]] = ()
     excludes: ClassVar[Collection[str]] = ()
     values: ClassVar[Collection[int]] = (0, 1)
     range: ClassVar[str] = "0 or 1"

@@ -157,6 +157,10 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     for key, pair in (("rate", rates), ("delay", line.delays)):
         if len(faces) == 1 and pair[0] != pair[1]:
             raise ConfigProblem(f"{place}.{key}", f"a line in loop-back has one direction, so one {key}")
+    if line.reorder is not None and line.order != "merged":
+        raise ConfigProblem(f"{place}.reorder", 'cells that overtake need order = "merged"')
+    if line.reorder is not None and min(line.delays) <= line.reorder.by_ps:
+        raise ConfigProblem(f"{place}.reorder.by", "is less than the delay of the line")
     if kind == "sonet" and rates[0] != rates[1]:
         raise ConfigProblem(f"{place}.rate", "a SONET line has one rate")
     if line.bursts is not None and kind == "sonet":

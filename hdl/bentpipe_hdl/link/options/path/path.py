@@ -53,10 +53,13 @@ class Path:
         csr.status("path_held", self._held)
         csr.status("path_overtook", self._overtook)
 
-    def send(self, sent, delay):
-        """Give the cell of the tick its due tick, if it is ``sent``."""
+    def send(self, sent, delay, later=None):
+        """Give the cell of the tick its due tick, if it is ``sent``. ``later``: ticks by which its target is later, if a
+        plugin says so."""
         m, slot = self._m, self._slot
         target = slot.settle((self._now + delay)[:TIME_BITS], "path_target", since=0)
+        if later is not None:
+            target = slot.settle((target + later)[:TIME_BITS], "path_target_later")
         wide = TIME_BITS + FRACTION_BITS
         behind = (Mux(self._merge, self._first, self._last) + self._spacing)[:wide]
         behind = slot.settle(behind, "path_behind", since=0)

@@ -25,7 +25,7 @@ class Path(LinkPlugin):
 
     def lose(self, path, gone):
         """The last of all plugins: ``gone`` is final."""
-        self.part.send(path.taken & ~gone, path.errors.delay)
+        self.part.send(path.taken & ~gone, path.errors.delay, path.later)
         return gone
 
 
