@@ -510,7 +510,7 @@ void Loop::check_order(Node& node, uint32_t port, const CellInFlight& cell) {
         for (Node* link : links_)
             if (link->out(0).to == &node && link->out(0).to_port == port) ledger.disordered(int(link->index), cell.header, expected.last);
     vc.sent.pop_front();
-    vc.lasts -= last;
+    vc.lasts -= expected.last;
 }
 
 // Append a cell, to be filled in, to the wire of an output, and schedule the node that it arrives at.

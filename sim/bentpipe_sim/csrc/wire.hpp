@@ -23,11 +23,12 @@ struct MergedPaths {
     };
     struct Vc {
         Ring<Sent> sent;
-        uint64_t lasts = 0;
+        uint64_t lasts = 0;  // of them; as many ends are still to come
         void archive(Archive& a) { a(sent, lasts); }
     };
 
     static uint32_t key(uint32_t header) { return header >> 4 | (CellHead::rm(header) ? CellHead::NOT_RM : 0); }
+    // On a path the number of a cell stands above `hec_error`, so that of two cells of one tick that which was sent first comes first.
     void sent(const CellInFlight& cell) {
         if (cell.hec_error) return;
         Vc& vc = vcs[key(cell.header)];
@@ -43,11 +44,15 @@ struct MergedPaths {
     // The path whose first cell arrives first; none: there is none.
     Ring<CellInFlight>* first() {
         if (path[0].empty()) return path[1].empty() ? nullptr : &path[1];
-        return path[1].empty() || path[0].front().tick <= path[1].front().tick ? &path[0] : &path[1];
+        if (path[1].empty()) return &path[0];
+        const CellInFlight &one = path[0].front(), &other = path[1].front();
+        if (one.tick != other.tick) return one.tick < other.tick ? &path[0] : &path[1];
+        return int32_t((other.hec_error & ~1u) - (one.hec_error & ~1u)) > 0 ? &path[0] : &path[1];
     }
     uint64_t size() const { return path[0].size() + path[1].size(); }
-    void archive(Archive& a) { a(most, path[0], path[1], vcs); }
+    void archive(Archive& a) { a(number, most, path[0], path[1], vcs); }
 
+    uint32_t number = 0;
     uint64_t most = 0;  // cells on the wire at once
     Ring<CellInFlight> path[2];
     std::map<uint32_t, Vc> vcs;
@@ -96,7 +101,10 @@ class alignas(64) Wire : public Ring<CellInFlight> {
         if (cell.tick >= Ring::back().tick) {
             Ring<CellInFlight>*one = &merged_->path[0], *other = &merged_->path[1];
             if (!other->empty() && (one->empty() || other->back().tick > one->back().tick)) std::swap(one, other);
-            (one->empty() || one->back().tick <= cell.tick ? one : other)->push_back() = cell;  // nearest to its end
+            CellInFlight& put = (one->empty() || one->back().tick <= cell.tick ? one : other)->push_back();  // nearest to its end
+            put = cell;
+            put.hec_error = (cell.hec_error != 0) | merged_->number;
+            merged_->number += 2;
             return false;
         }
         push_back() = Ring::back();
@@ -149,6 +157,7 @@ class alignas(64) Wire : public Ring<CellInFlight> {
         if (!from) return nullptr;
         CellInFlight& cell = push_back();
         cell = from->front();
+        cell.hec_error &= 1;
         from->pop_front();
         return &cell;
     }

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.link.options.variation.control import ReorderSettings, VariationSettings
 from bentpipe_hdl.nic.control import NicLine
 from bentpipe_hdl.ticks import ps_to_ticks, round_ticks
 from bentpipe_sim.network import Network
@@ -17,11 +18,11 @@ CHANGES = ((300 * MS, 20 * MS), (600 * MS, 267 * MS))
 END = 1200 * MS
 
 
-def line_of(delay_ps, order="kept", engine=None, moves=True):
+def line_of(delay_ps, order="kept", engine=None, moves=True, **more):
     """Two interfaces and the line between them; the VC from one to the other."""
     network = Network(seed=1, engine=engine)
     a, b = (network.add_nic(name, line=NicLine(RATE)) for name in "ab")
-    link = network.add_link("link", LinkSettings(delay_ps=delay_ps, order=order))
+    link = network.add_link("link", LinkSettings(delay_ps=delay_ps, order=order, **more))
     link.may_move(moves)
     network.connect(a, link)
     network.connect(link, b)
@@ -107,3 +108,26 @@ def test_a_copy_goes_on_as_the_run_itself(order):
 def test_both_engines_do_the_same(order):
     runs = [arrivals(line_of(3 * MS, order, engine), 1500, SHORT, 40 * MS) for engine in ("native", "verilator")]
     assert runs[0] == runs[1] and len(runs[0]) == 1500
+
+
+VARIES = {
+    "reordering": {"reorder": ReorderSettings(share=2e-3, by_ps=2 * MS)},
+    "variation": {"variation": VariationSettings(distribution="normal", mean_ps=MS // 5, deviation_ps=MS // 10)},
+}
+
+
+@pytest.mark.parametrize("kind", VARIES)
+def test_the_account_balances_at_every_moment_while_cells_of_pdus_overtake_each_other(kind):
+    """PDUs of 42 cells: no cell is lost, and each PDU that does not come whole is one in disorder."""
+    network, a, link, vc = line_of(20 * MS, "merged", **VARIES[kind])
+    for number in range(100):
+        network.send(a.index, vc, number.to_bytes(4, "big"), key=number + 1, length=1960)
+    statuses = []
+    while network.now_ps < 120 * MS:
+        statuses += [event.status for event in network.run(network.now_ps + MS // 4)]
+        network.check_conservation()
+        (account,) = network.ledger()
+        assert account.delivered == statuses.count(0)
+    assert account.cells.received == 4200 and account.delivered < 100
+    assert account.lost.get(("link", "cells out of order")) == sum(account.lost.values()) == 100 - account.delivered
+    assert link.counters()["overtook"] > 3
