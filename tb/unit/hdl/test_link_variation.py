@@ -1,4 +1,4 @@
-"""Cell delay variation: shares of additional delays beside the distribution's, alike at both widths; cells that overtake."""
+"""Cell delay variation: shares of additional delays by the distribution, at both widths; cells that overtake."""
 
 import math
 

@@ -54,8 +54,8 @@ class Path:
         csr.status("path_overtook", self._overtook)
 
     def send(self, sent, delay, later=None):
-        """Give the cell of the tick its due tick, if it is ``sent``. ``later``: ticks by which its target is later, if a
-        plugin says so."""
+        """Give the cell of the tick its due tick, if it is ``sent``. ``later``: ticks by which its target is later, if
+        a plugin says so."""
         m, slot = self._m, self._slot
         target = slot.settle((self._now + delay)[:TIME_BITS], "path_target", since=0)
         if later is not None:

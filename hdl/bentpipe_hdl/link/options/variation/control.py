@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -72,12 +73,12 @@ class ReorderSettings(Settings):
 
 
 def table_of(settings: Any) -> list[tuple[int, int]]:
-    """Return the rows of the table for ``LinkSettings``: ticks at the row's probability, and how many more at the next."""
+    """Return the rows of the table for ``LinkSettings``: ticks at a probability, and how many more at the next."""
     variation, reorder = settings.variation, settings.reorder
     by = 0 if reorder is None else round_ticks(reorder.by_ps)
     times = [0.0] * (POINTS + 1) if variation is None else variation.quantiles()
     ticks = [by + round(time / TICK_PS) for time in times]
-    return [(low, high - low) for low, high in zip(ticks, ticks[1:], strict=False)]
+    return [(low, high - low) for low, high in pairwise(ticks)]
 
 
 class Variation(LinkOption):
@@ -94,8 +95,8 @@ class Variation(LinkOption):
             Register("variation_seed", 0x004A, "state of its generator, not 0", "wo", 64, reset=1),
             Register("variation_cells", 0x0092, "that took the delay alone", "ro", unit="cells"),
             Register(
-                "variation", 0x30000, "quantiles: ticks at k / 256, and in bits 24 to 47 how many more at the next", "wo",
-                48, POINTS,
+                "variation", 0x30000, "quantiles: ticks at k / 256; bits 24 to 47: how many more at the next",
+                "wo", 48, POINTS,
             ),
         )  # fmt: skip
 
