@@ -274,12 +274,14 @@ class LineTable(LinkSettings, PortSettings):
     @property
     def rates(self) -> tuple[int | None, int | None]:
         """Rate out and back; None: that of the port."""
-        return self.rate_bps if isinstance(self.rate_bps, tuple) else (self.rate_bps, self.rate_bps)
+        out, back = self.rate_bps if isinstance(self.rate_bps, tuple) else (self.rate_bps, self.rate_bps)
+        return out, back
 
     @property
     def delays(self) -> tuple[int, int]:
         """Delay out and back."""
-        return self.delay_ps if isinstance(self.delay_ps, tuple) else (self.delay_ps, self.delay_ps)
+        out, back = self.delay_ps if isinstance(self.delay_ps, tuple) else (self.delay_ps, self.delay_ps)
+        return out, back
 
     @property
     def errors(self) -> tuple[float, float]:

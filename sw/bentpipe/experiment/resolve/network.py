@@ -145,8 +145,8 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     faces = (first,) if first == second else (first, second)
     sending = [ports.take(face, place, "ends", line.rates[end], line.port(end)) for end, face in enumerate(faces)]
     out_bps, back_bps = (given or sent for given, sent in zip(line.rates, (sending[0], sending[-1]), strict=True))
-    rates = (out_bps, back_bps) if isinstance(line.rate_bps, tuple) else (max(out_bps, back_bps),) * 2
-    rate = max(rates)
+    rate = max(out_bps, back_bps)
+    rates = (out_bps, back_bps) if isinstance(line.rate_bps, tuple) else (rate, rate)
     kind = _kind(place, line.line, network, rate)
     if "ppm" in line.model_fields_set and kind != "sonet":
         raise ConfigProblem(f"{place}.ppm", 'a clock offset needs line = "sonet"')
