@@ -480,6 +480,11 @@ class Overrides:
         found.sort(key=itemgetter(1))
         return [(at_ps, source, key, value) for at_ps, _, source, key, value in found]
 
+    def rates_until(self, now_ps: int) -> list[dict[str, Any]]:
+        """Return the rates up to now, as of :class:`Rates`."""
+        self.absorb()
+        return self.rates.rows(now_ps)
+
     def summary(self) -> list[dict[str, Any]]:
         """Return the entries of events and requests as ``result.json`` has them."""
         return [

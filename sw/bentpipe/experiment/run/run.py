@@ -562,8 +562,7 @@ def _sum_up(
     resolved = _resolved(experiment)
     overrides = built.overrides
     assert overrides is not None
-    overrides.absorb()
-    rates = overrides.rates.rows(now)
+    rates = overrides.rates_until(now)
     counted = {
         "time": {"simulated_s": now / _PS},
         "rates": rates,
