@@ -56,7 +56,7 @@ def test_shares_are_those_of_the_distribution(kind):
     """At the quartiles, within the 99 % interval."""
     more, share_below = KINDS[kind]
     settings = LinkSettings(variation=VariationSettings(distribution=kind, mean_ps=round(MEAN), **more))
-    cells = 4000
+    cells = 2500
     *found, _ = delays(settings, WIDTHS[0], cells, 5000)
     table = [low for low, _ in table_of(settings)]
     for at in (64, 128, 192):
@@ -74,7 +74,7 @@ def test_both_widths_draw_the_same():
 def test_a_share_of_the_cells_overtakes():
     reorder = ReorderSettings(share=0.01, by_ps=round(30 * TICK_PS))
     settings = LinkSettings(order="merged", delay_ps=round(100 * TICK_PS), reorder=reorder)
-    cells = 6000
+    cells = 4000
     *found, early = delays(settings, WIDTHS[0], cells, 5, early=0.01)
     assert {*found} <= {0, 30, 31, 32} and found.count(0) == early
     assert abs(early / cells - 0.01) < Z99 * math.sqrt(0.01 * 0.99 / cells)
