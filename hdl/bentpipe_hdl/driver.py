@@ -8,7 +8,7 @@ bench, a board.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -89,6 +89,21 @@ class Driver:
                 self._bus.write(addr, value)
         self.csr.follow(shadow.csr)
         self.__dict__.update(vars(shadow) | {"csr": self.csr})
+
+    def adopt(self, after: Callable[[Self], object]) -> None:
+        """Take as written what ``after`` writes: somebody else has written it to the node."""
+        _, shadow = self._writes(after)
+        self.csr.follow(shadow.csr)
+        self.__dict__.update(vars(shadow) | {"csr": self.csr})
+
+    def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
+        """Return the registers that a member of the settings has alone, by name, with what they become by a value.
+
+        A register's value None: it is not written, and becomes unknown. The result None: the member also has other
+        registers, or this node has no such member.
+        """
+        del member, value
+        return None
 
     def _writes(self, write: Callable[[Self], object]) -> tuple[list[tuple[int, int]], Self]:
         shadow, recorder = copy.copy(self), Recorder()

@@ -25,6 +25,7 @@ _WHY = {
     6: "cells lost on the line",
     7: "outage",
     8: "lost in a burst",
+    9: "cells out of order",
     16 + PduStatus.CRC: "joined (CRC)",
     16 + PduStatus.LENGTH: "joined (length)",
     16 + PduStatus.LOST_LAST: "joined (lost last)",

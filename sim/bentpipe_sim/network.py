@@ -67,6 +67,12 @@ class Network(Topology, Pdus):
         self._monitor: QueueMonitor | None = None
         self._places: dict[tuple[int, int, int], int] = {}
 
+    @property
+    def makes_writes(self) -> bool:
+        """The event loop makes register writes by itself (:class:`~bentpipe.experiment.build.rows.RowFeed`): no switch
+        is told of outages."""
+        return not any(isinstance(node, Switch) and node.manages for node in self.nodes)
+
     def check_buildable(self) -> None:
         """Check all that :meth:`start` refuses, without building anything.
 
@@ -115,8 +121,10 @@ class Network(Topology, Pdus):
             if self.loop.add_node(str(model).encode()) != node.index:
                 raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
-            held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
-            self.loop.connect(a.index, a_port, b.index, b_port, held, self.sends(a, b))
+            held = delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
+            self.loop.connect(
+                a.index, a_port, b.index, b_port, held, self.sends(a, b), isinstance(a, Link) and a.merges
+            )
         for place, hops in enumerate(self._legs()):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
             self.loop.ledger_vc(hops[0].node.index, hops[0].number, made, len(hops))
@@ -411,7 +419,7 @@ class Network(Topology, Pdus):
         if out != came:
             raise NetworkError(f"the wires: {out} cells went in, {came} came out or are under way")
         for a, a_port, b, b_port, delay in self._wires:
-            held = delay + (a.delay if isinstance(a, Link) else 1)
+            held = delay + (a.longest + a.settings.spread if isinstance(a, Link) else 1)
             room = (held + _JITTER) * 65536 // a.spacing(a_port) + 2 + INGRESS
             room += 1  # the cell that is being sent, however slow the line is
             most = self.loop.wire_most(b.index, b_port)

@@ -163,9 +163,9 @@ class Node:
         """Write the settings to the registers of a node that was reset."""
         self._apply(driver)
 
-    def change(self, settings: Settings | None = None, **members: Any) -> None:
+    def change(self, settings: Settings | None = None, *, written: bool = False, **members: Any) -> None:
         """From now on these settings, or these members of those that it has; in a running network from the next tick
-        on.
+        on. ``written``: the event loop has written the registers already.
 
         Raises
         ------
@@ -181,8 +181,14 @@ class Node:
         if self.loop.is_open:
             for key in fixed_changes(self.settings, new):
                 raise NetworkError(f"{what}: {key} can't be changed in a running network")
-        with self._changing():
+        with self._changing(written=written):
             self.settings = new
+
+    def registers_of(self, member: str) -> tuple[tuple[str, int, int], ...] | None:
+        """Return the registers that a member of the settings has alone: name, address and words of each; None: it also
+        has others, or each change of it concerns other nodes."""
+        del member
+        return None
 
     def outages(self) -> dict[int, bool]:
         """Of a line: whether it is interrupted, by the output at the interrupted way's end."""
@@ -192,9 +198,9 @@ class Node:
         """Of a network that isn't started: what it is now is to be among what it can become in the run."""
 
     @contextmanager
-    def _changing(self, ports: bool = False) -> Iterator[None]:
+    def _changing(self, ports: bool = False, written: bool = False) -> Iterator[None]:
         """What the node is made from changes; in a running network the registers that are another then are written.
-        ``ports``: these are among those of the rates of a switch's ports."""
+        ``ports``: these are among those of the rates of a switch's ports. ``written``: they are written."""
         before = copy.copy(self)
         try:
             yield
@@ -204,7 +210,9 @@ class Node:
             self.__dict__.update(before.__dict__)
             raise
         if self.loop.is_open:
-            if ports:
+            if written:
+                self.driver.adopt(self._apply_ports if ports else self._apply)
+            elif ports:
                 self.driver.change(before._apply_ports, self._apply_ports)
             else:
                 self.driver.change(before._apply, self._apply)
@@ -453,8 +461,13 @@ class Switch(Node):
         if more := self._options & ~self._shape.get("options", 0):
             raise self._built_without(", ".join(option.name for option in options_of(more)))
 
-    def change_port(self, port: int, rate_bps: float, settings: PortSettings) -> None:
-        """From the port's next cell on it has this rate (bits of cells a second) and these settings.
+    def rates_alone(self, port: int) -> bool:
+        """Whether a port's rate is its period and concerns no option."""
+        return not self._shape.get("options", 0) and self.lines[port].settings.reactive is None
+
+    def change_port(self, port: int, rate_bps: float, settings: PortSettings, *, written: bool = False) -> None:
+        """From the port's next cell on it has this rate (bits of cells a second) and these settings. ``written``: the
+        event loop has written its period already.
 
         Raises
         ------
@@ -464,7 +477,7 @@ class Switch(Node):
         line = replace(self.lines[port], rate_bps=rate_bps, settings=settings)
         period = checked(f"switch {self.name}, port {port}", lambda: line.shortest_period)
         rate_alone = settings == self.lines[port].settings and not self._shape.get("options", 0)
-        with self._changing(ports=rate_alone):
+        with self._changing(ports=rate_alone, written=written):
             self.lines = (*self.lines[:port], line, *self.lines[port + 1 :])
             self.periods = [*self.periods[:port], period, *self.periods[port + 1 :]]
             self.fastest = [*map(min, self.fastest, self.periods)]
@@ -493,32 +506,68 @@ class Link(Node):
         self.settings, self.seed = settings, seed
         self.losses: dict[tuple[int, int], Losses] = {}
         self._becomes_faulty = False  # in a run
+        self._moves = False  # the delay changes in a run
+        self.longest = settings.ticks
+        self._built_delay = self.longest
 
     @property
     def delay(self) -> int:
         """In ticks."""
         return self.settings.ticks
 
+    @property
+    def moves(self) -> bool:
+        """It is built for a delay that changes: it tells itself in which tick each cell arrives."""
+        return bool(self._shape.get("path"))
+
     def shape(self) -> Shape:
         return Shape.of("link", **self._shape)
 
     @cached_property
     def _shape(self) -> dict[str, int]:
-        return {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
+        shape = {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
+        if self.settings.varies:
+            shape |= {"path": 1, "variation": 1}
+        return shape | {"path": 1} if self._will_move else shape
+
+    @property
+    def merges(self) -> bool:
+        """Cells may overtake others on it."""
+        return self.settings.order == "merged"
+
+    @property
+    def _will_move(self) -> bool:
+        return self._moves or self.settings.order != "kept"
 
     def note(self) -> None:
         self._becomes_faulty |= self.settings.faults
+        self._moves |= self.delay != self._built_delay
+        self.longest = max(self.longest, self.delay)
+
+    def may_move(self, may: bool = True) -> None:
+        """Build the link of a network that isn't started for a delay that changes in a run, or without that."""
+        self._moves = may
 
     def may_fail(self) -> None:
         """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
         self._becomes_faulty = True
 
     def _check_built(self) -> None:
-        if self.settings.faults and not self._shape:
+        if self.settings.faults and not self._shape.get("faults"):
             raise self._built_without("outages and bursts")
+        if not self.moves and (self.delay != self._built_delay or self.settings.order != "kept"):
+            raise self._built_without("a delay that changes")
+        self.longest = max(self.longest, self.delay)
 
     def outages(self) -> dict[int, bool]:
         return {0: self.settings.outage}
+
+    def registers_of(self, member: str) -> tuple[tuple[str, int, int], ...] | None:
+        names = self.driver.values_of(member, getattr(self.settings, member, 0))
+        if names is None:
+            return None
+        registers = self.driver.csr.map
+        return tuple((name, registers[name].addr, registers[name].words) for name in names)
 
     @cached_property
     def driver(self) -> LinkDriver:
@@ -531,7 +580,8 @@ class Link(Node):
         if not self.inputs:
             raise NetworkError(f"nothing leads into link {self.name}")
         node, before = self.inputs[0]
-        return node.spacing(before)
+        period = node.spacing(before)
+        return max(1 << 16, period >> 1) if self.settings.order == "merged" else period  # two paths
 
     def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
         """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.
@@ -557,6 +607,9 @@ class Link(Node):
 
     def _configure(self, driver: LinkDriver) -> None:
         driver.configure(self.settings, ErrorStart(self.seed, self.name), self.losses)
+        if self.inputs:
+            node, before = self.inputs[0]
+            driver.space(node.spacing(before))
 
     def _apply(self, driver: Any) -> None:
         driver.apply(self.settings)

@@ -109,7 +109,10 @@ class Topology:
 
     def sends(self, a: Node, b: Node) -> bool:
         """Whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link has no
-        clock; of a SONET line the frames carry the octets, so that their time is counted there."""
+        clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose delay
+        changes says when each cell arrives."""
+        if isinstance(a, Link) and a.moves:
+            return True
         while isinstance(b, Link) and 0 in b.outputs:
             b, _ = b.outputs[0]
         return isinstance(a, (Nic, Switch)) and not isinstance(b, SonetLine)

@@ -187,8 +187,9 @@ def low_orbit_pass(
 ) -> Series:
     """Return one pass of a satellite on a circular orbit over a still earth, from rise to set and one step behind it.
 
-    Columns: ``outage`` after the pass, ``_delay`` (s, one way up to the satellite), ``_elevation_deg``, ``_range_km``;
-    with ``rate_bps`` a ``rate`` that follows the path loss (Shannon), which is ``rate_bps`` at the top.
+    Columns: ``outage`` after the pass, ``delay`` (s, up to the satellite and down again, where both ends of the line
+    have the same range), ``_elevation_deg``, ``_range_km``; with ``rate_bps`` a ``rate`` that follows the path
+    loss (Shannon), which is ``rate_bps`` at the top.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def low_orbit_pass(
     places = [_place(altitude_km, top_deg, time - half_s) for time in times]
     columns: dict[str, list[Any]] = {"time": [*times, 2 * half_s], "outage": [*[False] * len(times), True]}
     places.append(_place(altitude_km, top_deg, half_s))
-    columns["_delay"] = [range_km / _LIGHT_KM_S for range_km, _ in places]
+    columns["delay"] = [2 * range_km / _LIGHT_KM_S for range_km, _ in places]
     columns["_elevation_deg"] = [round(elevation, 4) for _, elevation in places]
     columns["_range_km"] = [round(range_km, 4) for range_km, _ in places]
     if rate_bps is not None:
@@ -243,32 +244,43 @@ def _seconds_above(altitude_km: float, top_deg: float, least_deg: float) -> floa
 
 
 def handover_gaps(
-    duration_s: float, period_s: float = 120.0, *, gap_s: Sequence[float] = (0.05, 0.3), seed: int = 1
+    duration_s: float,
+    period_s: float = 120.0,
+    *,
+    gap_s: Sequence[float] = (0.05, 0.3),
+    delay_s: Sequence[float] = (0.01, 0.02),
+    seed: int = 1,
 ) -> Series:
-    """Return ``outage``: a gap at each hand-over, a period apart; when the first comes and how long each lasts is drawn
-    (uniform, between the two of ``gap_s``).
+    """Return ``outage`` and ``delay``: a gap at each hand-over, a period apart, and another delay behind it. When the
+    first gap comes, how long each lasts (between the two of ``gap_s``) and each delay (between the two of ``delay_s``)
+    are drawn, uniform.
 
     Raises
     ------
     BentpipeError
-        A gap is longer than the period, or another parameter makes no sense.
+        A gap is longer than the period, a delay is out of range, or another parameter makes no sense.
     """
     least, most = min(gap_s), max(gap_s)
+    if not 0 <= min(delay_s) <= max(delay_s) <= 1:
+        raise BentpipeError(f"delays of {min(delay_s):g} to {max(delay_s):g} s: out of range 0 to 1 s")
+    draw_delay = random.Random(f"handover delay {seed}")
     if not 0 < least <= most < period_s or not duration_s > 0:
         raise BentpipeError(f"gaps of {least:g} to {most:g} s, a period of {period_s:g} s: a gap is shorter")
     draw = random.Random(f"handover {seed}")
     at = draw.uniform(0.0, period_s)
-    times, outage = [0.0], [False]
+    times, outage, delays = [0.0], [False], [draw_delay.uniform(*delay_s)]
     while at < duration_s:
         for time, out in ((at, True), (at + draw.uniform(least, most), False)):
             if time > times[-1]:
                 times.append(round(time, 9))
                 outage.append(out)
+                delays.append(delays[-1])
             else:
                 outage[-1] = out
+        delays[-1] = draw_delay.uniform(*delay_s)
         at += period_s
     model = f"hand-over gaps of {least:g} to {most:g} s, {period_s:g} s apart, seed={seed}"
-    return Series({"time": times, "outage": outage}, model)
+    return Series({"time": times, "outage": outage, "delay": delays}, model)
 
 
 @dataclass(frozen=True)

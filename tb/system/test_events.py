@@ -1,7 +1,10 @@
 """Settings that change in a run, on the Verilated network."""
 
+import random
+
 import pytest
 
+from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.report.network import network_of
@@ -117,6 +120,34 @@ def test_bursts_change_in_a_run(run):
     half = link["cells"] / 2
     assert link["drop_burst"] == pytest.approx(half / 3, rel=0.1)
     assert link["bad_cells"] == pytest.approx(2 * half / 3, rel=0.1)
+
+
+def test_rows_that_the_event_loop_writes_are_as_those_written_one_by_one(run, tmp_path, monkeypatch):
+    """Registers, counters, series and records; with events between rows, at the tick of one, and after all."""
+    draw = random.Random(3)
+    texts = [str(draw.choice(["", 0, 1e-5, 1e-4, 3e-4])) for _ in range(290)]
+    rates = ["", 20e6, 17e6, 9e6]
+    rows = [
+        f"{(k + 1) / 1000},{texts[k]},{draw.choice(rates)},{k // 20 % 3 == 1:d},{1e-3 * (1 + k // 40 % 3)}"
+        for k in range(290)
+    ]
+    (tmp_path / "series.csv").write_text(
+        "time,ber,rate,outage,delay\n0.0005,1e-6,2e7,0,1e-3\n" + "\n".join(rows) + "\n"
+    )
+    events = (
+        ('"20 ms"', '"network.lines.wan.ber" = 2e-4, "network.lines.wan.outage" = [true, false]'),
+        ('"100.3 ms"', '"network.lines.wan.rate" = "33 Mb/s"'),
+        ('"295 ms"', '"network.lines.wan.ber" = 0'),
+    )
+    fed, _ = run(*events, profile="series.csv")
+    monkeypatch.setattr(RowFeed, "of", lambda *_: None)
+    plain, _ = run(*events, profile="series.csv")
+    assert fed.writes == plain.writes and len(fed.writes) > 400
+    assert fed.trace.series == plain.trace.series
+    for name in ("counters", "rates", "ledger", "events", "metrics", "drops"):
+        assert fed.summary[name] == plain.summary[name], name
+    counters = fed.summary["counters"]["wan.out"]
+    assert counters["error_bits"] > 400 and counters["held"] > 50
 
 
 def test_a_profile_drives_a_line(run, tmp_path):

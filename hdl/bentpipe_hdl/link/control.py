@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from bentpipe_hdl.driver import Balance, Driver
 from bentpipe_hdl.link.options import OPTIONS, shape_of
 from bentpipe_hdl.link.options.faults.control import LOSS_ONE, BurstSettings
 from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS, ListedLosses, Losses
+from bentpipe_hdl.link.options.variation.control import ReorderSettings, VariationSettings, table_of
 from bentpipe_hdl.link.registers import CORE_REGISTERS, GONE
 from bentpipe_hdl.registers import Bus, RegisterMap
 from bentpipe_hdl.settings import BER, IN_RUN, TIME, Settings
@@ -26,10 +27,32 @@ __all__ = [
 class LinkSettings(Settings):
     """One direction of a line."""
 
-    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(default=0, description="of propagation")
+    delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
+        default=0, description="of propagation", json_schema_extra=IN_RUN
+    )
+    order: Literal["kept", "merged"] = Field(
+        default="kept",
+        description="when the delay shrinks in a run, cells wait for those before them (kept), or overtake (merged)",
+    )
     ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio", json_schema_extra=IN_RUN)
+    variation: VariationSettings | None = Field(
+        default=None, description="additional random delay of each cell, as `variation = { … }`"
+    )
+    reorder: ReorderSettings | None = Field(
+        default=None, description='cells that overtake others, as `reorder = { … }`; with `order = "merged"`'
+    )
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
     bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
+
+    @property
+    def varies(self) -> bool:
+        """They ask for a link with delay variation."""
+        return self.variation is not None or self.reorder is not None
+
+    @property
+    def spread(self) -> int:
+        """Ticks by which a cell may be later than the delay says."""
+        return 0 if self.variation is None else max(low + rise for low, rise in table_of(self))
 
     @property
     def faults(self) -> bool:
@@ -39,7 +62,18 @@ class LinkSettings(Settings):
     @property
     def ticks(self) -> int:
         """The delay in ticks, one at least."""
-        return max(1, round_ticks(self.delay_ps))
+        return delay_ticks(self.delay_ps)
+
+
+def delay_ticks(delay_ps: int) -> int:
+    """Return a delay in ticks, one at least."""
+    return max(1, round_ticks(delay_ps))
+
+
+def _of_ber(ber: float) -> dict[str, int | None]:
+    """The registers of a bit error ratio."""
+    mantissa, shift = scale_of(ber) if ber else (None, None)
+    return {"error_mantissa": mantissa, "error_shift": shift, "error_enable": int(ber > 0)}
 
 
 @cache
@@ -95,6 +129,11 @@ class LinkDriver(Driver):
         for option in self.options:
             option.begin(csr, settings, start)
 
+    def space(self, period: int) -> None:
+        """Write the distance of cells that wait for each other, in 2**-16 ticks, of a link whose delay changes."""
+        if self.csr.map.shape.get("path"):
+            self.csr.path_spacing = period
+
     def apply(self, settings: LinkSettings) -> None:
         """Write the settings but where the errors start.
 
@@ -104,15 +143,24 @@ class LinkDriver(Driver):
             The link is built without an option that they ask for.
         """
         csr = self.csr
-        csr.delay = settings.ticks
-        if settings.ber:
-            csr.error_mantissa, csr.error_shift = scale_of(settings.ber)
-        csr.error_enable = int(settings.ber > 0)
+        early = 0 if settings.reorder is None else round_ticks(settings.reorder.by_ps)
+        csr.delay = max(1, settings.ticks - early)
+        for name, value in _of_ber(settings.ber).items():
+            if value is not None:
+                setattr(csr, name, value)
         for option in OPTIONS:
             if option in self.options:
                 option.apply(csr, settings)
             else:
                 option.refuse(settings)
+
+    def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
+        if member == "ber":
+            return _of_ber(value)
+        if member == "delay_ps" and not self.csr.map.shape.get("variation"):
+            return {"delay": delay_ticks(value)}
+        found = (option.values_of(member, value) for option in self.options)
+        return next((values for values in found if values is not None), None)
 
     def counters(self) -> dict[str, Any]:
         csr = self.csr

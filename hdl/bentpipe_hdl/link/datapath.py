@@ -31,7 +31,11 @@ class Datapath:
         As the receiver takes it.
     fixed, bad, hit : Value
         Its header was corrected, or is bad; it has bit errors.
+    later : Value or None
+        Ticks by which it arrives later than its delay says, if a plugin has set it.
     """
+
+    later = None
 
     def __init__(self, link, m: Module, slot: Slot, errors: LinkErrors):
         self.link, self.m, self.slot, self.errors = link, m, slot, errors

@@ -91,7 +91,9 @@ class Link(wiring.Component):
         self.registers = link_registers(**shape)
         plugins = plugins_of(self.options)
         more = {name: member for plugin in plugins for name, member in plugin.members().items()}
-        self.lets_pass = width == WIDE and all(plugin.memory_of_cells is None for plugin in plugins)
+        self.lets_pass = width == WIDE and all(
+            plugin.lets_pass and plugin.memory_of_cells is None for plugin in plugins
+        )
         passing = {"passed": In(32), "room": Out(ROOM_BITS)} if self.lets_pass else {}
         super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1), **more, **passing})
 

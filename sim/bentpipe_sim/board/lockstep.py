@@ -62,6 +62,8 @@ def _check(node: Node) -> None:
     shape = dict(node.shape().parameters)
     if node.kind == "sonet":
         raise BoardError(f"{node.name}: boards have no SONET lines yet; take lines of cells")
+    if node.kind == "link" and shape.get("path"):
+        raise BoardError(f"{node.name}: boards have no lines yet whose delay changes")
     if node.kind == "nic" and shape.get("oam"):
         raise BoardError(f"{node.name}: host ports of boards send and receive no OAM cells yet")
 
@@ -97,6 +99,11 @@ class LockstepNetwork(Network):
     @property
     def saves(self) -> bool:
         """A board gives no state."""
+        return False
+
+    @property
+    def makes_writes(self) -> bool:
+        """A board is told of each write."""
         return False
 
     @property

@@ -181,7 +181,7 @@ class ModelBoard:
             source, source_port = self._faces[number - 1]
             setting = words[wire + number - 1]
             held, sends = setting & 0x7FFFFFFF, setting >> 31
-            if self._loop.connect(source, source_port, node, port, held, sends):
+            if self._loop.connect(source, source_port, node, port, held, sends, 0):
                 raise BoardError(self._loop.ffi.string(self._loop.error()).decode())
             self._loop.trace(source, source_port, 2)
 

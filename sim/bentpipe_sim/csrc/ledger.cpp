@@ -88,8 +88,9 @@ void Ledger::ended(int index, uint32_t status, uint32_t length) {
     Pdu& pdu = vc.pdus.front();
     --pdu.ends;
     if (status == 0) {
+        if (pdu.delivered) ++vc.whole;
         pdu.delivered = true;
-        vc.astray |= length != pdu.length;
+        vc.astray |= length != pdu.length && pdu.why != WHY_ORDER;
     } else if (pdu.why == WHY_NONE && pdu.ends == 0) {
         // Whole, but what was left of the PDU before was still there, or its beginning was given up; or longer than
         // the VC's sink takes.
@@ -153,6 +154,19 @@ void Ledger::changed(int node, uint32_t was, bool was_bad, const Payload& before
     const uint64_t ordinal = at ? came(at->front()) - 1 : 0;
     if (gone) lose(*at, ordinal, was, gone);
     else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
+}
+
+void Ledger::disordered(int node, uint32_t header, bool expected_last) {
+    const Paths* at = find(node, 0, header);
+    if (!at) return;
+    for (const Passing& each : *at) {
+        Vc& vc = vcs_[size_t(each.vc)];
+        Run* foreign = nullptr;
+        const uint64_t cell = source(vc, each.stage + 1, came(vc, each.stage + 1), &foreign);
+        if (!foreign) mark(vc, cell, node, WHY_ORDER);
+        const int more = int(CellHead::last(header)) - int(expected_last);
+        if (more) end(vc, foreign ? foreign->source : cell, more);
+    }
 }
 
 void Ledger::look_after(uint64_t tick) {
@@ -474,6 +488,8 @@ void Ledger::settle(Vc& vc) {
     const Pdu& pdu = vc.pdus.front();
     if (pdu.delivered) ++vc.counts.delivered;
     else ++vc.counts.lost[{pdu.node, pdu.why}];
+    for (auto& [cause, count] : vc.counts.lost)  // PDUs in disorder are not lost if as many came whole
+        for (; vc.whole && count && cause.second == WHY_ORDER; --vc.whole, --count) ++vc.counts.delivered;
     vc.settled = pdu.end;
     ++vc.settled_pdus;
     vc.recent = nullptr;

@@ -31,6 +31,7 @@ enum Why : uint8_t {
     WHY_LINE,          // cells that a SONET line did not bring to its end
     WHY_OUTAGE,        // a link: an outage
     WHY_BURST,         // a link: a loss of its good or bad state
+    WHY_ORDER,         // cells of the VC overtook others of it
     WHY_VERDICT = 16,  // + status: all its cells came, but not as a PDU of its own
     WHY_UNEXPLAINED = 32,
     WHY_UNDER_WAY,     // not lost: at the end of the run
@@ -121,6 +122,9 @@ class Ledger {
     // A link changed the cell that it took last, or took it out (`gone`, unless WHY_NONE).
     void changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
                  const Payload& after, Why gone);
+    // A cell is about to leave the wire behind a link, on which another one of its VC was before it; `expected_last`: that
+    // one ends a PDU. The cells of a VC keep their numbers in the order in which they arrive, so both are as if changed.
+    void disordered(int node, uint32_t header, bool expected_last);
     // A SONET line takes a cell in at a port, and gives one at its other end.
     void line_in(int node, int port, uint64_t tick, uint32_t header, const Payload& payload, bool bad) {
         if (bad) return;
@@ -237,12 +241,13 @@ class Ledger {
         bool joined = false;  // the last PDU's end did not come: what follows is joined to what came of it
         bool given_up = false;  // the sink's NIC has given up a PDU that did not end
         bool astray = false;
+        uint64_t whole = 0;  // PDUs that came whole where others were before them, and that are not counted yet
         uint8_t early_ends = 0, early_why = WHY_NONE;  // what befell a PDU before it was there: foreign cells
         int32_t early_node = 0;
         void archive(Archive& a) {
             a.same(stages.size());
             for (Stage& stage : stages) a(stage);
-            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, early_ends, early_why, early_node);
+            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, whole, early_ends, early_why, early_node);
             if (a.gives()) recent = nullptr;
         }
     };

@@ -44,13 +44,14 @@ int Loop::add(const char* path) {
     return index;
 }
 
-void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends) {
+void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends, bool merges) {
     Output& output = node(from).out(from_port);
     Node& target = node(to);
     Wire& wire = target.in(to_port);
     if (output.to || wire.connected) throw std::runtime_error("the face is connected already");
     if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums are valid ticks
     wire.connected = true;
+    if (merges) wire.merges();
     wire.had_one();  // one that never waits on it, too
     target.face().inputs = std::max(target.face().inputs, uint8_t(to_port + 1));
     output.to = &target;
@@ -126,6 +127,7 @@ void Loop::classify_outputs() {
 
 Output::Route Loop::route_of(const Node& node, const Output& output) {
     const Node* to = output.to;
+    if (output.wire && output.wire->merged()) return Output::MERGED;
     if (!to || output.traced) return Output::GENERAL;
     if (to->link) return to->out(0).traced ? Output::GENERAL : Output::BYPASS;
     return output.delay == 0 && to != &node && to->face().kind != StepKind::SLOW_PATH ? Output::DIRECT : Output::WIRE;
@@ -143,20 +145,46 @@ void Loop::run(uint64_t until) {
     if (!classified_) classify_outputs();
     after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
+    while (rarely(next_write_ < writes_.size()) && writes_[next_write_].tick <= until) {
+        run_to(writes_[next_write_].tick - 1);
+        if (!inbox.events().empty()) return;
+    }
+    run_to(until);
+}
+
+void Loop::schedule(const ScheduledWrite* writes, size_t count) {
+    writes_.assign(writes, writes + count);
+    next_write_ = 0;
+    make_writes();
+}
+
+void Loop::make_writes() {
+    for (; next_write_ < writes_.size() && writes_[next_write_].tick <= made_; ++next_write_) {
+        const ScheduledWrite& each = writes_[next_write_];
+        write(int(each.node), each.addr, each.value);
+    }
+}
+
+void Loop::run_to(uint64_t until) {
     if (!queue_.is_small()) now_ = advance<TimingWheel::Cursor, true>(until);
     else now_ = lines_ ? advance<SmallEventQueue::Cursor, true>(until) : advance<SmallEventQueue::Cursor, false>(until);
     undeliver_all();
     for (Node* link : links_)
         if (link->bypassed() && arrives_later(*link)) undo_bypass(*link);
+    made_ = now_ + 1;
+    make_writes();
 }
 
 void Loop::archive(Archive& a) {
     a.same(nodes_.size());
     for (auto& node : nodes_) a(*node);
-    a(queue_, now_, ledger);
+    a(queue_, now_, made_, ledger);
     a.same(monitor_ != nullptr);
     if (monitor_) a(*monitor_);
-    if (a.gives()) inbox.clear();
+    if (a.gives()) {
+        inbox.clear();
+        schedule(nullptr, 0);
+    }
     classified_ = false;
 }
 
@@ -359,6 +387,7 @@ template <bool plain>
     face.i_port = uint8_t(port);
     std::memcpy(i_cell(face), &cell, CellInFlight::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
+    if (rarely(from.merged() != nullptr)) check_order(node, port, cell);
     from.pop_front(second);
     from.fetch_ahead();
 }
@@ -381,7 +410,8 @@ template <class Cursor>
         enqueue(output, face, tick, arrival(output, face, tick), cursor);
     } else {
         if (output.traced) trace(node.digests[face.o_port], face, tick);
-        if (output.to && output.to->link && can_bypass(*output.to, face)) bypass(output, face, tick, cursor);
+        if (output.route == Output::MERGED) merge(output, face, tick, cursor);
+        else if (output.to && output.to->link && can_bypass(*output.to, face)) bypass(output, face, tick, cursor);
         else if (output.to) enqueue(output, face, tick, arrival(output, face, tick), cursor);
     }
 }
@@ -457,6 +487,30 @@ template <class Cursor>
 [[gnu::always_inline]] inline void Loop::enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives,
                                              Cursor& cursor) {
     std::memcpy(&next_on(output, arrives, tick, cursor), o_cell(face), CellInFlight::OCTETS);
+}
+
+// Put a cell on a wire on which it may overtake others.
+template <class Cursor>
+[[gnu::noinline]] void Loop::merge(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor) {
+    CellInFlight cell;
+    std::memcpy(&cell, o_cell(face), CellInFlight::OCTETS);
+    cell.tick = arrival(output, face, tick);
+    if (output.wire->merge(cell) && announce(*output.to, output.to_port, cell.tick))
+        cursor.schedule_earlier(output.to->face().ticket, cell.tick, tick);
+}
+
+// A cell is about to leave a wire of two paths: was it sent as the next one of its VC?
+void Loop::check_order(Node& node, uint32_t port, const CellInFlight& cell) {
+    MergedPaths& paths = *node.in(port).merged();
+    if (cell.hec_error) return;
+    MergedPaths::Vc& vc = paths.vcs[MergedPaths::key(cell.header)];
+    const MergedPaths::Sent expected = vc.sent.front();
+    const bool last = CellHead::last(cell.header);
+    if (!ledger.empty() && (expected.tick != cell.tick || expected.last != last))
+        for (Node* link : links_)
+            if (link->out(0).to == &node && link->out(0).to_port == port) ledger.disordered(int(link->index), cell.header, expected.last);
+    vc.sent.pop_front();
+    vc.lasts -= expected.last;
 }
 
 // Append a cell, to be filled in, to the wire of an output, and schedule the node that it arrives at.

@@ -14,6 +14,11 @@
 
 namespace bp {
 
+struct ScheduledWrite {
+    uint64_t tick;
+    uint32_t node, addr, value, unused;
+};
+
 class Loop final : CellCounts {
   public:
     Inbox inbox;
@@ -24,8 +29,8 @@ class Loop final : CellCounts {
     Nic& nic(int index) { return *node(index).nic; }
 
     int add(const char* path);  // its place; std::runtime_error: as of Node, or there are too many
-    // `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
-    void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends);
+    // `merges`: cells overtake others, as far as their own time says so. `sends`: the node clocks a line, and a cell's own time on it counts. std::runtime_error: it is connected already, or never comes
+    void connect(int from, int from_port, int to, int to_port, uint64_t delay, bool sends, bool merges);
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
     void count_tagged(int place);  // cells with CLP = 1 that come to the sink of a VC
     // Follow the queue of a switch's port. A network has one monitor at most. std::runtime_error: there is one already.
@@ -33,6 +38,10 @@ class Loop final : CellCounts {
     QueueMonitor& monitor() { return *monitor_; }
 
     void write(int index, uint32_t addr, uint32_t value);
+    // Register writes that the loop itself makes, in the order of their ticks, each before its tick; those that were not made yet are
+    // replaced. The ticks up to `made` have had theirs.
+    void schedule(const ScheduledWrite* writes, size_t count);
+    uint64_t made() const { return made_; }
     uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
     uint64_t tick(int index) override { return node(index).face().time_now; }
     // Schedule the node again after a register access or a PDU, which may have changed when it is due. The node may name a tick in
@@ -53,6 +62,8 @@ class Loop final : CellCounts {
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
+    void run_to(uint64_t until);
+    void make_writes();
     // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
     uint64_t advance(uint64_t until);
@@ -80,6 +91,9 @@ class Loop final : CellCounts {
     void enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Cursor& cursor);
     template <class Cursor>
     CellInFlight& next_on(const Output& output, uint64_t arrives, uint64_t tick, Cursor& cursor);
+    template <class Cursor>
+    void merge(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    void check_order(Node& node, uint32_t port, const CellInFlight& cell);
     template <class Cursor>
     void deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
     static void undeliver(Node& node);
@@ -116,6 +130,9 @@ class Loop final : CellCounts {
     bool classified_ = false, lines_ = false, crc_ = false, acts_after_ = false;
     uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen
     std::unique_ptr<QueueMonitor> monitor_;
+    std::vector<ScheduledWrite> writes_;
+    size_t next_write_ = 0;
+    uint64_t made_ = 0;
 };
 
 }  // namespace bp

@@ -16,15 +16,20 @@ int bp_add_node(bp_net* net, const char* path) {
     return net->attempt([&] { return net->loop.add(path); });
 }
 
-int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64_t delay, int sends) {
+int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64_t delay, int sends, int merges) {
     return net->attempt([&] {
-        net->loop.connect(from, from_port, to, to_port, delay, sends != 0);
+        net->loop.connect(from, from_port, to, to_port, delay, sends != 0, merges != 0);
         return 0;
     });
 }
 
 void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) { net->loop.write(index, addr, value); }
 uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) { return net->loop.read(index, addr); }
+void bp_schedule(bp_net* net, const bp_scheduled_write* writes, uint64_t count) {
+    static_assert(sizeof(bp_scheduled_write) == sizeof(bp::ScheduledWrite), "they are one");
+    net->loop.schedule(reinterpret_cast<const bp::ScheduledWrite*>(writes), size_t(count));
+}
+uint64_t bp_made(bp_net* net) { return net->loop.made(); }
 void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 
 void bp_send(bp_net* net, const uint8_t* octets) {
@@ -147,7 +152,7 @@ void bp_sink_counts(bp_net* net, int index, uint32_t vc, uint64_t* good, uint64_
 void bp_stats(bp_net* net, int index, bp_node_stats* stats) {
     const bp::Node& node = net->loop.node(index);
     *stats = {node.evaluations(), node.cells_in() + node.bypassed(), node.cells_out() + node.bypassed(), 0, node.ingress_most, node.ingress_lost};
-    for (uint32_t p = 0; p < bp::Node::PORTS; ++p) stats->in_flight += node.in(p).size();
+    for (uint32_t p = 0; p < bp::Node::PORTS; ++p) stats->in_flight += node.in(p).in_all();
 }
 
 uint64_t bp_wire_most(bp_net* net, int index, int port) {

@@ -39,11 +39,20 @@ const char* bp_error(bp_net*);
 
 /* These return -1 with bp_error set if they fail; the first, else, a node's index. */
 int bp_add_node(bp_net*, const char* model_path);
-/* `sends`: a cell arrives `delay` ticks after its last bit has been sent by the node's line clock; else after it was given. */
-int bp_connect(bp_net*, int from, int from_port, int to, int to_port, uint64_t delay, int sends);
+/* `sends`: a cell arrives `delay` ticks after its last bit has been sent by the node's line clock; else after it was given.
+   `merges`: cells may overtake others. */
+int bp_connect(bp_net*, int from, int from_port, int to, int to_port, uint64_t delay, int sends, int merges);
 
 void bp_csr_write(bp_net*, int node, uint32_t addr, uint32_t value);
 uint32_t bp_csr_read(bp_net*, int node, uint32_t addr);
+/* Register writes that are made while time passes, in the order of their ticks, each before its tick. They replace those
+   that were not made yet. All up to the tick `made` are made. */
+typedef struct {
+    uint64_t tick;
+    uint32_t node, addr, value, unused;
+} bp_scheduled_write;
+void bp_schedule(bp_net*, const bp_scheduled_write* writes, uint64_t count);
+uint64_t bp_made(bp_net*);
 void bp_settle(bp_net*, int node); /* clocks without time passing until the node is idle */
 
 void bp_send(bp_net*, const uint8_t* post); /* a bp_post, and its head */

@@ -26,9 +26,9 @@ struct alignas(64) Output {  // where the cells of an output port go, and how ma
     uint64_t delay = 0;  // ticks on the wire, after the tick that follows an evaluation or after the end of the cell's sending
     uint64_t sends = 0;  // all bits: the end of the cell's sending counts (bp_face::o_end); 0: it does not
     uint32_t to_port = 0;
-    // Where a cell goes. WIRE: to the wire. DIRECT: ahead of time into the face of the next node, if that has no cell (only where
+    // Where a cell goes. MERGED: to a wire on which it may overtake others. WIRE: to the wire. DIRECT: ahead of time into the face of the next node, if that has no cell (only where
     // the wire has no delay of its own). BYPASS: past a link, if the link allows it. GENERAL: none of these is certain.
-    enum Route : uint8_t { WIRE, DIRECT, BYPASS, GENERAL } route = GENERAL;
+    enum Route : uint8_t { WIRE, DIRECT, BYPASS, GENERAL, MERGED } route = GENERAL;
     bool traced = false;
     uint64_t cells = 0;
     // Of a link: bits of cells that may bypass it now, and that might when it was last evaluated.

@@ -27,6 +27,7 @@ from bentpipe.attach.verdict import end_row, verdict_of
 from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
 from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.build.overrides import Overrides
+from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
@@ -241,9 +242,10 @@ class Session:
         self._recorder = recorder
         network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
         try:
-            for node in network.nodes:  # `bentpipe set` may ask for an outage
+            for node in network.nodes:  # `bentpipe set` may ask for an outage, or another delay
                 if isinstance(node, Link):
                     node.may_fail()
+                    node.may_move()
             network.start()
             attachment = self._attach(network, nics, vcs)
             outside = {
@@ -256,7 +258,12 @@ class Session:
             raise
         self._built = built
         self._overrides = Overrides(
-            self.read, built.change, adjusted=lambda read: shortened(read, self.slack), lenient=True
+            self.read,
+            built.change,
+            adjusted=lambda read: shortened(read, self.slack),
+            feed=RowFeed.of(self.experiment, network, self.slack.lines),
+            adopt=built.adopt,
+            lenient=True,
         )
         if self._replay is None and self._socket is not None:
             self._service = Service(self, self._overrides)
@@ -393,6 +400,7 @@ class Session:
     def turn(self, now_ps: int) -> bool:
         """Do what was asked for, or was then when this was recorded; False: the session is to end."""
         assert self._overrides is not None
+        self._overrides.absorb()
         while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
             change = self._to_do.pop(0)
             if change.get("reset"):

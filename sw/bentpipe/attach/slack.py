@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.resolve.specs import Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, HostSpec, LineSpec, NetworkSpec, VcSpec
 from bentpipe_hdl.units import format_time
 
 __all__ = ["Slack", "shortened", "take_slack"]
@@ -99,10 +99,11 @@ def take_slack(
     paths = [experiment.vcs[vc] for vc in vcs]
     delays = {vc.name: _delay(network, vc) for vc in paths}
     own = min(host.delay_ps for host in network.hosts if host.name in attached)
+    least = _least_delays(experiment)
     common = [line for line in network.lines if not line.looped and all(_passes(network, vc, line) for vc in paths)]
-    line = max(common, key=lambda each: each.delay_ps, default=None)
+    line = max(common, key=lambda each: least[each.name], default=None)
     from_hosts = min(wanted, 2 * max(own - _KEPT_PS, 0))
-    from_line = min(wanted, max(line.delay_ps - _KEPT_PS, 0)) if line else 0
+    from_line = min(wanted, max(least[line.name] - _KEPT_PS, 0)) if line else 0
     taken = max(from_hosts, from_line) // 2000 * 2000
     if taken < LEAST_PS // 2:  # not worth it
         taken = 0
@@ -124,6 +125,16 @@ def take_slack(
     return shortened(experiment, slack), slack
 
 
+def _least_delays(experiment: Experiment) -> dict[str, int]:
+    """The least delay that each line ever has, one way."""
+    extremes = (extreme for profile in experiment.profiles for extreme in profile.extremes)
+    networks = (experiment.network, *(change.network for change in (*experiment.events, *extremes)))
+    found: dict[str, int] = {}
+    for line in (line for network in networks for line in network.lines):
+        found[line.name] = min(line.delay_ps, found.get(line.name, line.delay_ps))
+    return found
+
+
 def _lines(network: NetworkSpec, vc: VcSpec) -> Iterator[LineSpec]:
     """The lines between switches that a VC passes."""
     for here, after in itertools.pairwise(vc.path[1:-1]):
@@ -142,7 +153,8 @@ def _delay(network: NetworkSpec, vc: VcSpec) -> int:
 
 
 def shortened(experiment: Experiment, slack: Slack) -> Experiment:
-    """The experiment, and its events, with paths that are shorter by the slack; errors as of :func:`take_slack`."""
+    """The experiment, its events and profiles, with paths that are shorter by the slack; errors as of
+    :func:`take_slack`."""
 
     def changed(network: NetworkSpec) -> NetworkSpec:
         def line(each: LineSpec) -> LineSpec:
@@ -155,13 +167,17 @@ def shortened(experiment: Experiment, slack: Slack) -> Experiment:
             network, lines=tuple(map(line, network.lines)), hosts=tuple(map(host, network.hosts))
         )
 
-    events = tuple(dataclasses.replace(event, network=changed(event.network)) for event in experiment.events)
-    return dataclasses.replace(experiment, network=changed(experiment.network), events=events)
+    def of_events(events: tuple[EventSpec, ...]) -> tuple[EventSpec, ...]:
+        return tuple(dataclasses.replace(event, network=changed(event.network)) for event in events)
+
+    profiles = tuple(dataclasses.replace(each, extremes=of_events(each.extremes)) for each in experiment.profiles)
+    events = of_events(experiment.events)
+    return dataclasses.replace(experiment, network=changed(experiment.network), events=events, profiles=profiles)
 
 
 def _with_delay(spec: _Spec, delay_ps: int) -> _Spec:
     if delay_ps == spec.delay_ps:
         return spec
     if delay_ps < 0:
-        raise BentpipeError(f"{spec.name}: an event leaves it less delay than is needed as slack")
+        raise BentpipeError(f"{spec.name}: its delay can't be less than the session's slack")
     return spec.with_delay(delay_ps)

@@ -35,6 +35,7 @@ __all__ = ["main"]
 _TURNS: Final = 3
 _TREE: Final = Path(__file__).resolve().parents[3]
 _COUNTED: Final = "cells-1flow"
+_WITH_HOSTS: Final = ("hosts", "rows")
 
 
 def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
@@ -273,7 +274,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.against:
         if not (given.against / "sw" / "bentpipe" / "bench").is_dir():
             parser.error(f"{given.against} is no checkout of bentpipe with this bench")
-        cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith("hosts"))]
+        cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith(_WITH_HOSTS))]
         _against(given.against, cases, given.seconds, given.instructions)
         return 0
     if given.workers is not None:
@@ -293,7 +294,7 @@ def main(arguments: list[str] | None = None) -> int:
     forms = ("compiled", "plain") if why_plain == "" else ("plain",)
     results = []
     for case in given.case or TITLES:
-        for form in forms if case.startswith("hosts") else forms[:1]:
+        for form in forms if case.startswith(("hosts", "rows")) else forms[:1]:
             found = _process(case, form, given.seconds)
             if found is None:
                 return 1

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe.bench.samples import sampled
-from bentpipe.experiment.build.hosts import add_hosts
+from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
 from bentpipe.experiment.build.network import build_network
+from bentpipe.experiment.build.overrides import Overrides
+from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe.experiment.run.record import TraceRecorder
@@ -51,6 +54,7 @@ TITLES = {
     "sonet-3": "an OC-3c SONET line full of cells both ways, two NICs included",
     "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
     "hosts-1flow": "1 flow, everything included, over the satellite",
+    "rows-1flow": "the same with a profile of 100 rows a second: error ratio and rate",
     "hosts-3flows": "3 flows, everything included, over a LAN",
     "hosts-15flows": "15 flows of three hosts, everything included, over a LAN",
 }
@@ -62,6 +66,7 @@ GOALS = {
     "sonet-3": (1.0, 0.25),
     "sonet-12": (2.5, 0.5),
     "hosts-1flow": (0.12, 0.07),
+    "rows-1flow": (0.12, 0.07),
     "hosts-3flows": (0.5, 0.15),
     "hosts-15flows": (0.15, 0.06),
 }
@@ -71,6 +76,36 @@ GOALS = {
 def _experiment(flows: str, *settings: str) -> Experiment:
     """The experiment of ``FLOWS.toml`` beside this file."""
     return load(str(Path(__file__).with_name(f"{flows}.toml")), settings)
+
+
+_ROWS_A_SECOND: Final = 100
+
+
+def _with_rows(experiment: Experiment, seconds: float) -> Experiment:
+    """The experiment with a profile of its line for so many seconds: each row has another error ratio and rate."""
+    rows = [
+        f"{k / _ROWS_A_SECOND},{(1 + k % 97) * 1e-13},{_RATE - k % 89}" for k in range(int(seconds * _ROWS_A_SECOND))
+    ]
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "rows.csv")
+        file.write_text("time,ber,rate\n" + "\n".join(rows) + "\n")
+        profile = f'profile=[{{ file = "{file}", line = "satellite" }}]'
+        return load(experiment.file, (profile,))
+
+
+def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], object]:
+    """What has time pass, with rows of profiles as a run has them."""
+    if not experiment.profiles:
+        return built.engine.run
+    overrides = Overrides(experiment, built.change, feed=RowFeed.of(experiment, built.network), adopt=built.adopt)
+    assert overrides.fed
+
+    def run(until_ps: int) -> None:
+        overrides.feed(until_ps, until_ps)
+        built.engine.run(until_ps)
+        overrides.absorb()
+
+    return run
 
 
 def _cells(case: str) -> Network:
@@ -172,10 +207,12 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
         begin = 11 if flows == "1flow" else 2
         name, settings = _OF_HOSTS[flows]
         experiment = _experiment(name, *settings)
+        if kind == "rows":
+            experiment = _with_rows(experiment, begin + 2 * seconds)
         recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
         network, nics, vcs = build_network(experiment)
         built = add_hosts(experiment, recorder, network, nics, vcs)
-        run, check = built.engine.run, built.check
+        run, check = _running(experiment, built), built.check
         run(begin * PS)
         delivered = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
         spent = in_tenths(run, begin, seconds)

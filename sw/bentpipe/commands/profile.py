@@ -100,12 +100,22 @@ def _handover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--period", type=_seconds, default="120", metavar="S", help="between two (default: 120 s)")
     parser.add_argument("--least-gap", type=_seconds, default="0.05", metavar="S", help="shortest gap (default: 50 ms)")
     parser.add_argument("--most-gap", type=_seconds, default="0.3", metavar="S", help="longest gap (default: 300 ms)")
+    parser.add_argument(
+        "--least-delay", type=_seconds, default="10 ms", metavar="S", help="least delay of a path (default: 10 ms)"
+    )
+    parser.add_argument("--most-delay", type=_seconds, default="20 ms", metavar="S", help="greatest (default: 20 ms)")
 
 
 def _make_handover(given: argparse.Namespace) -> Series:
     from bentpipe.channels import handover_gaps
 
-    return handover_gaps(given.duration, given.period, gap_s=(given.least_gap, given.most_gap), seed=given.seed)
+    return handover_gaps(
+        given.duration,
+        given.period,
+        gap_s=(given.least_gap, given.most_gap),
+        delay_s=(given.least_delay, given.most_delay),
+        seed=given.seed,
+    )
 
 
 def _grid(parser: argparse.ArgumentParser) -> None:
@@ -149,8 +159,10 @@ COMMAND = CommandGroup(
     "Write a synthetic series for [[profile]]: a rain fade, a pass, hand-overs, a reconfiguration grid.",
     (
         _action("rain", "Write a rain fade by ITU-R P.1853: ber and outage.", _rain, _make_rain),
-        _action("pass", "Write a low-orbit pass: outage, rate, and delay for information.", _pass, _make_pass),
-        _action("handover", "Write gaps of hand-overs: outage.", _handover, _make_handover),
+        _action("pass", "Write a low-orbit pass: delay, outage and rate.", _pass, _make_pass),
+        _action(
+            "handover", "Write gaps of hand-overs: outage, and another delay behind each.", _handover, _make_handover
+        ),
         _action("grid", "Write the reconfiguration grid of a constellation: outage and rate.", _grid, _make_grid),
     ),
 )

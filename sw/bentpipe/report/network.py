@@ -91,19 +91,26 @@ def network_of(summary: Mapping[str, Any]) -> Network:
             name = f"{line['name']}.{way}"
             cells = counters.get(name, {}).get("cells")
             ways.append(Way(used(cells, ports[end["switch"]][end["port"]]), lost(name)))
-        facts = [format_rate(line["rate_bps"]), format_time(line["delay_ps"])]
+        facts = _rate_and_delay(line)
         if any(line["ber"]):
             facts.append(f"BER {' / '.join(f'{ber:g}' for ber in dict.fromkeys(line['ber']))}")
         follow = [of for end in (one, two) if (of := reactive[end["switch"]][end["port"]])]
         bounds = dict.fromkeys(f"{format_rate(of['floor_bps'])} to {format_rate(of['ceiling_bps'])}" for of in follow)
         if bounds:
             facts += ["by load", *bounds]
-        elif (mean := ports[one["switch"]][one["port"]]) != line["rate_bps"]:
+        elif (mean := ports[one["switch"]][one["port"]]) != line.get("rates_bps", (line["rate_bps"],))[0]:
             facts.append(f"{mean / 1e6:.4g} Mb/s on average")
         if looped:
             facts.append("in loop-back")
         lines.append(Line(line["name"], (one["switch"], two["switch"]), facts, ways[0], Way() if looped else ways[1]))
     return Network(switches, hosts, lines, _paths(summary))
+
+
+def _rate_and_delay(line: Mapping[str, Any]) -> list[str]:
+    """Of a line, each with that of the way back where it is another one."""
+    rates = dict.fromkeys(line.get("rates_bps", (line["rate_bps"],)))
+    delays = dict.fromkeys(line.get("delays_ps", (line["delay_ps"],)))
+    return [" / ".join(map(format_rate, rates)), " / ".join(map(format_time, delays))]
 
 
 def _paths(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -123,18 +130,13 @@ def _as_configured(summary: Mapping[str, Any]) -> dict[str, Any]:
     network, slack = summary["resolved"]["network"], summary.get("attached", {}).get("slack")
     if not slack:
         return network
-    return network | {
-        kind: [
-            each
-            | {
-                "delay_ps": each["delay_ps"]
-                + slack["lines"].get(each["name"], 0)
-                - slack["longer"].get(each["name"], 0)
-            }
-            for each in network[kind]
-        ]
-        for kind in ("lines", "hosts")
-    }
+
+    def configured(each: Mapping[str, Any]) -> dict[str, Any]:
+        more = slack["lines"].get(each["name"], 0) - slack["longer"].get(each["name"], 0)
+        both = {"delays_ps": [delay_ps + more for delay_ps in each["delays_ps"]]} if "delays_ps" in each else {}
+        return {**each, "delay_ps": each["delay_ps"] + more, **both}
+
+    return network | {kind: [*map(configured, network[kind])] for kind in ("lines", "hosts")}
 
 
 def _policy(switch: Mapping[str, Any]) -> str:

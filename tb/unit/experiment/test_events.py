@@ -51,7 +51,7 @@ def test_an_event_holds_from_the_first_tick_at_its_time_or_later(read):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ('"network.lines.wan.delay" = "1 ms"', "network.lines.wan.delay can't be changed in a run; "),
+        ('"network.lines.wan.order" = "merged"', "network.lines.wan.order can't be changed in a run; "),
         ('"network.switches.west.buffer_cells" = 9', "network.switches.west.buffer_cells can't be changed in a run; "),
         ('"flow.0.size" = 9', "flow.0.size can't be changed in a run; cell_rate, sustained_rate, burst can"),
         ('"hosts.cost" = 9', "hosts.cost can't be changed in a run"),

@@ -143,8 +143,8 @@ def written(document, values, direction):
             ]
         for place in places:
             given = bool(value) if last == "outage" and not isinstance(value, list) else value
-            if direction != "both" and last in ("ber", "outage"):
-                both = place.get(last, 0 if last == "ber" else False)
+            if direction != "both" and last in ("ber", "outage", "rate"):
+                both = place.get(last, {"ber": 0, "outage": False, "rate": "OC-3c"}[last])
                 both = list(both) if isinstance(both, list) else [both, both]
                 both[direction == "back"] = given
                 given = both

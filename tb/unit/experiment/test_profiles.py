@@ -107,7 +107,7 @@ def test_a_parquet_file(read, tmp_path):
         ("time,ber\n-1,0\n", ['line = "wan"'], "profile.0.file: row 1: times begin at 0"),
         ("ber\n0\n", ['line = "wan"'], "profile.0.file: needs a column 'time', a column for a key, and a row"),
         ("time,ber\n", ['line = "wan"'], "profile.0.file: needs a column 'time'"),
-        ("time,delay\n0,1\n", ['line = "wan"'], "profile.0.file: network.lines.wan.delay can't be changed in a run"),
+        ("time,order\n0,kept\n", ['line = "wan"'], "profile.0.file: network.lines.wan.order can't be changed in a run"),
         ("time,berr\n0,1\n", ['line = "wan"'], "profile.0.file: network.lines.wan.berr: unknown key; did you mean"),
         ("time,ber\n0,0\n", ['line = "wam"'], "profile.0.line: there is no line 'wam'; did you mean 'wan'?"),
         ("time,ber\n0,0\n", ['direction = "out"'], "profile.0.direction: goes with 'line'"),

@@ -31,7 +31,7 @@ def shape_of(given: Mapping[str, int]) -> dict[LinkOption, int]:
     TypeError
         The shape has no such part.
     ValueError
-        A part has another value than it may have.
+        A part has another value than it may have, or does not go with another part.
     """
     parts = {option.name: option for option in OPTIONS if option.name}
     for name, value in given.items():
@@ -39,5 +39,12 @@ def shape_of(given: Mapping[str, int]) -> dict[LinkOption, int]:
             raise TypeError(f"the shape of a link has no {name!r}; it has {', '.join(parts)}")
         if value not in parts[name].values:
             raise ValueError(f"{name} must be {parts[name].range}, not {value!r}")
+    for option in OPTIONS:
+        for other in option.excludes if given.get(option.name) else ():
+            if given.get(other):
+                raise ValueError(f"a link has {option.name} or {other}, not both")
+        for other in option.needs if given.get(option.name) else ():
+            if not given.get(other):
+                raise ValueError(f"a link with {option.name} has {other}, too")
     values = {option: given.get(option.name, 0) if option.name else 1 for option in OPTIONS}
     return {option: value for option, value in values.items() if value}

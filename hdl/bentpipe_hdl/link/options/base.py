@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from bentpipe_hdl.bit_errors import ErrorStart
@@ -21,6 +21,10 @@ class LinkOption(Registered):
         Of the part of the shape; "": it has none, and every link has the option.
     place : int
         Its place among the parts of the shape, and among plugins; it alone has it.
+    needs : collection of str
+        Parts of the shape that a link with it has, too.
+    excludes : collection of str
+        Parts of the shape that a link with it must not have.
     values : collection of int
         What the part may be; 0 is without the option.
     range : str
@@ -29,6 +33,8 @@ class LinkOption(Registered):
 
     name: ClassVar[str] = ""
     place: ClassVar[int]
+    needs: ClassVar[Collection[str]] = ()
+    excludes: ClassVar[Collection[str]] = ()
     values: ClassVar[Collection[int]] = (0, 1)
     range: ClassVar[str] = "0 or 1"
 
@@ -41,6 +47,11 @@ class LinkOption(Registered):
 
     def apply(self, csr: Registers, settings: Any) -> None:
         """Write its settings, as of ``LinkSettings``, but where random numbers start."""
+
+    def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
+        """Return the registers of a member of the settings, as :meth:`bentpipe_hdl.driver.Driver.values_of`."""
+        del member, value
+        return None
 
     def refuse(self, settings: Any) -> None:
         """Raise ValueError where ``LinkSettings`` ask for it, and the link is built without it."""

@@ -21,6 +21,8 @@ class LinkPlugin:
 
     Members
     -------
+    lets_pass : bool
+        Cells may go by the link at all, while ``acts`` is low.
     bad : Value or None
         The link is in the bad one of two states, each with a process of bit errors of its own; there after
         :meth:`build`.
@@ -32,6 +34,7 @@ class LinkPlugin:
         The first tick in which it has work of its own; it has some now. There after :meth:`lose`.
     """
 
+    lets_pass: bool = True
     bad: Value | None = None
     acts: Value | None = None
     memory_of_cells: Any = None

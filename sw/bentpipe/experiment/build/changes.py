@@ -49,18 +49,26 @@ class Reconfigurator:
                         node.note()
         self.to(EventSpec(0, (), experiment.network, experiment.vcs))
 
-    def to(self, event: EventSpec) -> None:
+    def adopt(self, event: EventSpec) -> None:
+        """Take a state for that of the network: the event loop has written the registers of lines and ports, and
+        nothing else is another."""
+        self.to(event, written=True)
+
+    def to(self, event: EventSpec, *, written: bool = False) -> None:
+        """Bring the network to the state that an event names; ``written`` as of :meth:`adopt`."""
         (before, vcs), self._before = self._before, (event.network, event.vcs)
         for old, new in _other(before.lines, event.network.lines):
             if old.framing and new.framing:
                 self._change(f"{new.name}.line", old.framing, new.framing)
             for end, way in enumerate(ways(new)):
-                self._change(f"{new.name}.{way}", old.ways[end], new.ways[end])
+                self._change(f"{new.name}.{way}", old.ways[end], new.ways[end], written)
         for old, new in _other(before.switches, event.network.switches):
             self._change(new.name, old.settings, new.settings)
             for number, (was, port) in enumerate(zip(old.ports, new.ports, strict=True)):
                 if port != was:
-                    cast("Switch", self._nodes[new.name]).change_port(number, port.rate_bps, port.settings)
+                    cast("Switch", self._nodes[new.name]).change_port(
+                        number, port.rate_bps, port.settings, written=written
+                    )
         for number, (old, new) in enumerate(zip(before.vps, event.network.vps, strict=True)):
             for way in (0, 1) if old != new else ():
                 self._network.change_vp(2 * number + way, new.settings)
@@ -71,9 +79,9 @@ class Reconfigurator:
             if old != new:
                 self._network.change_vc(number, new.settings, pacing=new.pacing)
 
-    def _change(self, name: str, old: Settings, new: Settings) -> None:
+    def _change(self, name: str, old: Settings, new: Settings, written: bool = False) -> None:
         if old is not new and old != new:
-            self._nodes[name].change(new)
+            self._nodes[name].change(new, written=written)
 
 
 def _other(before: Sequence[_T], after: Sequence[_T]) -> Iterator[tuple[_T, _T]]:

@@ -80,6 +80,8 @@ class BuiltExperiment:
         Lets go of the network's resources.
     change : Callable
         Brings the network to the state that an event names.
+    adopt : Callable or None
+        Takes a state for that of the network, in which the event loop has written the registers already.
     capture : Callable
         Begins the captures that the experiment asks for, in this folder; what it returns ends them.
     oam : Callable
@@ -116,6 +118,7 @@ class BuiltExperiment:
     losses: Callable[[], tuple[pa.Table, int]] | None = None
     save: Callable[[], Any] | None = None
     restore: Callable[[Any, Path | None], None] | None = None
+    adopt: Callable[[EventSpec], None] | None = None
     network: Network | None = None
     gauge: QueueMonitor | None = None
     splitting: Splits | None = None
@@ -189,6 +192,7 @@ def add_hosts(
         network.record_losses(experiment.record.losses)
 
     made = NetworkProbe(experiment, network, nics, {**hosts, **(outside or {})}, ends)
+    changes = Reconfigurator(experiment, network)
     return BuiltExperiment(
         engine=engine,
         flows=flows,
@@ -199,7 +203,8 @@ def add_hosts(
         check=network.check_conservation,
         ledger=made.ledger,
         close=network.close,
-        change=Reconfigurator(experiment, network).to,
+        change=changes.to,
+        adopt=changes.adopt,
         capture=made.capture,
         oam=made.oam,
         ports=made.ports,

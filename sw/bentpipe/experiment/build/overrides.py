@@ -15,15 +15,17 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from bentpipe.errors import BentpipeError, ConfigError, one_line
+from bentpipe.experiment.build.rows import PassedRow, RowFeed
 from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned
 from bentpipe.experiment.document.changes import Change, changes_between
 from bentpipe.experiment.document.source import Source
 from bentpipe.experiment.resolve.line_writes import LineWriter
 from bentpipe.experiment.resolve.parse import parse_experiment
-from bentpipe.experiment.resolve.specs import EventSpec, Experiment, NetworkSpec, ProfileSpec, VcSpec
+from bentpipe.experiment.resolve.specs import EventSpec, Experiment, LineWrite, NetworkSpec, ProfileSpec, VcSpec
 from bentpipe.results.schema import Writes
 from bentpipe_hdl.ticks import first_tick, ticks_to_ps
 from bentpipe_hdl.units import format_time
@@ -60,12 +62,13 @@ class PlannedEvent(NamedTuple):
 
 
 class Timeline:
-    """The planned entries of an experiment in the order of their times. Where several hold from one tick on, rows of
+    """The planned entries of an experiment in the order of their times; without its profiles if the event loop makes
+    their rows (``fed``). Where several hold from one tick on, rows of
     profiles come first, in the order of the file, and then events: an event has the last word."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, fed: bool = False) -> None:
         self._events = [PlannedEvent(event, basis) for basis, event in enumerate(experiment.events)][::-1]
-        self._profiles = experiment.profiles
+        self._profiles = () if fed else experiment.profiles
         self._rows = [0] * len(self._profiles)
         self._next = self._first()
 
@@ -115,50 +118,72 @@ class Rates:
     def __init__(self, network: NetworkSpec, vcs: Sequence[VcSpec], span_ps: int) -> None:
         self._span_ps = span_ps
         self._found: list[dict[str, Any]] = []
-        self._open: tuple[int, int, NetworkSpec, dict[str, list[float]]] | None = None
+        self._start: int | None = None  # of the span that is averaged
+        self._sums: dict[tuple[str, int], tuple[int, int]] = {}  # of ports that changed in it: until when, rate * time
         self._last: tuple[NetworkSpec, Sequence[VcSpec]] = (network, vcs)
-        self._append(0, network, vcs)
+        self._ports = _ports(network)
+        self._put(0, self._ports, [vc.pacing.cell_rate_bps for vc in vcs])
 
     def note(self, at_ps: int, network: NetworkSpec, vcs: Sequence[VcSpec], averaged: bool = False) -> None:
         """Note the network from a time on; ``averaged``: a profile changed it."""
         before, self._last = self._last, (network, vcs)
         if before[0].switches is network.switches and before[1] is vcs:
             return
-        if not averaged:
-            self._close(at_ps)
-            self._append(at_ps, network, vcs)
+        ports = _ports(network)
+        if averaged:
+            for name, rates in ports.items():
+                for port, rate_bps in enumerate(rates):
+                    self.note_port(at_ps, name, port, rate_bps)
             return
-        if self._open is not None and at_ps - self._open[0] >= self._span_ps:
+        self._close(at_ps)
+        self._ports = ports
+        self._put(at_ps, ports, [vc.pacing.cell_rate_bps for vc in vcs])
+
+    def note_port(self, at_ps: int, switch: str, port: int, rate_bps: int) -> None:
+        """Note the rate that a profile gives a port from a time on."""
+        before = self._ports[switch][port]
+        if rate_bps == before:
+            return
+        if self._start is None or at_ps - self._start >= self._span_ps:
             self._close(at_ps)
-        start, since, now, sums = self._open or (at_ps, at_ps, network, {})
-        self._open = (start, at_ps, network, _summed(sums, now, at_ps - since))
+            self._start = at_ps
+        since, total = self._sums.get((switch, port), (self._start, 0))
+        self._sums[switch, port] = at_ps, total + before * (at_ps - since)
+        self._ports[switch][port] = rate_bps
+
+    def are(self, network: NetworkSpec, vcs: Sequence[VcSpec]) -> None:
+        """Take a network for the last one: :meth:`note_port` told of its ports."""
+        self._last = network, vcs
 
     def rows(self, now_ps: int) -> list[dict[str, Any]]:
         """Return all so far."""
-        if self._open is None:
+        if self._start is None:
             return self._found
         closed = Rates.__new__(Rates)
-        closed.__dict__.update(self.__dict__ | {"_found": [*map(dict, self._found)]})
+        closed.__dict__.update(self.__dict__ | {"_found": [*map(dict, self._found)], "_sums": dict(self._sums)})
         closed._close(now_ps)
         return closed._found
 
     def _close(self, at_ps: int) -> None:
         """End the span; what holds at its end begins a new entry."""
-        if self._open is None:
+        if self._start is None:
             return
-        (start, since, now, sums), self._open = self._open, None
-        whole = at_ps - start
-        if whole:
-            totals = _summed(sums, now, at_ps - since)
-            means = {name: [total / whole for total in row] for name, row in totals.items()}
-            self._put(start, means, self._found[-1]["vcs"])
-        self._put(at_ps, _ports(now), self._found[-1]["vcs"])
+        start, sums, self._start, self._sums = self._start, self._sums, None, {}
+        if at_ps > start:
 
-    def _append(self, at_ps: int, network: NetworkSpec, vcs: Sequence[VcSpec]) -> None:
-        self._put(at_ps, _ports(network), [vc.pacing.cell_rate_bps for vc in vcs])
+            def mean(key: tuple[str, int], rate_bps: int) -> float:
+                since, total = sums.get(key, (start, 0))
+                return (total + rate_bps * (at_ps - since)) / (at_ps - start)
+
+            means = {
+                name: [mean((name, port), rate_bps) for port, rate_bps in enumerate(rates)]
+                for name, rates in self._ports.items()
+            }
+            self._put(start, means, self._found[-1]["vcs"])
+        self._put(at_ps, self._ports, self._found[-1]["vcs"])
 
     def _put(self, at_ps: int, ports: Mapping[str, Sequence[float]], vcs: Sequence[int | None]) -> None:
-        found, rates = self._found, {"ports": ports, "vcs": vcs}
+        found, rates = self._found, {"ports": {name: [*row] for name, row in ports.items()}, "vcs": vcs}
         if found and found[-1]["at_s"] == at_ps / 10**12:  # of changes at one time the last counts
             found[-1] |= rates
         elif not found or rates != {key: found[-1][key] for key in rates}:
@@ -175,16 +200,6 @@ def _ports(network: NetworkSpec) -> dict[str, list[int]]:
     }
 
 
-def _summed(sums: Mapping[str, list[float]], network: NetworkSpec, span_ps: int) -> dict[str, list[float]]:
-    """Sums over time, with a network that lasted so long."""
-    return {
-        name: [before + rate * span_ps for before, rate in zip(sums[name], row, strict=True)]
-        if sums
-        else [rate * span_ps for rate in row]
-        for name, row in _ports(network).items()
-    }
-
-
 class Overrides:
     """The file and the list of overrides on top of it.
 
@@ -196,6 +211,10 @@ class Overrides:
         Brings the running network to a state.
     adjusted : Callable, optional
         What an experiment becomes after it was read: that of a session has shorter lines.
+    feed : RowFeed, optional
+        Has the event loop make the rows of the profiles; then none of them is an entry of the timeline.
+    adopt : Callable, optional
+        With ``feed``: takes a state for that of the network.
     lenient : bool
         A planned entry that the network refuses is left out with a warning; otherwise it is an error.
 
@@ -216,9 +235,12 @@ class Overrides:
         change: Callable[[EventSpec], None],
         *,
         adjusted: Callable[[Experiment], Experiment] | None = None,
+        feed: RowFeed | None = None,
+        adopt: Callable[[EventSpec], None] | None = None,
         lenient: bool = False,
     ) -> None:
         self._experiment, self._change, self._lenient = experiment, change, lenient
+        self._feed, self._adopt = feed, adopt
         self._adjusted = adjusted or _same
         first = self._adjusted(experiment)
         self.now = EventSpec(0, (), first.network, first.vcs)
@@ -227,7 +249,9 @@ class Overrides:
         self._file = document
         self._base: tuple[dict[str, Any], dict[str, Any]] = (document, {})
         self._source = Source(_NAME, folder=experiment.folder)
-        self._lines = LineWriter(document, first.network)
+        pairs = enumerate(zip(experiment.network.lines, first.network.lines, strict=True))
+        self._shorter_ps = {number: read.delay_ps - made.delay_ps for number, (read, made) in pairs}
+        self._lines = LineWriter(document, first.network, self._shorter_ps)
         self.count = 0
         self.events: list[EventSpec] = []
         self.rates = Rates(first.network, first.vcs, max(1, experiment.duration_ps // _MOST_RATES))
@@ -267,6 +291,7 @@ class Overrides:
         BentpipeError, SimulationError
             They make no experiment any more, or the network doesn't take them; it is as it was.
         """
+        self.absorb()
         event = resolved.event
         if resolved.basis != self.count:
             event = self._on_lines(resolved.values) or self.resolve(resolved.values).event
@@ -275,6 +300,7 @@ class Overrides:
     def reset(self, at_ps: int) -> EventSpec:
         """Bring everything back to what the run began with; what the network refuses is an error, as of
         :meth:`write`."""
+        self.absorb()
         first = EventSpec(at_ps, tuple(changes_between(self.document(), self._file, {})), self._first, self._vcs)
         event = replace(first, source="reset")
         self._to(event)
@@ -291,12 +317,79 @@ class Overrides:
 
     # What the file plans
 
+    @property
+    def fed(self) -> bool:
+        """The event loop makes the rows of the profiles."""
+        return self._feed is not None
+
+    def feed(self, until_ps: int, limit_ps: int) -> None:
+        """Before time passes up to ``until_ps``: have the event loop make rows, none that holds after ``limit_ps``."""
+        if self._feed is not None:
+            self._feed.feed(until_ps, limit_ps)
+
+    def absorb(self) -> None:
+        """Take up what has become of rows that the event loop has made."""
+        rows = [] if self._feed is None else self._feed.passed()
+        if not rows:
+            return
+        assert self._adopt is not None
+        network = self._lines.applied(self.now.network, self._last_writes(rows))
+        assert network is not None
+        self._log_rows(rows)
+        self._adopt(EventSpec(rows[-1].at_ps, (), network, self.now.vcs))
+        self.now = EventSpec(rows[-1].at_ps, (), network, self.now.vcs)
+        self._base = (self._base[0], self._base[1] | self._last_values(rows, network))
+        self.rates.are(network, self.now.vcs)
+
+    def _last_rows(self, rows: Sequence[PassedRow]) -> list[tuple[ProfileSpec, int, int]]:
+        """The last row with a value of each column of each profile, in the order of the rows: profile, row, column."""
+        profiles, found = self._experiment.profiles, []
+        left = {row.profile: {*range(len(profiles[row.profile].keys))} for row in rows}
+        open_columns = sum(map(len, left.values()))
+        for index, number, _ in reversed(rows):
+            profile = profiles[index]
+            row = number % len(profile.times_ps)
+            for column in [each for each in left[index] if profile.columns[each][row] is not None]:
+                left[index].discard(column)
+                found.append((profile, row, column))
+                open_columns -= 1
+            if not open_columns:
+                break
+        return found[::-1]
+
+    def _last_writes(self, rows: Sequence[PassedRow]) -> list[LineWrite]:
+        return [profile.write(row, column) for profile, row, column in self._last_rows(rows)]
+
+    def _last_values(self, rows: Sequence[PassedRow], network: NetworkSpec) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for profile, row, column in self._last_rows(rows):
+            key = profile.keys[column]
+            found[key] = profile.values(row, network, self._shorter_ps)[key]
+        return found
+
+    def _log_rows(self, rows: Sequence[PassedRow]) -> None:
+        profiles = self._experiment.profiles
+        faces = [profile.rated(self._first) for profile in profiles]
+        logs = [self._log_of_rows.setdefault(each.name, (each, array("q"), array("q"))) for each in profiles]
+        note = self.rates.note_port
+        for order, (index, number, at_ps) in enumerate(rows, self.count + 1):
+            profile, numbers, orders = logs[index]
+            numbers.append(number)
+            orders.append(order)
+            for column, ends in faces[index]:
+                rate_bps = column[number % len(profile.times_ps)]
+                if rate_bps is not None:
+                    for switch, port in ends:
+                        note(at_ps, switch, port, rate_bps)
+        self.count += len(rows)
+
     def enter(self, entry: ProfileRow | PlannedEvent) -> EventSpec | None:
         """Have a planned entry hold from now on; what it changed, None of a profile's row."""
         try:
             if isinstance(entry, ProfileRow):
                 self._row(entry)
                 return None
+            self.absorb()
             event = entry.event
             values = {SHORTHANDS.get(key, key): value for key, value in event.settings}
             if entry.basis != self.count:
@@ -323,7 +416,7 @@ class Overrides:
     def _row(self, entry: ProfileRow) -> None:
         profile = entry.profile
         row = entry.number % len(profile.times_ps)
-        values = profile.values(row, self.now.network)
+        values = profile.values(row, self.now.network, self._shorter_ps)
         writes = profile.writes(row)
         network = None if writes is None else self._lines.applied(self.now.network, writes)
         if network is None:
@@ -360,6 +453,9 @@ class Overrides:
         except SimulationError:
             self._change(self.now)  # as it was
             raise
+        finally:
+            if self._feed is not None:
+                self._feed.renew()
         self.now = event
         self.count += 1
 
@@ -367,17 +463,27 @@ class Overrides:
 
     def writes(self) -> Writes:
         """Return every write of a key so far, in the order in which they were made."""
+        self.absorb()
         found: list[tuple[int, int, str, str, Any]] = []
         for order, event in self._order:
             found += [(event.at_ps, order, event.source, key, value) for key, value in event.settings]
         for profile, numbers, orders in self._log_of_rows.values():
+            times, period, source = profile.times_ps, profile.period_ps or 0, profile.source
+            columns = [*zip(profile.keys, profile.columns, strict=True)]
             for number, order in zip(numbers, orders, strict=True):
-                at_ps = profile.at_ps(number)
-                assert at_ps is not None
-                given = profile.given(number % len(profile.times_ps))
-                found += [(at_ps, order, profile.source, key, value) for key, value in given]
-        found.sort(key=lambda each: each[1])
+                turn, row = divmod(number, len(times))
+                at_ps = times[row] + turn * period
+                for key, column in columns:
+                    value = column[row]
+                    if value is not None:
+                        found.append((at_ps, order, source, key, value))
+        found.sort(key=itemgetter(1))
         return [(at_ps, source, key, value) for at_ps, _, source, key, value in found]
+
+    def rates_until(self, now_ps: int) -> list[dict[str, Any]]:
+        """Return the rates up to now, as of :class:`Rates`."""
+        self.absorb()
+        return self.rates.rows(now_ps)
 
     def summary(self) -> list[dict[str, Any]]:
         """Return the entries of events and requests as ``result.json`` has them."""

@@ -181,14 +181,43 @@ class SwitchTable(SwitchSettings):
     ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
 
 
+_LINE_DELAY = TIME.within(0, "1 s")
+
+
 class LineTable(LinkSettings, PortSettings):
     """A line between two switches, both ways: of its own, and of the ports that send into it."""
 
     ends: Annotated[tuple[Port, ...], Length(2, 2, "a line has two ends, not {count}")] = Field(
         description="the two ports; the same twice: a line in loop-back, which brings back to the port what it sends"
     )
-    rate_bps: Rate | None = Field(
-        default=None, description="that of its ports unless given, else OC-3c", json_schema_extra=IN_RUN
+    rate_bps: (
+        Annotated[
+            Annotated[Rate, Tag("|one")]
+            | Annotated[
+                tuple[Rate, ...],
+                Length(2, 2, "give one rate, or two: from the first end to the second, and back"),
+                Tag("|list"),
+            ],
+            Discriminator(one_or_list),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="that of its ports unless given, else OC-3c: one, or one from the first end to the second and back",
+        json_schema_extra=IN_RUN,
+    )
+    delay_ps: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
+        Annotated[int, _LINE_DELAY, Tag("|one")]
+        | Annotated[
+            tuple[Annotated[int, _LINE_DELAY], ...],
+            Length(2, 2, "give one delay, or two: from the first end to the second, and back"),
+            Tag("|list"),
+        ],
+        Discriminator(one_or_list),
+    ] = Field(
+        default=0,
+        description="of propagation: one, or one from the first end to the second and one back",
+        json_schema_extra=IN_RUN,
     )
     ber: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]  # of one way there
         Annotated[float, BER, Tag("|one")]
@@ -241,6 +270,18 @@ class LineTable(LinkSettings, PortSettings):
     def port(self, end: int) -> PortSettings:
         """What the port at its first end (0) or second one (1) has."""
         return self.back if end and self.back is not None else PortSettings.part_of(self)
+
+    @property
+    def rates(self) -> tuple[int | None, int | None]:
+        """Rate out and back; None: that of the port."""
+        out, back = self.rate_bps if isinstance(self.rate_bps, tuple) else (self.rate_bps, self.rate_bps)
+        return out, back
+
+    @property
+    def delays(self) -> tuple[int, int]:
+        """Delay out and back."""
+        out, back = self.delay_ps if isinstance(self.delay_ps, tuple) else (self.delay_ps, self.delay_ps)
+        return out, back
 
     @property
     def errors(self) -> tuple[float, float]:

@@ -132,9 +132,9 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             (
                 line.name,
                 f"{line.ends[0]}, in loop-back" if line.looped else f"{line.ends[0]} - {line.ends[1]}",
-                format_rate(line.rate_bps),
+                ", ".join(map(format_rate, dict.fromkeys(line.rates_bps))),
                 _line_clocks(line.clock_ppm[:1] if line.looped else line.clock_ppm),
-                format_time(line.delay_ps),
+                ", ".join(map(format_time, dict.fromkeys(line.delays_ps))),
                 f"{line.ber[0]:g}, {line.ber[1]:g}",
             )
             for line in e.network.lines

@@ -143,8 +143,10 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     place = f"network.lines.{name}"
     first, second = line.ends
     faces = (first,) if first == second else (first, second)
-    sending = [ports.take(face, place, "ends", line.rate_bps, line.port(end)) for end, face in enumerate(faces)]
-    rate = line.rate_bps or max(sending)
+    sending = [ports.take(face, place, "ends", line.rates[end], line.port(end)) for end, face in enumerate(faces)]
+    out_bps, back_bps = (given or sent for given, sent in zip(line.rates, (sending[0], sending[-1]), strict=True))
+    rate = max(out_bps, back_bps)
+    rates = (out_bps, back_bps) if isinstance(line.rate_bps, tuple) else (rate, rate)
     kind = _kind(place, line.line, network, rate)
     if "ppm" in line.model_fields_set and kind != "sonet":
         raise ConfigProblem(f"{place}.ppm", 'a clock offset needs line = "sonet"')
@@ -152,6 +154,15 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
         raise ConfigProblem(f"{place}.ber", "a line in loop-back has one direction, so one error ratio")
     if len(faces) == 1 and line.outages[0] != line.outages[1]:
         raise ConfigProblem(f"{place}.outage", "a line in loop-back has one direction: true or false")
+    for key, pair in (("rate", rates), ("delay", line.delays)):
+        if len(faces) == 1 and pair[0] != pair[1]:
+            raise ConfigProblem(f"{place}.{key}", f"a line in loop-back has one direction, so one {key}")
+    if line.reorder is not None and line.order != "merged":
+        raise ConfigProblem(f"{place}.reorder", 'cells that overtake need order = "merged"')
+    if line.reorder is not None and min(line.delays) <= line.reorder.by_ps:
+        raise ConfigProblem(f"{place}.reorder.by", "is less than the delay of the line")
+    if kind == "sonet" and rates[0] != rates[1]:
+        raise ConfigProblem(f"{place}.rate", "a SONET line has one rate")
     if line.bursts is not None and kind == "sonet":
         raise ConfigProblem(
             f"{place}.bursts", 'bursts of errors go with line = "cell"; a SONET line has ber and outage'
@@ -161,12 +172,15 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
         ports.coming[far.switch] += own
     clocks = _clocks(line.clock_tolerance_ppm, network, seed, name)
     framing = None
-    faults = [*zip(line.errors, line.outages, strict=True)]
+    faults: list[tuple[float, bool]] = [*zip(line.errors, line.outages, strict=True)]
     if kind == "sonet":  # the frames have the errors
         both = {"ber": line.errors, "outage": line.outages, "ppm": line.ppm}
         framing, faults = SonetSettings.of_read({"sts": SONET_RATES[rate], **both}), [(0.0, False)] * 2
-    out, back = (LinkSettings.part_of(line, ber=ber, outage=outage) for ber, outage in faults)
-    return LineSpec(name, (first, second), rate, clocks, (out, back), framing)
+    out, back = (
+        LinkSettings.part_of(line, ber=ber, outage=outage, delay_ps=delay_ps)
+        for (ber, outage), delay_ps in zip(faults, line.delays, strict=True)
+    )
+    return LineSpec(name, (first, second), rates, clocks, (out, back), framing)
 
 
 def _switch(name: str, table: SwitchTable, ports: _Ports) -> SwitchSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -46,6 +46,9 @@ __all__ = [
 _OF_A_MACHINE: Final = "of a machine"
 """In the metadata of a member that no result has."""
 
+PER_WAY: Final = ("ber", "outage", "rate", "delay_ps")
+"""Members of a line that may differ by direction."""
+
 WAY_ENDS: Final = {"both": None, "out": 0, "back": 1}
 """The end of a line from which a direction begins; None: both."""
 
@@ -86,8 +89,8 @@ class LineSpec:
     name : str
     ends : tuple of Face
         Its ports.
-    rate_bps : int
-        No port sends faster into it.
+    rates_bps : tuple of int
+        No port sends faster into it, from the first end to the second and back.
     clock_ppm : tuple of float
         How much faster than nominal the ports send, at the first end and at the second.
     ways : tuple of LinkSettings
@@ -99,7 +102,7 @@ class LineSpec:
 
     name: str
     ends: tuple[Face, Face]
-    rate_bps: int
+    rates_bps: tuple[int, int]
     clock_ppm: tuple[float, float]
     ways: tuple[LinkSettings, LinkSettings]
     framing: SonetSettings | None = None
@@ -109,9 +112,19 @@ class LineSpec:
         return self.ends[0] == self.ends[1]
 
     @property
+    def rate_bps(self) -> int:
+        """The higher one of both directions."""
+        return max(self.rates_bps)
+
+    @property
+    def delays_ps(self) -> tuple[int, int]:
+        """Out and back."""
+        return self.ways[0].delay_ps, self.ways[1].delay_ps
+
+    @property
     def delay_ps(self) -> int:
-        """One way."""
-        return self.ways[0].delay_ps
+        """One way, the shorter one of both."""
+        return min(self.delays_ps)
 
     @property
     def ber(self) -> tuple[float, float]:
@@ -123,8 +136,19 @@ class LineSpec:
         """Whether there is an outage, out and back."""
         return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
 
+    def as_given(self, key: str, shorter_ps: int = 0) -> list[Any] | None:
+        """Both directions' values of a key as a document has them, with delays longer by ``shorter_ps``; None: the
+        key has one value for both."""
+        if key in ("ber", "outage"):
+            return [*getattr(self, key)]
+        if key == "rate":
+            return [*self.rates_bps]
+        return [f"{delay_ps + shorter_ps} ps" for delay_ps in self.delays_ps] if key == "delay" else None
+
     def with_delay(self, delay_ps: int) -> LineSpec:
-        out, back = (LinkSettings.part_of(way, delay_ps=delay_ps) for way in self.ways)
+        """The same line with this delay, and the difference between both directions that it has."""
+        less = self.delay_ps - delay_ps
+        out, back = (LinkSettings.part_of(way, delay_ps=way.delay_ps - less) for way in self.ways)
         return replace(self, ways=(out, back))
 
     def of_cells(self) -> LineSpec:
@@ -142,6 +166,8 @@ class LineSpec:
             "name": self.name,
             "ends": self.ends,
             "rate_bps": self.rate_bps,
+            "rates_bps": self.rates_bps,
+            "delays_ps": self.delays_ps,
             "line": _carries(self.framing),
             "ppm": self.framing.ppm if self.framing else 0.0,
             "clock_ppm": self.clock_ppm,
@@ -457,17 +483,17 @@ class ProfileSpec:
         pairs = ((key, column[row]) for key, column in zip(self.keys, self.columns, strict=True))
         return tuple((key, value) for key, value in pairs if value is not None)
 
-    def values(self, row: int, network: NetworkSpec) -> dict[str, Any]:
-        """Return the keys and values of a row as a document has them: of a line's direction with the other's value."""
+    def values(self, row: int, network: NetworkSpec, shorter_ps: Mapping[int, int] | None = None) -> dict[str, Any]:
+        """Return the keys and values of a row as a document has them: of a line's direction with the other's value.
+        ``shorter_ps``: as of :class:`~bentpipe.experiment.resolve.line_writes.LineWriter`."""
         found = dict(self.given(row))
         end = WAY_ENDS[self.direction]
         if end is None or self.line_number is None:
             return found
-        line = network.lines[self.line_number]
+        line, less = network.lines[self.line_number], (shorter_ps or {}).get(self.line_number, 0)
         for key in found:
-            member = key.rpartition(".")[2]
-            if member in ("ber", "outage"):
-                both = [*getattr(line, member)]
+            both = line.as_given(key.rpartition(".")[2], less)
+            if both is not None:
                 both[end] = found[key]
                 found[key] = both
         return found
@@ -476,11 +502,21 @@ class ProfileSpec:
         """Return what a row writes into the specs; None: the document has to be read again."""
         if self.members is None:
             return None
-        end = WAY_ENDS[self.direction]
+        return [self.write(row, k) for k, (_, _, column) in enumerate(self.members) if column[row] is not None]
+
+    def write(self, row: int, column: int) -> LineWrite:
+        """Return what a row's value in a column writes, where rows are written straight into the specs."""
+        assert self.members is not None
+        line, member, values = self.members[column]
+        return LineWrite(line, member, WAY_ENDS[self.direction] if member in PER_WAY else None, values[row])
+
+    def rated(self, network: NetworkSpec) -> list[tuple[Sequence[Any], list[tuple[str, int]]]]:
+        """Return the columns that are rates, each with the switches' ports that have them, by name and number."""
+        way = WAY_ENDS[self.direction]
         return [
-            LineWrite(line, member, end if member in ("ber", "outage") else None, column[row])
-            for line, member, column in self.members
-            if column[row] is not None
+            (values, [(end.switch, end.port) for k, end in enumerate(network.lines[line].ends) if way in (None, k)])
+            for line, member, values in self.members or ()
+            if member == "rate"
         ]
 
     def row(self) -> dict[str, Any]:

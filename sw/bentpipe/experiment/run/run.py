@@ -17,6 +17,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
 from bentpipe.experiment.build.overrides import Overrides, PlannedEvent, ProfileRow, Timeline
+from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.resolve.remarks import frame_remarks
 from bentpipe.experiment.resolve.specs import Experiment, NetworkSpec, plain
 from bentpipe.experiment.run.record import TraceRecorder
@@ -155,10 +156,11 @@ class Run:
         self._resumed_ps: list[int] = []
         self._end_captures: Callable[[], None] | None = None
         self._sampler = _Sampler(experiment, built, recorder)
-        self._stops = _Stops(experiment)
         if built.overrides is None:
-            built.overrides = Overrides(experiment, built.change)
+            feed = RowFeed.of(experiment, built.network)
+            built.overrides = Overrides(experiment, built.change, feed=feed, adopt=built.adopt)
         self._overrides = built.overrides
+        self._stops = _Stops(experiment, self._overrides.fed)
         self._split: dict[str, Any] | None = None
         self._spent_s = 0.0
         self._since = 0.0
@@ -254,6 +256,7 @@ class Run:
             keep()  # here too: between samples that are near each other the engine has nothing to tell
             save_again()
             until, planned = self._stops.next
+            self._overrides.feed(until, self._stops.limit_ps)
             built.engine.run(until, progress)
             now = built.now_ps()
             if not planned or now < until:
@@ -274,6 +277,7 @@ class Run:
             _log.info("the engine's models give no state, or the run splits: it isn't saved")
             return
         self._spent_s, self._since = self._wall_s(), time.perf_counter()
+        self._overrides.absorb()
         try:
             folder.save(pack((self, self.built.save())))
         except OSError as error:
@@ -351,10 +355,16 @@ class _Stops:
         Until when (ps), and whether an entry comes then.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, fed: bool) -> None:
         self._end, self._step = experiment.duration_ps, experiment.record.interval_ps
-        self._due, self._timeline = self._step, Timeline(experiment)
+        self._due, self._timeline = self._step, Timeline(experiment, fed)
         self.next = self._first()
+
+    @property
+    def limit_ps(self) -> int:
+        """The last instant from which rows of profiles may hold before the next entry of the timeline."""
+        planned = self._timeline.before_ps
+        return self._end - 1 if planned is None else min(planned, self._end - 1)
 
     def advance(self) -> ProfileRow | PlannedEvent | None:
         """Go on; the entry that comes now, None: a sample was taken."""
@@ -552,7 +562,7 @@ def _sum_up(
     resolved = _resolved(experiment)
     overrides = built.overrides
     assert overrides is not None
-    rates = overrides.rates.rows(now)
+    rates = overrides.rates_until(now)
     counted = {
         "time": {"simulated_s": now / _PS},
         "rates": rates,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
@@ -122,6 +123,9 @@ class Faults(LinkOption):
                 csr.bad_error_mantissa, csr.bad_error_shift = scale_of(bursts.ber)
             csr.bad_error_enable = int(bursts.ber > 0)
         csr.burst_enable = int(bursts is not None)
+
+    def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
+        return {"outage": int(value)} if member == "outage" else None
 
     def begin(self, csr: Registers, settings: Any, start: ErrorStart) -> None:
         bursts = settings.bursts
