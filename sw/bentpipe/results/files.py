@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.columns import arrow_column, arrow_numbers, arrow_table
+from bentpipe.results.arrow import arrow_column, arrow_numbers, arrow_table
 from bentpipe.results.schema import SCHEMA_VERSION, Trace, Writes
 
 __all__ = [

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.resolve.known import known_figures
-from bentpipe.results.columns import arrow_table
+from bentpipe.results.arrow import arrow_table
 from bentpipe.results.declared import level_of, metric_name
 from bentpipe.results.files import read_parquet
 from bentpipe.results.metrics import count_sums

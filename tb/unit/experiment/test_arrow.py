@@ -5,7 +5,7 @@ from array import array
 import pyarrow as pa
 import pytest
 
-from bentpipe.results.columns import arrow_column, arrow_numbers, arrow_table
+from bentpipe.results.arrow import arrow_column, arrow_numbers, arrow_table
 
 COLUMNS = [
     ([1, None, -(2**63), 2**63 - 1], None),
