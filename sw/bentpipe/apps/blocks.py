@@ -65,9 +65,9 @@ def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]
         size = None if repeats is None else repeats * count * low
         return "cbr", {"block": low, "period": gaps[0], "count": count, "late": late}, size
     if count != 1:
-        raise ValueError("blocks of SIZE:COUNT can't go with bounds")
+        raise ValueError("SIZE:COUNT and bounds cannot be combined: give one of them")
     if repeats is not None:
-        raise ValueError("'repeats' can't go with bounds")
+        raise ValueError("'repeats' and bounds cannot be combined: give one of them")
     return "random", {"block": (low, high), "gap": gaps, "late": late}, None
 
 

@@ -46,8 +46,7 @@ APPLICATION: Final = ApplicationSpec(
             "at",
             TEXT,
             None,
-            "the switch on the way that sends them back, by its name or its location ID (of a segment's flow, PTI 4); "
-            "the sink unless given (end to end, PTI 5)",
+            "switch that returns the cells (PTI 4), by name or location ID; default: the sink (PTI 5)",
         ),
     ),
     _make,

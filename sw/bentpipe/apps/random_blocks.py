@@ -29,7 +29,7 @@ class RandomBlocks(BlockSource):
         for name, (low, high) in (("block_octets", block_octets), ("gap_ps", gap_ps)):
             positive(name, low)
             if high < low:
-                raise ValueError(f"{name} has bounds the wrong way round: {low} and {high}")
+                raise ValueError(f"{name} has a lower bound greater than the upper bound: {low} and {high}")
         self.low_octets, self.high_octets = block_octets
         self.low_ps, self.high_ps = gap_ps
         self.draws = draws

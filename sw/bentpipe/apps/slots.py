@@ -116,7 +116,7 @@ def _check(given: FlowRequest) -> Problem:
     if load is not None and period is not None:
         return "load", "give either 'load' or 'period'"
     if load == 0:
-        return "load", "with a load of 0 nothing is ever sent"
+        return "load", "a load of 0 sends nothing; give a load above 0"
     if rounds is not None and period is None:
         return "rounds", "goes with 'period'"
     return None

@@ -67,12 +67,13 @@ class Slack:
         """In a sentence."""
         if not self.lines:
             return (
-                f"the paths have no delay to give: each packet takes {format_time(self.excess_ps)} more than configured"
+                f"the paths have no delay to use as slack: each packet takes {format_time(self.excess_ps)} "
+                "more than configured"
             )
         where = ", ".join(self.lines)
         said = f"{format_time(self.taken_ps)} of the delay of {where} are used as slack"
         if self.excess_ps:
-            said += f", {format_time(self.excess_ps)} more would be needed: each packet takes longer by that"
+            said += f", {format_time(self.excess_ps)} more are missing, and delay each packet by as much"
         return said
 
 
@@ -163,5 +164,5 @@ def _with_delay(spec: _Spec, delay_ps: int) -> _Spec:
     if delay_ps == spec.delay_ps:
         return spec
     if delay_ps < 0:
-        raise BentpipeError(f"{spec.name}: an event leaves it less delay than is needed as slack")
+        raise BentpipeError(f"{spec.name}: an event leaves less delay than the slack needs")
     return spec.with_delay(delay_ps)

@@ -264,5 +264,5 @@ COMMAND = Command(
     _run,
     _arguments,
     prepares_hosts=True,
-    exit_codes="also 0 if Ctrl-C, SIGTERM or SIGHUP ended the session",
+    exit_codes="0 also after Ctrl-C, SIGTERM or SIGHUP",
 )

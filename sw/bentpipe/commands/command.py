@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-INTERRUPTED: Final = "130 interrupted (143 by SIGTERM, 129 by SIGHUP); completed work is kept"
+INTERRUPTED: Final = "130 interrupted (SIGTERM: 143, SIGHUP: 129). Completed work is kept"
 
 
 def _none(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +117,7 @@ def session_folder(given: argparse.Namespace) -> Path:
         return given.run
     found = sorted(Path("runs").glob("*/.running/control"), key=lambda path: path.lstat().st_mtime)
     if not found:
-        raise BentpipeError("no session goes on in runs; say where it does: --run DIR")
+        raise BentpipeError("no session is running in runs; name its folder: --run DIR")
     return found[-1].parents[1]
 
 
@@ -292,7 +292,7 @@ def write_file(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise BentpipeError(f"{path}: can't be written: {error.strerror or error}") from None
+        raise BentpipeError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -16,14 +16,14 @@ __all__ = ["parse", "parser"]
 
 
 def _epilog(exit_codes: str) -> str:
-    return f"Exit codes: 0 success, 1 the experiment failed or could not be written, 2 usage error, {exit_codes}."
+    return f"Exit codes: 0 success, 1 experiment failed or output not written, 2 usage error, {exit_codes}."
 
 
 class _Parser(argparse.ArgumentParser):
     """Errors are a line, of the command that was given, and name what is near."""
 
     def error(self, message: str) -> NoReturn:
-        more = "" if message.endswith("?") else f"; {self.prog} --help tells more"
+        more = "" if message.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog.replace(' ', ': ')}: {message}{more}\n")
 
     def unknown(self, words: Sequence[str]) -> NoReturn:
@@ -32,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
         for word in words:
             if word.startswith("-"):
                 self.error(f"there is no option {word}{_near(word.partition('=')[0], options)}")
-        self.error(f"{' '.join(words)!r} is too much")
+        self.error(f"{' '.join(words)!r} is not expected here")
 
 
 def _near(word: str, known: Collection[str]) -> str:

@@ -221,9 +221,9 @@ class _Reader:
         if protocol == "udp":
             for key in ("xmtbuf", "rcvbuf"):
                 if key in given:
-                    raise self.script.error(given[key][1], f"{key!r} goes with protocol = tcp")
+                    raise self.script.error(given[key][1], f"{key!r} requires protocol = tcp")
         elif "datagram" in given:
-            raise self.script.error(given["datagram"][1], "'datagram' goes with protocol = udp")
+            raise self.script.error(given["datagram"][1], "'datagram' requires protocol = udp")
         kind, settings = self._application(given, block.place)
         values: dict[str, Any] = {
             key: given[key][0] if key in given else None for key in ("xmtbuf", "rcvbuf", "datagram", "size", "duration")

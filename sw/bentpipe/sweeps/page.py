@@ -261,7 +261,7 @@ def _means(s: Mapping[str, Any]) -> str:
 def _failed(s: Mapping[str, Any]) -> str:
     bad = [run for run in s["runs"] if run["status"] not in ("done", "left")]
     rows = [[run["folder"].rpartition("/")[2], run["status"], str(run["reason"] or "")] for run in bad]
-    return table(("run", "what became of it", "why"), rows, 3, name="What failed") if rows else ""
+    return table(("run", "result", "why"), rows, 3, name="What failed") if rows else ""
 
 
 def _runs(

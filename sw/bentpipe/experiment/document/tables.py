@@ -300,7 +300,7 @@ class VpTable(VcSettings):
             if given:
                 raise wrong("goes by frames, and those of a virtual path's VCs interleave in it", key)
         if self.credits is not None:
-            raise wrong("credits don't go through a virtual path", "credits")
+            raise wrong("credits cannot pass through a virtual path", "credits")
         return self
 
 
@@ -403,9 +403,9 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
             if self.path is not None and getattr(self, key) is not None:
                 raise wrong("the VC has its own path; give either 'path' or 'vc' and 'return_vc'", key)
         if self.protocol != "udp" and self.datagram is not None:
-            raise wrong('goes with protocol = "udp"', "datagram")
+            raise wrong('requires protocol = "udp"', "datagram")
         if self.protocol != "tcp" and self.tcp is not None:
-            raise wrong('goes with protocol = "tcp"', "tcp")
+            raise wrong('requires protocol = "tcp"', "tcp")
         return self
 
     @property
