@@ -47,14 +47,14 @@ def _hash(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(left, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def caption(name: str, entry: Mapping[str, Any]) -> str:
-    """A picture with what it is of, in Markdown; or why there is none."""
+def caption(name: str, title: str, entry: Mapping[str, Any]) -> str:
+    """Return a picture with its source in Markdown, or the reason why there is none."""
     if "reason" in entry:
         return f"*No picture: {entry['reason']}.*\n"
-    length = "shortened to at most" if entry["shortened"] else "whole,"
-    said = f"Of `{entry['command']}`, {length} {entry['simulated']:g} s simulated, by bentpipe {entry['bentpipe']}"
+    length = "shortened to at most" if entry["shortened"] else "complete,"
+    said = f"From `{entry['command']}`, {length} {entry['simulated']:g} s simulated, with bentpipe {entry['bentpipe']}"
     changed = "" if entry["parameters"] == parameters(name) else "; its parameters have changed since"
-    return f"![{name}](_static/catalogue/{name}.svg)\n\n*{said}{changed}.*\n"
+    return f"![{title}: plot of a run](_static/catalogue/{name}.svg)\n\n*{said}{changed}.*\n"
 
 
 def take(folders: list[Path]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bentpipe.manual import keys, words
 from bentpipe.manual.markdown import table as _table
 
-__all__ = ["Parameter", "experiments", "parameters", "write_all"]
+__all__ = ["Parameter", "experiments", "parameters", "summary", "write_all"]
 
 
 def _number(value: Any) -> str:
@@ -103,55 +103,119 @@ def _parameter_rows(found: Iterable[Parameter]) -> list[tuple[str, str, str]]:
 
 
 def _over(document: dict[str, Any]) -> str:
-    """What a file is put over, which has the rest of its parameters."""
-    return f" What isn't given here is as in `{document['extends']}`." if "extends" in document else ""
+    """Return the sentence that names the file whose parameters this one inherits."""
+    return f" Unset keys are inherited from `{document['extends']}`." if "extends" in document else ""
 
 
-def experiments() -> str:
-    """A section for each experiment of the catalogue: what it is, each parameter with its place, what was published."""
+PAPERS = {
+    "ACTS98": "acts98",
+    "ACTS99": "acts99",
+    "LAZ": "laz",
+    "AAI97": "aai97",
+    "FF96": "ff96",
+    "LRL": "lrl",
+}
+"""Page of the catalogue, ``catalogue-NAME.md``, of each paper."""
+
+
+def _page(name: str, about: dict[str, Any]) -> str:
+    """Return the page of an experiment: that of its paper, of comparisons with theory, or of our own studies."""
+    if about.get("paper"):
+        return PAPERS[about["paper"]]
+    return "theory" if name.startswith(("theory-", "rare-")) else "studies"
+
+
+NETWORKS = {
+    "networks/acts": "acts98",
+    "networks/lan": "acts98",
+    "networks/laz": "laz",
+    "networks/magic": "laz",
+    "networks/aai": "aai97",
+    "networks/nrl": "aai97",
+    "networks/lrl": "lrl",
+    "networks/lrl-packets": "lrl",
+}
+"""Page on which each network that experiments share stands."""
+
+
+def _network(name: str, path: Path) -> Iterator[str]:
+    """Yield the section of a network that several experiments extend."""
+    text = path.read_text()
+    yield f"## {name}\n\n{text.splitlines()[0].removeprefix('# ')}{_over(tomllib.loads(text))}\n"
+    yield _table(("setting", "value", "from"), _parameter_rows(parameters(text)))
+
+
+def _experiment(name: str, path: Path, pictures: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the section of an experiment: purpose, picture, each parameter with its source, published figures."""
+    import figures
+
+    from bentpipe.experiment.document.catalogue import read_extended
+
+    document = tomllib.loads(path.read_text())
+    about = read_extended(path)[0]["experiment"]
+    source = ", ".join(filter(None, (about.get("paper"), about.get("figure"))))
+    quick = f", with `--quick` {about['quick']}" if "quick" in about else ""
+    yield (
+        f"## {name}\n\n**{about['title']}**{f' ({source})' if source else ''}. "
+        f"Simulates at most {about['duration']}{quick}.{_over(document)}\n\n{about.get('description', '').strip()}\n"
+    )
+    yield figures.caption(name, about["title"], pictures.get(name, {"reason": "none has been made yet"}))
+    yield _table(("setting", "value", "from"), _parameter_rows(parameters(path.read_text())))
+    rows = [
+        (row["quantity"], row.get("case", ""), *(_number(row.get(key)) for key in ("measured", "predicted")),
+         row.get("unit", "Mb/s"), row.get("source", ""))
+        for row in document.get("published", ())
+    ]  # fmt: skip
+    if rows:
+        yield _table(("published", "case", "measured", "predicted", "unit", "source"), rows)
+    rows = [
+        (row["quantity"], _number(row["predicted"]), row.get("unit", ""), row.get("source", ""))
+        for row in document.get("theory", ())
+    ]
+    if rows:
+        yield _table(("theory", "predicted", "unit", "source"), rows)
+    yield f"Run it: `bentpipe run {name}`. Show all settings: `bentpipe show {name}`.\n"
+
+
+def experiments() -> dict[str, str]:
+    """Return the sections of the catalogue by the name of their page, each with a table of the page's experiments."""
     import figures
 
     from bentpipe.experiment.document.catalogue import catalogue, networks, read_extended
 
-    parts, pictures = [], figures.known()
-    for name, path in networks().items():
-        text = path.read_text()
-        parts.append(f"## {name}\n\n{text.splitlines()[0].removeprefix('# ')}{_over(tomllib.loads(text))}\n")
-        parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(text))))
+    pages: dict[str, list[str]] = {name: [] for name in (*PAPERS.values(), "theory", "studies")}
+    rows: dict[str, list[tuple[str, ...]]] = {name: [] for name in (*PAPERS.values(), "theory", "studies")}
+    pictures = figures.known()
     for name, path in catalogue().items():
-        document = tomllib.loads(path.read_text())
-        over = _over(document)
         about = read_extended(path)[0]["experiment"]
+        page = _page(name, about)
+        pages[page] += _experiment(name, path, pictures)
+        rows[page].append((f"[{name}](#{name})", about["title"], about.get("figure", ""), about["duration"]))
+    for name, path in networks().items():
+        pages[NETWORKS[name]] += _network(name, path)
+    head = ("experiment", "subject", "in the paper", "simulates at most")
+    return {name: "\n".join([_table(head, rows[name]), *parts]) for name, parts in pages.items()}
+
+
+def summary() -> str:
+    """Return the table of all experiments of the catalogue, each with a link to its section."""
+    from bentpipe.experiment.document.catalogue import catalogue, read_extended
+
+    rows = []
+    for name, path in catalogue().items():
+        about = read_extended(path)[0]["experiment"]
+        page = f"catalogue-{_page(name, about)}.md"
         source = ", ".join(filter(None, (about.get("paper"), about.get("figure"))))
-        quick = f", with `--quick` {about['quick']}" if "quick" in about else ""
-        parts.append(
-            f"## {name}\n\n**{about['title']}**{f' ({source})' if source else ''}. "
-            f"Simulates at most {about['duration']}{quick}.{over}\n\n{about.get('description', '').strip()}\n"
-        )
-        parts.append(figures.caption(name, pictures.get(name, {"reason": "none has been made yet"})))
-        parts.append(_table(("setting", "value", "from"), _parameter_rows(parameters(path.read_text()))))
-        rows = [
-            (row["quantity"], row.get("case", ""), *(_number(row.get(key)) for key in ("measured", "predicted")),
-             row.get("unit", "Mb/s"), row.get("source", ""))
-            for row in document.get("published", ())
-        ]  # fmt: skip
-        if rows:
-            head = ("published", "case", "measured", "predicted", "unit", "source")
-            parts.append(_table(head, rows))
-        rows = [
-            (row["quantity"], _number(row["predicted"]), row.get("unit", ""), row.get("source", ""))
-            for row in document.get("theory", ())
-        ]
-        if rows:
-            parts.append(_table(("theory", "predicted", "unit", "source"), rows))
-        parts.append(f"Run it: `bentpipe run {name}`; see all of it: `bentpipe show {name}`.\n")
-    return "\n".join(parts)
+        rows.append((f"[{name}]({page}#{name})", about["title"], source, about["duration"]))
+    return _table(("experiment", "subject", "source", "simulates at most"), rows)
 
 
 def write_all(folder: Path) -> None:
     """Write every generated part to ``folder``."""
     folder.mkdir(exist_ok=True)
-    (folder / "experiments.md").write_text(experiments())
+    (folder / "experiments.md").write_text(summary())
+    for name, text in experiments().items():
+        (folder / f"experiments-{name}.md").write_text(text)
     (folder / "registers.md").write_text(words.registers())
     (folder / "applications.md").write_text(words.applications())
     for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses):

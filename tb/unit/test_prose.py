@@ -29,6 +29,7 @@ def test_code_links_and_tables_count_as_they_are_read(prose):
     assert prose.breaches("`" + "word " * 40 + "` is one word.") == []
     assert prose.breaches("See [the page](https://example.org/" + "a-" * 40 + "b).") == []
     assert prose.breaches("| " + "word " * 20 + "| " + "word " * 20 + "|\n") == []
+    assert prose.breaches("The rates are " + "82.5, 0.97 ± 0.1, " * 20 + "Mb/s.") == []
     assert prose.breaches("- " + "word " * 20 + "\n- " + "word " * 20) == []
 
 
