@@ -203,7 +203,9 @@ def main() -> int:
     if given.update:
         kept = {name: min(count, known.get(name, 0)) for name, count in now.items()}
         rows = "".join(f"{count:4} {name}\n" for name, count in sorted(kept.items()) if count)
-        LISTED.write_text("# breaches of the rules of prose.py that a page or package may have; the numbers only shrink\n" + rows)
+        LISTED.write_text(
+            "# breaches of the rules of prose.py that a page or package may have; the numbers only shrink\n" + rows
+        )
     return int(bool(worse))
 
 

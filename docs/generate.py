@@ -9,6 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import messages
+
 from bentpipe.manual import keys, words
 from bentpipe.manual.markdown import table as _table
 
@@ -216,9 +218,10 @@ def write_all(folder: Path) -> None:
     (folder / "experiments.md").write_text(summary())
     for name, text in experiments().items():
         (folder / f"experiments-{name}.md").write_text(text)
+    (folder / "errors.md").write_text(messages.errors())
     (folder / "registers.md").write_text(words.registers())
     (folder / "applications.md").write_text(words.applications())
-    for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses):
+    for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses, keys.columns):
         (folder / f"{page.__name__}.md").write_text(page())
     for name, text in words.netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from bentpipe.cli import main
 from bentpipe.commands.parser import parse, parser
 from bentpipe.experiment.document.catalogue import catalogue, networks
 
@@ -164,3 +165,31 @@ def test_a_module_is_there(name):
         assert importlib.util.find_spec(name)
     except ModuleNotFoundError:
         pkgutil.resolve_name(name)
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import messages
+
+    return messages
+
+
+def test_an_error_that_a_command_prints_is_in_the_manual(messages, capsys, tmp_path):
+    """Parts of its line without names and numbers are found on the page of error messages."""
+    page = messages.errors()
+    for words in (["run", "nosuch"], ["compare", str(tmp_path)], ["new", str(tmp_path / "a.txt")], ["help", "nosuch"]):
+        assert main(words) == 2
+        line = " ".join(capsys.readouterr().err.split()).removeprefix("bentpipe: ")
+        known = [
+            each for each in re.findall(r"^- `(.*)`$", page, re.MULTILINE) if len(re.findall("[a-z]{2,}", each)) > 1
+        ]
+        patterns = [re.escape(each).replace("…", ".*") for each in known]
+        assert any(re.fullmatch(pattern, line) for pattern in patterns), line
+
+
+def test_messages_are_found_with_what_is_filled_in(messages):
+    source = (
+        'raise BentpipeError(f"{path}: damaged" + f": {why}" if a else "b")\nraise ConfigProblem("a.b", "needs a unit")'
+    )
+    assert list(messages.messages(source)) == ["…: damaged: …", "needs a unit"]

@@ -11,12 +11,13 @@ from pydantic.fields import FieldInfo
 from bentpipe.experiment.document.tables import SERIES, Document, Face, HostsTable, HostTable
 from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.manual.markdown import table
+from bentpipe.results.columns import CHANGES, FLOWS, SWEEP, SWEEP_HEAD, TRACE, Columns
 from bentpipe.results.declared import METRICS
 from bentpipe.results.knees import FIGURES
 from bentpipe.results.losses import COLUMNS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
-__all__ = ["losses", "metrics", "profiles", "series", "tables"]
+__all__ = ["columns", "losses", "metrics", "profiles", "series", "tables"]
 
 _PLAIN = {
     bool: "true or false",
@@ -151,10 +152,37 @@ _LEVELS: Final = {"run": "", "group": "GROUP.", "flow": "FLOW.", "vc": "VC.", "p
 """What stands before the name of a figure of each level."""
 
 
+def _columns(parts: Columns) -> str:
+    rows = [(f"`{name}`", kind, text) for name, (kind, text) in parts.items()]
+    return table(("column", "type", "meaning"), rows)
+
+
 def losses() -> str:
-    """The columns of the records of lost cells."""
-    rows = [(f"`{name}`", kind, text) for name, (kind, text) in COLUMNS.items()]
-    return table(("column", "type", "is"), rows)
+    """Return the table of columns of the records of lost cells."""
+    return _columns(COLUMNS)
+
+
+def columns() -> str:
+    """Return a section for each table that runs and sweeps write, and for what applications report."""
+    from bentpipe.apps.registry import REPORTS
+
+    varied = {"KEY": ("double, string", "value of a varied key, named by the dotted key; a column for each")}
+    tables = {
+        "`flows.parquet`: a row for each flow": FLOWS,
+        "`trace.parquet`: a row for each sample or event": TRACE,
+        "`changes.parquet`: a row for each value that an event, profile or request wrote": CHANGES,
+        "`losses.parquet`: a row for each lost cell": COLUMNS,
+        "`table.parquet` of a sweep: a row for each figure of each run": {**SWEEP_HEAD, **varied, **SWEEP},
+    }
+    parts = [f"### {title}\n\n{_columns(found)}" for title, found in tables.items()]
+    rows = [
+        (app, f"`{column.name}`", column.unit or "1", column.text)
+        for app, report in REPORTS.items()
+        for column in report.columns
+    ]
+    parts.append("### Columns of `flows.parquet` by application\n")
+    parts.append(table(("application", "column", "unit", "meaning"), rows))
+    return "\n".join(parts)
 
 
 def metrics() -> str:

@@ -42,7 +42,9 @@ def test_each_experiment_has_a_picture_or_a_reason(figures, name):
     assert ElementTree.parse(file).getroot().tag.endswith("svg")
     assert entry["command"].startswith(f"bentpipe run {name}")
     assert ("--duration" in entry["command"]) == entry["shortened"]
-    assert re.search(r"!\[.*\]\(_static/catalogue/.*\.svg\)\n\n\*From `bentpipe run", figures.caption(name, "A title", entry))
+    assert re.search(
+        r"!\[.*\]\(_static/catalogue/.*\.svg\)\n\n\*From `bentpipe run", figures.caption(name, "A title", entry)
+    )
 
 
 @pytest.fixture
