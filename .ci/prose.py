@@ -74,7 +74,7 @@ def paragraphs(text: str) -> Iterator[str]:
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a page; a colon, a semicolon and a dash do not end one."""
     for paragraph in paragraphs(text):
-        yield from re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", paragraph)
+        yield from re.split(r"(?<=[.!?])\s+(?=[A-Z\d\"'(*])", paragraph)
 
 
 def breaches(text: str) -> list[str]:

@@ -22,6 +22,7 @@ def test_a_sentence_of_more_than_25_words_is_found(prose):
     assert prose.breaches("word " * 24 + "end.") == []
     assert len(prose.breaches("word " * 25 + "end.")) == 1
     assert prose.breaches("word " * 20 + "end. " + "Word " * 20 + "end.") == []
+    assert prose.breaches("word " * 20 + "end. 64 " + "words " * 20 + "end.") == []
 
 
 def test_code_links_and_tables_count_as_they_are_read(prose):
