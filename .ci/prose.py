@@ -65,6 +65,7 @@ def paragraphs(text: str) -> Iterator[str]:
     text = re.sub(r"^(```|~~~|:::).*?^\1", "\n\n", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`]*`", "X", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"<br ?/?>", "|", text)
     text = re.sub(r"<[^>]+>", " ", text)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*:|#]|\d+\.)\s)", text):
         for part in block.split("|") if block.lstrip().startswith("|") else [block]:

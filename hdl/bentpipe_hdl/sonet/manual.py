@@ -57,51 +57,35 @@ def _table(head, rows):
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def page():
-    """The page, in Markdown."""
-    shapes = []
-    for n, width, use in ((3, 1, "FPGA"), (3, 9, "simulation"), (12, 4, "FPGA"), (12, 36, "simulation")):
-        g = Geometry(n, width)
-        clock = f"{g.words_per_second / 1e6:g} MHz"
-        shapes.append((f"STS-{n}c", str(width), clock, str(g.frame_words), use))
-    registers = []
-    for _, addr, r in TERMINAL.walk():
-        registers.append((f"0x{addr:02x}", f"`{r.name}`", r.access, r.describe()))
-    alarms = [(a.title, f"`{a.name}`", a.enter, a.leave, a.action or "-") for a in ALARMS]
-    node = []
-    for r in sorted(SonetLine().registers.registers, key=lambda r: r.addr):
-        last = f" … 0x{r.addr + r.size - 1:04x}" if r.size > 1 else ""
-        node.append((f"0x{r.addr:04x}{last}", f"`{r.name}`", r.access, r.describe()))
+LINE = """\
+## A line in a network
+
+`line = "sonet"` of a line or host (`--set line=sonet` for all of them) makes it a node `SonetLine`: two terminals and
+the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes exactly 416/159 ticks.
+SONET never stops, so this node is evaluated 2.16 million times a simulated second, with or without cells.
+
+The propagation delay is that of a `Link` behind the receiver. For the cells this is the same, since the receiver does
+not change with time. Only REI and RDI return without the delay.
+
+With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second, so
+pointers move. The switches' ports then send slower by as much, so that the line takes all their cells.
+
+Each line has an account, which is checked at the end of every run:
+
+- arriving cells wait, are sent, or are dropped;
+- departing cells were received, with a right header or (`ERRORED`) with one for which the next node drops them;
+- cells sent half a frame ago and not received are lost: `drop_line` in a run's counters.
+
+Lost cells must have a cause: a defect that stops cells, or at least as many words with errors as cells.
+
+An experiment with SONET lines runs once more with lines of cells, and reports the difference of the goodputs.
+
+"""
+
+
+def _alarms() -> str:
+    """Return what follows the table of alarms."""
     return f"""\
-# SONET lines
-
-<!-- made by `python -m bentpipe_hdl.sonet.manual`; change the tables there -->
-
-A terminal (`bentpipe_hdl.sonet.terminal.SonetTerminal`) is one end of an STS-3c or STS-12c line that carries ATM cells.
-It frames and scrambles sent bytes, aligns and checks received ones, and reports errors and defects to the far end. The
-line is words of bytes. The first transmitted byte is in the low bits, the first bit of a byte on top. The receiver finds
-frames at any bit. Serialisers and clock recovery belong to the board.
-
-{_table(("signal", "bytes a clock", "clock", "clocks a frame", "for"), shapes)}
-
-## The frame
-
-```text
-{FRAME}```
-
-Cells fill the SPE at 149.76 Mb/s (STS-3c) and 599.04 Mb/s (STS-12c). Idle cells are sent when no cell
-waits. Idle and unassigned cells are dropped on receipt.
-
-{_table(("byte", "row", "sent", "read"), TRANSPORT)}
-
-Path overhead, first column of the SPE:
-
-{_table(("byte", "row", "sent", "read"), PATH)}
-
-## Alarms
-
-{_table(("alarm", "bit", "raised", "cleared", "consequence"), alarms)}
-
 LOS and LOF clear the other alarms of line and section. Those and AIS-L make the pointer interpreter see all ones, and
 thus AIS-P, which clears the path's alarms. An RDI stays for at least 20 frames. No cells come
 
@@ -109,8 +93,8 @@ thus AIS-P, which clears the path's alarms. An RDI stays for at least 20 frames.
 - from {dark_bytes(Geometry(3, 9))} (STS-3c) or {dark_bytes(Geometry(12, 36))} (STS-12c) bytes of zeros on (0.9 us); \
 with the narrow words {dark_bytes(Geometry(3, 1))} and {dark_bytes(Geometry(12, 4))}.
 
-A word of zeros of 8 bytes or more is a loss of signal, but for a probability of 2^-64. So cells stop long before LOS may
-be declared (2.3 us). With wide words no cell is delivered that has one of these zeros.
+A word of zeros of 8 bytes or more is a loss of signal, but for a probability of 2^-64. So cells stop long before LOS
+may be declared (2.3 us). With wide words no cell is delivered that has one of these zeros.
 
 ### Pointer states
 
@@ -143,8 +127,8 @@ passes LOP-P for two frames, until the others are in CONC.
 
 During SEF the receiver reads neither overhead nor payload, and the counts of frames in a row for an alarm restart. The
 pointer may move in this time, and in the frames of an LOS, which are replaced by all ones. So the receiver first waits
-for a pointer that confirms the offset: one that repeats the old offset, a new one with NDF, or a new one three times in
-a row. Cells and path overhead resume at the next J1. Before SEF is declared there are three frames with a bad framing
+for a pointer that confirms the offset. It repeats the old offset, is new with NDF, or is new and comes three times in a
+row. Cells and path overhead resume at the next J1. Before SEF is declared there are three frames with a bad framing
 pattern; the receiver still uses these. A framing pattern that begins in the two words after the fourth bad one may be
 missed. The receiver then finds the next one, 125 us later.
 
@@ -155,7 +139,55 @@ checked. NDF with the present offset changes only the pointer word.
 Two choices of this implementation: the trace mismatch counts three messages, and the order of consequences for RDI-P is
 server (101), connectivity (110), payload (010), none (001).
 
-## Cells
+"""
+
+
+def page():
+    """The page, in Markdown."""
+    shapes = []
+    for n, width, use in ((3, 1, "FPGA"), (3, 9, "simulation"), (12, 4, "FPGA"), (12, 36, "simulation")):
+        g = Geometry(n, width)
+        clock = f"{g.words_per_second / 1e6:g} MHz"
+        shapes.append((f"STS-{n}c", str(width), clock, str(g.frame_words), use))
+    registers = []
+    for _, addr, r in TERMINAL.walk():
+        registers.append((f"0x{addr:02x}", f"`{r.name}`", r.access, r.describe()))
+    alarms = [(a.title, f"`{a.name}`", a.enter, a.leave, a.action or "-") for a in ALARMS]
+    node = []
+    for r in sorted(SonetLine().registers.registers, key=lambda r: r.addr):
+        last = f" … 0x{r.addr + r.size - 1:04x}" if r.size > 1 else ""
+        node.append((f"0x{r.addr:04x}{last}", f"`{r.name}`", r.access, r.describe()))
+    return f"""\
+# SONET lines
+
+<!-- made by `python -m bentpipe_hdl.sonet.manual`; change the tables there -->
+
+A terminal (`bentpipe_hdl.sonet.terminal.SonetTerminal`) is one end of an STS-3c or STS-12c line that carries ATM cells.
+It frames and scrambles sent bytes, aligns and checks received ones, and reports errors and defects to the far end. The
+line is words of bytes. The first transmitted byte is in the low bits, the first bit of a byte on top. The receiver
+finds frames at any bit. Serialisers and clock recovery belong to the board.
+
+{_table(("signal", "bytes a clock", "clock", "clocks a frame", "for"), shapes)}
+
+## The frame
+
+```text
+{FRAME}```
+
+Cells fill the SPE at 149.76 Mb/s (STS-3c) and 599.04 Mb/s (STS-12c). Idle cells are sent when no cell
+waits. Idle and unassigned cells are dropped on receipt.
+
+{_table(("byte", "row", "sent", "read"), TRANSPORT)}
+
+Path overhead, first column of the SPE:
+
+{_table(("byte", "row", "sent", "read"), PATH)}
+
+## Alarms
+
+{_table(("alarm", "bit", "raised", "cleared", "consequence"), alarms)}
+
+{_alarms()}## Cells
 
 Delineation leaves SYNC after 7 bad headers in a row and enters it after 6 good ones that follow the one that
 was found. In correction mode a single-bit error is corrected; then, and after any other error, headers with
@@ -169,29 +201,7 @@ One word an address. Reading takes three clocks, see `bentpipe_hdl.csr`.
 
 All {len(COUNTERS)} counters wrap at 2^32 and count while `latch` copies them.
 
-## A line in a network
-
-`line = "sonet"` of a line or host (`--set line=sonet` for all of them) makes it a node `SonetLine`: two terminals and the
-bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes exactly 416/159 ticks. SONET
-never stops, so this node is evaluated 2.16 million times a simulated second, with or without cells.
-
-The propagation delay is that of a `Link` behind the receiver. For the cells this is the same, since the receiver does
-not change with time. Only REI and RDI return without the delay.
-
-With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second, so
-pointers move. The switches' ports then send slower by as much, so that the line takes all their cells.
-
-Each line has an account, which is checked at the end of every run:
-
-- arriving cells wait, are sent, or are dropped;
-- departing cells were received, with a right header or (`ERRORED`) with one for which the next node drops them;
-- cells sent half a frame ago and not received are lost: `drop_line` in a run's counters.
-
-Lost cells must have a cause: a defect that stops cells, or at least as many words with errors as cells.
-
-An experiment with SONET lines runs once more with lines of cells, and reports the difference of the goodputs.
-
-{_table(("address", "name", "access", "meaning"), node)}
+{LINE}{_table(("address", "name", "access", "meaning"), node)}
 
 0x1000 and 0x2000 are the registers above, of end 0 and end 1.
 

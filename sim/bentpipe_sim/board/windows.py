@@ -156,9 +156,7 @@ def board_registers(plan: Plan) -> RegisterMap:
                 count=max(1, faces),
                 fields=(
                     Field("delay", 0, 31, "from when a cell was sent", "ticks"),
-                    Field(
-                        "sends", 31, text="1: cells leave at the line's clock; 0: in the tick in which they are given"
-                    ),
+                    Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
                 ),
             ),
             Register(
