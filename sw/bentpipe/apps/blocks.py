@@ -28,10 +28,10 @@ LATE_BLOCKS: Final = Report(
     (
         Column("blocks_written", "", "blocks written", "blocks"),
         Column("octets_written", "", "their octets"),
-        Column("blocks_late", "", "of these, blocks written after they were due", "late"),
-        Column("late_max_ps", "ps", "how late the latest was", "latest by"),
+        Column("blocks_late", "", "blocks written after they were due", "late"),
+        Column("late_max_ps", "ps", "greatest delay of a late block", "latest by"),
         Column("blocks_skipped", "", "blocks left out", "left out"),
-        Column("blocked_ps", "ps", "how long writes waited for the socket, together", "writes waited"),
+        Column("blocked_ps", "ps", "total time that writes waited for the socket", "writes waited"),
     ),
     ("blocks_late", "blocks_skipped"),
 )

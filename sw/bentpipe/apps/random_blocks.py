@@ -51,7 +51,7 @@ APPLICATION: Final = ApplicationSpec(
     "random",
     "blocks of random sizes at random times, drawn uniformly",
     (
-        AppSetting("block", OCTETS, REQUIRED, "bounds of the octets of a block", BOUNDS, word=BLOCK[0], also=BLOCK[1]),
+        AppSetting("block", OCTETS, REQUIRED, "bounds of the size of a block", BOUNDS, word=BLOCK[0], also=BLOCK[1]),
         AppSetting("gap", SPAN, REQUIRED, "bounds of the time from one block to the next", BOUNDS),
         LATE,
     ),

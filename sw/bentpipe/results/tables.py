@@ -208,7 +208,7 @@ def _fine(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-SPLITTING_COLUMNS = ("level", "cycles that come to it", "95 % interval", "trials", "to the next", "cells lost")
+SPLITTING_COLUMNS = ("level", "cycles that reach it", "95 % interval", "trials", "to the next", "cells lost")
 
 
 def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:

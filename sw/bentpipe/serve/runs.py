@@ -73,7 +73,7 @@ class Runs:
             verdict = run_verdict(summary)
             goes_on = name if summary["status"] == "running" and is_held(path) else None
         if summary["status"] == "running" and not is_held(path):
-            what = f"its process was killed; `bentpipe report {path}` makes a whole folder of what it kept"
+            what = f"the process was killed; `bentpipe report {path}` repairs the folder"
             verdict = Verdict("bad", "Killed", f"{what}.")
         keep = {key: summary.get(key) for key in ("id", "title", "status", "seed", "case")}
         return Entry(name, changed, keep, verdict, goes_on)
@@ -156,10 +156,12 @@ def live_news(folder: Path, path: str) -> dict[str, Any]:
     result = read_so_far(folder)
     over = result.summary["status"] != "running"
     whole = (folder / "report.html").is_file() and over
-    report = f"<p>The run is over: {link('its report', _at(path, 'runs/report.html'))}.</p>" if whole else ""
+    report = f"<p>The run has ended: {link('its report', _at(path, 'runs/report.html'))}.</p>" if whole else ""
     held = is_held(folder)
     killed = not over and not held
     parts = {**run_parts(result), "report-now": report}
     if killed:
-        parts["report-now"] = f"<p>Its process was killed; <code>bentpipe report {html.escape(str(folder))}</code>.</p>"
+        parts["report-now"] = (
+            f"<p>The process was killed; run <code>bentpipe report {html.escape(str(folder))}</code>.</p>"
+        )
     return {"parts": parts, "figures": figures_of(result), "over": whole or not held}
