@@ -199,3 +199,31 @@ def test_every_page_leads_to_a_next_one():
     pages = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}
     without = {name for name, text in pages.items() if not re.search(r"^Next: .*\]\(|^Next: .*`", text, re.MULTILINE)}
     assert without <= {"index.md", "coverage.md"}  # the start page; made by another program
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        ("cell-loss.md", "bentpipe export clr"),
+        ("start-lab.md", "bentpipe shell acts-1flow -- ping"),
+        ("start-fpga.md", "bentpipe rtl switch"),
+    ],
+)
+def test_each_goal_is_at_most_four_pages_from_the_readme(page, command):
+    """Count the README as the first page: a study of cell loss, a ping through the satellite, a core as Verilog."""
+    near, pages = {ROOT / "README.md"}, 1
+    while ROOT / "docs" / page not in near:
+        pages += 1
+        assert pages <= 4
+        near |= {
+            (each.parent / link).resolve()
+            for each in near
+            for link in re.findall(r"\]\(([^)\s#:]+\.md)", each.read_text())
+            if (each.parent / link).exists()
+        }
+    assert command in (ROOT / "docs" / page).read_text()
+
+
+def test_every_picture_has_a_text_for_those_who_do_not_see_it():
+    pictures = [(page, text) for page, whole in PAGES.items() for text in re.findall(r"!\[(.*?)\]\(", whole)]
+    assert len(pictures) > 2 and [each for each in pictures if len(each[1].split()) < 6] == []
