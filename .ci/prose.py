@@ -3,7 +3,8 @@
 Rules, with the reason in CONTRIBUTING ("Language"):
 
 - Pages: no idiom of ``IDIOMS``, as each has a plain word; no sentence of more than 25 words, numbers not counted.
-- Messages (help texts, errors, remarks, verdicts: the string literals of ``PACKAGES``): the same.
+- Messages (help texts, errors, remarks, verdicts: the string literals of ``PACKAGES``), and descriptions of the
+  catalogue: the same.
 - Docstrings of ``PACKAGES``: the first line is a sentence. That of a function begins with a verb in the imperative.
 
 ``prose.txt`` lists how many breaches each page and each package has. The numbers may not grow. ``--update`` writes
@@ -16,6 +17,7 @@ import argparse
 import ast
 import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,7 +166,17 @@ def counts() -> dict[str, int]:
             source, folder = path.read_text(), path.parent.relative_to(ROOT)
             found[f"messages:{folder}"] += len(messages(source))
             found[f"docstrings:{folder}"] += len(docstrings(source))
+    found["descriptions:sw/bentpipe/catalogue"] = len(descriptions())
     return dict(found)
+
+
+def descriptions() -> list[str]:
+    """Return the breaches in the descriptions of the catalogue's experiments."""
+    found = []
+    for path in sorted((ROOT / "sw/bentpipe/catalogue").glob("*.toml")):
+        about = tomllib.loads(path.read_text()).get("experiment", {})
+        found += [f"{path.name}: {each}" for each in breaches(about.get("description", ""))]
+    return found
 
 
 def listed() -> dict[str, int]:
@@ -176,6 +188,8 @@ def listed() -> dict[str, int]:
 def _show(name: str) -> list[str]:
     """Return the breaches of a page, of a Python file, or of a package's ``messages:`` or ``docstrings:``."""
     rule, _, folder = name.rpartition(":")
+    if rule == "descriptions":
+        return descriptions()
     if rule in ("messages", "docstrings"):
         check = messages if rule == "messages" else docstrings
         files = sorted((ROOT / folder).glob("*.py"))

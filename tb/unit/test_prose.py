@@ -130,6 +130,7 @@ def test_a_page_that_gets_worse_fails(prose, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(prose, "LISTED", listed)
     monkeypatch.setattr("sys.argv", ["prose.py"])
     monkeypatch.setattr(prose, "PACKAGES", ())
+    monkeypatch.setattr(prose, "descriptions", list)
     monkeypatch.setattr(prose, "pages", lambda: {"README.md": "A folder that is there. The verdict says so."})
     assert prose.main() == 1
     assert "README.md: 2 breaches, 1 before" in capsys.readouterr().out
