@@ -400,7 +400,7 @@ def test_an_interface_has_its_offloads_again() -> None:
     [
         ("tap:lo", "there is an interface lo already"),
         ("if:none0", "interface none0: No such device"),
-        ("ns:taken", "the network namespace taken already; another name, or: ip netns del taken"),
+        ("ns:taken", "the network namespace taken already exists; give another name, or: ip netns del taken"),
     ],
 )
 def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> None:

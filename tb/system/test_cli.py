@@ -211,7 +211,7 @@ def test_a_full_disk_is_one_line(capsys, monkeypatch, tmp_path):
 
     monkeypatch.setattr(bentpipe.plots.figures, "write_plots", full)
     assert main(["run", "lan-1flow", "--quick", "--out", "out"]) == 1
-    assert "out/report.html: No space left on device; what there is is kept" in one_line(capsys.readouterr().err)
+    assert "out/report.html: No space left on device; the existing files are kept" in one_line(capsys.readouterr().err)
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"result.json", "flows.parquet", "trace.parquet"}
 
 

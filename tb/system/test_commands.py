@@ -28,7 +28,7 @@ def test_what_a_new_file_offers_is_valid_once_it_is_uncommented(tmp_path):
     assert main(["new", str(file), "--from", "lan-3flows"]) == 0
     lines = file.read_text().splitlines()
     assert tomllib.loads(file.read_text())["experiment"]["id"] == "own"
-    kept = ("# All", "# Remove")  # sentences
+    kept = ("# Unset", "# Remove")  # sentences
     file.write_text("\n".join(line if line.startswith(kept) else line.removeprefix("# ") for line in lines))
     assert main(["check", str(file)]) == 0
 

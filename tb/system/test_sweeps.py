@@ -291,7 +291,7 @@ OTHERS = [
     ({"version": "0.0.9+abc"}, "was made by bentpipe 0.0.9+abc, this is"),
     ({"schema": 1}, "schema 1 is of an older bentpipe"),
     ({"schema": 99}, "schema 99 is newer"),
-    ({"kind": "cases"}, "is the folder of a run, not of a sweep"),
+    ({"kind": "cases"}, "is a run folder, not a sweep folder"),
 ]
 
 

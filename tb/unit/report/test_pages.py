@@ -291,7 +291,7 @@ def test_the_page_of_a_session_says_what_was_changed_and_has_no_empty_table():
     assert [(path[0], path[-1]) for path in network.paths] == [(source, sink)]
     said = _events(result.summary)
     assert ">6 s<" in said and ">set<" in said and "followed f.csv (out): 9 rows from 0 s on" in said
-    assert "as it began; it was changed in the run" in "".join(_set_up(result.summary | {"changes": []}))
+    assert "at the start; some were changed in the run" in "".join(_set_up(result.summary | {"changes": []}))
 
 
 def test_captures_have_filters_for_their_flows():
