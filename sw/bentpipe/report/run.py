@@ -382,7 +382,7 @@ def _again(s: Mapping[str, Any]) -> Iterator[str]:
         if s["attached"].get("recorded"):
             yield "<p>To replay the same cells at the same ticks, in this folder:</p>" + command("bentpipe replay .")
         else:
-            yield "<p>The session was not recorded (--record), so it cannot be replayed.</p>"
+            yield "<p>The session was not recorded (--record), so it cannot be repeated exactly.</p>"
     else:
         yield "<p>To repeat the same cells at the same ticks:</p>" + command(repeat_command(s))
     captures = capture_commands(s)
