@@ -15,6 +15,7 @@ import bentpipe.doctor
 import bentpipe.experiment.build.hosts
 import bentpipe.plots.figures
 from bentpipe.cli import main
+from bentpipe.commands.command import console
 from unit.experiment.fake import fake_build
 
 
@@ -239,6 +240,16 @@ def test_list(capsys, monkeypatch):
     assert main(["list", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["lan-3flows"]["duration_s"] == 600.0
+
+
+def test_no_color_is_followed(monkeypatch, capsys):
+    """On a terminal tables have colours, unless NO_COLOR is set (no-color.org)."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for value, coloured in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", value)
+        console().print("[red]text")
+        assert ("\x1b[" in capsys.readouterr().out) is coloured
 
 
 def test_show(capsys):
