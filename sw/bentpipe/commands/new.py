@@ -86,7 +86,7 @@ def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _commented(heading: str, table: dict[str, Any]) -> Iterator[str]:
-    """A table with its keys as comments; a table without keys changes nothing, an array of tables would."""
+    """Yield a table with its keys as comments; a table without keys changes nothing, an array of tables would."""
     lines = [f"# {key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, dict)]
     if lines:
         yield ""
@@ -95,7 +95,7 @@ def _commented(heading: str, table: dict[str, Any]) -> Iterator[str]:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML has it; texts, numbers, flags and lists of such look as in JSON there."""
+    """Return a value as TOML; texts, numbers, flags and lists of them look as in JSON."""
     if isinstance(value, list) and any(isinstance(one, dict) for one in value):
         return "[…]"
     return json.dumps(value, ensure_ascii=False)

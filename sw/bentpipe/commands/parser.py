@@ -41,7 +41,7 @@ def _near(word: str, known: Collection[str]) -> str:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command line; ``SystemExit``, once a line has told what is wrong with them."""
+    """Parse a command line; raise ``SystemExit`` after printing a line about an error."""
     leading = [*itertools.takewhile(re.compile(r"-v+|--verbose").fullmatch, words)]
     words = [*words[len(leading) :], *leading]  # which commands take, wherever it stands
     made, known = parser(), [name for each in commands() for name in (each.name, *each.aliases)]
@@ -54,7 +54,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser() -> _Parser:
-    """The arguments of all commands."""
+    """Return the parser of all commands."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "-v", "--verbose", action="count", default=0, help="more output; -vv: debug output and tracebacks"

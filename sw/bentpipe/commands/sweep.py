@@ -212,7 +212,7 @@ def do_sweep(
 
 
 def _named(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """The runs with the name and the time under which they are judged."""
+    """Return the runs with the name and time for their judgement."""
     return [
         {**run, "name": run["folder"].rpartition("/")[2], "time": {"wall_s": run["seconds"] or 0.0}}
         for run in summary["runs"]

@@ -13,7 +13,7 @@ __all__ = ["TOPICS", "Topic"]
 
 @dataclass(frozen=True)
 class Topic:
-    """What can be asked for: what it is in a line, and its text in Markdown."""
+    """A topic of the manual: its title in a line, and its text in Markdown."""
 
     what: str
     text: Callable[[], str]

@@ -50,7 +50,7 @@ def _quantity(quantity: Quantity) -> str:
 
 
 def _is(kind: Any, metadata: Iterable[Any] = ()) -> str:
-    """A type in words."""
+    """Return a type in words."""
     for part in metadata:
         if isinstance(part, Quantity):
             return _quantity(part)
@@ -69,7 +69,7 @@ def _is(kind: Any, metadata: Iterable[Any] = ()) -> str:
 
 
 def _models(kind: Any) -> list[type[Settings]]:
-    """The models in a type."""
+    """Return the models in a type."""
     if isinstance(kind, type) and issubclass(kind, Settings):
         return [kind]
     return [model for one in get_args(kind) for model in _models(one)]
@@ -87,7 +87,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _walk(model: type[Settings], path: str) -> Iterator[tuple[str, type[Settings]]]:
-    """Every table with its heading, those in it after it, each model once."""
+    """Yield every table with its heading, inner tables after it, each model once."""
     for name, field in model.model_fields.items():
         models = _models(field.annotation)
         if not models:
@@ -100,7 +100,7 @@ def _walk(model: type[Settings], path: str) -> Iterator[tuple[str, type[Settings
 
 
 def tables() -> str:
-    """A section for each table of a document, with its keys."""
+    """Return a section for each table of a document, with its keys."""
     seen: set[type[Settings]] = set()
     parts = []
     for heading, model in sorted(_walk(Document, ""), key=lambda pair: pair[0].startswith(_LAST)):
@@ -127,7 +127,7 @@ def tables() -> str:
 
 
 def profiles() -> str:
-    """The published hosts."""
+    """Return the table of published hosts."""
     from bentpipe.hosts.profiles import load_profiles
 
     rows = [
@@ -144,7 +144,7 @@ def profiles() -> str:
 
 
 def series() -> str:
-    """What can be recorded."""
+    """Return the table of series that can be recorded."""
     return table(("series", "is"), [(f"`{name}`", text) for name, text in SERIES.items()])
 
 
@@ -186,7 +186,7 @@ def columns() -> str:
 
 
 def metrics() -> str:
-    """The figures of runs, of their flows, VCs and ports."""
+    """Return the table of metrics of runs, flows, VCs and ports."""
     rows = [
         (
             ", ".join(f"`{_LEVELS[level]}{metric.name}`" for level in metric.of),

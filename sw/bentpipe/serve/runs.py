@@ -43,7 +43,7 @@ class Runs:
         self._known: dict[Path, tuple[int, Entry]] = {}
 
     def entries(self) -> list[Entry]:
-        """All that can be read, the newest first."""
+        """Return all readable runs, the newest first."""
         found: dict[Path, tuple[int, Entry]] = {}
         for path in find_runs(self.root):
             try:
@@ -94,14 +94,14 @@ def _at(path: str, rest: str) -> str:
 
 
 def index_page(runs: Runs) -> str:
-    """The list of runs; it asks for news itself."""
+    """Return the page with the list of runs, which updates itself."""
     head = [f'<p class="sub">{html.escape(str(runs.root))}</p>', "<h1>Runs</h1>", '<div id="verdict"></div>']
     body = f'<div id="runs-now">{index_rows(runs)}</div>'
     return page("bentpipe: runs", head, [f'<div data-live="/list">{body}</div>'], connect=True)
 
 
 def index_rows(runs: Runs) -> str:
-    """The table of runs."""
+    """Return the table of runs."""
     entries = runs.entries()
     if not entries:
         return "<p>No runs yet.</p>"
@@ -131,7 +131,7 @@ def index_rows(runs: Runs) -> str:
 
 
 def live_page(path: str, summary: dict[str, Any]) -> str:
-    """The page of a run that goes on: empty places that its news fill."""
+    """Return the page of a run in progress: empty places that updates fill."""
     head = [
         f'<nav class="between" aria-label="Runs">{link("↑ All runs", "/", "up")}</nav>',
         f'<p class="sub">{html.escape(path)}</p>',
@@ -152,7 +152,7 @@ def live_page(path: str, summary: dict[str, Any]) -> str:
 
 
 def live_news(folder: Path, path: str) -> dict[str, Any]:
-    """What is to be seen of a run now: parts of its page, figures; ``over`` when there will be no more."""
+    """Return the present content of a run's page: its parts and figures; ``over`` if nothing will follow."""
     result = read_so_far(folder)
     over = result.summary["status"] != "running"
     whole = (folder / "report.html").is_file() and over
