@@ -103,7 +103,7 @@ SERIES: Final = {
     "segments": "an event for each data segment sent, and a plot; recorded only if named",
     **{name: text for option in OPTIONS for name, text in option.series.items()},
 }
-"""Return the table of series that can be recorded."""
+"""Series that can be recorded: name and meaning."""
 
 METRICS: Final = {**{metric.name: metric.text for metric in metrics_of("run")}, "none": "no figure of ours"}
 """Figures of ours that a published one can be compared with."""
