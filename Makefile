@@ -16,12 +16,12 @@ export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-board test-browser coverage lint cocotb rtl-check interop attach formal synth bitstream bench digests soak docs docs-figures clean locks
+.PHONY: help demo test test-board test-browser coverage lint cocotb rtl-check interop attach formal synth bitstream bench digests soak docs docs-check docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Options: ARGS='...' goes to the program behind test, cocotb, rtl-check, formal, synth, bench, digests; WORKERS=$(WORKERS) processes test"
+	@echo "Options: ARGS='...' goes to the program behind test, cocotb, rtl-check, formal, synth, bench, digests, docs-check; WORKERS=$(WORKERS) processes test"
 
 DEMO := acts-1flow fall-floyd-4
 
@@ -99,6 +99,9 @@ soak: $(VENV)/.test ## long random checks (hours); SOAKS='sonet networks' select
 docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
 	@echo "Documentation: build/docs/index.html"
+
+docs-check: $(VENV)/.test ## whether the manual's commands, Python and TOML work as they stand (minutes); ARGS='--long' ARGS='tutorial.md'
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m manual $(ARGS)
 
 docs-figures: $(VENV)/.runtime ## the pictures of the catalogue's page, of real runs: half an hour to an hour; QUICK=1 of shortened ones
 	$(BIN)/bentpipe catalogue run $(if $(QUICK),--quick) --out runs/docs-figures

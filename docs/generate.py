@@ -9,6 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import messages
+
 from bentpipe.manual import keys, words
 from bentpipe.manual.markdown import table as _table
 
@@ -114,9 +116,16 @@ PAPERS = {
     "AAI97": "aai97",
     "FF96": "ff96",
     "LRL": "lrl",
-    None: "studies",
 }
-"""Page of the catalogue, ``catalogue-NAME.md``, of each paper; None: experiments without a paper."""
+"""Page of the catalogue, ``catalogue-NAME.md``, of each paper."""
+
+
+def _page(name: str, about: dict[str, Any]) -> str:
+    """Return the page of an experiment: that of its paper, of comparisons with theory, or of our own studies."""
+    if about.get("paper"):
+        return PAPERS[about["paper"]]
+    return "theory" if name.startswith(("theory-", "rare-")) else "studies"
+
 
 NETWORKS = {
     "networks/acts": "acts98",
@@ -176,12 +185,12 @@ def experiments() -> dict[str, str]:
 
     from bentpipe.experiment.document.catalogue import catalogue, networks, read_extended
 
-    pages: dict[str, list[str]] = {name: [] for name in PAPERS.values()}
-    rows: dict[str, list[tuple[str, ...]]] = {name: [] for name in PAPERS.values()}
+    pages: dict[str, list[str]] = {name: [] for name in (*PAPERS.values(), "theory", "studies")}
+    rows: dict[str, list[tuple[str, ...]]] = {name: [] for name in (*PAPERS.values(), "theory", "studies")}
     pictures = figures.known()
     for name, path in catalogue().items():
         about = read_extended(path)[0]["experiment"]
-        page = PAPERS[about.get("paper")]
+        page = _page(name, about)
         pages[page] += _experiment(name, path, pictures)
         rows[page].append((f"[{name}](#{name})", about["title"], about.get("figure", ""), about["duration"]))
     for name, path in networks().items():
@@ -197,7 +206,7 @@ def summary() -> str:
     rows = []
     for name, path in catalogue().items():
         about = read_extended(path)[0]["experiment"]
-        page = f"catalogue-{PAPERS[about.get('paper')]}.md"
+        page = f"catalogue-{_page(name, about)}.md"
         source = ", ".join(filter(None, (about.get("paper"), about.get("figure"))))
         rows.append((f"[{name}]({page}#{name})", about["title"], source, about["duration"]))
     return _table(("experiment", "subject", "source", "simulates at most"), rows)
@@ -209,9 +218,10 @@ def write_all(folder: Path) -> None:
     (folder / "experiments.md").write_text(summary())
     for name, text in experiments().items():
         (folder / f"experiments-{name}.md").write_text(text)
+    (folder / "errors.md").write_text(messages.errors())
     (folder / "registers.md").write_text(words.registers())
     (folder / "applications.md").write_text(words.applications())
-    for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses):
+    for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses, keys.columns):
         (folder / f"{page.__name__}.md").write_text(page())
     for name, text in words.netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)

@@ -227,12 +227,12 @@ def page(document: dict[str, Any]) -> str:
         f"Figures for an {document['device']}, speed grade {document['speed_grade']}: it has {has.lut} LUTs and "
         f"flip-flops, {has.ebr} block memories (EBR) of 18 kbit and {has.dsp} multipliers. Nodes and their parts "
         "are measured at the narrow datapath (32 bits).",
-        f"`make synth` makes this page with {tools}. A component stands between registers, with its border kept: "
-        "LUT, FF, EBR and DSP are its own. LUT counts sites: one a LUT4, two a carry cell, six a LUT memory of 16 x 4. "
-        "Fmax is that of one run of place and route, with its surroundings; another seed moves it by some per cent; "
-        "where there is none, only yosys was run.",
-        f"A narrow node has {CLOCKS_A_TICK} clocks a tick, so it needs {NEEDED_MHZ:.1f} MHz for real time. What does "
-        "not reach that is marked by *: it decides the same, with ticks that are longer.",
+        f"`make synth` makes this page with {tools}. Each component is synthesised between registers, with its border "
+        "kept, so LUT, FF, EBR and DSP are its own. LUT counts sites: one for a LUT4, two for a carry cell, six for a "
+        "LUT memory of 16 x 4. Fmax comes from one run of place and route, surroundings included; another seed "
+        "changes it by some per cent. Without Fmax, only yosys was run.",
+        f"A narrow node has {CLOCKS_A_TICK} clocks a tick, so it needs {NEEDED_MHZ:.1f} MHz for real time. A "
+        "slower component is marked by *: it decides the same, with longer ticks.",
     ]
     for title, node in (("Nodes", True), ("Parts", False)):
         rows = [
@@ -251,6 +251,7 @@ def page(document: dict[str, Any]) -> str:
                 f"| {figures.ebr} | {figures.dsp} | {_value(figures, 'fmax_mhz')}{misses} |"
             )
         parts += [f"## {title}", "\n".join(rows)]
+    parts.append("Next: [boards](boards.md); [traffic management](traffic-management.md) explains the options.")
     return "\n\n".join(parts) + "\n"
 
 

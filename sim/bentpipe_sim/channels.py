@@ -271,18 +271,18 @@ class Channels(list[Channel]):
         shares, credits = channel.shares, _credits_of(channel)
         if len(channel.legs) > 1:
             if any(shares):
-                what = f"{channel.what}: it goes to several hosts, and has credits, which are for one"
+                what = f"{channel.what}: it leads to several hosts; credits work with one sink only"
                 raise NetworkError(what, credits)
             if channel.settings.oam is not None:
-                what = f"{channel.what}: it goes to several hosts, and OAM's answers come from one"
+                what = f"{channel.what}: it leads to several hosts; OAM works with one sink only"
                 raise NetworkError(what, Subject(key="oam"))
             self.append(channel)
             return
         if any(shares) and any(hop.in_path for hop in channel.hops):
-            raise NetworkError(f"{channel.what}: credits don't go through a virtual path", credits)
+            raise NetworkError(f"{channel.what}: credits cannot pass through a virtual path", credits)
         for switch, before in itertools.pairwise(hop.switch for hop in channel.hops):
             if switch is before and any(shares):
-                what = f"{channel.what}: credits don't go through a line in loop-back, as {switch.name} has"
+                what = f"{channel.what}: credits cannot pass through a line in loop-back, as {switch.name} has"
                 raise NetworkError(what, credits)
         source = channel.path[0]
         if isinstance(source, Nic) and shares and shares[0]:

@@ -106,7 +106,7 @@ def _switches(path: VirtualPath) -> list[str]:
     """From end to end."""
     for end in (path.path[0], path.path[-1]):
         if not isinstance(end, Switch):
-            raise NetworkError(f"{path.what}: it has OAM, and ends at {end.name}, which knows nothing of F4 flows")
+            raise NetworkError(f"{path.what}: it has OAM, and ends at {end.name}, which does not support F4 flows")
     return [node.name for node in path.path if isinstance(node, Switch)]
 
 

@@ -169,7 +169,7 @@ class Network(Topology, Pdus):
             Models of the engine verilator give no state.
         """
         if self.loop.save():
-            raise SimulationError(f"the network's state can't be saved: {self._error()}")
+            raise SimulationError(f"the network's state cannot be saved: {self._error()}")
         length = self.loop.ffi.new("uint64_t *")
         octets = self.loop.saved(length)
         captures = tuple(self.loop.capture_length(index) for index in range(len(self._captures)))
@@ -194,7 +194,7 @@ class Network(Topology, Pdus):
         for node, now, then in zip(self.nodes, self._models, saved.models, strict=True):
             if now != then:
                 raise SimulationError(
-                    f"{node.name} is built otherwise than when the state was saved: {now}, not {then}"
+                    f"{node.name} is built differently than when the state was saved: {now}, not {then}"
                 )
         if captures is not None:
             self._captures = [(captures / path.name, kind, node, port) for path, kind, node, port in self._captures]

@@ -428,8 +428,8 @@ class Switch(Node):
             if near and sum(Fraction(65536, period) for period in periods) > 1:
                 asked = sum(TICKS_A_SECOND * 424 * 65536 / period for period in periods) / 1e6
                 raise NetworkError(
-                    f"switch {self.name}: its lines {verb} up to {asked:.2f} Mb/s of cells together, and it moves "
-                    f"{TICKS_A_SECOND * 424 / 1e6:.2f} Mb/s (a cell a tick): give it fewer lines, or slower ones",
+                    f"switch {self.name}: its lines {verb} up to {asked:.2f} Mb/s of cells together. It moves "
+                    f"{TICKS_A_SECOND * 424 / 1e6:.2f} Mb/s (a cell per tick): give it fewer lines, or slower ones",
                     Subject(self.name, key="ports"),
                 )
 

@@ -118,13 +118,14 @@ class Pdus:
             raise SimulationError(f"an SDU has 1 to 65535 octets, not {octets + length}")
         if not (0 <= key <= _MASK32 and 0 <= uu <= 255 and length >= 0 and 0 <= offset < 1 << 63):
             raise SimulationError(
-                f"of an SDU's pattern the key is 0 to {_MASK32}, offset ({offset}) and length ({length}) are not "
-                f"negative, and UU is 0 to 255: not key {key}, UU {uu}"
+                f"SDU pattern: key {key} must be 0 to {_MASK32}, UU {uu} 0 to 255; offset {offset} and length {length} "
+                "must not be negative"
             )
         if checksum_at >= 0 and not 0 <= checksum_start <= checksum_at <= octets - 2:
             raise SimulationError(
-                f"an SDU's checksum begins in its head of {octets} octets and is written there, at that place or "
-                f"behind it: not from octet {checksum_start} on, into octets {checksum_at} and {checksum_at + 1}"
+                f"SDU checksum: start {checksum_start} and place {checksum_at} must be in its head of {octets} "
+                "octets, the "
+                "place at the start or behind it"
             )
         told = 1 if nic in self._reporting else 0
         writer = BytesWriter()

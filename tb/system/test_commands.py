@@ -28,7 +28,7 @@ def test_what_a_new_file_offers_is_valid_once_it_is_uncommented(tmp_path):
     assert main(["new", str(file), "--from", "lan-3flows"]) == 0
     lines = file.read_text().splitlines()
     assert tomllib.loads(file.read_text())["experiment"]["id"] == "own"
-    kept = ("# All", "# Remove")  # sentences
+    kept = ("# Unset", "# Remove")  # sentences
     file.write_text("\n".join(line if line.startswith(kept) else line.removeprefix("# ") for line in lines))
     assert main(["check", str(file)]) == 0
 
@@ -36,10 +36,10 @@ def test_what_a_new_file_offers_is_valid_once_it_is_uncommented(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["there.toml"], "is there already; give another name, or --force to replace it"),
+        (["there.toml"], "already exists; give another name, or --force to replace it"),
         (["study.txt"], "the name of an experiment's file ends in .toml"),
         (["new.toml", "--from", "acts-4flows"], "no such experiment in the catalogue; did you mean"),
-        (["no/such/folder/new.toml"], "can't be written: No such file or directory"),
+        (["no/such/folder/new.toml"], "cannot be written: No such file or directory"),
     ],
 )
 def test_a_file_that_cant_be_begun_is_a_line(arguments, said, tmp_path, monkeypatch, capsys):
@@ -98,7 +98,7 @@ def test_what_is_exported_is_what_the_run_has(tmp_path, capsys):
     folder = tmp_path / "run"
     assert main(["run", "lan-1flow", "--duration", "100 ms", "--no-plots", "--out", str(folder), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    assert main(["export", str(folder), "--csv"]) == 0
+    assert main(["export", str(folder)]) == 0
     with (folder / "csv" / "metrics.csv").open() as file:
         metrics = {row["metric"]: row["value"] for row in csv.DictReader(file)}
     assert float(metrics["aggregate_goodput"]) == summary["metrics"]["aggregate_goodput"]
@@ -109,8 +109,8 @@ def test_what_is_exported_is_what_the_run_has(tmp_path, capsys):
         delivered = [int(row["value"]) for row in csv.DictReader(file) if row["series"] == "flow1.delivered"]
     assert delivered[-1] == summary["flows"][0]["octets_delivered"]
     assert main(["export", str(folder), "--csv"]) == 2
-    assert "is there already" in capsys.readouterr().err
-    assert main(["export", str(folder), "--csv", "--force"]) == 0
+    assert "already exists" in capsys.readouterr().err
+    assert main(["export", str(folder), "--force"]) == 0
     assert main(["export", str(tmp_path), "--csv"]) == 2
 
 
@@ -135,7 +135,7 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
     assert "i_port" not in text and "[-1:0]" not in text
     capsys.readouterr()
     for arguments, said in (
-        (["link", "-o", str(tmp_path / "none" / "x.v")], "x.v: can't be written: No such file or directory"),
+        (["link", "-o", str(tmp_path / "none" / "x.v")], "x.v: cannot be written: No such file or directory"),
         (["hub"], "no kind of node is called 'hub'"),
         (["link", "--width", "64"], "--width must be 32 or 416 bits, not 64"),
         (["sonet", "--width", "32"], "--width must be 416 bits, not 32"),

@@ -86,7 +86,7 @@ def test_a_run_says_what_it_estimates_and_what_it_took(summary):
     print_run(Console(file=out, width=200), summary, summary["flows"])
     text = out.getvalue()
     found = summary["splitting"]["loss_ratio"]
-    assert f"Cells lost at lan:1: {found['value']:.4g} of those that came" in text
+    assert f"Cells lost at lan:1: {found['value']:.4g} of the arriving cells" in text
     assert f"{found['low']:.4g} to {found['high']:.4g} (95 %), 10 batches" in text
     assert f"from {summary['splitting']['cells']:,} cells" in text
 

@@ -148,7 +148,10 @@ def test_a_state_of_another_bentpipe_is_refused(stopped, capsys, monkeypatch):
     ours = state.code()
     monkeypatch.setattr(state, "code", lambda: "0123456789abcdef")
     now = version("bentpipe")
-    line = f"saved by bentpipe {now} (code {ours}), this is {now} (code 0123456789abcdef): only the same can go on"
+    line = (
+        f"saved by bentpipe {now} (code {ours}), this is {now} (code 0123456789abcdef): only that version "
+        "can continue it"
+    )
     assert refusal(stopped, capsys) == f"bentpipe: {stopped / 'run.state'}: {line}\n"
 
 
@@ -161,7 +164,7 @@ def test_a_damaged_state_is_refused(stopped, capsys, cut):
 
 def test_what_is_over_is_not_resumed(stopped, capsys, tmp_path):
     assert main(["resume", str(stopped), "--json"]) == 0
-    assert refusal(stopped, capsys) == f"bentpipe: {stopped}: there is nothing to resume: its run is done\n"
+    assert refusal(stopped, capsys) == f"bentpipe: {stopped}: nothing to resume: its run is done\n"
     (tmp_path / "empty").mkdir()
     assert refusal(tmp_path / "empty", capsys).endswith("empty: not a run folder (no result.json)\n")
 
@@ -175,7 +178,7 @@ def test_the_engine_verilator_saves_nothing(tmp_path, capsys, monkeypatch):
     path = tmp_path / "run"
     with RunFolder.claim(path) as folder, stopped_at(0):
         folder.finish(run_experiment(load("lan-1flow", duration_ps=60 * MS), build=unsaved, folder=folder))
-    line = f"bentpipe: {path}: there is nothing to resume: its run was ended before its state was saved\n"
+    line = f"bentpipe: {path}: nothing to resume: its run ended before its state was saved\n"
     assert refusal(path, capsys) == line
 
 
@@ -186,7 +189,7 @@ def test_a_run_with_a_board_is_not_resumed(tmp_path, capsys):
         result.summary["board"] = {"pdus": 1}
         folder.finish(result)
     folder.state.unlink()
-    line = f"bentpipe: {path}: there is nothing to resume: the state of a run with a board is not saved\n"
+    line = f"bentpipe: {path}: nothing to resume: the state of a run with a board is not saved\n"
     assert refusal(path, capsys) == line
 
 
@@ -212,7 +215,7 @@ def test_no_room_leaves_the_last_state(tmp_path, monkeypatch, caplog):
         assert not list((tmp_path / "run" / ".running").glob("*.part"))
     assert result.summary["status"] == "done"
     assert len(written) > 2 and all(kept)
-    line = f"{tmp_path / 'run' / 'run.state'}: No space left on device: the state is not saved, the run goes on"
+    line = f"{tmp_path / 'run' / 'run.state'}: No space left on device: the state is not saved; the run continues"
     assert caplog.messages.count(line) == len(kept)
 
 

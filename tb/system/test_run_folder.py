@@ -122,7 +122,7 @@ def test_two_runs_at_once_have_a_folder_each():
 @pytest.mark.parametrize("point", ["build", "1000", "plots"])
 def test_a_folder_that_a_run_writes_is_refused(point, force):
     first = Held(point, *RUN, "--out", "out")
-    error = "bentpipe: out: another run is writing it; give another --out\n"
+    error = "bentpipe: out: another run is writing to it; give another --out\n"
     assert command(*RUN, "--seed", "2", "--out", "out", *force) == (2, error)
     assert first.end() == (0, "")
     assert (summary()["seed"], names()) == (1, WHOLE)
@@ -131,7 +131,7 @@ def test_a_folder_that_a_run_writes_is_refused(point, force):
 def test_a_report_of_a_run_that_goes_on_is_refused():
     run = Held("1000", *RUN, "--out", "out")
     assert summary()["status"] == "running"
-    assert command("report", "out") == (2, "bentpipe: out: its run is not over\n")
+    assert command("report", "out") == (2, "bentpipe: out: its run is still in progress\n")
     assert run.end() == (0, "")
 
 
@@ -165,7 +165,7 @@ def test_a_second_signal_ends_it_at_once(number):
     run.wait()
     assert run.end(number) == (
         128 + number,
-        "bentpipe: interrupted; what there is is kept, see `bentpipe report out`\n",
+        "bentpipe: interrupted; the existing files are kept; see `bentpipe report out`\n",
     )
     assert names() == ["flows.parquet", "result.json", "trace.parquet"]
     assert summary()["reason"] == "SIGINT"
@@ -181,7 +181,7 @@ def test_a_signal_while_plots_are_drawn_keeps_the_run(number):
     code, error = Held("plots", *RUN, "--out", "out").end(number)
     assert (code, error) == (
         128 + number,
-        "bentpipe: interrupted; what there is is kept, see `bentpipe report out`\n",
+        "bentpipe: interrupted; the existing files are kept; see `bentpipe report out`\n",
     )
     assert (summary()["status"], names()) == ("done", ["flows.parquet", "result.json", "trace.parquet"])
     assert command("report", "out") == (0, "")
@@ -272,7 +272,7 @@ def test_a_report_of_a_run_killed_while_plots_were_drawn():
 def test_a_run_killed_before_it_began_is_in_nobodys_way():
     kill("build", *RUN, "--out", "out")
     code, error = command("report", "out")
-    assert (code, error) == (2, "bentpipe: out: its run was ended before it began (no result.json)\n")
+    assert (code, error) == (2, "bentpipe: out: its run ended before it began to simulate (no result.json)\n")
     assert command(*RUN, "--out", "out") == (0, "")
     assert names() == WHOLE
 
@@ -300,7 +300,7 @@ def test_a_signal_in_a_case_ends_them_all(cases):
 
 def test_ctrl_c_while_a_cases_plots_are_drawn_leaves_a_run_folder(cases):
     code, error = Held("plots", *cases).end(signal.SIGINT)
-    assert (code, error) == (130, "bentpipe: interrupted; what there is is kept, see `bentpipe report out`\n")
+    assert (code, error) == (130, "bentpipe: interrupted; the existing files are kept; see `bentpipe report out`\n")
     assert summary()["status"] == "interrupted"
     assert command("report", "out") == (0, "")
     assert [case["status"] for case in summary()["cases"]] == ["done"]
@@ -315,7 +315,7 @@ def test_no_room_for_plots_leaves_the_data():
     code, error = command(*RUN, "--out", "out", fsize=200_000)
     assert (code, error) == (
         1,
-        "bentpipe: out/report.html: File too large; what there is is kept, see `bentpipe report out`\n",
+        "bentpipe: out/report.html: File too large; the existing files are kept; see `bentpipe report out`\n",
     )
     assert (summary()["status"], names()) == ("done", ["flows.parquet", "result.json", "trace.parquet"])
     assert command("report", "out") == (0, "")

@@ -291,7 +291,7 @@ OTHERS = [
     ({"version": "0.0.9+abc"}, "was made by bentpipe 0.0.9+abc, this is"),
     ({"schema": 1}, "schema 1 is of an older bentpipe"),
     ({"schema": 99}, "schema 99 is newer"),
-    ({"kind": "cases"}, "is the folder of a run, not of a sweep"),
+    ({"kind": "cases"}, "is a run folder, not a sweep folder"),
 ]
 
 
@@ -318,7 +318,7 @@ def test_a_sweep_under_way_is_not_joined(capfd):
         )
         folder.begin()
         assert main(["sweep", "lan-1flow", "--duration", "10 ms", "--out", "out"]) == 2
-    assert "its run is not over" in one_line(capfd.readouterr().err)
+    assert "its run is still in progress" in one_line(capfd.readouterr().err)
 
 
 def test_a_worker_of_another_version_is_told(client, monkeypatch):

@@ -39,7 +39,7 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
         (["lan-1flow", "--node", "lan.out", "--at", "1000s"], "--at 1000 s --for 20 us: lan-1flow ends at"),
         (
             ["lan-1flow", "--node", "lan.out", "--at", "1s", "--for", "1 s"],
-            "a wave is of more than 0 s, and at most 10 ms",
+            "the length must be more than 0 s and at most 10 ms",
         ),
         (["lan-1flow", "--node", "lan.out", "--at", "1s", "--for", "10 ns"], "no tick begins in it"),
         (["lan-1flow", "--node", "lan.out", "--at", "soon"], "--at: "),
@@ -47,11 +47,11 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
         (["lan-1flow", "--node", "lan.out", "--at", "1s", "-o", "there.vcd"], "is there already"),
         (
             ["lan-1flow", "--node", "lan.out", "--at", "1us", "-o", "no/such/folder.vcd"],
-            "can't be written: No such file",
+            "cannot be written: No such file",
         ),
         (["empty", "--node", "lan.out", "--at", "1s"], "empty: not a run folder"),
         (["empty", "--node", "lan.out", "--at", "1s", "--seed", "2"], "a run has its settings"),
-        (["lan-1flow", "--node", "lan.out", "--at", "59s", "--set", "flow.0.size=1000"], "its flows are over at"),
+        (["lan-1flow", "--node", "lan.out", "--at", "59s", "--set", "flow.0.size=1000"], "its flows end at"),
     ],
 )
 def test_a_wave_that_cant_be_is_a_line(arguments, said, tmp_path, monkeypatch, capsys):
@@ -70,4 +70,4 @@ def test_a_run_whose_file_was_changed_is_refused(tmp_path, capsys):
     assert main(["run", str(file), "--duration", "2 ms", "--no-plots", "--out", str(folder)]) == 0
     file.write_text(file.read_text().replace("[experiment]", "[experiment]\nseed = 77", 1))
     assert main(["wave", str(folder), "--node", "lan.out", "--at", "1 ms"]) == 2
-    assert "is another one now: run it again" in capsys.readouterr().err
+    assert "has changed since: run it again" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from bentpipe.cli import main
 from bentpipe.commands.parser import parse, parser
 from bentpipe.experiment.document.catalogue import catalogue, networks
 
@@ -164,3 +165,65 @@ def test_a_module_is_there(name):
         assert importlib.util.find_spec(name)
     except ModuleNotFoundError:
         pkgutil.resolve_name(name)
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import messages
+
+    return messages
+
+
+def test_an_error_that_a_command_prints_is_in_the_manual(messages, capsys, tmp_path):
+    """Parts of its line without names and numbers are found on the page of error messages."""
+    page = messages.errors()
+    for words in (["run", "nosuch"], ["compare", str(tmp_path)], ["new", str(tmp_path / "a.txt")], ["help", "nosuch"]):
+        assert main(words) == 2
+        line = " ".join(capsys.readouterr().err.split()).removeprefix("bentpipe: ")
+        known = [
+            each for each in re.findall(r"^- `(.*)`$", page, re.MULTILINE) if len(re.findall("[a-z]{2,}", each)) > 1
+        ]
+        patterns = [re.escape(each).replace("…", ".*") for each in known]
+        assert any(re.fullmatch(pattern, line) for pattern in patterns), line
+
+
+def test_messages_are_found_with_what_is_filled_in(messages):
+    source = (
+        'raise BentpipeError(f"{path}: damaged" + f": {why}" if a else "b")\nraise ConfigProblem("a.b", "needs a unit")'
+    )
+    assert list(messages.messages(source)) == ["…: damaged: …", "needs a unit"]
+
+
+def test_every_page_leads_to_a_next_one():
+    pages = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}
+    without = {name for name, text in pages.items() if not re.search(r"^Next: .*\]\(|^Next: .*`", text, re.MULTILINE)}
+    assert without <= {"index.md", "coverage.md"}  # the start page; made by another program
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        ("cell-loss.md", "bentpipe export clr"),
+        ("start-lab.md", "bentpipe shell acts-1flow -- ping"),
+        ("start-fpga.md", "bentpipe rtl switch"),
+    ],
+)
+def test_each_goal_is_at_most_four_pages_from_the_readme(page, command):
+    """Count the README as the first page: a study of cell loss, a ping through the satellite, a core as Verilog."""
+    near, pages = {ROOT / "README.md"}, 1
+    while ROOT / "docs" / page not in near:
+        pages += 1
+        assert pages <= 4
+        near |= {
+            (each.parent / link).resolve()
+            for each in near
+            for link in re.findall(r"\]\(([^)\s#:]+\.md)", each.read_text())
+            if (each.parent / link).exists()
+        }
+    assert command in (ROOT / "docs" / page).read_text()
+
+
+def test_every_picture_has_a_text_for_those_who_do_not_see_it():
+    pictures = [(page, text) for page, whole in PAGES.items() for text in re.findall(r"!\[(.*?)\]\(", whole)]
+    assert len(pictures) > 2 and [each for each in pictures if len(each[1].split()) < 6] == []

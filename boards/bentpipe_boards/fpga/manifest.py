@@ -92,7 +92,7 @@ class Manifest:
         try:
             digest = hashlib.sha256(bitstream.read_bytes()).hexdigest()
         except OSError as error:
-            raise FpgaError(f"{bitstream}: can't be read: {error.strerror}") from None
+            raise FpgaError(f"{bitstream}: cannot be read: {error.strerror}") from None
         if digest != self.sha256:
             raise FpgaError(f"{bitstream}: is not the bitstream that its manifest is of; build it again")
 

@@ -57,6 +57,91 @@ def _table(head, rows):
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
+LINE = """\
+## A line in a network
+
+`line = "sonet"` of a line or host (`--set line=sonet` for all of them) makes it a node `SonetLine`: two terminals and
+the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes exactly 416/159 ticks.
+SONET never stops, so this node is evaluated 2.16 million times a simulated second, with or without cells.
+
+The propagation delay is that of a `Link` behind the receiver. For the cells this is the same, since the receiver does
+not change with time. Only REI and RDI return without the delay.
+
+With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second, so
+pointers move. The switches' ports then send slower by as much, so that the line takes all their cells.
+
+Each line has an account, which is checked at the end of every run:
+
+- arriving cells wait, are sent, or are dropped;
+- departing cells were received, with a right header or (`ERRORED`) with one for which the next node drops them;
+- cells sent half a frame ago and not received are lost: `drop_line` in a run's counters.
+
+Lost cells must have a cause: a defect that stops cells, or at least as many words with errors as cells.
+
+An experiment with SONET lines runs once more with lines of cells, and reports the difference of the goodputs.
+
+"""
+
+
+def _alarms() -> str:
+    """Return what follows the table of alarms."""
+    return f"""\
+LOS and LOF clear the other alarms of line and section. Those and AIS-L make the pointer interpreter see all ones, and
+thus AIS-P, which clears the path's alarms. An RDI stays for at least 20 frames. No cells come
+
+- during LOS, SEF, LOF, AIS-L, AIS-P, LOP-P or UNEQ-P;
+- from {dark_bytes(Geometry(3, 9))} (STS-3c) or {dark_bytes(Geometry(12, 36))} (STS-12c) bytes of zeros on (0.9 us); \
+with the narrow words {dark_bytes(Geometry(3, 1))} and {dark_bytes(Geometry(12, 4))}.
+
+A word of zeros of 8 bytes or more is a loss of signal, but for a probability of 2^-64. So cells stop long before LOS
+may be declared (2.3 us). With wide words no cell is delivered that has one of these zeros.
+
+### Pointer states
+
+Each STS-1 has a state (G.783 annex A, EN 300 417-1-1 annex B). The first has the state of its pointer, LOP after reset:
+
+| state | entered |
+| --- | --- |
+| NORM | after three equal valid pointers, or from AIS after a single NDF |
+| AIS | after 3 words of all ones |
+| LOP | after 8 words in a row that are neither |
+
+Without NORM no offset is known. The others must have the concatenation indication 1001xx11 11111111:
+
+| state | entered |
+| --- | --- |
+| CONC | after three concatenation indications |
+| AISC | after 3 words of all ones |
+| LOPC | at the beginning, and after 8 words in a row that are neither |
+
+| path | if |
+| --- | --- |
+| normal | the first is in NORM and the others in CONC |
+| AIS-P | all are in AIS and AISC |
+| LOP-P | otherwise |
+
+So three STS-1 with a pointer each give no cells, nor do those of which some have AIS. An AIS-P that ends with an NDF
+passes LOP-P for two frames, until the others are in CONC.
+
+### Loss of framing and new pointers
+
+During SEF the receiver reads neither overhead nor payload, and the counts of frames in a row for an alarm restart. The
+pointer may move in this time, and in the frames of an LOS, which are replaced by all ones. So the receiver first waits
+for a pointer that confirms the offset. It repeats the old offset, is new with NDF, or is new and comes three times in a
+row. Cells and path overhead resume at the next J1. Before SEF is declared there are three frames with a bad framing
+pattern; the receiver still uses these. A framing pattern that begins in the two words after the fourth bad one may be
+missed. The receiver then finds the next one, 125 us later.
+
+A new pointer with NDF starts a new SPE at its offset and ends the old SPE there. The stream of cells continues from the
+old SPE into the new one, so no cell is lost, for any distance and any width. B3 of the SPE that was ended early is not
+checked. NDF with the present offset changes only the pointer word.
+
+Two choices of this implementation: the trace mismatch counts three messages, and the order of consequences for RDI-P is
+server (101), connectivity (110), payload (010), none (001).
+
+"""
+
+
 def page():
     """The page, in Markdown."""
     shapes = []
@@ -77,10 +162,10 @@ def page():
 
 <!-- made by `python -m bentpipe_hdl.sonet.manual`; change the tables there -->
 
-A terminal (`bentpipe_hdl.sonet.terminal.SonetTerminal`) is one end of an STS-3c or STS-12c line that carries
-ATM cells. It frames and scrambles what it sends, aligns and checks what it receives, and tells the far end of
-errors and defects. The line is words of bytes, the first transmitted byte in the low bits, the first bit of a
-byte on top; the receiver finds frames at any bit. Serialisers and clock recovery are the board's.
+A terminal (`bentpipe_hdl.sonet.terminal.SonetTerminal`) is one end of an STS-3c or STS-12c line that carries ATM cells.
+It frames and scrambles sent bytes, aligns and checks received ones, and reports errors and defects to the far end. The
+line is words of bytes. The first transmitted byte is in the low bits, the first bit of a byte on top. The receiver
+finds frames at any bit. Serialisers and clock recovery belong to the board.
 
 {_table(("signal", "bytes a clock", "clock", "clocks a frame", "for"), shapes)}
 
@@ -89,8 +174,8 @@ byte on top; the receiver finds frames at any bit. Serialisers and clock recover
 ```text
 {FRAME}```
 
-Cells fill the SPE at 149.76 Mb/s (STS-3c) and 599.04 Mb/s (STS-12c). Idle cells are sent where no cell waits;
-idle and unassigned cells are dropped on receipt.
+Cells fill the SPE at 149.76 Mb/s (STS-3c) and 599.04 Mb/s (STS-12c). Idle cells are sent when no cell
+waits. Idle and unassigned cells are dropped on receipt.
 
 {_table(("byte", "row", "sent", "read"), TRANSPORT)}
 
@@ -102,38 +187,7 @@ Path overhead, first column of the SPE:
 
 {_table(("alarm", "bit", "raised", "cleared", "consequence"), alarms)}
 
-LOS and LOF clear the line's and section's other alarms; those and AIS-L make the pointer interpreter see all
-ones, and thus AIS-P, which clears the path's alarms. No cells come while LOS, SEF, LOF, AIS-L, AIS-P, LOP-P or
-UNEQ-P stands, nor from {dark_bytes(Geometry(3, 9))} (STS-3c) or {dark_bytes(Geometry(12, 36))} (STS-12c) bytes of \
-zeros on, that is 0.9 us, with the narrow words
-{dark_bytes(Geometry(3, 1))} and {dark_bytes(Geometry(12, 4))}: a word of zeros of 8 bytes or more is \
-a loss of signal by 2^-64, and cells stop long before LOS may
-be declared (2.3 us). With wide words no cell is delivered that has one of these zeros. An RDI stays for at least 20
-frames.
-
-Each STS-1 has a state. That of the first is its pointer's: NORM, LOP or AIS, LOP after reset. Without NORM no offset is
-known: three equal valid pointers lead to NORM from anywhere, a single NDF from AIS too; 3 words of all ones to AIS; 8
-words in a row that are neither to LOP. The others must have the concatenation indication 1001xx11 11111111: three lead
-to CONC, 3 words of all ones to AISC, 8 words in a row that are neither to LOPC, where they begin (G.783 annex A, EN 300
-417-1-1 annex B). The path is normal if the first is in NORM and the others in CONC, it has AIS-P if all are in AIS and
-AISC, and in any other case LOP-P: so three STS-1 with a pointer each give no cells, and neither do those of which some
-have AIS. An AIS-P that ends with an NDF goes through LOP-P for the two frames until the others are in CONC.
-
-While SEF stands, the receiver reads neither overhead nor payload, and the counts of frames in a row for an alarm
-restart. The pointer may move in this time, and in the frames of an LOS, which are replaced by all ones. So the
-receiver first waits for a pointer that confirms the offset: one that repeats the old offset, a new one with NDF, or a
-new one three times in a row. Cells and path overhead resume at the next J1. Before SEF is declared there are three
-frames with a bad framing pattern; the receiver still uses these. A framing pattern that begins in the two words after
-the fourth bad one may be missed. The receiver then finds the next one, 125 us later.
-
-A new pointer with NDF starts a new SPE at its offset and ends the old SPE there. The stream of cells continues from
-the old SPE into the new one, so no cell is lost, for any distance and any width. B3 of the SPE that was ended early
-is not checked. NDF with the present offset changes only the pointer word.
-
-The trace mismatch counts messages, three of them, and the order of consequences for RDI-P is server (101),
-connectivity (110), payload (010), none (001): choices of this implementation.
-
-## Cells
+{_alarms()}## Cells
 
 Delineation leaves SYNC after 7 bad headers in a row and enters it after 6 good ones that follow the one that
 was found. In correction mode a single-bit error is corrected; then, and after any other error, headers with
@@ -147,28 +201,11 @@ One word an address. Reading takes three clocks, see `bentpipe_hdl.csr`.
 
 All {len(COUNTERS)} counters wrap at 2^32 and count while `latch` copies them.
 
-## A line in a network
-
-`line = "sonet"` at a line or a host (`--set line=sonet` for all of them) puts a node `SonetLine` in its place: two
-terminals, and the bytes between them, both ways. Bit errors hit the line's bytes. A word of 3N bytes takes 416/159
-ticks, exactly. SONET never stops, so this node is evaluated 2.16 million times a simulated second, cells or not.
-
-The propagation delay is that of a `Link` behind the receiver. To the cells this is the same, as the receiver does not
-change with time; only REI and RDI come back without the delay.
-
-With `ppm` the payload's clock is that much slower than the line's at the first end, and faster at the second: pointers
-move. The switches' ports then send slower by as much, so that the line takes all their cells.
-
-Each line has an account, which is checked at the end of every run. Cells that come in wait, are sent, or are dropped;
-cells that go out were received, with a right header or (`ERRORED`) with one for which the next node drops them. What
-was sent half a frame ago and was not received is lost: `drop_line` in a run's counters. That has to have a cause: a
-defect that stops cells, or at least as many words with errors as cells.
-
-An experiment with SONET lines runs once more with lines of cells, and tells the difference of the goodputs.
-
-{_table(("address", "name", "access", "meaning"), node)}
+{LINE}{_table(("address", "name", "access", "meaning"), node)}
 
 0x1000 and 0x2000 are the registers above, of end 0 and end 1.
+
+Next: [lines](lines.md); [operation and maintenance](oam.md).
 """
 
 

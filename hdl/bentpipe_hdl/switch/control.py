@@ -66,7 +66,9 @@ class SwitchSettings(Settings):
 
     hints: ClassVar = _HINTS
 
-    buffer_cells: Annotated[int, CELLS.within(1, MOST_CELLS)] = Field(default=8192, description="the shared buffer")
+    buffer_cells: Annotated[int, CELLS.within(1, MOST_CELLS)] = Field(
+        default=8192, description="cells of the shared buffer"
+    )
     policy: Policy = Field(
         default="epd",
         description="tail drop, partial or early packet discard, selective drop or fair buffer allocation, for each VC "
@@ -78,7 +80,7 @@ class SwitchSettings(Settings):
         Discriminator(lambda given: "|share" if isinstance(given, float) else "|cells"),
     ] = Field(
         default=0.9,
-        description="EPD refuses frames from here on: cells of the shared buffer, or as `0.9` a share of it",
+        description="threshold of EPD: cells of the shared buffer, or a share of it such as `0.9`",
         json_schema_extra=IN_RUN,
     )
     clp_threshold: Annotated[int, CELLS] = Field(
@@ -94,7 +96,7 @@ class SwitchSettings(Settings):
     )
     scheduler: Scheduler = Field(
         default="round-robin",
-        description="what a port sends next: a cell of each VC in turn, as many as its weight, or in order of arrival",
+        description="order of a port's cells: a cell of each VC in turn, as many as its weight, or in order of arrival",
     )
     fair_share: Annotated[float, NUMBER.within(0.01, 8.0, name="factor")] = Field(
         default=0.8,
@@ -110,7 +112,7 @@ class SwitchSettings(Settings):
         json_schema_extra=IN_RUN,
     )
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
-        default=5_000_000, description="from a cell's arrival to its queue"
+        default=5_000_000, description="time from a cell's arrival to its queue"
     )
     credits: CreditSettings | None = Field(default=None, description="VCs send to it only what it has places for")
 
@@ -172,7 +174,7 @@ class VcSettings(Settings):
     policy: Policy | None = Field(default=None, description="instead of the switches'", json_schema_extra=IN_RUN)
     limit: Annotated[int, CELLS.within(0, 65535)] = Field(
         default=0,
-        description="that it may have queued in a switch; 0: the switches' `vc_limit`",
+        description="cells that the VC may have queued in a switch; 0: the switches' `vc_limit`",
         json_schema_extra=IN_RUN,
     )
     epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
@@ -188,7 +190,7 @@ class VcSettings(Settings):
     )
     service_rate_bps: Annotated[int, RATE.within(10_000, MAX_RATE_BPS)] | None = Field(
         default=None,
-        description="of cells, that it has where ports go by `virtual-clock`; what others leave unless given",
+        description="cell rate at ports with `virtual-clock`; default: the rest",
         json_schema_extra=IN_RUN,
     )
     minimum: Annotated[int, CELLS.within(0, 32768)] | None = Field(
@@ -204,7 +206,7 @@ class VcSettings(Settings):
         description="what switches do with OAM cells of it and of the VC the other way, and which they send",
     )
     credits: Annotated[int, CELLS.within(1, MOST_SHARE)] | None = Field(
-        default=None, description="of each switch's buffer that are the VC's, and so many it may have on the way there"
+        default=None, description="cells of each switch's buffer reserved for the VC, also the most in flight to it"
     )
 
     @model_validator(mode="after")

@@ -142,7 +142,7 @@ class Board:
         if version != registers["version"].reset:
             raise BoardError(
                 f"the board has version {version} of its registers, and this software is for "
-                f"{registers['version'].reset}: build and flash it anew"
+                f"{registers['version'].reset}: build and flash it again"
             )
         words = self.read([registers["shape"].addr + 1])[0]
         first = description_address(words)

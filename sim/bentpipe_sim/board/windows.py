@@ -161,7 +161,7 @@ def board_registers(plan: Plan) -> RegisterMap:
                 count=max(1, faces),
                 fields=(
                     Field("delay", 0, 31, "from when a cell was sent", "ticks"),
-                    Field("sends", 31, text="a cell is sent when the line's clock says so; 0: in the tick it is given"),
+                    Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
                 ),
             ),
             Register(

@@ -28,10 +28,10 @@ LATE_BLOCKS: Final = Report(
     (
         Column("blocks_written", "", "blocks written", "blocks"),
         Column("octets_written", "", "their octets"),
-        Column("blocks_late", "", "of these, blocks written after they were due", "late"),
-        Column("late_max_ps", "ps", "how late the latest was", "latest by"),
+        Column("blocks_late", "", "blocks written after they were due", "late"),
+        Column("late_max_ps", "ps", "greatest delay of a late block", "latest by"),
         Column("blocks_skipped", "", "blocks left out", "left out"),
-        Column("blocked_ps", "ps", "how long writes waited for the socket, together", "writes waited"),
+        Column("blocked_ps", "ps", "total time that writes waited for the socket", "writes waited"),
     ),
     ("blocks_late", "blocks_skipped"),
 )
@@ -65,9 +65,9 @@ def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]
         size = None if repeats is None else repeats * count * low
         return "cbr", {"block": low, "period": gaps[0], "count": count, "late": late}, size
     if count != 1:
-        raise ValueError("blocks of SIZE:COUNT can't go with bounds")
+        raise ValueError("SIZE:COUNT and bounds cannot be combined: give one of them")
     if repeats is not None:
-        raise ValueError("'repeats' can't go with bounds")
+        raise ValueError("'repeats' and bounds cannot be combined: give one of them")
     return "random", {"block": (low, high), "gap": gaps, "late": late}, None
 
 

@@ -67,8 +67,8 @@ APPLICATION: Final = ApplicationSpec(
     "constant rate: blocks at fixed times",
     (
         AppSetting("block", OCTETS, REQUIRED, "octets a block", word=BLOCK[0], also=BLOCK[1]),
-        AppSetting("period", SPAN, None, "from one block to the next; this or the rate", unit="us"),
-        AppSetting("rate", RATE, None, "of the blocks' octets, instead of the period"),
+        AppSetting("period", SPAN, None, "time between blocks; give this or the rate", unit="us"),
+        AppSetting("rate", RATE, None, "rate of the blocks' octets, instead of the period"),
         AppSetting("count", TIMES, 1, "blocks each period"),
         LATE,
     ),

@@ -51,7 +51,7 @@ class Distribution:
         if first < 1:
             raise ValueError(f"{DISTRIBUTIONS[name][0]} must be at least 1, not {first!r}")
         if name == "uniform" and second < first:
-            raise ValueError("the bounds are the wrong way round")
+            raise ValueError("lower bound above upper bound")
         if name in ("lognormal", "pareto") and not 0.0 < second <= 100.0:
             raise ValueError(f"{DISTRIBUTIONS[name][1]} must be more than 0 and at most 100, not {second!r}")
         if most and (most < first or name not in _UNBOUNDED):

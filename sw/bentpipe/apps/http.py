@@ -262,13 +262,15 @@ def _make(given: FlowRequest) -> Http:
 
 APPLICATION: Final = ApplicationSpec(
     "http",
-    "users at the sink who think, ask the source for an object, and wait until it is there",
+    "users at the sink who think, request an object from the source, and wait for it",
     (
         AppSetting("response", OCTETS, REQUIRED, "octets of a response", DRAWN, also=("itemsize",)),
         AppSetting("request", OCTETS, None, "octets of a request; 320 unless given", DRAWN),
-        AppSetting("think", SPAN, None, "time before each request; without it there is none", DRAWN, unit="s"),
-        AppSetting("users", TIMES.within(1, 10_000), 1, "who ask independently of each other"),
-        AppSetting("requests", TIMES.within(1, 10**9), None, "how many, together", also=("repeats",), ends=True),
+        AppSetting("think", SPAN, None, "time before each request; default: none", DRAWN, unit="s"),
+        AppSetting("users", TIMES.within(1, 10_000), 1, "number of independent users"),
+        AppSetting(
+            "requests", TIMES.within(1, 10**9), None, "number of requests of all users", also=("repeats",), ends=True
+        ),
         AppSetting(
             "connections",
             CONNECTIONS,
@@ -284,13 +286,13 @@ APPLICATION: Final = ApplicationSpec(
         "Response times",
         (
             Column("http_requests", "", "requests", "requests"),
-            Column("http_responses", "", "responses that are whole", "responses"),
+            Column("http_responses", "", "complete responses", "responses"),
             Column("http_failed", "", "requests whose connection broke", "failed"),
-            Column("http_waiting", "", "requests whose response is not whole yet", "waiting"),
+            Column("http_waiting", "", "requests without a complete response yet", "waiting"),
             Column("http_mean_ps", "ps", "mean response time", "mean"),
-            Column("http_median_ps", "ps", "half the responses took no longer", "median"),
-            Column("http_p95_ps", "ps", "95 of 100 took no longer", "95 %"),
-            Column("http_p99_ps", "ps", "99 of 100 took no longer", "99 %"),
+            Column("http_median_ps", "ps", "median response time", "median"),
+            Column("http_p95_ps", "ps", "95 % quantile of response times", "95 %"),
+            Column("http_p99_ps", "ps", "99 % quantile of response times", "99 %"),
             Column("http_max_ps", "ps", "the longest", "max"),
         ),
     ),

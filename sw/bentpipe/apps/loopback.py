@@ -40,14 +40,13 @@ APPLICATION: Final = ApplicationSpec(
     "loopback",
     "round trips of a VC's loopback cells (I.610) to its far end or a switch, at fixed times; hosts need `oam = true`",
     (
-        AppSetting("interval", SPAN, 10**12, "from one cell to the next", word="period", unit="s"),
-        AppSetting("count", TIMES, None, "how many cells; without it there is no end", word="repeats", ends=True),
+        AppSetting("interval", SPAN, 10**12, "time between cells", word="period", unit="s"),
+        AppSetting("count", TIMES, None, "number of cells; default: endless", word="repeats", ends=True),
         AppSetting(
             "at",
             TEXT,
             None,
-            "the switch on the way that sends them back, by its name or its location ID (of a segment's flow, PTI 4); "
-            "the sink unless given (end to end, PTI 5)",
+            "switch that returns the cells (PTI 4), by name or location ID; default: the sink (PTI 5)",
         ),
     ),
     _make,
@@ -57,8 +56,8 @@ APPLICATION: Final = ApplicationSpec(
         "Loopback",
         (
             Column("loopback_sent", "", "loopback cells sent", "sent"),
-            Column("loopback_returned", "", "those that came back within 5 s", "returned"),
-            Column("loopback_lost", "", "those that did not, as the OAM function measures it", "not back in 5 s"),
+            Column("loopback_returned", "", "cells that came back within 5 s", "returned"),
+            Column("loopback_lost", "", "cells that did not come back in 5 s", "not back in 5 s"),
             Column("loopback_min_ps", "ps", "shortest round trip", "min"),
             Column("loopback_mean_ps", "ps", "their mean", "mean"),
             Column("loopback_max_ps", "ps", "the longest", "max"),

@@ -95,10 +95,10 @@ APPLICATION: Final = ApplicationSpec(
     "blocks at a constant rate while on, nothing while off",
     (
         AppSetting("block", OCTETS, REQUIRED, "octets a block", word=BLOCK[0], also=BLOCK[1]),
-        AppSetting("rate", RATE, REQUIRED, "of the blocks' octets while on", unit="b/s"),
-        AppSetting("on", SPAN, REQUIRED, "how long on (exponential times: in the mean)", unit="s"),
-        AppSetting("off", SPAN, REQUIRED, "how long off", unit="s"),
-        AppSetting("times", TIMES, TIMES[0], "how the times are chosen"),
+        AppSetting("rate", RATE, REQUIRED, "rate of the blocks' octets while on", unit="b/s"),
+        AppSetting("on", SPAN, REQUIRED, "length of an on time (exponential: mean)", unit="s"),
+        AppSetting("off", SPAN, REQUIRED, "length of an off time", unit="s"),
+        AppSetting("times", TIMES, TIMES[0], "distribution of the times"),
         LATE,
     ),
     _make,
@@ -106,7 +106,7 @@ APPLICATION: Final = ApplicationSpec(
     tests=(Test("onoff", "blocks at a rate while on, nothing while off"),),
     report=Report(
         LATE_BLOCKS.title,
-        (*LATE_BLOCKS.columns, Column("bursts", "", "times that it was on")),
+        (*LATE_BLOCKS.columns, Column("bursts", "", "number of on times")),
         LATE_BLOCKS.shown_with,
     ),
 )

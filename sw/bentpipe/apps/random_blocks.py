@@ -29,7 +29,7 @@ class RandomBlocks(BlockSource):
         for name, (low, high) in (("block_octets", block_octets), ("gap_ps", gap_ps)):
             positive(name, low)
             if high < low:
-                raise ValueError(f"{name} has bounds the wrong way round: {low} and {high}")
+                raise ValueError(f"{name} has a lower bound greater than the upper bound: {low} and {high}")
         self.low_octets, self.high_octets = block_octets
         self.low_ps, self.high_ps = gap_ps
         self.draws = draws
@@ -51,7 +51,7 @@ APPLICATION: Final = ApplicationSpec(
     "random",
     "blocks of random sizes at random times, drawn uniformly",
     (
-        AppSetting("block", OCTETS, REQUIRED, "bounds of the octets of a block", BOUNDS, word=BLOCK[0], also=BLOCK[1]),
+        AppSetting("block", OCTETS, REQUIRED, "bounds of the size of a block", BOUNDS, word=BLOCK[0], also=BLOCK[1]),
         AppSetting("gap", SPAN, REQUIRED, "bounds of the time from one block to the next", BOUNDS),
         LATE,
     ),

@@ -74,7 +74,7 @@ class AppSetting(Setting):
 
     def __post_init__(self) -> None:
         if self.form == DRAWN and self.default is not None and not self.required:
-            raise ValueError(f"{self.name}: what is drawn has no default, as a document can't show it")
+            raise ValueError(f"{self.name}: a random value cannot have a default")
 
     def words(self) -> tuple[str, ...]:
         """Its names in NetSpec."""
@@ -93,7 +93,7 @@ class AppSetting(Setting):
             raise ValueError("give one value, or a list of the lower and the upper bound")
         low, high = self._bounds(self.of, both, document)
         if high < low:
-            raise ValueError("the bounds are the wrong way round")
+            raise ValueError("lower bound above upper bound")
         if self.form in (BOUNDS, BLOCKS):
             return low, high
         return Distribution("constant", low) if low == high else Distribution("uniform", low, float(high))

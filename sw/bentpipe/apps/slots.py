@@ -116,7 +116,7 @@ def _check(given: FlowRequest) -> Problem:
     if load is not None and period is not None:
         return "load", "give either 'load' or 'period'"
     if load == 0:
-        return "load", "with a load of 0 nothing is ever sent"
+        return "load", "a load of 0 sends nothing; give a load above 0"
     if rounds is not None and period is None:
         return "rounds", "goes with 'period'"
     return None
@@ -132,11 +132,14 @@ APPLICATION: Final = ApplicationSpec(
     "slots",
     "datagrams of one cell in slots of a line: at random, or every so many slots",
     (
-        AppSetting("rate", RATE, REQUIRED, "of the line whose cell times are the slots"),
-        AppSetting("load", SHARE, None, "the probability that a slot has a cell; this or the period"),
-        AppSetting("period", TIMES, None, "slots from one cell to the next; which slots, is drawn"),
+        AppSetting("rate", RATE, REQUIRED, "cell rate of the line whose cell times are the slots"),
+        AppSetting("load", SHARE, None, "probability that a slot has a cell; give this or the period"),
+        AppSetting("period", TIMES, None, "number of slots between cells; the phase is drawn"),
         AppSetting(
-            "rounds", TIMES, None, "after so many periods one is left out, and which slots is drawn again; else never"
+            "rounds",
+            TIMES,
+            None,
+            "number of periods after which one is skipped and the slots are drawn again; default: never",
         ),
     ),
     _make,

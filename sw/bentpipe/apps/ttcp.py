@@ -71,7 +71,7 @@ def _check(given: FlowRequest) -> Problem:
         if not given.interface_queue:
             return (
                 "app",
-                "full blast over UDP is held back by the interface's queue alone: give the host an interface_queue",
+                "full blast over UDP is limited by the interface queue only: set the host's interface_queue",
             )
     return None
 

@@ -42,7 +42,7 @@ class SessionClient:
                 self._socket.connect(name)
         except (BentpipeError, OSError):
             self._socket.close()
-            raise BentpipeError(f"{folder}: no session with attached hosts goes on there") from None
+            raise BentpipeError(f"{folder}: no session with attached hosts is running in this folder") from None
         self._file = self._socket.makefile("rb")
 
     def call(self, method: str, **params: Any) -> Any:

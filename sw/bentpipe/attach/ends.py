@@ -89,11 +89,11 @@ def parse_end(text: str, option: str) -> End:
 def _namespace(name: str, stack: ExitStack, mtu: int, address: ipaddress.IPv4Interface) -> Opened:
     """A network namespace with an interface eth0; its other end is in a namespace without a name."""
     if (kernel.NAMESPACES / name).exists():
-        raise BentpipeError(f"there is a network namespace {name} already; another name, or: ip netns del {name}")
+        raise BentpipeError(f"the network namespace {name} already exists; give another name, or: ip netns del {name}")
     try:
         kernel.ip("netns", "add", name)
     except BentpipeError as error:
-        raise BentpipeError(f"network namespace {name}: {error}; it takes root, or `bentpipe shell`") from None
+        raise BentpipeError(f"network namespace {name}: {error}; run it as root, or use `bentpipe shell`") from None
     stack.callback(_quietly, kernel.ip, "netns", "del", name)
     with kernel.fresh_namespace():
         kernel.ip("link", "add", "end", "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -169,7 +169,7 @@ KINDS: Final = {
     "ns": _Kind("NAME", Carries.FRAMES, "a network namespace, made and removed", _namespace),
     "tap": _Kind("NAME", Carries.FRAMES, "a TAP device, made and removed: Ethernet", _device(True)),
     "tun": _Kind("NAME", Carries.PACKETS, "a TUN device, made and removed: IP", _device(False)),
-    "if": _Kind("NAME", Carries.FRAMES, "an interface that is there: all its frames", _interface),
+    "if": _Kind("NAME", Carries.FRAMES, "an existing interface: all its frames", _interface),
     "udp": _Kind("LOCAL-REMOTE", Carries.FRAMES, "Ethernet frames in UDP datagrams, as QEMU and GNS3 send", _datagrams),
     "cells-udp": _Kind("LOCAL-REMOTE", Carries.CELLS, "cells of 53 octets in UDP datagrams", _datagrams),
     "dynamips": _Kind("LOCAL-REMOTE", Carries.DYNAMIPS, "cells of dynamips' ATM, with its own CRC-32", _datagrams),

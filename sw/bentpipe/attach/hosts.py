@@ -56,7 +56,7 @@ def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> d
             raise BentpipeError(f"{option} {text}: host {host} has an end already")
         made = parse_end(end, option)
         if made in found.values():
-            raise BentpipeError(f"{option} {text}: another host is there already")
+            raise BentpipeError(f"{option} {text}: another host already has this end")
         found[host] = made
     return found
 
@@ -73,10 +73,10 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
     """
     kinds = {end.carries is Carries.PACKETS for end in ends.values() if not end.carries.cells}
     if len(kinds) > 1:
-        raise BentpipeError("one end carries Ethernet frames, another one IP packets: let all carry the same")
+        raise BentpipeError("one end carries Ethernet frames, another one IP packets: use the same kind at all ends")
     for host in ends:
         if experiment.host(host).interface.oam:
-            raise BentpipeError(f"host {host} is an end of OAM flows, which an attached one can't be: oam = false")
+            raise BentpipeError(f"host {host} has OAM functions, which an attached host cannot have: set oam = false")
     vcs = []
     for index, vc in enumerate(experiment.vcs):
         several = vc.root is not None or any(other.root == index for other in experiment.vcs)
@@ -89,13 +89,13 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
     for host, end in ends.items():
         out, back = ([pair for pair in pairs if pair[side] == host] for side in (0, 1))
         if not out or not back:
-            raise BentpipeError(f"host {host}: there is no VC from it to another attached host and back")
+            raise BentpipeError(f"host {host}: no VC leads from it to another attached host and back")
         if len(out) > 1 and end.carries is Carries.PACKETS:
-            raise BentpipeError(f"host {host}: IP packets of a TUN device have one way, and there are {len(out)} VCs")
+            raise BentpipeError(f"host {host}: IP packets of a TUN device use one VC, and the host has {len(out)} VCs")
     left = tuple(flow for flow in experiment.flows if flow.source not in ends and flow.sink not in ends)
     if len(left) < len(experiment.flows):
         if experiment.schedule is not None:
-            raise BentpipeError("flows of a NetSpec script ([traffic]) have an attached host; give it others")
+            raise BentpipeError("flows of a NetSpec script ([traffic]) use an attached host; attach other hosts")
         firsts = {index: flow.name for index, flow in enumerate(experiment.flows)}
         numbers = {flow.name: index for index, flow in enumerate(left)}
         for flow in left:

@@ -70,7 +70,7 @@ def unshare(flags: int) -> None:
 
 def enter(namespace: int) -> None:
     """Put this thread into a network namespace."""
-    _called("a network namespace can't be entered", _libc.setns(namespace, CLONE_NEWNET))
+    _called("a network namespace cannot be entered", _libc.setns(namespace, CLONE_NEWNET))
 
 
 def namespace_fd(name: str = "") -> int:

@@ -37,7 +37,7 @@ def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str,
     summary = read_run(folder).summary
     then = summary.get("attached")
     if then is None:
-        raise BentpipeError(f"{folder}: no session with attached hosts; `bentpipe resume` and `run` are for others")
+        raise BentpipeError(f"{folder}: no session with attached hosts; for other runs use `bentpipe resume` or `run`")
     arrivals = folder / ARRIVALS
     if not arrivals.is_file():
         raise BentpipeError(f"{folder}: the session was not recorded: bentpipe attach --record")
@@ -49,7 +49,7 @@ def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str,
     experiment = parse_experiment(document, source, seed=summary["seed"], duration_ps=length)
     for ours, recorded_then in zip(experiment.profiles, summary["profiles"], strict=True):
         if ours.sha256 != recorded_then["sha256"]:
-            raise BentpipeError(f"{folder}: {ours.file} is another series now than in the session")
+            raise BentpipeError(f"{folder}: {ours.file} has changed since the session")
     ends = {row["host"]: parse_end(row["end"], "the session's") for row in then["ends"]}
     options = Options(computing_ps=then["wanted_ps"]["computing"], release_ps=then["wanted_ps"]["release"])
     return Session(experiment, ends, options, arrivals, then["changed"]), summary

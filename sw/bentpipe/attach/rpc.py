@@ -181,7 +181,7 @@ class Service:
             whole = whole_key(key, self._session.read)
             value = known.get(whole, value_at(document, whole))
             if value is None and whole not in known:
-                raise Refused(f"{key}: there is no such key, and no value in the file")
+                raise Refused(f"{key}: unknown key, or no value for it in the file")
             found[key] = value
         return found
 

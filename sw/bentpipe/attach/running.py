@@ -48,7 +48,7 @@ class Attached:
     @property
     def client(self) -> SessionClient:
         if self._client is None:
-            raise BentpipeError(f"{self.folder}: the session goes on inside the with block only")
+            raise BentpipeError(f"{self.folder}: the session runs inside the with block only")
         return self._client
 
     def __enter__(self) -> Self:

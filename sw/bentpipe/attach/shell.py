@@ -41,7 +41,7 @@ def own_namespaces(addresses: Mapping[str, str]) -> Iterator[None]:
         else:
             kernel.unshare(kernel.CLONE_NEWNS)
     except (BentpipeError, OSError) as error:
-        raise BentpipeError(f"no namespaces of its own: {error}; it takes root, or user namespaces") from None
+        raise BentpipeError(f"no namespaces of its own: {error}; run it as root, or enable user namespaces") from None
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", "/run", "tmpfs", 0)
     with tempfile.NamedTemporaryFile("w", prefix="bentpipe-hosts-") as hosts:

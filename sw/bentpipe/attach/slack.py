@@ -67,12 +67,13 @@ class Slack:
         """In a sentence."""
         if not self.lines:
             return (
-                f"the paths have no delay to give: each packet takes {format_time(self.excess_ps)} more than configured"
+                f"the paths have no delay to use as slack: each packet takes {format_time(self.excess_ps)} "
+                "more than configured"
             )
         where = ", ".join(self.lines)
         said = f"{format_time(self.taken_ps)} of the delay of {where} are used as slack"
         if self.excess_ps:
-            said += f", {format_time(self.excess_ps)} more would be needed: each packet takes longer by that"
+            said += f", {format_time(self.excess_ps)} more are missing, and delay each packet by as much"
         return said
 
 

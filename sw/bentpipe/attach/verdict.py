@@ -42,12 +42,15 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
         parts.append("none late")
     if jitter:
         p99, most = (max(spread[name] for spread in jitter) / 1e6 for name in ("p99", "most"))
-        parts.append(f"left {p99:.3g} ms after their time or less (99 %), {most:.3g} ms at most")
+        parts.append(f"sent {p99:.3g} ms late or less (99 %), {most:.3g} ms at most")
     dropped = sum(_dropped(row["counts"]) for row in rows)
     if dropped:
         parts.append(f"{dropped:,} dropped at the ends")
     if slack.excess_ps:
-        parts.append(f"each takes {slack.excess_ps / 1e9:.3g} ms more than configured, for want of delay")
+        parts.append(
+            f"each packet takes {slack.excess_ps / 1e9:.3g} ms more than configured, because the path has too "
+            "little delay"
+        )
     return f"{priority} priority: {'; '.join(parts)}"
 
 

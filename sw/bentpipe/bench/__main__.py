@@ -279,7 +279,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if given.workers is not None:
         if given.workers < 2:
-            parser.error("--workers: 2 or more, to be compared with one")
+            parser.error("--workers: 2 or more, they are compared with one")
         _workers(given.workers, given.seconds)
         return 0
     if given.build:

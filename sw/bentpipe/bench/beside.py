@@ -89,7 +89,7 @@ def _program() -> tuple[str, Path]:
     except OSError:
         code, version = 1, ""
     if code or not version:
-        raise NotHere("ns-3 is not installed (Debian: apt install libns3-dev), so nothing is held beside it")
+        raise NotHere("ns-3 is not installed (Debian: apt install libns3-dev), so there is no comparison")
     cxx = compiler()
     digest = hashlib.sha256(_SOURCE.read_bytes() + f"{version} {cxx}".encode()).hexdigest()[:16]
     program = cache_folder() / f"ns3-{digest}"

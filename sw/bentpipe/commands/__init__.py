@@ -18,5 +18,5 @@ _MODULES: Final = (
 
 
 def commands() -> list[Command | CommandGroup]:
-    """All commands. What is heavy they import when they run."""
+    """Return all commands; each imports its heavy modules when it runs."""
     return [import_module(f"bentpipe.commands.{name}").COMMAND for name in _MODULES]

@@ -47,7 +47,7 @@ _EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
 
 
 def session_options(parser: argparse.ArgumentParser) -> None:
-    """What ``attach`` and ``shell`` share."""
+    """Add the options that ``attach`` and ``shell`` share."""
     output = parser.add_mutually_exclusive_group()
     json_option(output)
     output.add_argument(
@@ -104,7 +104,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def experiment_of(given: argparse.Namespace) -> Experiment:
-    """The experiment, without an end unless it is given one."""
+    """Return the experiment, endless unless a duration is given."""
     from dataclasses import replace
 
     from bentpipe.attach.session import ENDLESS_PS
@@ -119,7 +119,7 @@ def experiment_of(given: argparse.Namespace) -> Experiment:
 
 
 def subnet_of(given: argparse.Namespace) -> ipaddress.IPv4Network:
-    """What ``--subnet`` says."""
+    """Return the network of ``--subnet``."""
     try:
         subnet = ipaddress.IPv4Network(given.subnet)
     except ValueError as error:
@@ -130,7 +130,7 @@ def subnet_of(given: argparse.Namespace) -> ipaddress.IPv4Network:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """What the command line says of how it goes."""
+    """Return the session's settings from the command line."""
     from bentpipe.attach.session import Options
     from bentpipe.experiment.load import parse_duration
     from bentpipe_sim.attached import Late
@@ -264,5 +264,5 @@ COMMAND = Command(
     _run,
     _arguments,
     prepares_hosts=True,
-    exit_codes="also 0 if Ctrl-C, SIGTERM or SIGHUP ended the session",
+    exit_codes="0 also after Ctrl-C, SIGTERM or SIGHUP",
 )

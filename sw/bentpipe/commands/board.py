@@ -42,7 +42,7 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _nodes(plan: Plan) -> str:
-    """The nodes of a plan in a line."""
+    """Return the nodes of a plan in one line."""
     counts: dict[str, int] = {}
     for shape in plan.nodes:
         counts[str(shape)] = counts.get(str(shape), 0) + 1
@@ -80,7 +80,7 @@ def _plan(given: argparse.Namespace) -> int:
 
 
 def _experiment_plan(name: str, settings: list[str]) -> tuple[str, Plan, list[str]]:
-    """An experiment's name, the plan of a board that is made for it, the names of its nodes."""
+    """Return an experiment's name, the plan of a board made for it, and the names of its nodes."""
     from bentpipe.experiment.build.network import build_network
     from bentpipe.experiment.load import load_cases
     from bentpipe_sim.board.lockstep import plan_of

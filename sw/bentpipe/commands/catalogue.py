@@ -50,7 +50,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _names(only: list[str]) -> list[str]:
-    """The experiments of these papers and ids, in the catalogue's order."""
+    """Return the experiments of these papers and ids, in the catalogue's order."""
     from bentpipe.experiment.document.catalogue import catalogue, read_extended
     from bentpipe_hdl.words import nearest
 

@@ -1,4 +1,4 @@
-"""What a command is, and what several commands share: options, printing, the length of a run."""
+"""Commands, and the options and output that several of them share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-INTERRUPTED: Final = "130 interrupted (143 by SIGTERM, 129 by SIGHUP); completed work is kept"
+INTERRUPTED: Final = "130 interrupted (SIGTERM: 143, SIGHUP: 129). Completed work is kept"
 
 
 def _none(parser: argparse.ArgumentParser) -> None:
@@ -112,12 +112,12 @@ def session_option(parser: argparse.ArgumentParser) -> None:
 
 
 def session_folder(given: argparse.Namespace) -> Path:
-    """The run folder of ``--run``, or that of the newest session in ``runs``."""
+    """Return the run folder of ``--run``, or that of the newest session in ``runs``."""
     if given.run is not None:
         return given.run
     found = sorted(Path("runs").glob("*/.running/control"), key=lambda path: path.lstat().st_mtime)
     if not found:
-        raise BentpipeError("no session goes on in runs; say where it does: --run DIR")
+        raise BentpipeError("no session is running in runs; name its folder: --run DIR")
     return found[-1].parents[1]
 
 
@@ -151,7 +151,7 @@ def run_folder_options(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def claim(given: argparse.Namespace, name: str) -> RunFolder:
-    """The run folder of ``--out``; without it the next of this name in ``runs``."""
+    """Claim the run folder of ``--out``; without it the next of this name in ``runs``."""
     from bentpipe.results.folder import RunFolder
 
     return RunFolder.claim(given.out, given.force) if given.out else RunFolder.claim_next(Path("runs"), name)
@@ -178,7 +178,7 @@ def engine_option(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_engine(given: argparse.Namespace) -> None:
-    """The engine of ``--engine``, for this process and those it starts."""
+    """Set the engine of ``--engine`` for this process and those it starts."""
     if given.engine:
         os.environ["BENTPIPE_ENGINE"] = given.engine
 
@@ -193,7 +193,7 @@ def target_option(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_target(given: argparse.Namespace) -> None:
-    """The target of ``--target``, for this process."""
+    """Set the target of ``--target`` for this process."""
     if given.target:
         from bentpipe_sim.board.target import TARGET, check_target
 
@@ -208,7 +208,7 @@ def junit_option(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_options(parser: argparse.ArgumentParser) -> None:
-    """Which experiment, and what is changed in it: name, ``--set``, ``--seed``, length."""
+    """Add the experiment and its changes: name, ``--set``, ``--seed``, length."""
     parser.add_argument("name", metavar="NAME|FILE", help="name of a catalogue experiment, or a TOML file")
     set_option(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="random seed")
@@ -244,7 +244,7 @@ def length_ps(given: argparse.Namespace) -> int | None:
 
 
 def take_options(given: argparse.Namespace) -> int | None:
-    """What ``--engine`` and ``--pcap`` ask for is done, or is among the settings; ``--duration`` in ps."""
+    """Apply ``--engine``, add ``--pcap`` to the settings, and return ``--duration`` in ps."""
     duration = length_ps(given)
     choose_engine(given)
     if given.pcap:
@@ -253,7 +253,7 @@ def take_options(given: argparse.Namespace) -> int | None:
 
 
 def one_case(name: str, found: Sequence[Experiment]) -> Experiment:
-    """The only one of an experiment's cases.
+    """Return the only one of an experiment's cases.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def one_case(name: str, found: Sequence[Experiment]) -> Experiment:
 
 
 def console() -> Console:
-    """Where tables go; as wide as they need where there is no terminal."""
+    """Return the console for tables; without a terminal it is as wide as they need."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=160)
@@ -292,7 +292,7 @@ def write_file(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise BentpipeError(f"{path}: can't be written: {error.strerror or error}") from None
+        raise BentpipeError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         part.unlink(missing_ok=True)
 

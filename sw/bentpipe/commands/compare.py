@@ -53,7 +53,7 @@ def _run(given: argparse.Namespace) -> int:
     folders = [Path(side) for side in given.sides if side != _PUBLISHED]
     if _PUBLISHED in given.sides:
         if not folders:
-            raise BentpipeError("compare published: name the folders of runs that are to be held against it")
+            raise BentpipeError("compare published: name the folders of the runs to compare")
         if given.metrics:
             raise BentpipeError("--metric goes with two folders of runs; published figures have their own")
         return _published(given, folders)

@@ -20,11 +20,14 @@ def _run(given: argparse.Namespace) -> int:
         print_json({"ready": not missing, "findings": [asdict(f) for f in findings]})
     else:
         width = max(len(f.name) for f in findings)
-        for f in findings:
-            state = f.found or f"MISSING{'' if f.required else ' (optional)'}, get it: {f.get}"
-            print(f"{'ok' if f.found else '--'}  {f.name:{width}}  {state}  [{f.needed_for}]")
+        for title, required in (("Required", True), ("Optional, each for the purpose in brackets", False)):
+            print(f"{title}:")
+            for f in findings:
+                if f.required is required:
+                    state = f.found or f"MISSING, get it: {f.get}"
+                    print(f"{'ok' if f.found else '--'}  {f.name:{width}}  {state}  [{f.needed_for}]")
         print("Ready." if not missing else f"Missing: {', '.join(f.name for f in missing)}.")
     return 1 if missing else 0
 
 
-COMMAND = Command("doctor", "Check the installation, and say how to get what is missing.", _run, json_option)
+COMMAND = Command("doctor", "Check the installation; show what is missing and how to get it.", _run, json_option)

@@ -36,4 +36,6 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("help", "Explain keys, TCP, host profiles, applications, series, metrics, NetSpec.", _run, _arguments)
+COMMAND = Command(
+    "help", "Explain keys, TCP, host profiles, applications, series, metrics, columns, NetSpec.", _run, _arguments
+)

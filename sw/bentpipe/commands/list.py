@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 
 from bentpipe.commands.command import Command, json_option, print_json
 
@@ -29,11 +31,14 @@ def _run(given: argparse.Namespace) -> int:
     if given.json:
         return print_json(rows)
     width = max(len(row["name"]) for row in rows)
-    title = max(len(row["title"]) for row in rows)
+    columns = max(width + 40, shutil.get_terminal_size((80, 24)).columns)
     for row in rows:
-        source = ", ".join(filter(None, (row["paper"], row["figure"])))
-        length = format_time(round(row["duration_s"] * 10**12))
-        print(f"{row['name']:{width}}  {row['title']:{title}}  {source:22}  at most {length}")
+        length = f"at most {format_time(round(row['duration_s'] * 10**12))}"
+        source = ", ".join(filter(None, (row["paper"], row["figure"], length)))
+        first, *more = textwrap.wrap(f"{row['title']} ({source})", columns - width - 2)
+        print(f"{row['name']:{width}}  {first}")
+        for line in more:
+            print(f"{'':{width}}  {line}")
     return 0
 
 

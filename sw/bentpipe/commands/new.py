@@ -39,7 +39,7 @@ def _run(given: argparse.Namespace) -> int:
     if file.suffix != ".toml":
         raise BentpipeError(f"{file}: the name of an experiment's file ends in .toml")
     if file.exists() and not given.force:
-        raise BentpipeError(f"{file}: is there already; give another name, or --force to replace it")
+        raise BentpipeError(f"{file}: already exists; give another name, or --force to replace it")
     base = find(given.base)
     load_cases(given.base)  # one that is wrong is nothing to begin with
     own = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
@@ -49,7 +49,7 @@ def _run(given: argparse.Namespace) -> int:
         document, text = read_document(base)
         beside = document.get(EXTENDS)
         if beside is not None and (base.parent / beside).is_file() and base.parent.resolve() != file.parent.resolve():
-            raise BentpipeError(f"{given.base}: extends {beside}, which is beside it: copy both, or leave out --whole")
+            raise BentpipeError(f"{given.base}: extends {beside}, which is beside it: copy both, or do not use --whole")
     else:
         name = given.base if base.stem == given.base else str(base.resolve())
         text = "".join(f"{line}\n" for line in _extending(name, own, read_extended(base)[0]))
@@ -61,7 +61,7 @@ def _run(given: argparse.Namespace) -> int:
 
 def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
     """Lines of a file that extends an experiment: what it changes is to be uncommented."""
-    yield f"# All that isn't said here is that of {base}: `bentpipe show {base}`."
+    yield f"# Unset keys are inherited from {base}: `bentpipe show {base}`."
     yield "# Remove the # before each key that you change; `bentpipe help keys` lists the keys."
     yield f"extends = {json.dumps(base)}"
     yield ""
@@ -86,7 +86,7 @@ def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _commented(heading: str, table: dict[str, Any]) -> Iterator[str]:
-    """A table with its keys as comments; a table without keys changes nothing, an array of tables would."""
+    """Yield a table with its keys as comments; a table without keys changes nothing, an array of tables would."""
     lines = [f"# {key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, dict)]
     if lines:
         yield ""
@@ -95,7 +95,7 @@ def _commented(heading: str, table: dict[str, Any]) -> Iterator[str]:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML has it; texts, numbers, flags and lists of such look as in JSON there."""
+    """Return a value as TOML; texts, numbers, flags and lists of them look as in JSON."""
     if isinstance(value, list) and any(isinstance(one, dict) for one in value):
         return "[…]"
     return json.dumps(value, ensure_ascii=False)

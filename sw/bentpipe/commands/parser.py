@@ -16,14 +16,14 @@ __all__ = ["parse", "parser"]
 
 
 def _epilog(exit_codes: str) -> str:
-    return f"Exit codes: 0 success, 1 the experiment failed or could not be written, 2 usage error, {exit_codes}."
+    return f"Exit codes: 0 success, 1 experiment failed or output not written, 2 usage error, {exit_codes}."
 
 
 class _Parser(argparse.ArgumentParser):
     """Errors are a line, of the command that was given, and name what is near."""
 
     def error(self, message: str) -> NoReturn:
-        more = "" if message.endswith("?") else f"; {self.prog} --help tells more"
+        more = "" if message.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog.replace(' ', ': ')}: {message}{more}\n")
 
     def unknown(self, words: Sequence[str]) -> NoReturn:
@@ -32,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
         for word in words:
             if word.startswith("-"):
                 self.error(f"there is no option {word}{_near(word.partition('=')[0], options)}")
-        self.error(f"{' '.join(words)!r} is too much")
+        self.error(f"{' '.join(words)!r} is not expected here")
 
 
 def _near(word: str, known: Collection[str]) -> str:
@@ -41,7 +41,7 @@ def _near(word: str, known: Collection[str]) -> str:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command line; ``SystemExit``, once a line has told what is wrong with them."""
+    """Parse a command line; raise ``SystemExit`` after printing a line about an error."""
     leading = [*itertools.takewhile(re.compile(r"-v+|--verbose").fullmatch, words)]
     words = [*words[len(leading) :], *leading]  # which commands take, wherever it stands
     made, known = parser(), [name for each in commands() for name in (each.name, *each.aliases)]
@@ -54,7 +54,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser() -> _Parser:
-    """The arguments of all commands."""
+    """Return the parser of all commands."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "-v", "--verbose", action="count", default=0, help="more output; -vv: debug output and tracebacks"

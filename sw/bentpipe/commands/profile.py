@@ -139,7 +139,7 @@ def _writing(make: Callable[[argparse.Namespace], Series]) -> Callable[[argparse
     def run(given: argparse.Namespace) -> int:
         file: Path = given.file
         if file.exists() and not given.force:
-            raise BentpipeError(f"{file}: is there already; give another name, or --force to replace it")
+            raise BentpipeError(f"{file}: already exists; give another name, or --force to replace it")
         series = make(given)
         series.write(file)
         print(f"{file}: {len(series.columns['time']):,} rows; {series.model}")

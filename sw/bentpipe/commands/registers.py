@@ -27,7 +27,7 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe_hdl.kinds import REGISTERS, registers_of
 
     if given.kind is None and given.shape:
-        raise BentpipeError("a shape is that of one kind of node: name it")
+        raise BentpipeError("a shape belongs to one kind of node: name the kind")
     shape = shape_of(given.kind, given.shape) if given.kind else {}
     maps = [registers_of(kind, **shape) for kind in ([given.kind] if given.kind else REGISTERS)]
     if given.json:

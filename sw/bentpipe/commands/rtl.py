@@ -36,7 +36,7 @@ def _run(given: argparse.Namespace) -> int:
     shape = shape_of(given.kind, given.shape)
     out: Path | None = given.out
     if out is not None and out.exists() and not given.force:
-        raise BentpipeError(f"{out}: is there already; give another name, or --force to replace it")
+        raise BentpipeError(f"{out}: already exists; give another name, or --force to replace it")
     try:
         component = Shape.of(given.kind, **shape).component(given.width or _WIDTHS.get(given.kind, 32))
         text = source(component, f"bentpipe_{given.kind}")

@@ -88,7 +88,7 @@ def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: RunFold
 
 
 def _runs(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """The runs of which it is, one for each case."""
+    """Return the runs of the experiment, one for each case."""
     return summary["cases"] if summary.get("kind") == "cases" else [{**summary, "name": ""}]
 
 

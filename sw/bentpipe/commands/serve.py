@@ -37,5 +37,5 @@ COMMAND = Command(
     "Serve a folder of runs to a browser; runs in progress are shown live.",
     _run,
     _arguments,
-    exit_codes="also 0 if Ctrl-C or SIGTERM ended it",
+    exit_codes="0 also after Ctrl-C or SIGTERM",
 )

@@ -45,7 +45,7 @@ def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:
             raise BentpipeError(f"--shape: expected NAME=N,…, as vcs=256,cells=4096, not {text!r}")
         shape |= {name: int(value) for name, value in rest}
         if len(shape) < len(parts):
-            raise BentpipeError(f"--shape: gives a part twice: {text}")
+            raise BentpipeError(f"--shape: given twice: {text}")
         registers_of(kind, **shape)
     except ValueError as error:
         raise BentpipeError(str(error)) from None

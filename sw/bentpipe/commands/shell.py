@@ -38,7 +38,7 @@ def _run(given: argparse.Namespace) -> int:
         options = replace(options_of(given), commands=(*there, *words))
         experiment = experiment_of(given)
         if not experiment.flows:
-            raise BentpipeError(f"{given.name}: it has no flow that says which hosts a and b are")
+            raise BentpipeError(f"{given.name}: it has no flow, so hosts a and b are not defined")
         flow = experiment.flows[0]
         session = Session(experiment, {flow.source: End("ns", "a"), flow.sink: End("ns", "b")}, options)
         command = given.words or [os.environ.get("SHELL", "/bin/sh")]
@@ -61,5 +61,5 @@ COMMAND = Command(
     _arguments,
     prepares_hosts=True,
     starts_another=True,
-    exit_codes="or that of the command that it ran",
+    exit_codes="or the exit code of COMMAND",
 )

@@ -76,14 +76,14 @@ def sweep_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="print and draw this metric instead of the usual ones, for example cell_loss_ratio, or "
+        help="print and draw this metric, for example cell_loss_ratio, or "
         "'*.cell_loss_ratio' for all VCs and ports (may be repeated); `bentpipe help metrics` lists them",
     )
     parser.add_argument(
         "--precision",
         metavar="METRIC: SHARE",
         help="add seeds until the 95 %% interval of a metric is this narrow at each point, for example "
-        "'cell_loss_ratio: 10 %%'; starts with seeds 1-5 unless --seeds is given",
+        "'cell_loss_ratio: 10 %%' (default of --seeds: 1-5)",
     )
     parser.add_argument(
         "--most-seeds",
@@ -205,14 +205,14 @@ def do_sweep(
         raise ExperimentFailed(f"{plan.id}: {summary['reason']} (kept in {folder.path})")
     if summary["status"] == "interrupted":
         left = sum(run["status"] != "done" for run in summary["runs"])
-        print(f"bentpipe: interrupted; {left} runs are left, --out {folder.path} goes on with them", file=sys.stderr)
+        print(f"bentpipe: interrupted; {left} runs are left; continue with --out {folder.path}", file=sys.stderr)
         return exit_code()
     judge(plan.id, _named(summary), folder.path)
     return 0
 
 
 def _named(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """The runs with the name and the time under which they are judged."""
+    """Return the runs with the name and time for their judgement."""
     return [
         {**run, "name": run["folder"].rpartition("/")[2], "time": {"wall_s": run["seconds"] or 0.0}}
         for run in summary["runs"]

@@ -47,7 +47,7 @@ def _run(given: argparse.Namespace) -> int:
     at_ps, for_ps = (_time(value, option) for value, option in ((given.at, "--at"), (given.span, "--for")))
     out: Path = given.out or Path(f"{experiment.id}-{given.node}.vcd")
     if out.exists() and (out.is_dir() or not given.force):
-        raise BentpipeError(f"{out}: is there already; give another name, or --force to replace it")
+        raise BentpipeError(f"{out}: already exists; give another name, or --force to replace it")
     wave = write_wave(experiment, given.node, at_ps, for_ps, out, show_progress=sys.stderr.isatty())
     begin, end = format_time(ticks_to_ps(wave.first)), format_time(ticks_to_ps(wave.last))
     print(

@@ -127,7 +127,7 @@ def experiment_of(folder: Path) -> Experiment:
     except BentpipeError as error:
         raise BentpipeError(f"{folder}: its experiment can't be run again: {error}") from None
     if found.document != summary["configuration"]:
-        raise BentpipeError(f"{folder}: its experiment, {summary['file']}, is another one now: run it again")
+        raise BentpipeError(f"{folder}: its experiment, {summary['file']}, has changed since: run it again")
     return found
 
 

@@ -31,8 +31,8 @@ class ContinuitySettings(Settings):
 
     continuity_check: Literal["none", "idle", "always"] = Field(
         default="none",
-        description="OAM cells by which the sink knows that the VC is there (I.610): in seconds in which no user cell "
-        "goes, or in all; both hosts have `oam`",
+        description="OAM cells that tell the sink that the VC works (I.610): `idle` in seconds without user cells, "
+        "`always` in every second. Both hosts need `oam`",
     )
 
 
@@ -40,32 +40,33 @@ class HostSettings(Settings):
     """A host. None where the profile decides, and is 0 without one."""
 
     profile: Annotated[str, Words(profile_titles)] | None = Field(
-        default=None, description="a published host, which gives cost and clock where they aren't given"
+        default=None, description="a published host: default of cost and clock settings"
     )
     send_cost_ps: Annotated[int, _COST] | None = Field(
-        default=None, description="processor time of a segment sent, ACKs and datagrams too; the profile's unless given"
+        default=None, description="processor time to send a segment, ACK or datagram; default: the profile's"
     )
     receive_cost_ps: Annotated[int, _COST] | None = Field(
-        default=None, description="processor time of a segment received; the profile's unless given"
+        default=None, description="processor time to receive a segment; default: the profile's"
     )
     cost_spread: Annotated[float, _SPREAD] = Field(
-        default=0.0, description="share of the cost by which a segment's differs at most, drawn evenly for each"
+        default=0.0,
+        description="greatest deviation of a segment's cost, as a share of it; drawn evenly for each segment",
     )
     clock_hz: Annotated[float, _HZ] | None = Field(
-        default=None, description="clock interrupts a second (BSD's hz), 0 for none; the profile's unless given"
+        default=None, description="clock interrupts per second (BSD's hz), 0 for none; default: the profile's"
     )
     clock_cost_ps: Annotated[int, _COST] | None = Field(
-        default=None, description="processor time of a clock interrupt; what costs nothing doesn't wait for it"
+        default=None, description="processor time of a clock interrupt; segments that cost nothing do not wait for it"
     )
     clock_tolerance_ppm: Annotated[float, _PPM] | None = Field(
         default=None,
-        description="ppm that its clock is off at most, drawn once a host; timers and interrupts go by it",
+        description="greatest deviation of the host's clock in ppm, drawn once per host; affects timers and interrupts",
     )
-    mtu: Annotated[int, _MTU] = Field(default=9180, description="octets of an IP datagram, at most")
-    interface_queue: Count = Field(default=0, description="PDUs that wait for the interface at most; 0: no limit")
+    mtu: Annotated[int, _MTU] = Field(default=9180, description="largest IP datagram, octets")
+    interface_queue: Count = Field(default=0, description="length of the interface queue, PDUs; 0: no limit")
     timer_phase_ps: Annotated[int, _COST] | None = Field(
         default=None,
-        description="when BSD's timers tick in each 200 ms and 500 ms; spread evenly over the hosts unless given",
+        description="phase of BSD's 200 ms and 500 ms timers; default: spread evenly over the hosts",
     )
 
 

@@ -13,7 +13,7 @@ __all__ = ["TOPICS", "Topic"]
 
 @dataclass(frozen=True)
 class Topic:
-    """What can be asked for: what it is in a line, and its text in Markdown."""
+    """A topic of the manual: its title in a line, and its text in Markdown."""
 
     what: str
     text: Callable[[], str]
@@ -25,11 +25,12 @@ def _parts(of: dict[str, str]) -> str:
 
 TOPICS: Final = {
     "keys": Topic("the tables and keys of an experiment's file", keys.tables),
-    "tcp": Topic("the settings of TCP: of all ends, variants, congestion controls", lambda: _parts(words.tcp())),
-    "profiles": Topic("the published hosts", keys.profiles),
-    "apps": Topic("the applications, their keys, what they report", words.applications),
-    "series": Topic("what can be recorded", keys.series),
-    "metrics": Topic("the figures of a run", keys.metrics),
+    "tcp": Topic("TCP: settings, variants, congestion controls", lambda: _parts(words.tcp())),
+    "profiles": Topic("profiles of published hosts", keys.profiles),
+    "apps": Topic("applications: keys, reported figures", words.applications),
+    "series": Topic("series that can be recorded", keys.series),
+    "metrics": Topic("metrics of a run", keys.metrics),
+    "columns": Topic("the columns of result tables", keys.columns),
     "losses": Topic("the columns of losses.parquet", keys.losses),
     "netspec": Topic("the words of NetSpec scripts", lambda: _parts(words.netspec())),
 }

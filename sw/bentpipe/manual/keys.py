@@ -11,12 +11,13 @@ from pydantic.fields import FieldInfo
 from bentpipe.experiment.document.tables import SERIES, Document, Face, HostsTable, HostTable
 from bentpipe.experiment.document.tcp_options import TcpTable
 from bentpipe.manual.markdown import table
+from bentpipe.results.columns import CHANGES, FLOWS, SWEEP, SWEEP_HEAD, TRACE, Columns
 from bentpipe.results.declared import METRICS
 from bentpipe.results.knees import FIGURES
 from bentpipe.results.losses import COLUMNS
 from bentpipe_hdl.settings import RATE, Quantity, Settings, Words, in_run, key_of, shown
 
-__all__ = ["losses", "metrics", "profiles", "series", "tables"]
+__all__ = ["columns", "losses", "metrics", "profiles", "series", "tables"]
 
 _PLAIN = {
     bool: "true or false",
@@ -49,7 +50,7 @@ def _quantity(quantity: Quantity) -> str:
 
 
 def _is(kind: Any, metadata: Iterable[Any] = ()) -> str:
-    """A type in words."""
+    """Return a type in words."""
     for part in metadata:
         if isinstance(part, Quantity):
             return _quantity(part)
@@ -68,7 +69,7 @@ def _is(kind: Any, metadata: Iterable[Any] = ()) -> str:
 
 
 def _models(kind: Any) -> list[type[Settings]]:
-    """The models in a type."""
+    """Return the models in a type."""
     if isinstance(kind, type) and issubclass(kind, Settings):
         return [kind]
     return [model for one in get_args(kind) for model in _models(one)]
@@ -86,7 +87,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _walk(model: type[Settings], path: str) -> Iterator[tuple[str, type[Settings]]]:
-    """Every table with its heading, those in it after it, each model once."""
+    """Yield every table with its heading, inner tables after it, each model once."""
     for name, field in model.model_fields.items():
         models = _models(field.annotation)
         if not models:
@@ -99,7 +100,7 @@ def _walk(model: type[Settings], path: str) -> Iterator[tuple[str, type[Settings
 
 
 def tables() -> str:
-    """A section for each table of a document, with its keys."""
+    """Return a section for each table of a document, with its keys."""
     seen: set[type[Settings]] = set()
     parts = []
     for heading, model in sorted(_walk(Document, ""), key=lambda pair: pair[0].startswith(_LAST)):
@@ -126,7 +127,7 @@ def tables() -> str:
 
 
 def profiles() -> str:
-    """The published hosts."""
+    """Return the table of published hosts."""
     from bentpipe.hosts.profiles import load_profiles
 
     rows = [
@@ -143,7 +144,7 @@ def profiles() -> str:
 
 
 def series() -> str:
-    """What can be recorded."""
+    """Return the table of series that can be recorded."""
     return table(("series", "is"), [(f"`{name}`", text) for name, text in SERIES.items()])
 
 
@@ -151,14 +152,41 @@ _LEVELS: Final = {"run": "", "group": "GROUP.", "flow": "FLOW.", "vc": "VC.", "p
 """What stands before the name of a figure of each level."""
 
 
+def _columns(parts: Columns) -> str:
+    rows = [(f"`{name}`", kind, text) for name, (kind, text) in parts.items()]
+    return table(("column", "type", "meaning"), rows)
+
+
 def losses() -> str:
-    """The columns of the records of lost cells."""
-    rows = [(f"`{name}`", kind, text) for name, (kind, text) in COLUMNS.items()]
-    return table(("column", "type", "is"), rows)
+    """Return the table of columns of the records of lost cells."""
+    return _columns(COLUMNS)
+
+
+def columns() -> str:
+    """Return a section for each table that runs and sweeps write, and for what applications report."""
+    from bentpipe.apps.registry import REPORTS
+
+    varied = {"KEY": ("double, string", "value of a varied key, named by the dotted key; a column for each")}
+    tables = {
+        "`flows.parquet`: a row for each flow": FLOWS,
+        "`trace.parquet`: a row for each sample or event": TRACE,
+        "`changes.parquet`: a row for each value that an event, profile or request wrote": CHANGES,
+        "`losses.parquet`: a row for each lost cell": COLUMNS,
+        "`table.parquet` of a sweep: a row for each figure of each run": {**SWEEP_HEAD, **varied, **SWEEP},
+    }
+    parts = [f"### {title}\n\n{_columns(found)}" for title, found in tables.items()]
+    rows = [
+        (app, f"`{column.name}`", column.unit or "1", column.text)
+        for app, report in REPORTS.items()
+        for column in report.columns
+    ]
+    parts.append("### Columns of `flows.parquet` by application\n")
+    parts.append(table(("application", "column", "unit", "meaning"), rows))
+    return "\n".join(parts)
 
 
 def metrics() -> str:
-    """The figures of runs, of their flows, VCs and ports."""
+    """Return the table of metrics of runs, flows, VCs and ports."""
     rows = [
         (
             ", ".join(f"`{_LEVELS[level]}{metric.name}`" for level in metric.of),

@@ -9,7 +9,7 @@ __all__ = ["table"]
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table of Markdown."""
+    """Return a table of Markdown."""
     head = list(head)
     lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

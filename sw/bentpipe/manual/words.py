@@ -33,7 +33,7 @@ def _default(setting: Any) -> str:
 
 
 def applications() -> str:
-    """The applications with their settings, and what they report."""
+    """Return the applications with their settings and reports."""
     from bentpipe.apps.registry import APPLICATIONS
 
     parts = []
@@ -48,7 +48,7 @@ def applications() -> str:
 
 
 def tcp() -> dict[str, str]:
-    """The settings of TCP: a table each of those of all ends, of the variants, of the growths."""
+    """Return tables of TCP's settings: of all ends, of the variants, of the growths."""
     from bentpipe.tcp.config import SETTINGS
     from bentpipe.tcp.growth import GROWTHS
     from bentpipe.tcp.recovery import VARIANTS
@@ -93,7 +93,7 @@ def _arguments(arguments: Iterable[Any]) -> str:
 
 
 def netspec() -> dict[str, str]:
-    """The words of NetSpec: a table each of blocks, parameters, protocols and tests."""
+    """Return tables of NetSpec's words: blocks, parameters, protocols and tests."""
     from bentpipe.netspec.language import BLOCKS, CONNECTIONS, PARAMETERS, PROTOCOLS, TESTS
 
     blocks = [(_words((w.name, *getattr(w, "also", ()))), w.text) for w in (*BLOCKS, *CONNECTIONS)]
@@ -108,7 +108,7 @@ def netspec() -> dict[str, str]:
 
 
 def registers() -> str:
-    """A table of registers for each kind of node."""
+    """Return a table of registers for each kind of node."""
     from bentpipe_hdl.kinds import REGISTERS
 
     parts = []

@@ -1,4 +1,4 @@
-"""What a script says: which connections there are, and when each starts."""
+"""Meaning of a script: its connections, and when each starts."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def read_script(script: Script) -> FlowGroup:
 
 
 def summary(plan: FlowGroup) -> str:
-    """A script in a few words."""
+    """Return a script in a few words."""
     connections = [*plan.connections()]
     hosts = sorted({host for c in connections for host in (c.transmit, c.receive)})
     apps = [c.app for c in connections]
@@ -129,7 +129,7 @@ def _plain(number: str) -> float:
 
 
 def _inherit(above: Given, own: Given) -> Given:
-    """What holds in a block: its own, and from above what doesn't belong to another test or protocol."""
+    """Return the parameters of a block: its own, and inherited ones that belong to no other test or protocol."""
     left = dict(above)
     if "test" in own:
         left = {key: value for key, value in left.items() if key.partition(".")[0] != "test"}
@@ -221,9 +221,9 @@ class _Reader:
         if protocol == "udp":
             for key in ("xmtbuf", "rcvbuf"):
                 if key in given:
-                    raise self.script.error(given[key][1], f"{key!r} goes with protocol = tcp")
+                    raise self.script.error(given[key][1], f"{key!r} requires protocol = tcp")
         elif "datagram" in given:
-            raise self.script.error(given["datagram"][1], "'datagram' goes with protocol = udp")
+            raise self.script.error(given["datagram"][1], "'datagram' requires protocol = udp")
         kind, settings = self._application(given, block.place)
         values: dict[str, Any] = {
             key: given[key][0] if key in given else None for key in ("xmtbuf", "rcvbuf", "datagram", "size", "duration")
@@ -248,7 +248,7 @@ class _Reader:
         )
 
     def _application(self, given: Given, default: Place) -> tuple[ApplicationSpec, dict[str, Any]]:
-        """The application that makes a test's traffic, and its settings."""
+        """Return the application that makes a test's traffic, and its settings."""
         name, place = given.get("test", ("full", default))
         test = _TESTS[name]
         assert test.kind is not None and test.test is not None
@@ -370,7 +370,7 @@ class _Reader:
         return value.text
 
     def _raw(self, setting: AppSetting, value: Value) -> Any:
-        """A value as an experiment's file would have it."""
+        """Return a value as in an experiment's file."""
         if isinstance(value, Quantity):
             unit = value.unit or setting.unit
             return f"{value.number} {unit}" if unit else _plain(value.number)
@@ -389,7 +389,7 @@ class _Reader:
         raise self.script.error(value.place, "expected a number")
 
     def _parameter_of(self, setting: AppSetting, parameter: Parameter) -> Any:
-        """A parameter of a distribution: a quantity as the setting's, or a plain number."""
+        """Return a parameter of a distribution: a quantity as the setting's, or a plain number."""
         value = parameter.value
         if isinstance(value, Quantity) and parameter.name in ("sigma", "shape") and not value.unit:
             return _plain(value.number)

@@ -257,7 +257,7 @@ def _value(tree: Any) -> Value:
 
 
 def unparse(block: Block, indent: int = 0) -> str:
-    """The text of a tree; parsed, it gives the same tree."""
+    """Return the text of a tree; parsed, it gives the same tree."""
     space = "    " * indent
     head = f"{space}{block.kind} {block.name} {{" if block.name else f"{space}{block.kind} {{"
     lines = [head]

@@ -116,11 +116,11 @@ def _throughput(result: RunResult) -> Panel | None:
                 color=MUTED,
                 linewidth=1,
                 linestyle=_DASHED,
-                label="most that the lines carry",
+                label="limit of the lines",
                 zorder=1,
             )
         elif above or max(total, default=0) > 0.6 * most:
-            label = f"most that the lines carry, {most:.4g} Mb/s"
+            label = f"limit of the lines, {most:.4g} Mb/s"
             axis.axhline(most, color=MUTED, linewidth=1, linestyle=_DASHED, label=label, zorder=1)
         if above:
             note(axis, FILLED)

@@ -13,8 +13,8 @@ from bentpipe_hdl.ticks import TICK_PS
 __all__ = ["histogram_figure"]
 
 _PANELS: Final = (
-    ("queue", 1.0, "Queues that cells found at their port", "queued at least (cells)"),
-    ("delay", TICK_PS / 1e6, "Delays of cells from coming to leaving", "delay at least (us)"),
+    ("queue", 1.0, "Queues found by arriving cells", "queued at least (cells)"),
+    ("delay", TICK_PS / 1e6, "Delays of cells in the switch", "delay at least (us)"),
 )
 
 

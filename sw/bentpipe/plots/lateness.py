@@ -14,9 +14,9 @@ __all__ = ["LATENESS", "lateness_figure", "times_of_ends", "write_lateness"]
 
 LATENESS: Final = {
     "late": "Injected late",
-    "computed_late": "Computed after their time",
-    "jitter": "Left after their time",
-    "beyond": "Took longer than configured",
+    "computed_late": "Computed late",
+    "jitter": "Sent late",
+    "beyond": "Longer than configured",
 }
 """The distributions of an end, and what they are of packets."""
 

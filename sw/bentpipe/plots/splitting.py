@@ -1,4 +1,4 @@
-"""How high the queue goes in a cycle: the levels of a run with splitting, beside the plain run and theory."""
+"""How high the queue per cycle: the levels of a run with splitting, beside the plain run and theory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def splitting_figure(result: RunResult) -> Any | None:
         return None
     figure = Figure(figsize=(WIDTH_IN, 2 * PANEL_IN + 0.5), layout="constrained")
     axis = figure.subplots()
-    axis.set_title(f"How high the queue of {split['port']} goes in a cycle")
+    axis.set_title(f"Highest queue of {split['port']} per cycle")
     axis.set_xlabel(LABELS[0])
     axis.set_ylabel(LABELS[1])
     axis.set_yscale("log")

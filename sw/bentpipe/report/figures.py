@@ -109,10 +109,10 @@ def _throughput(result: RunResult) -> Spec | None:
         series.append(_curve(f"all {len(curves)}", _ALL, first, total))
     bounds = []
     if max(total) > 0.6 * most and len(carried) == 1:
-        bounds = [{"name": f"most that the lines carry, {most:.4g} Mb/s", "y": most}]
+        bounds = [{"name": f"limit of the lines, {most:.4g} Mb/s", "y": most}]
     elif len(carried) > 1:
         when, what = ([*each] for each in zip(*carried, (first[-1], carried[-1][1]), strict=True))
-        series.append(_curve("most that the lines carry", f"{_MUTED}:2", when, what, "step"))
+        series.append(_curve("limit of the lines", f"{_MUTED}:2", when, what, "step"))
     more = {"note": FILLED} if max(total) > 1.05 * most else {}
     return _figure(result, "Throughput at the sinks", {"label": "Mb/s", "least": 0}, series, bounds=bounds, **more)
 
@@ -236,7 +236,7 @@ def _round_trips(result: RunResult) -> Spec | None:
     for index, (name, data) in enumerate(rtt.items()):
         when, what = thin(*data, points=_points(len(rtt)))
         series.append(_curve(name, _style(index), when, [value / 1e9 for value in what]))
-    return _figure(result, "Round trips as measured", y, series)
+    return _figure(result, "Measured round trips", y, series)
 
 
 def _queues(result: RunResult) -> Spec | None:
@@ -462,7 +462,7 @@ OVER_TIME: Final[dict[str, Maker]] = {
 
 
 def _splitting(result: RunResult) -> Spec | None:
-    """How high the queue goes in a cycle."""
+    """How high the queue per cycle."""
     split = result.summary.get("splitting")
     if not split:
         return None
@@ -480,9 +480,7 @@ def _splitting(result: RunResult) -> Spec | None:
         points = [(row["queue"], row[name]) for row in split["heights"] if row[name]]
         if points:
             series.append(_plain(title, style, [k for k, _ in points], [share for _, share in points], shape))
-    return _distribution(
-        f"How high the queue of {split['port']} goes in a cycle", LABELS[0], "cells", series, LABELS[1], log=True
-    )
+    return _distribution(f"Highest queue of {split['port']} per cycle", LABELS[0], "cells", series, LABELS[1], log=True)
 
 
 def _lateness(what: str) -> Maker:
@@ -503,9 +501,9 @@ DISTRIBUTIONS: Final[dict[str, Maker]] = {
     "splitting": _splitting,
     "queue-shares": _queue_shares,
     "rtt-shares": _rtt_shares,
-    "queue-cells": _counted("queue", 1.0, "Queues that cells found at their port", "queued at least (cells)", "cells"),
+    "queue-cells": _counted("queue", 1.0, "Queues found by arriving cells", "queued at least (cells)", "cells"),
     **{f"packets-{what}": _lateness(what) for what in LATENESS},
-    "delay-cells": _counted("delay", TICK_PS / 1e6, "Delays of cells from coming to leaving", "at least (us)", "us"),
+    "delay-cells": _counted("delay", TICK_PS / 1e6, "Delays of cells in the switch", "at least (us)", "us"),
     "loss-bursts": _bursts("lengths", "Bursts of losses", "consecutive cells lost at least"),
     "loss-gaps": _bursts("gaps", "Gaps between bursts of losses", "cells not lost at least"),
 }

@@ -31,7 +31,7 @@ class Around:
             if name is not None:
                 text = html.escape(sign.format(name))
                 parts.append(f'<a href="../{html.escape(case_folder(name))}/report.html" rel="{rel}">{text}</a>')
-        return f'<nav class="between" aria-label="What is beside it">{"".join(parts)}</nav>'
+        return f'<nav class="between" aria-label="Related pages">{"".join(parts)}</nav>'
 
 
 def in_sweep(id: str) -> Around:

@@ -138,13 +138,13 @@ def network_html(summary: Mapping[str, Any]) -> str:
     """The drawing, with what it says in a sentence."""
     return (
         f"{network_svg(summary)}<p>A line's width is the share of its rate that cells took over the whole run; "
-        "above 95 % it has another colour. Cells lost are those that this node or line dropped.</p>"
+        "above 95 % it has another colour. Lost cells are those dropped by this node or line.</p>"
     )
 
 
 _HELP: Final = (
-    "Point at a figure for the values there; drag to zoom in, double-click for the whole. A name in a legend hides its "
-    "curve. Keys: arrows move the cursor, + and - zoom, Home shows the whole."
+    "Point at a figure to see values; drag to zoom in, double-click to see the whole. Click a name in a legend to hide "
+    "its curve. Keys: arrows move the cursor, + and - zoom, Home shows the whole."
 )
 
 
@@ -162,7 +162,7 @@ def _facts(s: Mapping[str, Any]) -> str:
     facts = []
     if s.get("splitting"):  # which is what it is for
         ratio = s["splitting"]["loss_ratio"]["value"]
-        facts.append(("Cells lost", "-" if ratio is None else f"{ratio:.3g}", "of those that came"))
+        facts.append(("Cells lost", "-" if ratio is None else f"{ratio:.3g}", "of arriving cells"))
     overall = overall_apart(total) if len(flows) > 1 else None
     if flows:
         own = figure_text(total["aggregate_goodput"] / 1e6)
@@ -206,7 +206,7 @@ def _theory(s: Mapping[str, Any]) -> str:
     )
 
 
-_ENDS: Final = ("host", "where", "in", "out", "dropped", "injected late", "computed late", "off at its end, 99 % (ms)",
+_ENDS: Final = ("host", "where", "in", "out", "dropped", "injected late", "computed late", "late at its end, 99 % (ms)",
                 "longer than configured, 99 % (ms)")  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -
         "</figcaption></figure>"
         for name in names
     )
-    without = "<noscript><p>The figures need JavaScript; the same are beside this file as PNG and SVG.</p></noscript>"
+    without = "<noscript><p>The figures need JavaScript; PNG and SVG files of them are beside this file.</p></noscript>"
     return f'{without}<div class="figures">{f"<p>{html.escape(said)}</p>" if said else ""}{places}</div>'
 
 
@@ -259,7 +259,7 @@ def _events(s: Mapping[str, Any]) -> str:
     text = f"<p>{html.escape('; '.join(followed))}. Each row is in changes.parquet.</p>" if followed else ""
     if not rows:
         return text
-    said = "<p>Changed in the run; dotted lines in the figures.</p>"
+    said = "<p>Settings changed in the run (dotted lines in the figures).</p>"
     return text + said + table(EVENT_COLUMNS, rows, 1, name="Changed in the run")
 
 
@@ -317,11 +317,11 @@ def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
     """Every key of the experiment, those that differ from its file marked."""
     changes = {change["key"]: change for change in s["changes"]}
     if changes:
-        yield "<p>What differs from the published set-up:</p><ul>"
+        yield "<p>Differences from the published set-up:</p><ul>"
         yield "".join(f"<li><mark>changed</mark> {html.escape(change_text(c))}</li>" for c in s["changes"]) + "</ul>"
     else:
-        later = " as it began; it was changed in the run (above)" if s.get("events") or s.get("profiles") else ""
-        yield f"<p>As in the experiment's file{later}.</p>"
+        later = " at the start; some were changed in the run (above)" if s.get("events") or s.get("profiles") else ""
+        yield f"<p>Settings as in the experiment's file{later}.</p>"
     rows, classes = [], []
     for key, value in _flat(s["configuration"]):
         hit = next((name for name in changes if key == name or key.startswith(f"{name}.")), None)
@@ -365,7 +365,7 @@ def _counters(s: Mapping[str, Any]) -> Iterator[str]:
         if none:
             them = ", ".join(nodes[:6]) + (" …" if len(nodes) > 6 else "")
             yield f'<p class="sub">{html.escape(f"{them}, all 0: " + ", ".join(none))}</p>'
-    yield "<p>What a node counts VC by VC is added up here; result.json has it in full.</p>" if alike else ""
+    yield "<p>Counters by VC are added up here; result.json has each VC.</p>" if alike else ""
 
 
 def _nested(value: Any) -> bool:
@@ -378,13 +378,13 @@ def _sum(value: Any) -> int:
 
 def _again(s: Mapping[str, Any]) -> Iterator[str]:
     if s.get("attached"):
-        yield "<p>Another session like this one; its packets are others:</p>" + command(session_command(s))
+        yield "<p>To start a similar session with other packets:</p>" + command(session_command(s))
         if s["attached"].get("recorded"):
-            yield "<p>The same cells at the same ticks, in this folder:</p>" + command("bentpipe replay .")
+            yield "<p>To replay the same cells at the same ticks, in this folder:</p>" + command("bentpipe replay .")
         else:
-            yield "<p>Nothing was recorded (--record), so this session itself can't be had again.</p>"
+            yield "<p>The session was not recorded (--record), so it cannot be repeated exactly.</p>"
     else:
-        yield "<p>The same cells at the same ticks:</p>" + command(repeat_command(s))
+        yield "<p>To repeat the same cells at the same ticks:</p>" + command(repeat_command(s))
     captures = capture_commands(s)
     if captures:
         yield "<h3>Captures</h3>"

@@ -45,7 +45,7 @@ def run_verdict(summary: Mapping[str, Any]) -> Verdict:
     if unmet:
         return Verdict("bad", "Not as expected", f"{'; '.join(map(expectation_text, unmet))}: {text}")
     if torn:
-        return Verdict("bad", "Done", f"Connections broke ({', '.join(torn[:5])}): {text}")
+        return Verdict("bad", "Done", f"Broken connections ({', '.join(torn[:5])}): {text}")
     return Verdict("note" if missed or s["shortened"] else "good", "Done", text)
 
 
@@ -55,7 +55,7 @@ def _did(s: Mapping[str, Any]) -> str:
     total, parts = s["metrics"], []
     if s.get("splitting"):
         port, ratio = s["splitting"]["port"], s["splitting"]["loss_ratio"]["value"]
-        found = "no estimate yet" if ratio is None else f"{ratio:.3g} of those that came"
+        found = "no estimate yet" if ratio is None else f"{ratio:.3g} of the arriving cells"
         parts.append(f"cells lost at {port}: {found}")
     elif flows:
         count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
@@ -63,7 +63,7 @@ def _did(s: Mapping[str, Any]) -> str:
         overall = overall_apart(total)
         if overall is not None:
             rate = figure_text(overall / 1e6)
-            text += f" as the sum of their own rates ({rate} Mb/s from the first start to the last end)"
+            text += f" (sum of their own rates; {rate} Mb/s from the first start to the last end)"
         if total.get("efficiency") is not None:
             text += f", {100 * total['efficiency']:.3g} % of what the lines can deliver while they run"
         parts.append(text)
@@ -73,7 +73,7 @@ def _did(s: Mapping[str, Any]) -> str:
     sent = sum(vc["sent"] for vc in s["ledger"])
     parts.append(f"{lost:,} of {sent:,} PDUs were lost" if lost else "no PDU was lost")
     if "attached" in s:
-        parts.append(f"of hosts outside, at {s['attached']['verdict']}")
+        parts.append(f"attached hosts, {s['attached']['verdict']}")
     return ", and ".join(parts)
 
 
@@ -82,7 +82,7 @@ def _against(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     compared = [row for row in rows if row["ratio"] is not None]
     if not compared:
         return []
-    changed = " (with other settings than published)" if "changed" in compared[0]["remarks"] else ""
+    changed = " (settings differ from the published ones)" if "changed" in compared[0]["remarks"] else ""
     if len(compared) == 1:
         (row,) = compared
         theirs = "measured" if row["measured"] is not None else "predicted"
@@ -93,8 +93,8 @@ def _against(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     name = ", ".join(filter(None, (worst["quantity"], worst["case"])))
     mean = sum(errors) / len(errors)
     return [
-        f"beside {len(compared)} published figures {100 * mean:.1f} % off on average, "
-        f"at most {100 * max(errors):.1f} % ({name}){changed}"
+        f"mean error {100 * mean:.1f} % over {len(compared)} published figures, "
+        f"worst {100 * max(errors):.1f} % ({name}){changed}"
     ]
 
 
@@ -111,7 +111,7 @@ def _against_theory(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _held(held: int, told: int) -> str:
-    return f"{held} of {told} predictions of theory are within the interval of ours"
+    return f"{held} of {told} predictions of theory are within our interval"
 
 
 def several_verdict(summary: Mapping[str, Any]) -> Verdict:
@@ -121,7 +121,7 @@ def several_verdict(summary: Mapping[str, Any]) -> Verdict:
     done = sum(case["status"] == "done" for case in cases)
     text = "; ".join([f"{done} of {planned} cases are done", *_against(s["published"])])
     unmet = [(case["name"], row) for case in cases for row in broken(case.get("expected", ()))]
-    short = "shortened, so no figure compares with a published one"
+    short = "shortened, so not compared with published figures"
     return _ended(s, text, unmet) or _done(text, short, s["shortened"])
 
 
@@ -146,7 +146,7 @@ def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
     text += f"; {judged} expectations hold" if judged else ""
     short = sum(run["shortened"] for run in runs)
     many = "all runs" if short == len(runs) else f"{short} runs"
-    return _done(text, f"{many} shortened, whose figures compare with no published one", s["shortened"])
+    return _done(text, f"{many} shortened and not compared with published figures", s["shortened"])
 
 
 def _ended(s: Mapping[str, Any], text: str, unmet: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict | None:
@@ -183,5 +183,5 @@ def _between(s: Mapping[str, Any]) -> list[str]:
 
     least, most = (pick(found, key=lambda each: each[0]["mean"]) for pick in (min, max))
     if len(found) == 1:
-        return [f"throughput is {text(*least)}"]
-    return [f"throughput goes from {text(*least)} to {text(*most)}"]
+        return [f"throughput: {text(*least)}"]
+    return [f"throughput: {text(*least)} to {text(*most)}"]

@@ -62,7 +62,7 @@ def export_csv(folder: Path, out: Path, force: bool = False) -> list[Path]:
 def _check_free(targets: list[Path], force: bool) -> None:
     there = [path for path in targets if path.exists()]
     if there and not force:
-        raise BentpipeError(f"{there[0]}: is there already; give another --out, or --force to replace it")
+        raise BentpipeError(f"{there[0]}: already exists; give another --out, or --force to replace it")
 
 
 def _export_sweep(folder: Path, target: Path, force: bool) -> list[Path]:

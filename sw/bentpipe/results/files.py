@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.results.arrow import arrow_column, arrow_numbers, arrow_table
+from bentpipe.results.columns import TRACE, arrow_schema
 from bentpipe.results.schema import SCHEMA_VERSION, Trace, Writes
 
 __all__ = [
@@ -92,9 +93,7 @@ def read_losses(path: Path) -> Any | None:
 
 
 def _stream_schema() -> Any:
-    import pyarrow as pa
-
-    return pa.schema({"series": pa.string(), "time_ps": pa.int64(), "value": pa.int64(), "event": pa.string()})
+    return arrow_schema(TRACE)
 
 
 def _trace_table(trace: Trace) -> Any:

@@ -127,9 +127,9 @@ class RunFolder:
                 )
             held = cls(path, _lock(path), made)
         except OSError as error:
-            raise BentpipeError(f"{path}: can't be made: {error.strerror or error}") from None
+            raise BentpipeError(f"{path}: cannot be created: {error.strerror or error}") from None
         if held._lock is None:
-            raise FolderHeld(f"{path}: another run is writing it; give another --out")
+            raise FolderHeld(f"{path}: another run is writing to it; give another --out")
         if _filled(path) and not force:
             held._release()
             raise BentpipeError(f"{path}: not empty; give another --out, or --force to replace a run folder")
@@ -144,7 +144,7 @@ class RunFolder:
             try:
                 lock = _lock(path) if _make(path) else None  # another run may have taken it meanwhile
             except OSError as error:
-                raise BentpipeError(f"{path}: can't be made: {error.strerror or error}") from None
+                raise BentpipeError(f"{path}: cannot be created: {error.strerror or error}") from None
             if lock is not None:
                 return cls(path, lock, True)
 
@@ -158,14 +158,14 @@ class RunFolder:
             It is no run folder, it is damaged, or its run isn't over.
         """
         if not (path / "result.json").is_file():
-            begun = "its run was ended before it began" if (path / _WORK).is_dir() else "not a run folder"
+            begun = "its run ended before it began to simulate" if (path / _WORK).is_dir() else "not a run folder"
             raise BentpipeError(f"{path}: {begun} (no result.json)")
         try:
             held = cls(path, _lock(path))
         except OSError as error:
             raise BentpipeError(f"{path}: {error.strerror or error}") from None
         if held._lock is None:
-            raise FolderHeld(f"{path}: its run is not over")
+            raise FolderHeld(f"{path}: its run is still in progress")
         held.begun = held._own = True
         try:
             held._conclude("interrupted", "killed")
@@ -190,7 +190,7 @@ class RunFolder:
         except OSError as error:
             raise BentpipeError(f"{path}: {error.strerror or error}") from None
         if held._lock is None:
-            raise BentpipeError(f"{path}: its run is not over")
+            raise BentpipeError(f"{path}: its run is still in progress")
         if not held.state.is_file():
             held._release()
             if summary["status"] in ("done", "failed"):
@@ -198,8 +198,8 @@ class RunFolder:
             elif summary.get("board"):
                 why = "the state of a run with a board is not saved"
             else:
-                why = "its run was ended before its state was saved"
-            raise BentpipeError(f"{path}: there is nothing to resume: {why}")
+                why = "its run ended before its state was saved"
+            raise BentpipeError(f"{path}: nothing to resume: {why}")
         held.begun = True
         return held
 
@@ -366,7 +366,7 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and self._own and not (self._over and isinstance(error, BentpipeError)):
-            error.__notes__ = [f"what there is is kept, see `bentpipe report {self.path}`"]
+            error.__notes__ = [f"the existing files are kept; see `bentpipe report {self.path}`"]
             if isinstance(error, Exception) and not isinstance(error, OSError):  # there is no hurry, and room
                 with suppress(Exception):
                     self._conclude("failed", str(error))

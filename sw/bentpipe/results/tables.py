@@ -208,7 +208,7 @@ def _fine(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-SPLITTING_COLUMNS = ("level", "cycles that come to it", "95 % interval", "trials", "to the next", "cells lost")
+SPLITTING_COLUMNS = ("level", "cycles that reach it", "95 % interval", "trials", "to the next", "cells lost")
 
 
 def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
@@ -239,7 +239,7 @@ def splitting_text(split: Mapping[str, Any]) -> str:
     said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
     text = said if done < planned else ""
     interval = _between(ours) if ours["low"] is None else f"95 % interval {_between(ours)}"
-    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of those that came ({interval})"
+    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of the arriving cells ({interval})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
@@ -433,11 +433,11 @@ def loss_text(summary: dict[str, Any]) -> str:
         texts.append("No PDU was lost." if dropped else "No cell was dropped, no PDU was lost.")
     left = sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if not loss["where"])
     if left:
-        texts.append(f"PDUs under way at the end: {left:,}.")
+        texts.append(f"PDUs in flight at the end: {left:,}.")
     if losses := summary.get("losses"):
         texts.append(f"Records of lost cells: {losses['recorded']:,} in losses.parquet.")
         if losses["left_out"]:
-            texts.append(f"{losses['left_out']:,} further ones were only counted, as the limit was reached.")
+            texts.append(f"{losses['left_out']:,} more were only counted, because the limit was reached.")
     return " ".join(texts)
 
 
@@ -457,7 +457,9 @@ def note_texts(summary: dict[str, Any]) -> list[str]:
     """What a reader must know before reading the figures of a run, or of the cases of an experiment."""
     notes = []
     if summary["shortened"]:
-        notes.append("Shortened: start-up weighs more than in a whole run; no figure compares with a published one.")
+        notes.append(
+            "Shortened: start-up weighs more than in a whole run; figures are not compared with published ones."
+        )
     if summary["changes"]:
         notes.append(f"Changed from the experiment's file: {'; '.join(map(change_text, summary['changes']))}.")
     return notes + summary.get("remarks", [])
@@ -470,7 +472,9 @@ def lines_text(summary: dict[str, Any]) -> str | None:
         return None
     ours, theirs = summary["metrics"]["aggregate_goodput"] / 1e6, beside["aggregate_goodput"] / 1e6
     difference = beside["difference_bps"] / 1e6
-    return f"SONET lines: {ours:.4f} Mb/s; lines of cells: {theirs:.4f} Mb/s; difference {difference:+.4f} Mb/s."
+    return (
+        f"With SONET lines: {ours:.4f} Mb/s; with lines of cells: {theirs:.4f} Mb/s; difference {difference:+.4f} Mb/s."
+    )
 
 
 def board_text(summary: dict[str, Any]) -> str | None:
@@ -510,7 +514,7 @@ def overall_apart(total: Mapping[str, Any]) -> float | None:
 def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
     """Which connections broke, and why."""
     broken = [f"{flow['name']} ({flow['error']})" for flow in flows if flow.get("error")]
-    return f"Connections that broke: {', '.join(broken)}." if broken else None
+    return f"Broken connections: {', '.join(broken)}." if broken else None
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:

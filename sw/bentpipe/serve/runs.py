@@ -43,7 +43,7 @@ class Runs:
         self._known: dict[Path, tuple[int, Entry]] = {}
 
     def entries(self) -> list[Entry]:
-        """All that can be read, the newest first."""
+        """Return all readable runs, the newest first."""
         found: dict[Path, tuple[int, Entry]] = {}
         for path in find_runs(self.root):
             try:
@@ -73,7 +73,7 @@ class Runs:
             verdict = run_verdict(summary)
             goes_on = name if summary["status"] == "running" and is_held(path) else None
         if summary["status"] == "running" and not is_held(path):
-            what = f"its process was killed; `bentpipe report {path}` makes a whole folder of what it kept"
+            what = f"the process was killed; `bentpipe report {path}` repairs the folder"
             verdict = Verdict("bad", "Killed", f"{what}.")
         keep = {key: summary.get(key) for key in ("id", "title", "status", "seed", "case")}
         return Entry(name, changed, keep, verdict, goes_on)
@@ -94,14 +94,14 @@ def _at(path: str, rest: str) -> str:
 
 
 def index_page(runs: Runs) -> str:
-    """The list of runs; it asks for news itself."""
+    """Return the page with the list of runs, which updates itself."""
     head = [f'<p class="sub">{html.escape(str(runs.root))}</p>', "<h1>Runs</h1>", '<div id="verdict"></div>']
     body = f'<div id="runs-now">{index_rows(runs)}</div>'
     return page("bentpipe: runs", head, [f'<div data-live="/list">{body}</div>'], connect=True)
 
 
 def index_rows(runs: Runs) -> str:
-    """The table of runs."""
+    """Return the table of runs."""
     entries = runs.entries()
     if not entries:
         return "<p>No runs yet.</p>"
@@ -131,7 +131,7 @@ def index_rows(runs: Runs) -> str:
 
 
 def live_page(path: str, summary: dict[str, Any]) -> str:
-    """The page of a run that goes on: empty places that its news fill."""
+    """Return the page of a run in progress: empty places that updates fill."""
     head = [
         f'<nav class="between" aria-label="Runs">{link("↑ All runs", "/", "up")}</nav>',
         f'<p class="sub">{html.escape(path)}</p>',
@@ -152,14 +152,16 @@ def live_page(path: str, summary: dict[str, Any]) -> str:
 
 
 def live_news(folder: Path, path: str) -> dict[str, Any]:
-    """What is to be seen of a run now: parts of its page, figures; ``over`` when there will be no more."""
+    """Return the present content of a run's page: its parts and figures; ``over`` if nothing will follow."""
     result = read_so_far(folder)
     over = result.summary["status"] != "running"
     whole = (folder / "report.html").is_file() and over
-    report = f"<p>The run is over: {link('its report', _at(path, 'runs/report.html'))}.</p>" if whole else ""
+    report = f"<p>The run has ended: {link('its report', _at(path, 'runs/report.html'))}.</p>" if whole else ""
     held = is_held(folder)
     killed = not over and not held
     parts = {**run_parts(result), "report-now": report}
     if killed:
-        parts["report-now"] = f"<p>Its process was killed; <code>bentpipe report {html.escape(str(folder))}</code>.</p>"
+        parts["report-now"] = (
+            f"<p>The process was killed; run <code>bentpipe report {html.escape(str(folder))}</code>.</p>"
+        )
     return {"parts": parts, "figures": figures_of(result), "over": whole or not held}

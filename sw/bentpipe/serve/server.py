@@ -60,7 +60,7 @@ class Server(ThreadingHTTPServer):
         super().__init__((address, port), _Handler)
 
     def news(self, folder: Path, path: str) -> bytes:
-        """What is to be seen of a run now, as JSON; made once of what is there."""
+        """Return the present content of a run's page as JSON, made once for the present files."""
         state = (
             (folder / "result.json").stat().st_mtime_ns,
             is_held(folder),
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._refuse(HTTPStatus.NOT_FOUND, "not there")
 
     def _inside(self, parts: list[str]) -> Path:
-        """A path below the folder; links that lead out of it lead nowhere."""
+        """Return a path below the folder; links that lead out of it are refused."""
         path = self.server.runs.root.joinpath(*parts).resolve()
         if not path.is_relative_to(self.server.runs.root):
             raise FileNotFoundError
@@ -191,7 +191,7 @@ _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
 def _parts(target: str) -> list[str] | None:
-    """The parts of a request's path; None where any could lead elsewhere, or to what is hidden."""
+    """Return the parts of a request's path; None if any could lead elsewhere or to a hidden file."""
     parts = unquote(urlsplit(target).path).split("/")[1:]
     if parts and not parts[-1]:
         parts.pop()

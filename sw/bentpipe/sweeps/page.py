@@ -76,7 +76,7 @@ def sweep_html(
     over, _ = swept_over(s, rows)
     sections = [
         section("Experiments", "experiments", _experiments(s, led)) if catalogue else "",
-        section("Over what is varied", "varied", _drawn(figures)),
+        section("Figures over varied keys", "varied", _drawn(figures)),
         section("Throughput", "throughput", _bars(s, rows, led)) if over is None and not catalogue else "",
         section("Published figures and ours", "published", _published(s)),
         section("Expected", "expected", expected_html(_expected(s))),
@@ -129,8 +129,9 @@ def _experiments(s: Mapping[str, Any], led: Mapping[str, str]) -> str:
         links.append(led.get(own[0]["folder"], "") if len(own) == 1 else f"#of-{row[0]}")
     classes = ["unmet" if "failed" in row[3] or "not as" in row[3] else "" for row in rows]
     said = (
-        "<p>Errors are those of our means beside the published figures, where the run was the published one: not "
-        "shortened, nothing changed. An experiment's name leads to its run, or to its runs below.</p>"
+        "<p>Errors compare our means with published figures, for complete runs without changed settings. An "
+        "experiment's "
+        "name links to its run, or to its runs below.</p>"
     )
     return said + table(CATALOGUE_COLUMNS, rows, 4, name="Experiments", links=links, classes=classes)
 
@@ -261,7 +262,7 @@ def _means(s: Mapping[str, Any]) -> str:
 def _failed(s: Mapping[str, Any]) -> str:
     bad = [run for run in s["runs"] if run["status"] not in ("done", "left")]
     rows = [[run["folder"].rpartition("/")[2], run["status"], str(run["reason"] or "")] for run in bad]
-    return table(("run", "what became of it", "why"), rows, 3, name="What failed") if rows else ""
+    return table(("run", "result", "why"), rows, 3, name="What failed") if rows else ""
 
 
 def _runs(

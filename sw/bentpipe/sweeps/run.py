@@ -81,7 +81,7 @@ def _check_same(plan: Plan, path: Path) -> None:
     before = read_above(path)
     again = "give another --out, or --force to replace it"
     if before.get("kind") != "sweep":
-        raise BentpipeError(f"{path}: is the folder of a run, not of a sweep; {again}")
+        raise BentpipeError(f"{path}: is a run folder, not a sweep folder; {again}")
     if before["id"] != plan.id:
         raise BentpipeError(f"{path}: is a sweep of {before['id']}, not of {plan.id}; {again}")
     if before["version"] != plan.version:

@@ -1,33 +1,12 @@
 """The table of a sweep: ``table.parquet`` in its folder, tidy: one row for each figure of each run.
 
-============== ========= ==========================================================================================
-column         type      holds
-============== ========= ==========================================================================================
-``experiment`` string    the experiment's id
-``case``       string    the name of its case; "" without
-``at``         double    the case's place on the axis; null without
-``curve``      string    the curve that the case is on; "" without
-KEY            double or a column for each key that is varied, named by the dotted key: numbers where all its values
-               string    are bare numbers, else the texts (``"64 KiB"``, ``"sack"``)
-``seed``       int64     of the run
-``flow``       string    the flow that the figure is of; "" for the run as a whole, and for VCs and ports
-``vc``         string    the VC that it is of; else ""
-``port``       string    the port of a switch that it is of, ``SWITCH:PORT``; else ""
-``metric``     string    its name: for a run those of ``metrics`` in ``result.json`` (``aggregate_goodput``,
-                         ``fairness``, …), for a VC or port those declared for it
-                         (:mod:`bentpipe.results.declared`); for a flow ``goodput``, what its application reports, and
-                         every number of its row in ``flows.parquet``
-``value``      double    in base units; null where a run has no such figure
-``unit``       string    ``b/s``, ``ps``, ``octets``, ``cells``, ``1/s``, or "" for counts and shares
-``verdict``    string    ``done``; ``unexpected``: done, but not what ``[[expect]]`` says; ``failed``: the figures
-                         can't be trusted, or there is one row whose ``metric`` is "", as the run broke off without a
-                         result. Runs that are left have no rows
-``remarks``    string    what stands between the run and a published one, joined by ", ": ``shortened``, ``changed``, …
-``seconds``    double    the run's real time; null where it has none
-``run``        string    the run folder, from the sweep's folder
-============== ========= ==========================================================================================
+Its columns are :data:`bentpipe.results.columns.SWEEP_HEAD`, one for each key that is varied, and
+:data:`~bentpipe.results.columns.SWEEP`. The column of a key is named by the dotted key. It holds numbers if all values
+are bare numbers, else texts (``"64 KiB"``, ``"sack"``). Of a flow there are ``goodput``, what its application reports,
+and every number of its row in ``flows.parquet``. A run that broke off without a result has one row whose ``metric`` is
+"". Runs that are left have no rows.
 
-``bentpipe export DIR --csv`` writes the same columns and rows as ``table.csv``. A mean over seeds is one over the rows
+``bentpipe export DIR`` writes the same columns and rows as ``table.csv``. A mean over seeds is one over the rows
 that differ in ``seed`` and ``run`` only (:func:`bentpipe.sweeps.groups.group_rows`).
 """
 
@@ -42,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.resolve.known import known_figures
 from bentpipe.results.arrow import arrow_table
+from bentpipe.results.columns import SWEEP, SWEEP_HEAD, arrow_schema
 from bentpipe.results.declared import level_of, metric_name
 from bentpipe.results.files import read_parquet
 from bentpipe.results.metrics import count_sums
@@ -125,26 +105,8 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
     import pyarrow as pa
 
     kinds = {axis.key: pa.float64() if _bare(axis) else pa.string() for axis in axes}
-    schema = pa.schema(
-        {
-            "experiment": pa.string(),
-            "case": pa.string(),
-            "at": pa.float64(),
-            "curve": pa.string(),
-            **kinds,
-            "seed": pa.int64(),
-            "flow": pa.string(),
-            "vc": pa.string(),
-            "port": pa.string(),
-            "metric": pa.string(),
-            "value": pa.float64(),
-            "unit": pa.string(),
-            "verdict": pa.string(),
-            "remarks": pa.string(),
-            "seconds": pa.float64(),
-            "run": pa.string(),
-        }
-    )
+    head, tail = arrow_schema(SWEEP_HEAD), arrow_schema(SWEEP)
+    schema = pa.schema([*head, *(pa.field(key, kind) for key, kind in kinds.items()), *tail])
     return arrow_table([dict(row) for row in rows], schema)
 
 

@@ -163,7 +163,7 @@ def _goes_on(job: Job, path: Path) -> bool:
         with RunFolder.resume(path) as folder:
             resume(folder, plots=False, beside=in_sweep(job.id))
     except (BentpipeError, SimulationError) as error:
-        _log.info("%s: begun anew: %s", job.name, error)
+        _log.info("%s: started again: %s", job.name, error)
         return False
     return True
 

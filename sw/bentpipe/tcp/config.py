@@ -45,8 +45,9 @@ _GENERAL: Final = (
         "handshake",
         FLAG,
         True,
-        "Connect with SYNs. If not, both ends know of each other without a segment, and of no round trip, as agents "
-        "of ns-2 do: for links that carry nothing at first",
+        "Connect with SYNs. Otherwise both ends are connected from the start and have measured no round trip, "
+        "as agents "
+        "of ns-2: for links that are down at first",
     ),
     Setting("nagle", FLAG, True, "Hold back a small segment while data is unacknowledged (RFC 896)"),
     Setting("keepalive", FLAG, False, "Probe an idle peer after two hours (RFC 1122 4.2.3.6)"),
@@ -54,9 +55,9 @@ _GENERAL: Final = (
         "ack_policy",
         ("bsd", "every_second", "immediate"),
         "bsd",
-        "``bsd``: data only marks the connection for the fast timer; every second segment is acknowledged because the "
-        "reader, draining the buffer, opens the window by two segments (4.4BSD-Lite ``tcp_output``), which gives "
-        "stretch ACKs where segments are shorter than the MSS, as with timestamps. ``every_second``: an ACK at each "
+        "``bsd``: data only marks the connection for the fast timer. Every second segment is acknowledged because the "
+        "reader opens the window by two segments (4.4BSD-Lite ``tcp_output``). This gives stretch ACKs where "
+        "segments are shorter than the MSS, as with timestamps. ``every_second``: an ACK at each "
         "second segment (Stevens, TCP/IP Illustrated vol. 2, exercise; later BSDs). ``immediate``: an ACK for each "
         "segment",
     ),
@@ -72,7 +73,8 @@ _GENERAL: Final = (
         "bsd",
         "``bsd``: 200 ms and 500 ms ticks of the host, RTO in whole ticks (4.4BSD ``tcp_timer.c``). ``ideal``: exact "
         "times, RTO = srtt + max(1 ms, 4 rttvar) after Jacobson's 1988 paper, 3 s at first. ``rfc6298``: exact times, "
-        "RTO after RFC 6298: 1 s at first, 3 s for data if the SYN was lost, backed off without end up to ``rto_max``",
+        "RTO after RFC 6298: 1 s at first, 3 s for data if the SYN was lost. It is doubled at each time-out up to "
+        "``rto_max``",
     ),
     Setting(
         "rto_min_ps",
@@ -130,7 +132,7 @@ _GENERAL: Final = (
         "habit_timeout_reduces_again",
         FLAG,
         None,
-        "Each time-out in a row lowers ssthresh, the second one to two segments (4.4BSD ``tcp_timers``); otherwise "
+        "Each time-out in a row lowers ssthresh, the second one to two segments (4.4BSD ``tcp_timers``). Otherwise "
         "only the first does (RFC 5681 section 3.1). If not given, on unless ``timers`` is ``rfc6298``",
     ),
     Setting(
@@ -156,15 +158,15 @@ _GENERAL: Final = (
         "habit_reset_below_window",
         FLAG,
         False,
-        "A RST whose sequence number is older than the window ends the connection (to 4.4BSD-Lite2: ``tcp_input`` "
-        "trims it to the left edge before it looks at the flag); otherwise only one in the window (RFC 793, 3.4)",
+        "A RST with a sequence number below the window ends the connection (to 4.4BSD-Lite2: ``tcp_input`` trims the "
+        "segment before it checks the flag). Otherwise only a RST in the window does (RFC 793, 3.4)",
     ),
     Setting(
         "habit_avoid_multiple",
         FLAG,
         False,
-        "Tahoe and Reno: no fast retransmission until more is acknowledged than had been sent at the last fast "
-        'retransmission or time-out (ns\'s ``bugFix_``; Floyd, "TCP and successive fast retransmits", 1995)',
+        "Tahoe and Reno: no fast retransmission until all data sent before the last fast retransmission or time-out "
+        'is acknowledged. (ns\'s ``bugFix_``; Floyd, "TCP and successive fast retransmits", 1995)',
     ),
 )
 

@@ -174,7 +174,7 @@ def test_an_application_serves_one_flow() -> None:
         (lambda: Cbr(1, 1, size_octets=0), "size_octets must be at least 1 or None"),
         (
             lambda: RandomBlocks((2, 1), (1, 1), RandomStream(1, 1)),
-            "block_octets has bounds the wrong way round: 2 and 1",
+            "block_octets has a lower bound greater than the upper bound: 2 and 1",
         ),
         (lambda: OnOff(1, 1, 1, 1, "sometimes", RandomStream(1, 1)), "times must be one of exponential, fixed"),
         (lambda: Ttcp(1, duration_ps=-1), "duration_ps must not be negative"),

@@ -82,7 +82,7 @@ def test_how_a_distribution_is_written(written: Any, meant: Distribution) -> Non
         ({"distribution": "pareto", "min": 3, "shape": 0}, "shape must be more than 0"),
         ({"distribution": "pareto", "min": 30, "shape": 1, "most": 3}, "most must be at least 30"),
         ({"distribution": "exponential", "mean": "3 ms"}, "unknown unit of size 'ms'"),
-        ([2, 1], "the bounds are the wrong way round"),
+        ([2, 1], "lower bound above upper bound"),
         ("0 B", "out of range"),
     ],
 )

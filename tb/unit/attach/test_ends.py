@@ -37,10 +37,10 @@ def test_the_first_flow_says_who_a_and_b_are() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "said"),
     [
-        ("ns:x", "ns:x", "another host is there already"),
+        ("ns:x", "ns:x", "another host already has this end"),
         ("ns:x", "alpha1=ns:y", "host alpha1 has an end already"),
         ("alpha2=ns:x", "ns:y", "no host 'alpha2'; did you mean 'alpha1'"),
-        ("tun:x", "tap:y", "let all carry the same"),
+        ("tun:x", "tap:y", "use the same kind at all ends"),
     ],
 )
 def test_ends_that_dont_go_together_are_a_line(a: str, b: str, said: str) -> None:
@@ -75,7 +75,7 @@ def test_a_flow_with_one_end_outside_is_named() -> None:
     experiment = load("acts-modern")
     first, other = experiment.flows[0], experiment.flows[1]
     ends = {host: End("ns", host) for host in (first.source, first.sink, other.source)}
-    with pytest.raises(BentpipeError, match="no VC from it to another attached host"):
+    with pytest.raises(BentpipeError, match="no VC leads from it to another attached host"):
         attached_hosts(experiment, ends)
     shared = load("acts-3flows")
     flows = shared.flows

@@ -91,7 +91,7 @@ def test_the_ratio_is_that_of_the_best_and_its_spread_that_of_turns() -> None:
 
 def test_without_ns3_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beside, "call", lambda command: (1, "", "no packages found matching libns3-dev"))
-    with pytest.raises(beside.NotHere, match=r"^ns-3 is not installed \(.*\), so nothing is held beside it$"):
+    with pytest.raises(beside.NotHere, match=r"^ns-3 is not installed \(.*\), so there is no comparison$"):
         beside.measure(dict, 1.0, 1)
 
 

@@ -42,7 +42,9 @@ def test_each_experiment_has_a_picture_or_a_reason(figures, name):
     assert ElementTree.parse(file).getroot().tag.endswith("svg")
     assert entry["command"].startswith(f"bentpipe run {name}")
     assert ("--duration" in entry["command"]) == entry["shortened"]
-    assert re.search(r"!\[.*\]\(_static/catalogue/.*\.svg\)\n\n\*Of `bentpipe run", figures.caption(name, entry))
+    assert re.search(
+        r"!\[.*\]\(_static/catalogue/.*\.svg\)\n\n\*From `bentpipe run", figures.caption(name, "A title", entry)
+    )
 
 
 @pytest.fixture
@@ -69,9 +71,9 @@ def test_a_picture_is_of_a_run_that_is_done(elsewhere, tmp_path):
     lines, index = taken(elsewhere, tmp_path / "runs")
     assert lines[0].startswith("lan-3flows: ") and (elsewhere.FOLDER / "lan-3flows.svg").is_file()
     assert index["lan-3flows"]["parameters"] == elsewhere.parameters("lan-3flows")
-    assert "changed since" not in elsewhere.caption("lan-3flows", index["lan-3flows"])
+    assert "changed since" not in elsewhere.caption("lan-3flows", "A title", index["lan-3flows"])
     index["lan-3flows"]["parameters"] = "0"
-    assert "its parameters have changed since" in elsewhere.caption("lan-3flows", index["lan-3flows"])
+    assert "its parameters have changed since" in elsewhere.caption("lan-3flows", "A title", index["lan-3flows"])
 
 
 @pytest.mark.parametrize(

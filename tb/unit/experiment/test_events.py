@@ -103,7 +103,7 @@ def test_a_run_stops_just_before_an_event_and_tells_of_it(read):
             "changes": [{"key": "network.lines.wan.ber", "old": [1e-09, 0], "new": 0}],
         }
     ]
-    assert "The event at 9 s did not come: the run ended at 1 s." in result.summary["remarks"]
+    assert "The event at 9 s did not happen: the run ended at 1 s." in result.summary["remarks"]
     assert list(result.trace.series["flow1.delivered"][0]) == [i * PS // 10 for i in range(11)]
 
 
@@ -180,7 +180,7 @@ def test_outages_and_bursts_that_are_none(read, settings, said):
 
 
 def test_bursts_of_a_sonet_line(read):
-    with pytest.raises(ConfigError, match='bursts: bursts of errors go with line = "cell"'):
+    with pytest.raises(ConfigError, match='bursts: bursts of errors require line = "cell"'):
         read(
             settings=(
                 'network.switches.east.ports=["OC-3c", "OC-3c"]', "network.lines.wan.line=sonet",

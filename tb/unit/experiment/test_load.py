@@ -320,7 +320,7 @@ def test_a_network_of_the_catalogue_may_be_extended_and_is_no_experiment(tmp_pat
         ({"over": OVER.replace("base.toml", "bse.toml")}, "over.toml:2: extends: bse.toml: no such file"),
         ({"over": OVER.replace("base.toml", "lan-1flwo")}, "over.toml:2: extends: lan-1flwo: no such experiment"),
         ({"over": OVER.replace('"base.toml"', "3")}, "over.toml:2: extends: expected the name of an experiment, not 3"),
-        ({"base": 'extends = "over.toml"\n' + BASE}, "base.toml:1: extends: over.toml: goes round in a circle"),
+        ({"base": 'extends = "over.toml"\n' + BASE}, "base.toml:1: extends: over.toml: extends itself"),
         ({"over": OVER.replace('title = "Over it"', "")}, "over.toml:4: experiment: the key 'title' is missing"),
     ],
 )

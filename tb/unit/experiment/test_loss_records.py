@@ -72,7 +72,7 @@ def test_records_end_at_their_limit_and_the_run_says_so(tmp_path):
     experiment = load(two_sources(tmp_path), ["record.losses=true", "record.losses_most=10"])
     summary = run_experiment(experiment).summary
     assert summary["losses"] == {"recorded": 10, "left_out": summary["metrics"]["cells_lost"] - 10}
-    assert "further ones were only counted" in loss_text(summary)
+    assert "more were only counted" in loss_text(summary)
 
 
 def test_a_run_without_records_has_none(tmp_path):

@@ -92,12 +92,12 @@ def test_show_has_what_is_asked_for_at_its_defaults_and_switches_on_and_off():
 def test_vcs_have_names_of_their_own(tmp_path):
     """A flow's own VCs are called as the flow: so no other VC may be, as losses and the ledger go by the name."""
     hand = {"name": "flow1.return", "from": "anna", "to": "bert", "vci": 100}
-    said = r"flow\.0\.name: its own VC would be called 'flow1.return', as another one is"
+    said = r"flow\.0\.name: its own VC would have the name 'flow1.return', which another VC has"
     with pytest.raises(ConfigError, match=said):
         read(lambda d: d.update(vc=[hand]))
-    with pytest.raises(ConfigError, match=r"flow\.1\.name: its own VC would be called 'flow1.return'"):
+    with pytest.raises(ConfigError, match=r"flow\.1\.name: its own VC would have the name 'flow1.return'"):
         read(lambda d: d["flow"][1].update(name="flow1.return"))
-    with pytest.raises(ConfigError, match="traffic: its own VC would be called 'bert-anna'"):
+    with pytest.raises(ConfigError, match="traffic: its own VC would have the name 'bert-anna'"):
         script = "cluster { test bert { type = full; protocol = tcp; own = bert; peer = anna; } }"
         read(lambda d: d.update(vc=[hand | {"name": "bert-anna"}], traffic={"netspec": script}, flow=[], published=[]))
     named = read(lambda d: (d.update(vc=[hand | {"name": "flow1"}]), d["flow"][0].update(vc="flow1")))

@@ -139,13 +139,13 @@ def test_more_than_the_lines_carry_is_explained_where_it_is_seen():
     steep = drawn(made_up("lan-3flows", peak=1_000_000))
     for name in ("overview", "throughput"):
         axis = steep[name].axes[0]
-        assert "most that the lines carry, 134.5 Mb/s" in labels(axis)
+        assert "limit of the lines, 134.5 Mb/s" in labels(axis)
         (said,) = axis.texts
         assert "waited behind a lost segment" in said.get_text().replace("\n", " ")
         (line,) = [line for line in axis.lines if line.get_label().startswith("most")]
         assert line.get_ydata()[0] == pytest.approx(134.513, abs=0.001)
     gentle = drawn(made_up("lan-3flows"))["overview"].axes[0]
-    assert not gentle.texts and "most that the lines carry, 134.5 Mb/s" not in labels(gentle)
+    assert not gentle.texts and "limit of the lines, 134.5 Mb/s" not in labels(gentle)
 
 
 def network(rates, flows, wan=149_760_000):

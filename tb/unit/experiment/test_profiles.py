@@ -116,7 +116,7 @@ def test_a_parquet_file(read, tmp_path):
         ("time,ber\n-1e300,0\n", ['line = "wan"'], "profile.0.file: row 1: times are at most 100000 s"),
         ("time,ber\n0,inf\n", ['line = "wan"'], "profile.0.file: column 'ber': expected finite numbers"),
         ("time,ber,ber\n0,0,0\n", ['line = "wan"'], "profile.0.file: there are several columns 'ber'"),
-        ("time,\udcff\n0,0\n", ['line = "wan"'], "can't be read: it is not UTF-8"),
+        ("time,\udcff\n0,0\n", ['line = "wan"'], "cannot be read: it is not UTF-8"),
         ("time,ber\n0,0\n2,0\n", ['line = "wan"', "repeat = 2"], "profile.0.repeat: the file's last row comes at this"),
         ("time,ber\n0,0\n", ['line = "wan"', 'columns = { x = "ber" }'], "columns: the file has no column 'x'"),
         ("time,rate\n0,9\n", ['line = "wan"', 'units = { rate = "bps" }'], "profile.0.units: rate: unknown unit 'bps'"),

@@ -59,7 +59,7 @@ def test_a_frame_that_never_fits_is_told(tmp_path, settings, places):
     found = remarks(tmp_path, settings)
     assert len(found) == (places is not None)
     if places:
-        assert found[0].startswith("Flow f: a frame of 1") and f"it has {places}: no such frame passes" in found[0]
+        assert found[0].startswith("Flow f: no frame of 1") and f"has {places}." in found[0]
 
 
 def test_a_line_that_is_faster_for_a_time_passes_frames(tmp_path):

@@ -70,7 +70,7 @@ def test_an_error_in_a_run_that_goes_on_makes_it_a_failed_one(tmp_path, result):
     with pytest.raises(ZeroDivisionError) as caught, RunFolder.claim(tmp_path / "run") as folder:
         folder.keep(summary, result.trace)
         raise ZeroDivisionError("by zero")
-    assert caught.value.__notes__ == [f"what there is is kept, see `bentpipe report {tmp_path / 'run'}`"]
+    assert caught.value.__notes__ == [f"the existing files are kept; see `bentpipe report {tmp_path / 'run'}`"]
     back = read_run(tmp_path / "run")
     assert (back.summary["status"], back.summary["reason"]) == ("failed", "by zero")
     assert back.trace == result.trace
@@ -95,7 +95,7 @@ def test_a_run_folder_is_replaced_only_by_force(tmp_path, result):
 def test_a_folder_is_claimed_once(tmp_path):
     with RunFolder.claim(tmp_path / "run"):
         for force in (False, True):
-            with pytest.raises(BentpipeError, match="another run is writing it"):
+            with pytest.raises(BentpipeError, match="another run is writing to it"):
                 RunFolder.claim(tmp_path / "run", force)
     with RunFolder.claim(tmp_path / "run"):
         pass
@@ -112,7 +112,7 @@ def test_a_claim_just_when_the_folder_is_let_go_of_is_one(tmp_path, result, monk
         lock(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with RunFolder.claim(tmp_path / "run"), pytest.raises(BentpipeError, match="another run is writing it"):
+    with RunFolder.claim(tmp_path / "run"), pytest.raises(BentpipeError, match="another run is writing to it"):
         RunFolder.claim(tmp_path / "run")
 
 
@@ -143,7 +143,7 @@ def test_targets_that_cannot_be(tmp_path):
     file.touch()
     with pytest.raises(BentpipeError, match="is a file, not a folder"):
         RunFolder.claim(file)
-    with pytest.raises(BentpipeError, match="can't be made"):
+    with pytest.raises(BentpipeError, match="cannot be created"):
         RunFolder.claim(file / "below")
     other = tmp_path / "other"
     other.mkdir()
@@ -249,7 +249,7 @@ def test_the_report_says_what_went_wrong_and_escapes_it(result):
 def test_the_report_names_broken_connections(result):
     flows = [result.flows[0], {**result.flows[1], "error": "timed out"}]
     text = report_html(type(result)(result.summary, flows, result.trace))
-    assert "Connections that broke: flow2 (timed out)." in text
+    assert "Broken connections: flow2 (timed out)." in text
 
 
 def test_a_report_is_made_anew(tmp_path, result):

@@ -101,14 +101,14 @@ def test_a_second_ctrl_c_ends_at_once():
 def test_missing_cells_fail_the_experiment():
     s = run(duration_ps=PS, change=lambda network: setattr(network, "balance", 3)).summary
     assert s["status"] == "failed"
-    assert s["reason"] == "cells don't add up: west: 3 cells are missing"
+    assert s["reason"] == "cells do not add up: west: 3 cells are missing"
 
 
 def test_pdus_in_no_row_of_the_ledger_fail_the_experiment():
     row = {"vc": "forth", "sent": 9, "delivered": 4, "lost": [{"where": "ku", "why": "EPD", "pdus": 4}]}
     s = run(duration_ps=PS, change=lambda network: network.ledger.append(row)).summary
     assert s["status"] == "failed"
-    assert s["reason"] == "PDUs don't add up: VC forth: 9 PDUs sent, 4 delivered, and 1 are in no row of the ledger"
+    assert s["reason"] == "PDUs do not add up: VC forth: 9 PDUs sent, 4 delivered, and 1 are in no row of the ledger"
 
 
 def test_wrong_octets_fail_the_experiment():

@@ -88,9 +88,9 @@ def test_a_vc_to_several_hosts_laid_out_by_hand(tmp_path):
         ('"c", "d"]', '"c", "c"]', "flow.0.sink: a host is named twice"),
         ('"c", "d"]', '"a"]', "source and sink are the same host, 'a'"),
         ('"c", "d"]', '"x"]', "flow.0.sink: there is no host 'x'"),
-        ('"c", "d"]', '"d"]\npath = ["a", "west", "b"]', "flow.0.path: leads to one sink; the ways to several are"),
+        ('"c", "d"]', '"d"]\npath = ["a", "west", "b"]', "flow.0.path: leads to one sink; the paths to several"),
         ('["b", "c", "d"]', "[]", "flow.0.sink: give 1 to 255 hosts, not 0"),
-        ("duration = \"100 ms\"", 'duration = "100 ms"\nreturn_vc = "x"', "nothing comes back from several sinks"),
+        ("duration = \"100 ms\"", 'duration = "100 ms"\nreturn_vc = "x"', "several sinks send no answers"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, old, new, line):

@@ -161,11 +161,11 @@ VC = '\n[[vc]]\nname = "{name}"\nfrom = "{a}"\nto = "{b}"\nvci = {vci}\nvpi = {v
         (
             "",
             ["network.vps.beam.limit=0", "network.vps.beam.credits=5"],
-            "credits: credits don't go through a virtual path",
+            "credits: credits cannot pass through a virtual path",
         ),
         ("", ["network.vps.beam.weight=5"], "weight: no switch on its way goes by it"),
         ("", ["network.vps.beam.shape.pcr=1 Mb/s", "network.vps.beam.shape.at=west"], "switched at sat, and not at"),
-        ("", ["network.switches.sat.credits.share=5"], "path: 'sat' has credits, which don't go through a virtual"),
+        ("", ["network.switches.sat.credits.share=5"], "path: 'sat' has credits, which cannot pass through a virtual"),
         ("", ["network.lines.down.queue_limit=9"], "path: queue_limit of line 'down' refuses frames"),
         ('[network.vps.two]\npath = ["sat", "east", "d"]\nvpi = 7\n', [], "VPI 7 is used twice between east and sat"),
         (

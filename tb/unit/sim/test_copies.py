@@ -153,5 +153,5 @@ def test_what_is_refused() -> None:
         network.add_vc([source, switch, a], 0, 101, branches=[[source, switch, a]])
     with pytest.raises(NetworkError, match="s0 is not connected to b"):
         network.add_vc([source, switch, a], 0, 101, branches=[[source, switch, b]])
-    with pytest.raises(NetworkError, match="it goes to several hosts, and has credits, which are for one"):
+    with pytest.raises(NetworkError, match="it leads to several hosts; credits work with one sink only"):
         tree = Tree(credits=100)

@@ -296,7 +296,7 @@ def test_credits_don_t_go_through_a_line_in_loop_back():
         network.connect((switch, port), nic)
     network.connect((switch, 2), loop)
     network.connect(loop, (switch, 2))
-    with pytest.raises(NetworkError, match="credits don't go through a line in loop-back, as switch has"):
+    with pytest.raises(NetworkError, match="credits cannot pass through a line in loop-back, as switch has"):
         network.add_vc([a, switch, loop, switch, b], 0, 100)
 
 

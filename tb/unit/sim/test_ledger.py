@@ -414,7 +414,7 @@ def test_drops_that_the_ledger_was_not_told_of_are_an_error() -> None:
 
 
 def test_pdus_that_vanish_are_an_error() -> None:
-    """The sink forgets the VC in mid-run: nothing says what became of its PDUs, so the run can't be trusted."""
+    """The sink forgets the VC in mid-run: nothing says results PDUs, so the run can't be trusted."""
     network, a, b, vc = pair()
     network.send(a.index, vc, bytes(2000))
     for entry in range(len(b.csr.lookup)):

@@ -114,7 +114,7 @@ def test_an_sdu_has_1_to_65535_octets(length: int) -> None:
 )
 def test_what_a_record_has_no_place_for_is_refused(what: dict[str, int]) -> None:
     made, library = network()
-    with pytest.raises(SimulationError, match="of an SDU's pattern"):
+    with pytest.raises(SimulationError, match="SDU pattern: key"):
         made.send(0, 0, b"head", **what)
     assert not library.sent
 

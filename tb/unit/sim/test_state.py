@@ -158,7 +158,7 @@ def test_a_state_that_does_not_fit_is_refused(tmp_path):
             copy(network, octets)
     built = dataclasses.replace(saved, models=("nic-old.so", *saved.models[1:]))
     with pytest.raises(
-        SimulationError, match=r"^a is built otherwise than when the state was saved: nic-.*, not nic-old"
+        SimulationError, match=r"^a is built differently than when the state was saved: nic-.*, not nic-old"
     ):
         copy(network, built)
     (tmp_path / "cells").write_bytes(b"short")
@@ -172,6 +172,6 @@ def test_the_engine_verilator_gives_no_state():
     network.run(MS)
     assert not network.saves
     with pytest.raises(
-        SimulationError, match=r"^the network's state can't be saved: the models of this engine give no state"
+        SimulationError, match=r"^the network's state cannot be saved: the models of this engine give no state"
     ):
         network.save()

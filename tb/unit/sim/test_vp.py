@@ -215,7 +215,7 @@ def test_what_does_not_go_together_is_refused() -> None:
         "policy 'ppd' discards frames",
         vcis=(),
     )
-    with_line(lambda line: line.add(0, 600, credits=10), "credits don't go through a virtual path")
+    with_line(lambda line: line.add(0, 600, credits=10), "credits cannot pass through a virtual path")
     with_line(lambda line: line.add(0, 100, vpi=5), "VPI/VCI 7/100 is used twice at port 3 of east")
     with_line(lambda line: line.add(0, 600, police={"pcr_bps": 10**6, "cdvt_ps": 0, "at": "sat"}), "doesn't pass")
 

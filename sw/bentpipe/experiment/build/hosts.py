@@ -228,7 +228,9 @@ def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
     if experiment.splitting is None:
         return None
     if not network.saves:
-        raise BentpipeError(f"{experiment.id}: [splitting] needs the engine native: models of others give no state")
+        raise BentpipeError(
+            f"{experiment.id}: [splitting] needs the engine native: the other engine cannot save its state"
+        )
     port = experiment.splitting.port
     return network.monitor_queue(_switch_named(network, port.switch), port.port)
 

@@ -127,7 +127,7 @@ def _extended(path: Path, above: tuple[Path, ...]) -> tuple[dict[str, Any], list
     except OSError as error:
         raise ConfigError(f"{where} {name}: {error.strerror or error}") from None
     if found.resolve() in (*above, path.resolve()):
-        raise ConfigError(f"{where} {name}: goes round in a circle")
+        raise ConfigError(f"{where} {name}: extends itself")
     below, files = _extended(found, (*above, path.resolve()))
     for key in _NOT_INHERITED:
         below.pop(key, None)

@@ -91,19 +91,19 @@ __all__ = [
 ]  # fmt: skip
 
 SERIES: Final = {
-    "goodput": "octets that the sink's application got (`FLOW.delivered`), from which plots make a rate",
+    "goodput": "octets received by the sink's application (`FLOW.delivered`); plots show the rate",
     "cwnd": "congestion window, octets",
     "ssthresh": "slow-start threshold, octets",
-    "una": "oldest octet not acknowledged",
-    "rtt": "round trips as measured, ps",
-    "lost": "datagrams lost so far (UDP), as the loss ledger counts them",
-    "queue": "cells in each switch's buffer",
-    "drops": "cells dropped so far, of each switch by reason",
-    "events": "retransmissions, time-outs and what else happens to a flow, each with its time",
-    "segments": "an event for each data segment sent, and a plot of them; only if it is named",
+    "una": "oldest unacknowledged octet",
+    "rtt": "measured round trips, ps",
+    "lost": "datagrams lost so far (UDP), from the loss ledger",
+    "queue": "cells queued in each switch's buffer",
+    "drops": "cells dropped so far, by switch and reason",
+    "events": "events of a flow with their times: retransmissions, time-outs and others",
+    "segments": "an event for each data segment sent, and a plot; recorded only if named",
     **{name: text for option in OPTIONS for name, text in option.series.items()},
 }
-"""What can be recorded."""
+"""Series that can be recorded: name and meaning."""
 
 METRICS: Final = {**{metric.name: metric.text for metric in metrics_of("run")}, "none": "no figure of ours"}
 """Figures of ours that a published one can be compared with."""
@@ -155,19 +155,19 @@ class ExperimentTable(Settings):
 
     id: Annotated[
         str, Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "{given!r} is not a name of letters, digits, '.', '_' and '-'")
-    ] = Field(description="its name; run folders are called after it")
-    title: str = Field(description="a line that says what it is")
-    paper: str = Field(default="", description="the paper that it rebuilds")
-    figure: str = Field(default="", description="figure or table there")
-    description: str = Field(default="", description="what it shows, in some sentences")
+    ] = Field(description="name of the experiment, used for run folders")
+    title: str = Field(description="title in one line")
+    paper: str = Field(default="", description="paper that the experiment repeats")
+    figure: str = Field(default="", description="figure or table in the paper")
+    description: str = Field(default="", description="description in some sentences")
     duration_ps: Annotated[int, TIME.within("1 us", "100000 s")] = Field(description="simulated at most")
     quick_ps: Annotated[int, TIME.within("1 us", "100000 s")] | None = Field(
         default=None, description="simulated with `--quick`"
     )
-    seed: Annotated[int, COUNT.within(0, 2**32 - 1)] = Field(default=1, description="of every random choice")
-    axis: str = Field(default="", description="what the places (`at`) of the cases are on")
+    seed: Annotated[int, COUNT.within(0, 2**32 - 1)] = Field(default=1, description="seed of all random numbers")
+    axis: str = Field(default="", description="label of the axis of the cases' places (`at`)")
     shows: tuple[str, ...] = Field(
-        default=(), description="the figures in the plot over the cases; `aggregate_goodput` unless given"
+        default=(), description="figures in the plot over the cases; default: `aggregate_goodput`"
     )
 
 
@@ -178,7 +178,7 @@ class SwitchTable(SwitchSettings):
         Annotated[int, COUNT.within(1, 16), Tag("|one")]
         | Annotated[tuple[Rate, ...], Length(1, 16, "a switch has 1 to 16 ports, not {count}"), Tag("|list")],
         Discriminator(one_or_list),
-    ] = Field(default=4, description="how many, or the rate that each sends at; that of its line unless given")
+    ] = Field(default=4, description="number of ports, or the rate of each; default: the rate of its line")
 
 
 _LINE_DELAY = TIME.within(0, "1 s")
@@ -188,7 +188,7 @@ class LineTable(LinkSettings, PortSettings):
     """A line between two switches, both ways: of its own, and of the ports that send into it."""
 
     ends: Annotated[tuple[Port, ...], Length(2, 2, "a line has two ends, not {count}")] = Field(
-        description="the two ports; the same twice: a line in loop-back, which brings back to the port what it sends"
+        description="the two ports; the same port twice: a line in loop-back, which returns the port's own cells"
     )
     rate_bps: (
         Annotated[
@@ -203,7 +203,7 @@ class LineTable(LinkSettings, PortSettings):
         | None
     ) = Field(
         default=None,
-        description="that of its ports unless given, else OC-3c: one, or one from the first end to the second and back",
+        description="cell rate, one or one a direction; default: that of its ports, else OC-3c",
         json_schema_extra=IN_RUN,
     )
     delay_ps: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -216,7 +216,7 @@ class LineTable(LinkSettings, PortSettings):
         Discriminator(one_or_list),
     ] = Field(
         default=0,
-        description="of propagation: one, or one from the first end to the second and one back",
+        description="propagation delay, one or one a direction",
         json_schema_extra=IN_RUN,
     )
     ber: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]  # of one way there
@@ -229,7 +229,7 @@ class LineTable(LinkSettings, PortSettings):
         Discriminator(one_or_list),
     ] = Field(
         default=0,
-        description="bit error ratio: one, or one from the first end to the second and one back",
+        description="bit error ratio, or two: from the first end to the second, and back",
         json_schema_extra=IN_RUN,
     )
     outage: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -242,7 +242,7 @@ class LineTable(LinkSettings, PortSettings):
         Discriminator(one_or_list),
     ] = Field(
         default=False,
-        description="nothing passes: one, or one from the first end to the second and one back",
+        description="true: no cell passes. One value, or two: from the first end to the second, and back",
         json_schema_extra=IN_RUN,
     )
     line: _LINES | None = Field(default=None, description="as in `[network]`, for this line")
@@ -251,12 +251,12 @@ class LineTable(LinkSettings, PortSettings):
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
         default=0.0,
-        description="of a SONET line: its payload is so much slower at the first end, faster at the second",
+        description="SONET: clock offset of the payload, slower at the first end and faster at the second",
     )
 
     back: Annotated[PortSettings, WithJsonSchema({"type": "object"})] | None = Field(
         default=None,
-        description="what is otherwise at the port of the second end; what isn't given is as at the first, key by key",
+        description="settings of the port at the second end; default of each key: as at the first",
     )
 
     @model_validator(mode="before")
@@ -301,9 +301,9 @@ class HostsTable(HostSettings, NicSettings):
 
     cost_ps: Annotated[int, _DELAY] | None = Field(
         default=None,
-        description="processor time of a segment sent and of one received where those aren't given",
+        description="processor time to send and to receive a segment; default of `send_cost` and `receive_cost`",
     )
-    tcp: TcpTable = Field(default=TcpTable(), description="the settings of TCP")
+    tcp: TcpTable = Field(default=TcpTable(), description="settings of TCP")
 
 
 class HostTable(HostSettings, NicSettings, PortSettings):
@@ -312,12 +312,12 @@ class HostTable(HostSettings, NicSettings, PortSettings):
     A host's own profile goes before what `[hosts]` says of cost and clock.
     """
 
-    port: Port = Field(description="the switch and its port that the host is at")
+    port: Port = Field(description="switch port of the host")
     rate_bps: Rate = Field(default=LINE_RATES["OC-3c"], description="of its line")
-    delay_ps: Annotated[int, _DELAY] = Field(default=0, description="of its line, one way")
-    line: _LINES | None = Field(default=None, description="as in `[network]`, for its line")
+    delay_ps: Annotated[int, _DELAY] = Field(default=0, description="propagation delay of its line, one way")
+    line: _LINES | None = Field(default=None, description="line type, as in `[network]`")
     line_clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
-        default=None, description="`clock_tolerance` of `[network]`, for its line"
+        default=None, description="clock tolerance of its line, as in `[network]`"
     )
     cost_ps: Annotated[int, _DELAY] | None = Field(default=None, description="as in `[hosts]`")
 
@@ -327,9 +327,9 @@ class VpTable(VcSettings):
     its VPI alone, and to them it is what a VC is elsewhere. What is set for it holds each way."""
 
     path: tuple[str, ...] = Field(
-        description="the nodes that it passes, from a switch or host over switches to another switch or host"
+        description="nodes of the path, from a switch or host over switches to another switch or host"
     )
-    vpi: Annotated[int, COUNT.within(0, 255)] = Field(description="on every line of it")
+    vpi: Annotated[int, COUNT.within(0, 255)] = Field(description="VPI on every line of the path")
 
     @model_validator(mode="after")
     def _by_cells(self) -> Self:
@@ -341,7 +341,7 @@ class VpTable(VcSettings):
             if given:
                 raise wrong("goes by frames, and those of a virtual path's VCs interleave in it", key)
         if self.credits is not None:
-            raise wrong("credits don't go through a virtual path", "credits")
+            raise wrong("credits cannot pass through a virtual path", "credits")
         return self
 
 
@@ -350,16 +350,16 @@ class NetworkTable(Settings):
 
     line: _LINES = Field(
         default="cell",
-        description="of all lines: `sonet` carries every byte of STS-3c or STS-12c frames, `cell` only cells",
+        description="type of all lines: `sonet` carries every byte of STS-3c or STS-12c frames, `cell` only cells",
     )
     clock_tolerance_ppm: Annotated[float, _TOLERANCE] = Field(
         default=CLOCK_TOLERANCE_PPM,
-        description="by which lines' clocks are off at most; drawn from the seed, 0: exact clocks",
+        description="greatest deviation of the lines' clocks, drawn from the seed; 0: exact clocks",
     )
     switches: dict[Name, SwitchTable] = Field(default={}, description="by name")
     lines: dict[Name, LineTable] = Field(default={}, description="by name")
     hosts: dict[Name, HostTable] = Field(default={}, description="by name")
-    vps: dict[Name, VpTable] = Field(default={}, description="virtual paths, by name")
+    vps: dict[Name, VpTable] = Field(default={}, description="virtual paths by name")
 
 
 Hosts = Annotated[
@@ -378,17 +378,17 @@ def hosts_of(given: str | tuple[str, ...]) -> tuple[str, ...]:
 class VcTable(VcSettings, PacingSettings, ContinuitySettings):
     """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
 
-    name: str = Field(description="for `vc` and `return_vc` of a flow, and for `[[loss]]`")
-    path: tuple[str, ...] | None = Field(default=None, description="host, switches, host; instead of `from` and `to`")
-    from_: str | None = Field(default=None, description="the host it leads from, on the shortest path")
+    name: str = Field(description="name of the VC, for `vc` and `return_vc` of a flow and for `[[loss]]`")
+    path: tuple[str, ...] | None = Field(
+        default=None, description="nodes of the VC: host, switches, host; instead of `from` and `to`"
+    )
+    from_: str | None = Field(default=None, description="first host, for the shortest path")
     to: Hosts | None = Field(
         default=None,
-        description="the host it leads to; a list: point to multipoint, the switches where paths part copy",
+        description="last host; a list: point to multipoint, copied where paths part",
     )
-    vpi: Annotated[int, COUNT.within(0, 255)] = Field(
-        default=0, description="on every line it passes, but where it is in a virtual path"
-    )
-    vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="on every line it passes")
+    vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="VPI on every line outside virtual paths")
+    vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="VCI on every line")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -403,40 +403,40 @@ class VcTable(VcSettings, PacingSettings, ContinuitySettings):
 class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
     """A flow: an application that sends from one host to another, on a VC of its own unless one is named."""
 
-    name: str | None = Field(default=None, description="`flow1` and so on unless given")
+    name: str | None = Field(default=None, description="name of the flow; default: `flow1` and so on")
     copies: Annotated[int, COUNT.within(1, 1000)] = Field(
         default=1,
         description="so many flows like this one, `NAME-1` and so on; their figures together are `NAME.goodput`, the "
         "mean, `NAME.aggregate_goodput`, `NAME.sigma`, `NAME.fairness`",
     )
-    source: str = Field(description="the host that sends")
+    source: str = Field(description="sending host")
     sink: Hosts = Field(
-        description="the host that receives; a list (UDP): all of them do, each with figures of its own, `NAME.HOST`"
+        description="receiving host; a list (UDP): several receivers with their own figures `NAME.HOST`"
     )
     path: tuple[str, ...] | None = Field(
         default=None,
         description="the nodes from source to sink, in reverse for the way back; the shortest way unless given. A "
         "switch stands twice in a row where the path passes its line in loop-back",
     )
-    protocol: Literal["tcp", "udp", "oam"] = Field(default="tcp", description="what it runs over")
-    app: str = Field(default=_APP, description="the application, whose settings stand beside these")
+    protocol: Literal["tcp", "udp", "oam"] = Field(default="tcp", description="transport protocol")
+    app: str = Field(default=_APP, description="application; its settings stand beside these")
     size: (
         Annotated[
             Annotated[int, SIZE, Tag("|size")] | Annotated[Literal["endless"], Tag("|endless")],
             Discriminator(lambda given: "|endless" if given == "endless" else "|size"),
         ]
         | None
-    ) = Field(default=None, description="how much to send; endless unless given")
+    ) = Field(default=None, description="amount to send; default: endless")
     duration_ps: Annotated[int, TIME.within(1, TIME.high)] | None = Field(
-        default=None, description="when the application stops writing, counted from the connection"
+        default=None, description="time from the connection until the application stops writing"
     )
     datagram: Annotated[int, SIZE.within(1, 65507)] | None = Field(
-        default=None, description="octets of payload a datagram at most (UDP); as many as fit unless given"
+        default=None, description="largest payload of a datagram, octets (UDP); default: as many as fit the MTU"
     )
     start_ps: Annotated[int, TIME] = Field(default=0, description="when it begins")
-    vc: str | None = Field(default=None, description="the VC laid out by hand that it takes")
+    vc: str | None = Field(default=None, description="name of the `[[vc]]` that the flow uses")
     return_vc: str | None = Field(default=None, description="the one back")
-    tcp: TcpTable | None = Field(default=None, description="what differs from `[hosts.tcp]`")
+    tcp: TcpTable | None = Field(default=None, description="TCP settings that differ from `[hosts.tcp]`")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -444,9 +444,9 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
             if self.path is not None and getattr(self, key) is not None:
                 raise wrong("the VC has its own path; give either 'path' or 'vc' and 'return_vc'", key)
         if self.protocol != "udp" and self.datagram is not None:
-            raise wrong('goes with protocol = "udp"', "datagram")
+            raise wrong('requires protocol = "udp"', "datagram")
         if self.protocol != "tcp" and self.tcp is not None:
-            raise wrong('goes with protocol = "tcp"', "tcp")
+            raise wrong('requires protocol = "tcp"', "tcp")
         return self
 
     @property
@@ -510,7 +510,7 @@ def _flow_schema(common: Mapping[str, Any], kind: ApplicationSpec) -> dict[str, 
 class TrafficTable(PacingSettings):
     """The flows of a NetSpec script, beside or instead of `[[flow]]`."""
 
-    netspec: str = Field(description="the script, or the name of its file")
+    netspec: str = Field(description="NetSpec script, or the name of its file")
 
 
 class LossTable(Settings):
@@ -518,12 +518,14 @@ class LossTable(Settings):
 
     line: str = Field(description="where")
     vc: str = Field(
-        description="whose; a flow's own VC is called as the flow, that of the other direction `NAME.return`"
+        description="VC with the losses; a flow's own VC has the flow's name, the other direction `NAME.return`"
     )
     pdus: tuple[Annotated[int, _NUMBERS], ...] = Field(
-        default=(), description="the numbers of the PDUs to lose, from 1 on; the first of a TCP flow is its SYN"
+        default=(), description="numbers of the PDUs to lose, from 1 on; the first of a TCP flow is its SYN"
     )
-    cells: tuple[Annotated[int, _NUMBERS], ...] = Field(default=(), description="or those of cells")
+    cells: tuple[Annotated[int, _NUMBERS], ...] = Field(
+        default=(), description="numbers of the cells to lose, instead of PDUs"
+    )
 
     @model_validator(mode="after")
     def _either(self) -> Self:
@@ -536,26 +538,26 @@ class EventTable(Settings):
     """A change of settings in a run: those that say so, from the first tick on that begins at this time or later."""
 
     at_ps: Annotated[int, TIME] = Field(description="when")
-    set: dict[str, Any] = Field(description="values by dotted key, as `--set` has them")
+    set: dict[str, Any] = Field(description="values by dotted key, as in `--set`")
 
 
 class ProfileTable(Settings):
     """Settings that follow a file: a column of times, and a column for each key that may change in a run."""
 
-    file: str = Field(description="CSV, or Parquet (`.parquet`), beside the experiment")
+    file: str = Field(description="name of a CSV or Parquet (`.parquet`) file beside the experiment")
     line: str | None = Field(
         default=None,
         description="line whose keys the columns are (`ber`, `rate`, `outage`, `bursts.loss`); "
         "without it they are whole dotted keys",
     )
     direction: Literal["both", "out", "back"] = Field(
-        default="both", description="of `ber` and `outage`: from the line's first end (`out`), or to it"
+        default="both", description="direction of `ber` and `outage`: from the line's first end (`out`), or to it"
     )
     interpolation: Literal["step", "linear"] = Field(
-        default="step", description="a value holds until the next row, or goes to the next one in a straight line"
+        default="step", description="`step`: a value holds until the next row; `linear`: a straight line to the next"
     )
     interval_ps: Annotated[int, TIME.within("10 us", TIME.high)] = Field(
-        default=10**10, description="of `linear`: from a value to the next"
+        default=10**10, description="time between values of `linear`"
     )
     offset_ps: Annotated[int, TIME] = Field(default=0, description="time of the run at which the series begins")
     begin_ps: Annotated[int, TIME] = Field(default=0, description="time of the file at which the series begins")
@@ -563,7 +565,7 @@ class ProfileTable(Settings):
         default=None, description="period after which the series begins again; once unless given"
     )
     columns: dict[str, str] = Field(
-        default={}, description='the columns to read, each with `time` or its key: `columns = { Capacity = "rate" }`'
+        default={}, description='columns to read, each with `time` or its key: `columns = { Capacity = "rate" }`'
     )
     units: dict[str, str] = Field(
         default={}, description='units of plain numbers, by key: `units = { time = "ms", rate = "Mb/s" }`'
@@ -574,46 +576,49 @@ class RecordTable(Settings):
     """Records of a run: series, captures and lost cells."""
 
     interval_ps: Annotated[int, TIME.within("1 us", TIME.high)] = Field(
-        default=100 * 10**9, description="from a sample to the next"
+        default=100 * 10**9, description="time between samples"
     )
     what: tuple[Annotated[str, Words(lambda: SERIES, "series")], ...] = Field(
         default=tuple(name for name in SERIES if name != "segments"), description="the series"
     )
     pcap: tuple[str, ...] = Field(default=(), description="captures: `KIND:PLACE`")
-    losses: bool = Field(default=False, description="each lost cell, as `losses.parquet`")
+    losses: bool = Field(default=False, description="record each lost cell in `losses.parquet`")
     losses_most: Annotated[int, COUNT.within(1, 20_000_000)] = Field(
-        default=1_000_000, description="records of lost cells, 64 octets each in memory; further ones are only counted"
+        default=1_000_000,
+        description="greatest number of records, 64 octets each in memory; further lost cells are only counted",
     )
 
 
 class PublishedTable(Settings):
     """A published figure to print beside ours."""
 
-    quantity: str = Field(description="what it is of")
+    quantity: str = Field(description="quantity")
     case: str = Field(
         default="",
-        description="the case that it is of, if there are any, else a text; none for a figure of all cases together",
+        description="case of the figure; without cases a text; none for a figure of all cases together",
     )
-    measured: Number | None = Field(default=None, description="the figure as measured")
-    predicted: Number | None = Field(default=None, description="the figure as predicted")
+    measured: Number | None = Field(default=None, description="measured figure")
+    predicted: Number | None = Field(default=None, description="predicted figure")
     unit: str = Field(default="Mb/s", description="of both")
     source: str = Field(default="", description="where it stands")
     metric: str | None = Field(
-        default=None, description="the figure of ours beside it, or `FLOW.goodput`; by the quantity unless given"
+        default=None, description="our metric to compare, for example `FLOW.goodput`; default: by the quantity"
     )
     over: Literal["mean", "best", "sigma"] = Field(
-        default="mean", description="what it is of several trials, ours being runs with different seeds"
+        default="mean", description="statistic over several trials; ours is over seeds"
     )
 
 
 class ExpectTable(Settings):
     """What a run must come to; it fails (exit code 1) if it doesn't. A run that was shortened isn't judged."""
 
-    metric: str = Field(description="a figure of ours, as of a published one")
-    min: Number | None = Field(default=None, description="the least that it may be")
+    metric: str = Field(description="our metric, as for a published figure")
+    min: Number | None = Field(default=None, description="least allowed value")
     max: Number | None = Field(default=None, description="the most")
-    unit: str | None = Field(default=None, description="of both; `Mb/s` of rates, `ms` of times, else `1` unless given")
-    case: str = Field(default="", description="the case that it is of; all unless given")
+    unit: str | None = Field(
+        default=None, description="unit of the bounds; default: `Mb/s` of rates, `ms` of times, else `1`"
+    )
+    case: str = Field(default="", description="case; default: all")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -628,20 +633,20 @@ class SplittingTable(Settings):
     """Rare losses at a port, estimated by splitting: what a plain run of the experiment's duration has of excursions to
     high queues is gone on with from level to level of the queue, with other random numbers each time."""
 
-    port: Port = Field(description="the port whose queue it goes by, and whose losses it counts")
+    port: Port = Field(description="port whose queue defines the levels, and whose losses are counted")
     levels: tuple[Annotated[int, COUNT.within(1, 65535)], ...] = Field(
-        default=(), description="cells queued, rising; a pilot chooses them unless they are given"
+        default=(), description="rising numbers of cells queued; default: chosen by a pilot run"
     )
     effort: Annotated[int, COUNT.within(LEAST_EFFORT, 1_000_000)] = Field(
         default=500,
-        description="trials from each level in each batch; fewer in a shortened run, as much as it is, but 50 at least",
+        description="trials from each level in each batch; in a shortened run fewer in proportion, at least 50",
     )
     repeats: Annotated[int, COUNT.within(LEAST_BATCHES, 1000)] = Field(
         default=20,
-        description="batches of the plain run, each with trials of its own; their spread gives the interval",
+        description="batches of the plain run, each with its own trials; their spread gives the interval",
     )
     reach: tuple[Number, ...] = Field(
-        default=(), description="by theory, the probability that a cycle has 1, 2, … cells queued or more, to be drawn"
+        default=(), description="theoretical probability that a cycle has 1, 2, … cells queued or more, for the plot"
     )
 
     @model_validator(mode="after")
@@ -655,16 +660,16 @@ class TheoryTable(Settings):
     """A figure that theory predicts, to print beside ours with its confidence interval: the growth of one series over
     that of another, each record interval but the first being a batch (99 %); or a figure of splitting (95 %)."""
 
-    quantity: str = Field(description="what it is of")
-    predicted: Number = Field(description="the figure as predicted")
+    quantity: str = Field(description="quantity")
+    predicted: Number = Field(description="predicted figure")
     unit: str = Field(default="", description="of both")
     source: str = Field(default="", description="the formula")
-    growth: str = Field(default="", description="a series that only grows, as `lan:3.delays`")
+    growth: str = Field(default="", description="series that only grows, for example `lan:3.delays`")
     per: str = Field(default="", description="another, as `lan:3.sent`")
     metric: Literal["", "loss_ratio", "plain_loss_ratio"] = Field(
-        default="", description="instead of both series: a figure that splitting has"
+        default="", description="metric of splitting, instead of both series"
     )
-    scale: Number = Field(default=1.0, description="ours is multiplied by this")
+    scale: Number = Field(default=1.0, description="factor for our figure")
 
     @model_validator(mode="after")
     def _either_way(self) -> Self:
@@ -676,17 +681,17 @@ class TheoryTable(Settings):
 class CaseTable(Settings):
     """A run of its own with some values changed."""
 
-    name: str = Field(description="of the case, and of its folder")
-    at: Number | None = Field(default=None, description="its place on the axis of the plot")
-    curve: str = Field(default="", description="cases with the same are joined in the plot")
-    set: dict[str, Any] = Field(default={}, description="values by dotted key, as `--set` has them")
+    name: str = Field(description="name of the case and of its folder")
+    at: Number | None = Field(default=None, description="place on the axis of the plot")
+    curve: str = Field(default="", description="curve: cases with the same one are joined in the plot")
+    set: dict[str, Any] = Field(default={}, description="values by dotted key, as in `--set`")
 
 
 class PointTable(Settings):
     """A point of an axis."""
 
-    at: Number | None = Field(default=None, description="its place; without one it is a line across the plot")
-    name: str | None = Field(default=None, description="in the names of cases; the place unless given")
+    at: Number | None = Field(default=None, description="place on the axis; without one the point is a horizontal line")
+    name: str | None = Field(default=None, description="part of the names of cases; default: the place")
     set: dict[str, Any] = Field(description="values by dotted key, as of a case")
 
     @model_validator(mode="after")
@@ -702,8 +707,8 @@ class AxisTable(Settings):
     The last one is the plot's; each combination of the others is a curve.
     """
 
-    name: str = Field(description="in the names of cases, before the point's")
-    label: str = Field(default="", description="what it says on the plot; the name unless given")
+    name: str = Field(description="part of the names of cases, before the point's")
+    label: str = Field(default="", description="label on the plot; default: the name")
     points: Annotated[tuple[PointTable, ...], Length(1, 1000, "an axis has 1 to 1000 points, not {count}")] = Field(
         description="in their order"
     )
@@ -712,8 +717,10 @@ class AxisTable(Settings):
 class Cases(Settings, extra="ignore"):
     """The cases of a document, and nothing else of it."""
 
-    case: tuple[CaseTable, ...] = Field(default=(), description="each a run of its own with some values changed")
-    axis: tuple[AxisTable, ...] = Field(default=(), description="instead: cases from the points of axes")
+    case: tuple[CaseTable, ...] = Field(default=(), description="cases: runs with some values changed")
+    axis: tuple[AxisTable, ...] = Field(
+        default=(), description="axes: cases from combinations of points, instead of cases"
+    )
 
     @model_validator(mode="after")
     def _either_of_both(self) -> Self:
@@ -740,22 +747,22 @@ class Document(Cases, extra="forbid"):
     """An experiment of bentpipe."""
 
     extends: str | None = Field(
-        default=None, description="the experiment of the catalogue, or the file beside this one, that this is put over"
+        default=None, description="experiment of the catalogue, or file beside this one, that this one extends"
     )
-    experiment: ExperimentTable = Field(description="what it is called, where it is from, how long it runs")
+    experiment: ExperimentTable = Field(description="name, source and duration")
     network: NetworkTable = Field(description="switches, lines, hosts")
-    hosts: HostsTable = Field(default=HostsTable(), description="what all hosts share")
-    vc: tuple[VcTable, ...] = Field(default=(), description="virtual channels laid out by hand")
+    hosts: HostsTable = Field(default=HostsTable(), description="settings of all hosts")
+    vc: tuple[VcTable, ...] = Field(default=(), description="virtual channels")
     flow: tuple[FlowTable, ...] = Field(default=(), description="flows")
-    traffic: TrafficTable | None = Field(default=None, description="the flows of a script")
-    loss: tuple[LossTable, ...] = Field(default=(), description="losses to the cell")
+    traffic: TrafficTable | None = Field(default=None, description="flows from a NetSpec script")
+    loss: tuple[LossTable, ...] = Field(default=(), description="losses of given PDUs or cells")
     event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
     profile: tuple[ProfileTable, ...] = Field(default=(), description="settings that follow a file in a run")
-    record: RecordTable = Field(default=RecordTable(), description="what is written down")
-    splitting: SplittingTable | None = Field(default=None, description="rare losses at a port")
-    published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
+    record: RecordTable = Field(default=RecordTable(), description="what a run records")
+    splitting: SplittingTable | None = Field(default=None, description="estimate of rare losses at a port")
+    published: tuple[PublishedTable, ...] = Field(default=(), description="published figures to compare")
     theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")
-    expect: tuple[ExpectTable, ...] = Field(default=(), description="what a run must come to")
+    expect: tuple[ExpectTable, ...] = Field(default=(), description="bounds of a run's figures")
 
 
 def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:

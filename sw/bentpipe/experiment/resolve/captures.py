@@ -23,7 +23,7 @@ def parse_capture(text: str, network: NetworkSpec) -> CaptureSpec:
     """
     kind, place = text.split(":", 1) if ":" in text else ("ip", text)
     if kind not in KINDS:
-        raise ValueError(f"{text!r}: a capture is ip, pdus or cells, not {kind!r}{nearest(kind, KINDS)}")
+        raise ValueError(f"{text!r}: a capture kind is ip, pdus or cells, not {kind!r}{nearest(kind, KINDS)}")
     name, at, switch = place.partition("@")
     file = f"{place.replace('@', '.')}.{kind}.pcap"
     hosts = [host.name for host in network.hosts]

@@ -102,7 +102,7 @@ def _field(model: type[Settings], key: str) -> list[FieldInfo]:
 
 
 def _models(kind: Any) -> list[type[Settings]]:
-    """The models in a type."""
+    """Return the models in a type."""
     if isinstance(kind, type) and issubclass(kind, Settings):
         return [kind]
     return [model for one in get_args(kind) for model in _models(one)]

@@ -103,7 +103,7 @@ class _Reader:
             key, what = problem
             raise ConfigProblem(f"{place}.{key}" if key in table.given_names else place, what)
         if several and table.return_vc is not None:
-            raise ConfigProblem(f"{place}.return_vc", "nothing comes back from several sinks")
+            raise ConfigProblem(f"{place}.return_vc", "several sinks send no answers")
         if table.protocol == "oam":
             self._check_loopback(place, settings["at"], paths[0], source, sinks[0])
         vc = self._vc(f"{place}.vc", table.vc, paths, table, table, name)
@@ -113,7 +113,7 @@ class _Reader:
             back = self._vc(f"{place}.return_vc", table.return_vc, way, PacingSettings(), table, own)
         other = self._of_vc.get(vc)
         if other is not None and back not in (other.vc, other.return_vc):
-            raise ConfigProblem(f"{place}.return_vc", f"{other.name!r} has another one for the same VC")
+            raise ConfigProblem(f"{place}.return_vc", f"{other.name!r} has another value for the same VC")
         own = {} if table.tcp is None else table.tcp.given()
         tcp = None
         if table.protocol == "tcp":
@@ -150,7 +150,7 @@ class _Reader:
         for host in (source,) if at else (source, sink):
             if not host.interface.oam:
                 raise ConfigProblem(
-                    place, f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
+                    place, f"host {host.name!r} has no OAM functions: set oam = true for it (or in [hosts])"
                 )
         try:
             location = location_of(at) if at and at not in path[1:-1] else None
@@ -166,7 +166,7 @@ class _Reader:
         if table.path is None:
             return self._channels.paths(place, f"{place}.sink", source, sinks)
         if len(sinks) != 1:
-            raise ConfigProblem(f"{place}.path", "leads to one sink; the ways to several are the shortest")
+            raise ConfigProblem(f"{place}.path", "leads to one sink; the paths to several sinks are the shortest ones")
         ends = (source, self._channels.host(f"{place}.sink", sinks[0]))
         path = given_path(f"{place}.path", table.path, network)
         if (path[0], path[-1]) != ends:
@@ -253,7 +253,7 @@ def read_traffic(
     def flow(connection: Connection) -> int:
         a, b = host(connection, "transmit"), host(connection, "receive")
         if a == b:
-            raise script.error(connection.where("receive"), f"transmits to itself, {a!r}")
+            raise script.error(connection.where("receive"), f"sends to itself, {a!r}")
         mtu = min(hosts[a].config.mtu, hosts[b].config.mtu)
         settings = APPLICATIONS[connection.app].defaults(connection.settings)
         given = FlowRequest(

@@ -161,7 +161,7 @@ class Channels:
         self._check_contract(key, table, paths[0], [switch.name for switch in own])
         if table.oam is not None:
             if len(legs) > 1:
-                raise ConfigProblem(f"{key}.oam", "the VC goes to several hosts, and OAM's answers come from one")
+                raise ConfigProblem(f"{key}.oam", "the VC leads to several hosts; OAM works with one sink only")
             inside = passed_on(legs[0], self.network)
             try:
                 point_at(table.oam, [node for node in paths[0][1:-1] if node not in inside], 0)
@@ -226,11 +226,11 @@ class Channels:
         path = paths[0]
         if given.continuity_check != "none" and len(paths) > 1:
             raise ConfigProblem(
-                f"{key}.continuity_check", "the VC goes to several hosts, and OAM's answers come from one"
+                f"{key}.continuity_check", "the VC leads to several hosts; OAM works with one sink only"
             )
         for host in self.network.hosts if given.continuity_check != "none" else ():
             if host.name in path and not host.interface.oam:
-                what = f"host {host.name!r} is no end of OAM flows: give it (or [hosts]) oam = true"
+                what = f"host {host.name!r} has no OAM functions: set oam = true for it (or in [hosts])"
                 raise ConfigProblem(f"{key}.continuity_check", what)
 
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...], switches: Sequence[str]) -> None:
@@ -267,7 +267,7 @@ class Channels:
         first = len(self.vcs)
         for own in (name, *(f"{name}.{path[-1]}" for path in paths if len(paths) > 1)):
             if own in self.names or own in self._known:
-                raise ConfigProblem(key, f"its own VC would be called {own!r}, as another one is")
+                raise ConfigProblem(key, f"its own VC would have the name {own!r}, which another VC has")
         paced, checks = PacingSettings.part_of(pacing), ContinuitySettings.part_of(continuity)
         for path, its in zip(paths, through, strict=True):
             own = name if len(paths) == 1 else f"{name}.{path[-1]}"

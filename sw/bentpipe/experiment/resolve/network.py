@@ -165,7 +165,7 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
         raise ConfigProblem(f"{place}.rate", "a SONET line has one rate")
     if line.bursts is not None and kind == "sonet":
         raise ConfigProblem(
-            f"{place}.bursts", 'bursts of errors go with line = "cell"; a SONET line has ber and outage'
+            f"{place}.bursts", 'bursts of errors require line = "cell"; a SONET line has ber and outage'
         )
     for face, far, own in zip(faces, reversed(faces), sending, strict=True):
         ports.rates[face] = round(own * (1 - abs(line.ppm) * 1e-6))  # so that a slower payload takes all cells

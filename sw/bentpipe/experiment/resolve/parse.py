@@ -242,17 +242,19 @@ def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> No
         )
         problems.found.append(ConfigProblem("splitting.levels", what))
     if tables.event:
-        problems.found.append(ConfigProblem("event", "doesn't go with [splitting]: it is of what stays as it is"))
+        problems.found.append(
+            ConfigProblem("event", "cannot be combined with [splitting]: splitting needs settings that stay constant")
+        )
     if tables.record.pcap:
         problems.found.append(
-            ConfigProblem("record.pcap", "doesn't go with [splitting]: trials have no place in a capture")
+            ConfigProblem("record.pcap", "cannot be combined with [splitting]: a capture cannot hold the trials")
         )
     if tables.record.losses:
         problems.found.append(
-            ConfigProblem("record.losses", "doesn't go with [splitting]: each trial would copy the records")
+            ConfigProblem("record.losses", "cannot be combined with [splitting]: each trial would copy the records")
         )
     if network.sonet:
-        problems.found.append(ConfigProblem("splitting", 'goes with lines of cells: give line = "cell"'))
+        problems.found.append(ConfigProblem("splitting", 'requires lines of cells: set line = "cell"'))
 
 
 def _expect(tables: Document, known: Sequence[str], problems: Problems) -> tuple[ExpectTable, ...]:

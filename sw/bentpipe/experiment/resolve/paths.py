@@ -79,7 +79,7 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
             raise ConfigProblem(f"{place}.{name}.at", what)
     if vp.settings.oam is not None:
         for end in hosts & {vp.path[0], vp.path[-1]}:
-            raise ConfigProblem(f"{place}.oam", f"the virtual path ends at {end!r}, and hosts know nothing of F4 flows")
+            raise ConfigProblem(f"{place}.oam", f"the virtual path ends at {end!r}, and hosts do not support F4 flows")
         try:
             point_at(vp.settings.oam, list(vp.path), 0)
         except ValueError as error:
@@ -88,7 +88,7 @@ def _check(place: str, vp: VpSpec, network: NetworkSpec) -> None:
     check_schedulers(place, vp.settings, inside)
     for switch in inside:
         if switch.settings.credits is not None:
-            raise ConfigProblem(key, f"{switch.name!r} has credits, which don't go through a virtual path")
+            raise ConfigProblem(key, f"{switch.name!r} has credits, which cannot pass through a virtual path")
     for line in network.lines:
         for end, other in zip(line.ends, reversed(line.ends), strict=True):
             if end.switch in vp.path[1:-1] and frozenset((end.switch, other.switch)) in map(frozenset, pieces(vp.path)):

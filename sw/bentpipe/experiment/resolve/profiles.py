@@ -148,9 +148,9 @@ class _Reader:
         except FileNotFoundError:
             raise self._error("file", f"{path}: there is no such file") from None
         except UnicodeDecodeError:
-            raise self._error("file", f"{path}: can't be read: it is not UTF-8") from None
+            raise self._error("file", f"{path}: cannot be read: it is not UTF-8") from None
         except (pa.ArrowException, OSError) as error:
-            raise self._error("file", f"{path}: can't be read: {str(error).splitlines()[0]}") from None
+            raise self._error("file", f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
 
     def _columns(self, data: pa.Table) -> tuple[np.ndarray, dict[str, pa.ChunkedArray]]:
         """The times in ps, and the columns by their keys."""

@@ -50,9 +50,9 @@ def frame_remarks(
             places, what = _places(experiment, switches[before], after, vc)
             if queued > places + 1:
                 yield (
-                    f"Flow {flow.name}: a frame of {cells} cells needs {queued} places in {before}, as it comes at "
-                    f"{comes / 1e6:.4g} Mb/s and leaves at {leaves / 1e6:.4g}; it has {places} ({what}): no such frame "
-                    "passes whole."
+                    f"Flow {flow.name}: no frame of {cells} cells passes {before} whole. It arrives at "
+                    f"{comes / 1e6:.4g} Mb/s "
+                    f"and leaves at {leaves / 1e6:.4g}, so it needs {queued} places; {before} has {places} ({what})."
                 )
                 break
             comes = leaves

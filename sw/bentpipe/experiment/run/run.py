@@ -274,14 +274,14 @@ class Run:
     def _save(self, folder: Keeps) -> None:
         """Save the state in the folder; if there is no room the run goes on all the same."""
         if self.built.save is None:
-            _log.info("the engine's models give no state, or the run splits: it isn't saved")
+            _log.info("the state is not saved: the engine cannot, or the run uses splitting")
             return
         self._spent_s, self._since = self._wall_s(), time.perf_counter()
         self._overrides.absorb()
         try:
             folder.save(pack((self, self.built.save())))
         except OSError as error:
-            _log.warning("%s: %s: the state is not saved, the run goes on", error.filename, error.strerror or error)
+            _log.warning("%s: %s: the state is not saved; the run continues", error.filename, error.strerror or error)
 
     def _wall_s(self) -> float:
         """Real time so far, of all parts of the run."""
@@ -441,7 +441,7 @@ def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
         ledger = built.ledger()
         check_ledger(ledger)
     except SimulationError as error:
-        return ledger, f"PDUs don't add up: {error}"
+        return ledger, f"PDUs do not add up: {error}"
     return ledger, None
 
 
@@ -458,7 +458,7 @@ def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
     try:
         built.check()
     except SimulationError as error:
-        return f"cells don't add up: {error}"
+        return f"cells do not add up: {error}"
     bad = [f"{flow['name']}: {flow['bad_octets']}" for flow in flows if flow.get("bad_octets")]
     return f"payload octets delivered wrong: {', '.join(bad)}" if bad else None
 
@@ -469,7 +469,7 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
     for row, spec in zip(flows, experiment.flows, strict=True):
         begin = row.get("start_ps", 0)
         if begin < 0:
-            found.append(f"Flow {spec.name} did not begin: its turn never came.")
+            found.append(f"Flow {spec.name} did not begin: the flows before it did not end.")
         elif begin >= now:
             found.append(
                 f"Flow {spec.name} did not begin: its start is {format_time(begin)}, the end {format_time(now)}."
@@ -477,7 +477,7 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
         elif row.get("state") in _UNCONNECTED and not row.get("error") and not row["octets_delivered"]:
             found.append(f"Flow {spec.name} had not connected by the end.")
     found += [
-        f"The event at {format_time(event.at_ps)} did not come: the run ended at {format_time(now)}."
+        f"The event at {format_time(event.at_ps)} did not happen: the run ended at {format_time(now)}."
         for event in experiment.events
         if event.before_ps > now
     ]

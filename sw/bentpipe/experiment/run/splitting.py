@@ -90,9 +90,11 @@ def go(walk: Walk, level: int, most_ps: int) -> bool:
     if level and queue >= level:
         return True
     if queue:
+        reaching = f"reaching {level} cells or " if level else ""
         raise ExperimentFailed(
-            f"a trial went on for {most_ps / 1e9:g} ms, as long as the whole run, and its queue had neither come to "
-            f"{level or 'no'} cells nor emptied: splitting is for queues that empty now and then"
+            f"a trial lasted {most_ps / 1e9:g} ms, as long as the whole run, without its queue "
+            f"{reaching}becoming empty. "
+            "Splitting needs queues that become empty now and then"
         )
     return False
 
@@ -152,7 +154,7 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
     often = [height for height in range(len(heights)) if sum(heights[height:]) >= effort]
     level = max([1, *often])
     if not any(heights[1:]):
-        raise ExperimentFailed("no cell is ever queued at the port: there is nothing to split")
+        raise ExperimentFailed("no cell is ever queued at the port: splitting has no levels to use")
     levels, states = [level], []
     walk.give(begin, f"{seed} pilot")
     before = walk.counts()
@@ -187,7 +189,7 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
             if losing:
                 break
             raise ExperimentFailed(
-                f"from {level} cells queued the queue doesn't go higher in {_PILOT} trials, and nothing is lost: "
+                f"from {level} cells queued the queue does not grow further in {_PILOT} trials, and nothing is lost: "
                 "give 'levels', or another port"
             )
         levels.append(above)
@@ -218,7 +220,9 @@ class _Branched:
         engine = self._branches.engine
         engine.run(until_ps)
         if engine.now_ps < until_ps and not self._branches.said():
-            raise ExperimentFailed("all flows ended in a trial: splitting is for flows that don't, as with 'endless'")
+            raise ExperimentFailed(
+                "all flows ended in a trial: splitting needs flows that do not end, such as endless ones"
+            )
 
     def now_ps(self) -> int:
         return self._branches.engine.now_ps

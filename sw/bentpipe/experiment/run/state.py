@@ -154,7 +154,7 @@ def read_state(path: Path) -> Any:
 
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
-            raise BentpipeError(f"{path}: belongs to another user: a state is taken from one's own files only")
+            raise BentpipeError(f"{path}: belongs to another user: only states that you own are loaded")
         line, body = file.readline(), file.read()
     try:
         head = json.loads(line)
@@ -164,7 +164,9 @@ def read_state(path: Path) -> Any:
         raise BentpipeError(f"{path}: damaged: not a state") from None
     if not known or its != code():
         ours = f"{version('bentpipe')} (code {code()})"
-        raise BentpipeError(f"{path}: saved by bentpipe {writer} (code {its}), this is {ours}: only the same can go on")
+        raise BentpipeError(
+            f"{path}: saved by bentpipe {writer} (code {its}), this is {ours}: only that version can continue it"
+        )
     if hashlib.sha256(body).hexdigest() != digest:
         raise BentpipeError(f"{path}: damaged: its checksum is wrong")
     return given(pa.decompress(body, octets, codec="zstd", asbytes=True))

@@ -62,9 +62,9 @@ def write_wave(
     """
     first, last = first_tick(at_ps), ps_to_ticks(at_ps + for_ps - 1)
     if not 0 < for_ps <= LONGEST_PS:
-        raise BentpipeError(f"--for {format_time(for_ps)}: a wave is of more than 0 s, and at most 10 ms")
+        raise BentpipeError(f"--for {format_time(for_ps)}: the length must be more than 0 s and at most 10 ms")
     if last < first:
-        raise BentpipeError(f"--for {format_time(for_ps)}: no tick begins in it; a tick is 177 ns")
+        raise BentpipeError(f"--for {format_time(for_ps)}: too short: no tick begins in it (a tick is 177 ns)")
     if at_ps < 0 or at_ps + for_ps > experiment.duration_ps:
         raise BentpipeError(
             f"--at {format_time(at_ps)} --for {format_time(for_ps)}: {experiment.id} ends at "
@@ -79,7 +79,7 @@ def write_wave(
         part.replace(file)
         return made
     except OSError as error:
-        raise BentpipeError(f"{file}: can't be written: {error.strerror or error}") from None
+        raise BentpipeError(f"{file}: cannot be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
@@ -141,7 +141,7 @@ class _Run:
             now = self._built.engine.run(stop, progress)
             if now < stop:
                 raise BentpipeError(
-                    f"{self._experiment.id}: its flows are over at {format_time(now)}, before what is asked for"
+                    f"{self._experiment.id}: its flows end at {format_time(now)}, before the requested time"
                 )
             if planned is None or planned > until_ps:
                 return

@@ -49,8 +49,8 @@ REGISTRATION: Final = Registration(
             "habit_maxseg_eighth",
             FLAG,
             False,
-            "Congestion avoidance adds a further MSS/8 per ACK (Net/2 to 4.4BSD-Lite ``tcp_input``; Lite2 dropped it; "
-            "a known problem by RFC 2525, 2.6)",
+            "Congestion avoidance adds a further MSS/8 per ACK (Net/2 to 4.4BSD-Lite ``tcp_input``, not Lite2). "
+            "RFC 2525, 2.6, lists it as a known problem",
         ),
     ),
 )

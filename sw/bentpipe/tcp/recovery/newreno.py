@@ -91,7 +91,7 @@ REGISTRATION: Final = Registration(
             FLAG,
             True,
             "After a time-out no fast retransmission until more than ``recover`` is acknowledged (RFC 2582 section 5, "
-            "careful); otherwise an ACK of exactly ``recover`` suffices (less careful)",
+            "careful). Otherwise an ACK of exactly ``recover`` suffices (less careful)",
         ),
         Setting(
             "newreno_avoid_multiple",

@@ -55,8 +55,8 @@ REGISTRATION: Final = Registration(
             "habit_deflation_bug",
             FLAG,
             False,
-            "Fast recovery left at exactly three duplicate ACKs keeps its inflated window, as the test is ``> 3`` "
-            "(4.3BSD-Reno to 4.4BSD-Lite2 ``tcp_input``; later releases test ``>= 3``)",
+            "Fast recovery left at exactly three duplicate ACKs keeps its inflated window. (4.3BSD-Reno to "
+            "4.4BSD-Lite2 ``tcp_input`` test ``> 3``; later releases test ``>= 3``)",
         ),
     ),
 )

@@ -135,7 +135,8 @@ REGISTRATION: Final = Registration(
             ("rfc3517", "fall-floyd"),
             "rfc3517",
             '``rfc3517``: pipe from the scoreboard. ``fall-floyd``: the counter of Fall and Floyd, "Simulation-based '
-            'comparisons of Tahoe, Reno and SACK TCP" (1996): less one a duplicate ACK, less two a partial ACK',
+            'comparisons of Tahoe, Reno and SACK TCP" (1996). It falls by one per duplicate ACK, by two per '
+            "partial ACK",
         ),
         Setting(
             "sack_prr",

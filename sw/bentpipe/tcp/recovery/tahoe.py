@@ -46,8 +46,8 @@ REGISTRATION: Final = Registration(
             "habit_tahoe_keeps_snd_nxt",
             FLAG,
             False,
-            "Tahoe sends on from where it was after its fast retransmission (4.3BSD-Tahoe ``tcp_input``), and doesn't "
-            "go back to the lost segment as in Fall and Floyd's description and ns",
+            "After its fast retransmission Tahoe continues with new data (4.3BSD-Tahoe ``tcp_input``). Otherwise it "
+            "goes back to the lost segment, as in Fall and Floyd's description and ns",
         ),
     ),
 )

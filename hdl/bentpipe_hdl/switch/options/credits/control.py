@@ -24,10 +24,10 @@ class CreditSettings(Settings):
     """Credits on the lines into a switch."""
 
     share: Annotated[int, CELLS.within(0, MOST_SHARE)] = Field(
-        default=0, description="of the buffer for each VC through it that has no `credits` of its own; 0: none"
+        default=0, description="cells of the buffer for each VC without `credits` of its own; 0: none"
     )
     batch: Annotated[int, CELLS.within(1, 1024)] = Field(
-        default=8, description="of a VC that leave from one credit cell to the next"
+        default=8, description="cells of a VC between two credit cells"
     )
     resync_ps: Annotated[int, TIME.within("10 us", "100 s")] = Field(
         default=10**9, description="after which a VC with cells that aren't accounted for asks again, at the latest"

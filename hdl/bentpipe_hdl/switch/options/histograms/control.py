@@ -44,13 +44,13 @@ class HistogramSettings(Settings):
     """Histograms of queues and delays, by port and by VC."""
 
     bins: Literal["logarithmic", "linear"] = Field(
-        default="logarithmic", description="of 64: four to each doubling, or all of one width"
+        default="logarithmic", description="widths of the 64 bins: four per doubling, or all equal"
     )
     queue_bin: Annotated[int, CELLS.within(1, 32768)] = Field(
         default=1, description="width of the narrowest bin of queues; the power of 2 that is next above"
     )
     delay_bin_ps: Annotated[int, TIME.within(0, "100 s")] = Field(
-        default=0, description="that of delays; of ticks (177 ns), the power of 2 that is next above"
+        default=0, description="narrowest bin of delays, rounded up to a power of 2 of ticks (177 ns)"
     )
 
     @property

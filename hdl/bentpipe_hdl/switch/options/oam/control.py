@@ -98,7 +98,7 @@ class OamSwitchSettings(Settings):
     )
     scan_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
         default=HALF_SECOND_PS,
-        description="what half a second of I.610's timers is here: 500 ms is the standard's",
+        description="length of half a second of I.610's timers; standard: 500 ms",
         json_schema_extra=IN_RUN,
     )
 
@@ -117,10 +117,10 @@ class OamSettings(Settings):
 
     ends: bool = Field(
         default=False,
-        description="the first and the last switch on its way are the ends of its end-to-end flow; else its hosts are",
+        description="true: the first and last switch are the ends of the end-to-end flow; false: the hosts",
     )
     segment: tuple[str, str] | None = Field(
-        default=None, description="the switches at which a segment of it begins and ends; else its hosts are"
+        default=None, description="switches at which a segment begins and ends; default: the hosts"
     )
     alarms: bool = Field(default=True, description="switches tell downstream when the line before them is interrupted")
     check: Literal["none", "idle", "always"] = Field(

@@ -27,23 +27,25 @@ class PoliceSettings(ContractSettings):
     )
     pcr_action: Action = Field(
         default="discard",
-        description="of cells above the peak rate: discarded, or tagged with CLP = 1 if they have CLP = 0",
+        description="action for cells above the peak rate: discard, or tag with CLP = 1 if they have CLP = 0",
         json_schema_extra=IN_RUN,
     )
     scr_cells: Literal["clp0+1", "clp0"] = Field(
         default="clp0+1",
-        description="which cells the sustained rate is of: all, or those that come with CLP = 0",
+        description="cells that the sustained rate counts: all, or those with CLP = 0",
         json_schema_extra=IN_RUN,
     )
     scr_action: Action = Field(
-        default="discard", description="of cells above the sustained rate and its burst", json_schema_extra=IN_RUN
+        default="discard",
+        description="action for cells above the sustained rate and its burst",
+        json_schema_extra=IN_RUN,
     )
     packets: bool = Field(
         default=False,
         description="once a cell of an AAL5 frame is discarded, the rest of the frame is, too",
         json_schema_extra=IN_RUN,
     )
-    at: str | None = Field(default=None, description="the switch that polices; the first on the VC's path unless given")
+    at: str | None = Field(default=None, description="switch that polices; default: the first on the VC's path")
 
     @model_validator(mode="after")
     def _of_scr(self) -> Self:

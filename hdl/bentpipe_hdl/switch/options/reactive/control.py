@@ -48,9 +48,7 @@ class ReactiveSettings(Settings):
     ceiling_bps: Annotated[int, RATE.within(UNIT_BPS, MAX_RATE_BPS)] = Field(
         description="most, likewise", json_schema_extra=IN_RUN
     )
-    initial_bps: Annotated[int, _RATE] | None = Field(
-        default=None, description="that it begins with, likewise; the floor unless given"
-    )
+    initial_bps: Annotated[int, _RATE] | None = Field(default=None, description="initial capacity; default: the floor")
     low: Annotated[int, _LEVEL] = Field(
         description="below so much in the port's queue capacity shrinks", json_schema_extra=IN_RUN
     )
@@ -58,12 +56,16 @@ class ReactiveSettings(Settings):
         description="above so much it grows; between them it stays", json_schema_extra=IN_RUN
     )
     counted: Counted = Field(
-        default="octets", description="what `low` and `high` count: octets of payload (48 a cell), cells, or packets"
+        default="octets", description="unit of `low` and `high`: octets of payload (48 a cell), cells, or packets"
     )
-    up_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it grows", json_schema_extra=IN_RUN)
-    down_bps: Annotated[int, _RATE] = Field(default=50_000, description="by which it shrinks", json_schema_extra=IN_RUN)
+    up_bps: Annotated[int, _RATE] = Field(
+        default=50_000, description="increase of the capacity at a check", json_schema_extra=IN_RUN
+    )
+    down_bps: Annotated[int, _RATE] = Field(
+        default=50_000, description="decrease of the capacity at a check", json_schema_extra=IN_RUN
+    )
     interval_ps: Annotated[int, TIME.within("20 us", "100 s")] = Field(
-        default=10**11, description="from a look at the queue to the next", json_schema_extra=IN_RUN
+        default=10**11, description="time between checks of the queue", json_schema_extra=IN_RUN
     )
     packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
         default=None,

@@ -52,10 +52,10 @@ class RedSettings(Settings):
     low: Annotated[float, _FRAMES] = Field(default=5.0, description="average below which no frame is refused, frames")
     high: Annotated[float, _FRAMES] = Field(default=15.0, description="average from which on each is")
     weight: Annotated[float, SHARE.within(1e-5, 1.0, name="weight")] = Field(
-        default=0.002, description="of the queue in its average, with each frame that comes"
+        default=0.002, description="weight of the queue in its average at each arriving frame"
     )
     max_probability: Annotated[float, SHARE.within(1e-5, 1.0, name="probability")] = Field(
-        default=0.1, description="of a frame's being refused, with the average at `high`"
+        default=0.1, description="probability that a frame is refused with the average at `high`"
     )
     wait: bool = Field(
         default=True,
@@ -63,7 +63,9 @@ class RedSettings(Settings):
     )
     packet_time_ps: Annotated[int, TIME.within("1 us", "10 s")] | None = Field(
         default=None,
-        description="by which an idle queue's average decays; that of 500 octets at the port's rate unless given",
+        description=(
+            "time of a packet, for the decay of an idle queue's average; default: 500 octets at the port's rate"
+        ),
     )
 
     @model_validator(mode="after")

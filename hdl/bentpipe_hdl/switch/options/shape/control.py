@@ -24,10 +24,10 @@ class ShapeSettings(ContractSettings):
 
     cdvt_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
         default=0,
-        description="that a cell may be early behind one that other VCs held up: what it has lost it makes up for",
+        description="time that a cell may be early to make up for a delay by other VCs",
         json_schema_extra=IN_RUN,
     )
-    at: str | None = Field(default=None, description="the switch that shapes; the first on the VC's path unless given")
+    at: str | None = Field(default=None, description="switch that shapes; default: the first on the VC's path")
 
     def buckets(self) -> tuple[BucketSize, ...]:
         return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs, cdvt_ps=self.cdvt_ps)
