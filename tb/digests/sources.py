@@ -25,7 +25,7 @@ from bentpipe_sim.cache import Cache
 from bentpipe_sim.native import library
 from bentpipe_sim.tools import digest, uncollected
 
-__all__ = ["SHAPES", "known_hash", "kept", "source_hash"]
+__all__ = ["SHAPES", "kept", "known_hash", "source_hash"]
 
 _FILE = Path(__file__).with_name("sources.json")
 _TOGETHER = (
