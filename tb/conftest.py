@@ -15,7 +15,7 @@ os.environ.setdefault("BENTPIPE_HOSTS", "plain")  # before any test imports bent
 os.environ.setdefault("BENTPIPE_CXXFLAGS", "-O1")  # a node of many options compiles in a third of the time
 
 # No wall-clock limits in tests; the machine may be busy.
-hypothesis.settings.register_profile("bentpipe", deadline=None)
+hypothesis.settings.register_profile("bentpipe", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("bentpipe")
 
 
