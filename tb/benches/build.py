@@ -7,6 +7,7 @@ writes itself (:mod:`benches.compiled`).
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -106,18 +107,22 @@ def shape_of(node: Switch | Nic | Link) -> Shape:
 
 def library_of(shape: Shape, width: int) -> Path:
     """The library of a node of this shape; elaborated only if it is not in the cache, which takes 1 to 5 s."""
-    return _indexed(f"{shape} of {width} bits", lambda: shape.component(width))
+    return _indexed(f"{shape} of {width} bits", lambda: library(shape.component(width)))
 
 
 def library_of_component(make: partial[Any]) -> Path:
     """The library of what ``make`` makes: a class of our own with its parameters, for example of a part of a node."""
-    name = repr(make)
+    return _indexed(_name(make), lambda: library(make()))
+
+
+def _name(make: partial[Any]) -> str:
+    name = re.sub(r"<function (\w+) at 0x\w+>", r"\1", repr(make))
     assert " at 0x" not in name, f"a parameter without a text of its own: {name}"
-    return _indexed(name, make)
+    return name
 
 
-def _indexed(name: str, make: Callable[[], Any]) -> Path:
-    """The library of the component of this name, which ``make`` makes of our own sources."""
+def _indexed(name: str, made: Callable[[], Path]) -> Path:
+    """The file of the cache that ``made`` makes of our own sources, by this name."""
     cache = Cache()
     index = f"bench-index-{digest(_sources(), name)}.json"
     versions = f"{tools()} {OPTIMIZED}"
@@ -125,7 +130,7 @@ def _indexed(name: str, make: Callable[[], Any]) -> Path:
         known = cache.find(index, lambda: versions)
         if known is None:
             with uncollected():
-                known = library(make())
+                known = made()
             cache.note(index, versions, known.name, name)
     return known
 
@@ -134,7 +139,8 @@ def _indexed(name: str, make: Callable[[], Any]) -> Path:
 def _sources() -> str:
     """The digest of all that decides what a node's library is, but for the tools."""
     rtl = sorted(Path(str(bentpipe_hdl.__file__)).parent.rglob("*.py"))
-    return digest_of([*rtl, Path(__file__), Path(str(verilated.__file__)), Path(str(verilog.__file__))])
+    rig = Path(__file__).with_name("rig.py")
+    return digest_of([*rtl, Path(__file__), rig, Path(str(verilated.__file__)), Path(str(verilog.__file__))])
 
 
 def prepare() -> None:
@@ -144,8 +150,15 @@ def prepare() -> None:
     prelude([*CXX_FLAGS, *cxx_options(), OPTIMIZED])
 
 
-def program(component: Any) -> Path:
-    """The node with cocotb's main program."""
+def program(make: partial[Any]) -> Path:
+    """The node that ``make`` makes with cocotb's main program; elaborated only if it is not in the cache."""
+    from cocotb_tools.config import libs_dir
+
+    version = importlib.metadata.version("cocotb")
+    return _indexed(f"{_name(make)} in cocotb {version} of {libs_dir}", lambda: _program(make()))
+
+
+def _program(component: Any) -> Path:
     from cocotb_tools.config import libs_dir, share_dir
 
     main = share_dir / "lib" / "verilator" / "verilator.cpp"

@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, flipped
 
-__all__ = ["Rig"]
+__all__ = ["Rig", "rig_of"]
 
 
 class Rig(wiring.Component):
@@ -20,3 +20,8 @@ class Rig(wiring.Component):
             m.submodules[name] = node
             wiring.connect(m, flipped(getattr(self, name)), node)
         return m
+
+
+def rig_of(shapes):
+    """The rig of nodes of these shapes, wide."""
+    return Rig({name: shape.component() for name, shape in shapes.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ from benches.build import TOP, program
 __all__ = ["run"]
 
 
-def run(component: Any, module: str, folder: Path, case: str | None = None, **environment: str) -> None:
-    """Run the cocotb tests of ``module``, or only ``case``, on a node. A failure shows the end of their log."""
+def run(make: partial[Any], module: str, folder: Path, case: str | None = None, **environment: str) -> None:
+    """Run the cocotb tests of ``module``, or only ``case``, on the node that ``make`` makes: a
+    class or a function of ours with its parameters. A failure shows the end of their log."""
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
     log, results = folder / "cocotb.log", folder / "results.xml"
     paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    (folder / TOP).symlink_to(program(component))
+    (folder / TOP).symlink_to(program(make))
     try:
         get_runner("verilator").test(
             test_module=module,

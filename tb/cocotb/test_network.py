@@ -1,8 +1,9 @@
 """A whole network in cocotb, clock by clock on Amaranth's own Verilog, against the native harness."""
 
 import json
+from functools import partial
 
-from benches.rig import Rig
+from benches.rig import rig_of
 from benches.run import run
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.config import HostConfig
@@ -14,8 +15,8 @@ from cocotb_nodes.scenario import END_PS, load, satellite, summary
 def _in_cocotb(case, tmp_path):
     network, _, _ = satellite()
     result = tmp_path / "result.json"
-    nodes = {node.name: node.shape().component() for node in network.nodes}
-    run(Rig(nodes), "cocotb_nodes.bench_network", tmp_path, case, BENTPIPE_RESULT=str(result))
+    shapes = {node.name: node.shape() for node in network.nodes}
+    run(partial(rig_of, shapes), "cocotb_nodes.bench_network", tmp_path, case, BENTPIPE_RESULT=str(result))
     return json.loads(result.read_text())
 
 

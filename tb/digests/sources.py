@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.metadata
 import json
 import sys
 import time
@@ -18,10 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bentpipe_hdl.switch.options import OPTIONS, options_word
+from bentpipe_sim import build
 from bentpipe_sim.build import Shape
+from bentpipe_sim.cache import Cache
 from bentpipe_sim.native import library
+from bentpipe_sim.tools import digest, uncollected
 
-__all__ = ["SHAPES", "kept", "source_hash"]
+__all__ = ["SHAPES", "kept", "known_hash", "source_hash"]
 
 _FILE = Path(__file__).with_name("sources.json")
 _TOGETHER = (
@@ -56,7 +60,23 @@ SHAPES: Mapping[str, Shape] = {
 
 def source_hash(shape: Shape) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of the node's generated C++."""
-    return hashlib.sha256(library.source(shape.component(), shape.kind).encode()).hexdigest()[:16]
+    with uncollected():
+        text = library.source(shape.component(), shape.kind)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def known_hash(shape: Shape) -> str:
+    """Return the hash, and generate the C++ only if something that decides it has changed since it was last asked for:
+    the RTL, the engine, Amaranth."""
+    version = importlib.metadata.version("amaranth")
+    name = f"bench-source-{digest(build._sources('native', shape), str(shape), version)}.json"
+
+    def made(folder: Path) -> Path:
+        file = folder / name
+        file.write_text(json.dumps(source_hash(shape)))
+        return file
+
+    return json.loads(Cache().make(name, made).read_text())
 
 
 def kept() -> dict[str, str]:

@@ -251,12 +251,12 @@ def test_a_transfer_with_all_lines_sonet(tmp_path):
 
 
 def test_errors_on_a_line_make_tcp_retransmit():
-    settings = ["network.lines.lan.line=sonet", "network.lines.lan.ber=2e-6", "flow.0.size=1 MB"]
+    settings = ["network.lines.lan.line=sonet", "network.lines.lan.ber=2e-6", "flow.0.size=200 kB"]
     quick = ["hosts.tcp.timers=ideal", "hosts.tcp.ack_policy=immediate"]
     result = run_experiment(load("lan-1flow", settings + quick, seed=3))
     (flow,) = result.flows
     assert result.summary["status"] == "done"
-    assert flow["octets_delivered"] == 1_000_000 and flow["bad_octets"] == 0 and flow["retransmits"] > 0
+    assert flow["octets_delivered"] == 200_000 and flow["bad_octets"] == 0 and flow["retransmits"] > 0
     assert result.summary["counters"]["lan.line"]["error_bits"][0] > 0
 
 

@@ -132,11 +132,11 @@ def test_without_plots_there_are_none_and_none_of_fewer_runs(client, plots):
 
 def test_two_workers_share_the_work(client):
     """Each has a quarter of the runs at least: they take alike long, so that two take half as long as one."""
-    summary = sweep(lan(range(1, 13)), "out", client)
+    summary = sweep(lan(range(1, 8)), "out", client)
     shares = {run["worker"]: 0 for run in summary["runs"]}
     for run in summary["runs"]:
         shares[run["worker"]] += 1
-    assert len(shares) == 2 and min(shares.values()) >= 6
+    assert len(shares) == 2 and min(shares.values()) >= 3
 
 
 def test_a_killed_workers_runs_go_elsewhere(client):

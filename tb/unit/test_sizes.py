@@ -7,6 +7,7 @@ to add to it.
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ def parameters(function):
     return len([name for name in names if name not in ("self", "cls")])
 
 
+@cache
 def too_large():
     """Return ``{"file:function": (lines, parameters)}`` of all functions beyond a limit; 0: within it."""
     found = {}

@@ -6,10 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.align import Aligner
 from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
+from bentpipe_hdl.sonet.delineation import State
+from bentpipe_hdl.sonet.demapper import CellDemapper
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tables import RECEIVED
-from bentpipe_hdl.sonet.tc import CellDemapper, State
 from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["Deframer"]

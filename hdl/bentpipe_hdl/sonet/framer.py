@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.sonet.bip import FrameParity, fold
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
+from bentpipe_hdl.sonet.mapper import CellMapper
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tables import FORCE, FRAMER_SETTINGS
-from bentpipe_hdl.sonet.tc import CellMapper
 from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["Framer", "FramerForce"]

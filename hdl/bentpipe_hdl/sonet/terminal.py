@@ -8,9 +8,9 @@ from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.sonet.alarms import Defects, Hold, LineAlarms, PathAlarms, Persistence
 from bentpipe_hdl.sonet.control import AFTER_RESET, TERMINAL, WAITING_MOVES
 from bentpipe_hdl.sonet.deframer import Deframer
+from bentpipe_hdl.sonet.delineation import State
 from bentpipe_hdl.sonet.framer import Framer, FramerForce
 from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS, FRAMER_SETTINGS, RECEIVED
-from bentpipe_hdl.sonet.tc import State
 from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
 from bentpipe_hdl.steady import settled, steady
 

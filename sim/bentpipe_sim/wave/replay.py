@@ -11,6 +11,7 @@ from bentpipe_hdl.amaranth_private import Simulated, nir
 from bentpipe_hdl.ticks import ticks_to_ps
 
 from ..errors import SimulationError
+from ..tools import uncollected
 from .recorder import Clock, Recorded
 from .state import Layout
 from .vcd import Vcd
@@ -45,7 +46,8 @@ def replay(
     OSError
         The file can't be written.
     """
-    node = _Replay(recorded, name)
+    with uncollected():
+        node = _Replay(recorded, name)
     with Vcd(file, node.bench, comment) as out:
         node.run(out, progress)
 

@@ -12,8 +12,8 @@ from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Mux, Signal
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.hec import SYNDROMES
+from bentpipe_hdl.sonet.delineation import Delineation, State, syndrome_of
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
-from bentpipe_hdl.sonet.tc import Delineation, State, syndrome_of
 from models.hec import hec
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))

@@ -12,6 +12,7 @@ from statistics import fmean
 import pytest
 
 import bentpipe.experiment.build.hosts
+import bentpipe.plots.figures
 from bentpipe.cli import main
 from bentpipe.compare.orders import Order, judged, orders
 from bentpipe.compare.rows import against_published, apart, beside, different, errors_of, pairs_of
@@ -22,7 +23,7 @@ from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load_cases
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.results.statistics import mean_of
-from unit.experiment.fake import fake_build
+from unit.experiment.fake import blank, fake_build
 from unit.experiment.test_parse import TEXT
 
 PUBLISHED = {
@@ -138,7 +139,7 @@ def test_of_two_runs_with_one_seed_the_later_counts():
         assert group.values("goodput") == [2, 3]
 
 
-def test_a_time_limit_is_told_as_a_difference(folders, capsys):
+def test_a_time_limit_is_told_as_a_difference(folders, no_plots, capsys):
     assert main(["run", "x.toml", "--out", "short", "--duration", "1 s", "--force"]) == 0
     capsys.readouterr()
     assert main(["compare", "a", "short", "--json"]) == 0
@@ -214,7 +215,7 @@ def test_what_is_left_out_is_told(mixed, capsys):
     assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
-def test_a_group_without_a_counterpart_is_told(folders, capsys):
+def test_a_group_without_a_counterpart_is_told(folders, no_plots, capsys):
     assert main(["run", "x.toml", "--out", "two/1", "--force"]) == 0
     assert main(["run", "x.toml", "--out", "two/2", "--set", "window=16 kB", "--force"]) == 0
     capsys.readouterr()
@@ -329,6 +330,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         patch.setattr(bentpipe.experiment.build.hosts, "build", fake_build)
+        patch.setattr(bentpipe.plots.figures, "write_plots", blank)
         main(["run", "x.toml", "--out", "a/1"])
         main(["run", "x.toml", "--out", "a/2", "--seed", "7"])
         main(["run", "x.toml", "--out", "b", "--set", "window=32 kB"])

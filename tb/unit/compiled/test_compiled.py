@@ -79,8 +79,8 @@ def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
     found = {}
     for mode in ("plain", "compiled"):
         code = (
-            "from bentpipe.cli import main; raise SystemExit(main(['run', 'lan-3flows', '--duration', '1', '--out', "
-            f"{str(tmp_path / mode)!r}, '--set', 'network.lines.lan.ber=2e-9', '--set', 'hosts.tcp.variant=sack']))"
+            "from bentpipe.cli import main; raise SystemExit(main(['run', 'lan-3flows', '--duration', '0.4', '--out', "
+            f"{str(tmp_path / mode)!r}, '--set', 'network.lines.lan.ber=1e-8', '--set', 'hosts.tcp.variant=sack']))"
         )
         done = python(code, BENTPIPE_HOSTS=mode)
         assert (done.returncode, done.stderr) == (0, "")
@@ -94,8 +94,8 @@ def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
 
 
 def test_a_state_goes_from_either_form_to_the_other(form: Path, tmp_path: Path) -> None:
-    asked = ["run", "lan-1flow", "--duration", "200 ms", "--out"]
-    stopped = [sys.executable, str(ROOT / "tb" / "system" / "stopped_run.py"), "SIGKILL", "90"]
+    asked = ["run", "lan-1flow", "--duration", "120 ms", "--out"]
+    stopped = [sys.executable, str(ROOT / "tb" / "system" / "stopped_run.py"), "SIGKILL", "60"]
     found = []
     for first, then in (("compiled", "plain"), ("plain", "compiled")):
         folder = tmp_path / first

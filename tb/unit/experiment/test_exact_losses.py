@@ -11,14 +11,14 @@ from unit.experiment.test_cell_metrics import FLOW, SOURCES
 SERVICE = 4
 """Slots of an OC-12c line that a cell takes on an OC-3c line."""
 
-POINTS = [(0.8, 2), (0.8, 5), (0.9, 2), (0.9, 5), (0.9, 8)]
+POINTS = [(0.8, 2), (0.8, 5), (0.9, 2), (0.9, 5)]
 """Load of the port, and places beside the cell that is being sent."""
 
 
 def test_loss_ratios_with_their_intervals_have_the_exact_ones(tmp_path):
-    """At least 90 % of the intervals would have them; of five all but one at most. VC, port and run say the same."""
+    """At least 90 % of the intervals would have them; of four all but one at most. VC, port and run say the same."""
     path = tmp_path / "geo.toml"
-    path.write_text(SOURCES + FLOW.format(name="a"))
+    path.write_text(SOURCES.replace("30 ms", "15 ms") + FLOW.format(name="a"))
     inside = 0
     for rho, places in POINTS:
         settings = [f"flow.0.load={rho / SERVICE}", f"network.switches.lan.buffer_cells={places}"]
@@ -32,4 +32,4 @@ def test_loss_ratios_with_their_intervals_have_the_exact_ones(tmp_path):
         assert mean.half is not None and mean.half < 0.25 * exact, "else it says nothing"
         inside += abs(mean.mean - exact) <= mean.half
         print(f"load {rho}, {places} places: {mean.mean:.5f} ± {mean.half:.5f}, exact {exact:.5f}")
-    assert inside >= 4
+    assert inside >= 3

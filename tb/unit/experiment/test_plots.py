@@ -63,6 +63,15 @@ def check(figure):
             assert high <= 1 or wide <= 1, f"{text!r} stands in a panel"
 
 
+def check_units(figure):
+    panels = [axis for axis in figure.axes if axis.get_title(loc="left")]
+    for axis in panels:
+        assert axis.get_ylabel() in ("Mb/s", "kB", "cells", "datagrams", "segment number") or re.fullmatch(
+            r"cells per [\d.]+ s|flow, as in the table", axis.get_ylabel()
+        )
+    assert panels[-1].get_xlabel() == "simulated time (s)"
+
+
 def drawn(result):
     with styled():
         return dict(figures(result))
@@ -77,10 +86,11 @@ def labels(axis):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_no_text_of_a_run_stands_on_another(name):
+def test_no_text_of_a_run_stands_on_another_and_all_axes_have_units(name):
     with styled():
         for figure in drawn(made_up(name, peak=40_000_000)).values():
             check(figure)
+            check_units(figure)
 
 
 @pytest.mark.parametrize("short", [False, True])
@@ -89,17 +99,6 @@ def test_no_text_over_the_cases_stands_on_another(name, short):
     summary = some_cases(name, not short)
     with styled():
         check(case_figure(summary))
-
-
-def test_all_axes_have_units():
-    for name in SHAPES:
-        for figure in drawn(made_up(name)).values():
-            panels = [axis for axis in figure.axes if axis.get_title(loc="left")]
-            for axis in panels:
-                assert axis.get_ylabel() in ("Mb/s", "kB", "cells", "datagrams", "segment number") or re.fullmatch(
-                    r"cells per [\d.]+ s|flow, as in the table", axis.get_ylabel()
-                )
-            assert panels[-1].get_xlabel() == "simulated time (s)"
 
 
 def test_what_was_not_recorded_has_no_panel(tmp_path):

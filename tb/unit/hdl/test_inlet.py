@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -95,7 +96,7 @@ def inlet(width, test):
         del ticks
         await test(ctx, Rig(ctx, node, rng), rng)
 
-    run(width, lambda slot: InjectionMux(slot, width=width, ports=PORTS, vcs=VCS, offers=OFFERS), bench)
+    run(width, partial(InjectionMux, width=width, ports=PORTS, vcs=VCS, offers=OFFERS), bench)
 
 
 def plan(rng, ticks, load, own):

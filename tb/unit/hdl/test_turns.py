@@ -2,18 +2,16 @@
 
 import random
 from collections import deque
+from functools import partial
 
 import pytest
-from amaranth.hdl import Module
-from amaranth.sim import Simulator
 
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
-from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
 from bentpipe_hdl.switch.core.vc_table import DEPARTURE
 from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
 from models.scheduling import Member, Scheduler
-from unit.hdl.bench import WIDTHS
+from unit.hdl.bench import WIDTHS, run_part
 
 VCS, PORTS, PLACES = 8, 3, 20
 
@@ -105,24 +103,14 @@ class Cells:
 
 
 def run(width, test, model, *, fifo=frozenset(), **options):
-    node = PartHarness(
-        lambda slot: WeightedPriorityScheduler(slot, vcs=VCS, ports=PORTS, at=DEPARTURE - 2, **options),
-        width=width,
-        commit=COMMIT,
-    )
-
-    async def bench(ctx):
+    async def bench(ctx, node):
         cells = Cells(ctx, node, model, fifo=fifo)
         for vc, member in enumerate(model.members):
             await cells.share(vc, weight=member.weight, priority=member.priority)
         await test(cells)
 
-    whole = Module()
-    whole.submodules.node = node
-    simulator = Simulator(whole)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    make = partial(WeightedPriorityScheduler, vcs=VCS, ports=PORTS, at=DEPARTURE - 2, **options)
+    run_part(make, width, COMMIT, bench)
 
 
 KINDS = {

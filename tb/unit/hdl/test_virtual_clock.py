@@ -1,6 +1,7 @@
 """Virtual clock, alone, on both datapaths."""
 
 import random
+from functools import partial
 
 import pytest
 
@@ -67,7 +68,7 @@ class Bench:
                 assert begins >> p & 1 == (busy >> p & 1)
 
 
-@pytest.mark.parametrize(("vcs", "start"), [(2, 0), (8, 0), (8, (1 << 48) - 120), (16, 0), (64, 0), (128, 0)])
+@pytest.mark.parametrize(("vcs", "start"), [(2, 0), (8, 0), (8, (1 << 48) - 120), (128, 0)])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_vc_with_the_least_clock_is_served(width, vcs, start):
     """Rates from equal ones, whose clocks tie, to some that are ahead of their clocks for long; VCs change their
@@ -99,7 +100,7 @@ def test_the_vc_with_the_least_clock_is_served(width, vcs, start):
         while busy := [p for p in range(PORTS) if model.first(p) is not None]:
             await bench.tick(None, rng.choice(busy))
 
-    run(width, lambda slot: VirtualClock(slot, vcs=vcs, ports=PORTS), test)
+    run(width, partial(VirtualClock, vcs=vcs, ports=PORTS), test)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -119,7 +120,7 @@ def test_rates_share_a_port_as_they_are_to_each_other_and_idling_saves_nothing(w
                 served.append(model.first(0))
             await bench.tick(comes, serves)
 
-    run(width, lambda slot: VirtualClock(slot, vcs=4, ports=PORTS), test)
+    run(width, partial(VirtualClock, vcs=8, ports=PORTS), test)
     before, after = served[:40], served[-28:]
     assert 9 <= before.count(1) <= 11
     assert 10 <= after.count(2) <= 14 and after.count(0) >= 10

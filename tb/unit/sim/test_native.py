@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_hdl.aal5.crc32 import CrcTables
 from bentpipe_hdl.functions import computed
 from bentpipe_hdl.hec import hec
+from bentpipe_hdl.sonet.delineation import syndrome_of
 from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
-from bentpipe_hdl.sonet.tc import syndrome_of
 from bentpipe_sim.build import build_model
 from bentpipe_sim.native.netlist import NetlistError
 from bentpipe_sim.native.node import generate

@@ -16,7 +16,7 @@ from bentpipe_sim.native.schedule import Branch, schedule
 from models.evaluation import Evaluation, State, after, run
 from models.random_design import RandomDesign, stimulus
 
-CLOCKS, SEEDS = 30, range(6)
+CLOCKS, SEEDS = 30, range(4)
 
 
 @cache

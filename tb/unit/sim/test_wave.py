@@ -18,7 +18,7 @@ from bentpipe_sim.wave.replay import replay
 from unit.sim.test_captures import records
 from unit.sim.test_network import MS, satellite
 
-BEGIN, END = 4 * MS, 4 * MS + MS // 8
+BEGIN, END = 4 * MS, 4 * MS + MS // 16
 ERF = 197
 
 
@@ -87,6 +87,19 @@ def recorded(name: str):
     return recorder.taken()
 
 
+@pytest.fixture(scope="module")
+def wave(tmp_path_factory):
+    """The wave of a recorded node; that it is replayed says that its outputs and its state are those of the run."""
+
+    @cache
+    def made(name: str):
+        file = tmp_path_factory.mktemp("wave") / f"{name}.vcd"
+        replay(recorded(name), "node", file, "a test")
+        return file
+
+    return made
+
+
 def captured(name: str, folder):
     """The cells that a node took and gave, by a run of its own: tick, port, header, payload."""
     network = fed(start=False)
@@ -126,10 +139,9 @@ def cells(path):
 
 
 @pytest.mark.parametrize("name", ["west", "a"])
-def test_its_cells_are_those_of_a_run_that_was_captured(name, tmp_path):
-    taken, file = recorded(name), tmp_path / "wave.vcd"
-    replay(taken, "node", file, "a test")
-    came, went = cells(file)
+def test_its_cells_are_those_of_a_run_that_was_captured(name, wave, tmp_path):
+    taken = recorded(name)
+    came, went = cells(wave(name))
     ours, others = captured(name, tmp_path)
 
     def known(found, first, last):
@@ -148,13 +160,12 @@ def test_its_cells_are_those_of_a_run_that_was_captured(name, tmp_path):
     assert {cell[1:] for cell in known(others, taken.begin + 20, taken.end + 1)} <= {cell[1:] for cell in went}
 
 
-@pytest.mark.parametrize("name", ["b", "out"])
-def test_registers_and_memories_are_those_of_the_run(name, tmp_path):
+@pytest.mark.parametrize("name", ["a", "out"])
+def test_each_tick_has_an_edge(name, wave):
     taken = recorded(name)
-    replay(taken, "node", tmp_path / "wave.vcd", "a test")  # it compares them itself
-    found = [edge for edge in edges(tmp_path / "wave.vcd") if edge.before["node", "ports", "time_tick"]]
+    found = [edge for edge in edges(wave(name)) if edge.before["node", "ports", "time_tick"]]
     ticks = [edge.before["node", "ports", "time_now"] for edge in found]
-    assert ticks == [*range(taken.begin, taken.end + 1)] and len(ticks) == 706
+    assert ticks == [*range(taken.begin, taken.end + 1)] and len(ticks) == 353
 
 
 def test_a_node_of_sonet(tmp_path):
@@ -170,12 +181,12 @@ def test_a_node_of_sonet(tmp_path):
         network.send(a.index, vc, b"head", key=1, offset=4000 * k, length=4000)
     go(network, MS // 5)
     recorder = Recorder(network.loop, line.index, line.shape(), network.loop.now() + 1)
-    go(network, MS // 5 + MS // 50)
+    go(network, MS // 5 + MS // 200)
     replay(recorder.taken(), "node", tmp_path / "wave.vcd", "a test")
     assert any(edge.after["node", "ports", "o_valid"] for edge in edges(tmp_path / "wave.vcd"))
 
 
-@pytest.mark.parametrize("what", ["o_header", "status_due", "a bit of its state"])
+@pytest.mark.parametrize("what", ["o_header", "a bit of its state"])
 def test_what_the_rtl_would_not_do_is_found(what, tmp_path):
     taken = recorded("out")
     clocks = list(taken.clocks)
@@ -191,9 +202,8 @@ def test_what_the_rtl_would_not_do_is_found(what, tmp_path):
     assert not (tmp_path / "wave.vcd").exists()
 
 
-def test_a_memory_has_the_rows_that_change(tmp_path):
-    replay(recorded("west"), "node", tmp_path / "wave.vcd", "a test")
-    found = list(edges(tmp_path / "wave.vcd"))
+def test_a_memory_has_the_rows_that_change(wave):
+    found = list(edges(wave("west")))
     names = set(found[0].before)
     assert {("node", "admission", "policy"), ("node", "buffer", "head")} <= names
     rows = {name for name in names if name[-1].startswith("payloads[")}

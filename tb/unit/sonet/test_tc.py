@@ -5,8 +5,9 @@ from functools import partial
 
 import pytest
 
+from bentpipe_hdl.sonet.demapper import CellDemapper
 from bentpipe_hdl.sonet.geometry import Geometry
-from bentpipe_hdl.sonet.tc import CellDemapper, CellMapper
+from bentpipe_hdl.sonet.mapper import CellMapper
 from models.sonet.tc import CellSink, CellSource
 from unit.hdl.bench import run_component
 
