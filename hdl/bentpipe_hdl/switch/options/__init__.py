@@ -1,7 +1,8 @@
 """The options of a switch: mechanisms that it is built with where its settings ask for them, and else without.
 
 A folder an option (or a few that share their hardware), found by being here: ``control`` is what software sees of it,
-without Amaranth, ``plugin`` its hardware, and the rest parts of that. Start at :mod:`.base` and :mod:`.plugin`.
+without Amaranth, ``plugin`` its hardware, and the rest parts of that. Start at :mod:`.base` and :mod:`.plugin`. Options
+from outside of bentpipe come by :func:`add`.
 """
 
 from __future__ import annotations
@@ -10,25 +11,49 @@ from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
+from zlib import crc32
 
 from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 from bentpipe_hdl.words import nearest
 
-__all__ = ["OPTIONS", "Fault", "Option", "Setup", "options_of", "options_word"]
+__all__ = ["OPTIONS", "Fault", "Option", "Setup", "add", "options_of", "options_word"]
 
 _controls: Final = (
     import_module(f"{__name__}.{found.name}.control") for found in iter_modules(__path__) if found.ispkg
 )
 
-OPTIONS: Final[tuple[Option, ...]] = tuple(
-    sorted((option for control in _controls for option in control.OPTIONS), key=lambda option: option.bit)
+OPTIONS: Final[list[Option]] = sorted(
+    (option for control in _controls for option in control.OPTIONS), key=lambda option: option.bit
 )
 """All that there are, by their bits."""
+
+_WORD_BITS: Final = 32
 
 _BY_NAME: Final = {option.name: option for option in OPTIONS}
 _BY_BIT: Final = {option.bit: option for option in OPTIONS}
 if len(_BY_BIT) != len(OPTIONS) or len(_BY_NAME) != len(OPTIONS):
     raise ImportError("two options of a switch have the same bit or the same name")
+
+
+def add(option: Option) -> None:
+    """Add an option from outside of bentpipe. Its bit follows from its name, so that it is the same in each process.
+
+    Raises
+    ------
+    ValueError
+        Its name is taken, or no bit is left.
+    """
+    if option.name in _BY_NAME:
+        raise ValueError(f"there is an option {option.name!r} of switches already")
+    first = crc32(option.name.encode())
+    bits = ((first + k) % _WORD_BITS for k in range(_WORD_BITS))
+    bit = next((bit for bit in bits if bit not in _BY_BIT), None)
+    if bit is None:
+        raise ValueError(f"a switch has {_WORD_BITS} options at most")
+    option.bit = bit
+    _BY_NAME[option.name] = _BY_BIT[bit] = option
+    OPTIONS.append(option)
+    OPTIONS.sort(key=lambda option: option.bit)
 
 
 def options_word(names: Iterable[str]) -> int:

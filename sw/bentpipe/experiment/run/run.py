@@ -275,7 +275,7 @@ class Run:
             return
         self._spent_s, self._since = self._wall_s(), time.perf_counter()
         try:
-            folder.save(pack((self, self.built.save())))
+            folder.save(pack((self, self.built.save()), self.experiment.plugins))
         except OSError as error:
             _log.warning("%s: %s: the state is not saved, the run goes on", error.filename, error.strerror or error)
 
@@ -613,6 +613,7 @@ def _sum_up(
         "splitting": end.split,
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
+        "plugins": [plain(plugin) for plugin in experiment.plugins],
         "configuration": experiment.document,
         "resolved": resolved,
     }
@@ -634,6 +635,7 @@ def _flow(report: Any) -> dict[str, Any]:
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=(), profiles=()))
     for name in (
+        "plugins",
         "events",
         "profiles",
         "tables",
