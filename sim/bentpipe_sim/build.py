@@ -102,24 +102,15 @@ def _sources(engine: EngineName, shape: Shape) -> str:
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
     makers = ["build.py", "tools.py", *_ENGINES[engine].MAKERS]
-    own = _outside(shape, rtl) if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]
+    own = _outside(shape) if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]
     return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers), *own])
 
 
-def _outside(shape: Shape, rtl: Path) -> list[Path]:
+def _outside(shape: Shape) -> list[Path]:
     """The sources of a switch's options from outside of bentpipe."""
-    from bentpipe_hdl.switch.options import options_of
+    from bentpipe_hdl.switch.options import options_of, sources_of
 
-    word = dict(shape.parameters).get("options", 0) if shape.kind == "switch" else 0
-    own = (Path(inspect.getfile(type(option))) for option in options_of(word))
-    outside = [file for file in own if not file.is_relative_to(rtl)]
-    return sorted(
-        {
-            each
-            for file in outside
-            for each in (file.parent.rglob("*.py") if (file.parent / "__init__.py").is_file() else [file])
-        }
-    )
+    return sources_of(options_of(dict(shape.parameters).get("options", 0))) if shape.kind == "switch" else []
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:

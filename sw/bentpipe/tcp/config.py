@@ -288,6 +288,6 @@ def add_growth(kind: Registration) -> None:
     SETTINGS.extend(kind.settings)
     for setting in kind.settings:
         made = make_dataclass("Made", [(setting.name, object, field(default=setting.default))])
-        fields: dict[str, Field[Any]] = TcpConfig.__dataclass_fields__  # pyright: ignore[reportAttributeAccessIssue]
-        fields[setting.name] = made.__dataclass_fields__[setting.name]
+        fields: dict[str, Field[Any]] = vars(TcpConfig)["__dataclass_fields__"]
+        fields[setting.name] = vars(made)["__dataclass_fields__"][setting.name]
         setattr(TcpConfig, setting.name, setting.default)  # of those that were made before
