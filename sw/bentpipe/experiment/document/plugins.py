@@ -249,12 +249,20 @@ def _told(place: str, path: Path | None = None) -> Iterator[None]:
     except _Refused as refused:
         raise PluginError(f"{place}: {refused}") from None
     except SyntaxError as error:
-        raise PluginError(f"{error.filename or place}:{error.lineno}: {type(error).__name__}: {error.msg}") from None
+        at = _within(str(error.filename), path) or error.filename or place
+        raise PluginError(f"{at}:{error.lineno}: {type(error).__name__}: {error.msg}") from None
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [each for each in frames if path is not None and Path(each.filename).is_relative_to(path)]
-        at = f"{own[-1].filename}:{own[-1].lineno}" if own else place
+        frames = reversed(traceback.extract_tb(error.__traceback__))
+        own = ((_within(frame.filename, path), frame.lineno) for frame in frames)
+        at = next((f"{file}:{line}" for file, line in own if file), place)
         raise PluginError(f"{at}: {_text(error)}") from None
+
+
+def _within(file: str, path: Path | None) -> str:
+    """A file of a plugin, beginning with the path that the plugin was named by; "" if it is none."""
+    if path is None or not Path(file).is_relative_to(path.resolve()):
+        return ""
+    return str(path / Path(file).relative_to(path.resolve()))
 
 
 class _Refused(Exception):

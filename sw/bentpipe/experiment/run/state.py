@@ -70,7 +70,9 @@ class StatePickler(pickle.Pickler):
             for obj in self.met[done : done + _PART]:
                 state = obj.__getstate__()
                 own, slots = state if isinstance(state, tuple) else (state, None)
-                members = {**(own or {}), **(slots or {}), **getattr(obj, "__dict__", {})}
+                members = {**(own or {}), **(slots or {})}
+                if hasattr(obj, "__mypyc_attrs__") and hasattr(obj, "__dict__"):  # derived from a compiled class
+                    members |= vars(obj)
                 names = tuple(members)
                 part += (obj, self._names.setdefault(names, names), *members.values())
                 done += 1
