@@ -1,0 +1,56 @@
+"""Hurst parameters of the long-range dependent sources over 2**20 intervals: ``python -m soak.hurst`` (``make soak``).
+
+Each is estimated by local Whittle and by wavelets. Fractional Gaussian noise must be within 0.02 of what was asked for,
+M/Pareto within 0.05. The seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from bentpipe.apps.count_source import CountSource
+from bentpipe.apps.draws import RandomStream
+from bentpipe.apps.fgn import FractionalNoise
+from bentpipe.apps.mpareto import Sessions
+from models.hurst import local_whittle, wavelet
+
+INTERVALS = 2**20
+MS = 10**9
+ESTIMATORS = {"local Whittle": local_whittle, "wavelets": wavelet}
+
+
+def noise(hurst: float, seed: int) -> CountSource:
+    return FractionalNoise(500, MS, 400.0, 40.0, hurst, INTERVALS, RandomStream(seed, 0))
+
+
+def sessions(hurst: float, seed: int) -> CountSource:
+    return Sessions(500, MS, 20.0, hurst, 1, RandomStream(seed, 0))
+
+
+SOURCES = {"fgn": (noise, 0.02, (0.6, 0.7, 0.8, 0.9)), "mpareto": (sessions, 0.05, (0.6, 0.7, 0.8, 0.9))}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    outside = 0
+    for name, (make, most, values) in SOURCES.items():
+        for hurst in values:
+            app = make(hurst, given.seed)
+            counts = np.array([app.count_of_next() for _ in range(INTERVALS)], dtype=float)
+            for how, estimate in ESTIMATORS.items():
+                found = estimate(counts)
+                wrong = abs(found - hurst) > most
+                outside += wrong
+                said = "  OUTSIDE" if wrong else ""
+                print(f"{name}, H {hurst}: {how}: {found:.4f} (within {most}){said}", flush=True)
+    print(f"{outside} outside")
+    return int(outside > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
