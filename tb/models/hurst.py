@@ -13,10 +13,10 @@ _DB3 = np.array([
 """Daubechies' filter with three vanishing moments (Ten Lectures on Wavelets, table 6.1)."""
 
 
-def local_whittle(series: np.ndarray) -> float:
-    """By the periodogram at the first n**0.7 frequencies (Robinson 1995)."""
+def local_whittle(series: np.ndarray, exponent: float = 0.7) -> float:
+    """By the periodogram at the first n**exponent frequencies (Robinson 1995)."""
     n = len(series)
-    m = int(n**0.7)
+    m = int(n**exponent)
     periodogram = np.abs(np.fft.rfft(series - series.mean())[1 : m + 1]) ** 2
     frequencies = 2 * np.pi * np.arange(1, m + 1) / n
 
