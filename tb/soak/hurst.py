@@ -15,9 +15,9 @@ import sys
 import numpy as np
 
 from bentpipe.apps.count_source import CountSource
-from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.fgn import FractionalNoise
 from bentpipe.apps.mpareto import Sessions
+from bentpipe.apps.settings import FlowRequest
 from models.hurst import local_whittle, wavelet
 
 INTERVALS = 2**20
@@ -25,11 +25,13 @@ MS = 10**9
 
 
 def noise(hurst: float, seed: int) -> CountSource:
-    return FractionalNoise(500, MS, 400.0, 40.0, hurst, INTERVALS, RandomStream(seed, 0))
+    values = {"block": 500, "interval": MS, "mean": 400.0, "sigma": 40.0, "hurst": hurst, "reach": INTERVALS}
+    return FractionalNoise(FlowRequest("udp", values, seed=seed))
 
 
 def sessions(hurst: float, seed: int) -> CountSource:
-    return Sessions(500, MS, 4.0, hurst, 1, RandomStream(seed, 0))
+    values = {"block": 500, "interval": MS, "sessions": 4.0, "hurst": hurst, "least": 1}
+    return Sessions(FlowRequest("udp", values, seed=seed))
 
 
 SOURCES = {"fgn": (noise, 0.02, (0.6, 0.7, 0.8, 0.9), 0.7, 3), "mpareto": (sessions, 0.05, (0.7, 0.8, 0.9), 0.6, 8)}

@@ -118,8 +118,10 @@ def loss_ratio(point: Point, seed: int, cells: int) -> float:
     if is_periodic:  # each period begins with an empty queue
         return metrics["cells_lost"] / metrics["cells_sent"]
     series = result.trace.series
-    (_, lost), (_, came) = series["lan.drops.full"], series["lan:1.came"]
-    return (lost[-1] - lost[1]) / (came[-1] - came[1])
+    times, came = series["lan:1.came"]
+    lost = dict(zip(*series.get("lan.drops.full", ((), ())), strict=True))  # which begins with the first loss
+    before = lost.get(times[1], 0)
+    return (lost.get(times[-1], 0) - before) / (came[-1] - came[1])
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ def paths(length: int, hurst: float, draws: RandomStream) -> tuple[list[float], 
 class FractionalNoise(CountSource):
     """In each interval ``mean + sigma x`` blocks, rounded; none where that is below 0. x is fractional Gaussian noise.
 
-    Parameters
-    ----------
+    Members
+    -------
     mean, sigma : float
         Of the blocks in an interval.
     hurst : float
@@ -53,24 +53,14 @@ class FractionalNoise(CountSource):
         Intervals of a path, a power of two: one path follows another, and those are independent.
     """
 
-    def __init__(
-        self,
-        block_octets: int,
-        interval_ps: int,
-        mean: float,
-        sigma: float,
-        hurst: float,
-        reach: int,
-        draws: RandomStream,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-    ) -> None:
-        super().__init__("fgn", block_octets, interval_ps, size_octets, duration_ps)
-        self.mean = mean
-        self.sigma = sigma
-        self.hurst = hurst
-        self.reach = reach
-        self.draws = draws
+    def __init__(self, given: FlowRequest) -> None:
+        v = given.values
+        super().__init__("fgn", v["block"], v["interval"], given.size, given.duration_ps)
+        self.mean: float = v["mean"]
+        self.sigma: float = v["sigma"]
+        self.hurst: float = v["hurst"]
+        self.reach: int = v["reach"]
+        self.draws = RandomStream(given.seed, given.number)
         self.path: list[float] = []
         self.other: list[float] = []
         self.at = 0
@@ -116,14 +106,6 @@ def _check(given: FlowRequest) -> Problem:
     return check_interval(given, v["mean"] + 6 * v["sigma"])
 
 
-def _make(given: FlowRequest) -> FractionalNoise:
-    v = given.values
-    draws = RandomStream(given.seed, given.number)
-    return FractionalNoise(
-        v["block"], v["interval"], v["mean"], v["sigma"], v["hurst"], v["reach"], draws, given.size, given.duration_ps
-    )
-
-
 APPLICATION: Final = ApplicationSpec(
     "fgn",
     "blocks whose numbers per interval are fractional Gaussian noise (long-range dependent)",
@@ -140,7 +122,7 @@ APPLICATION: Final = ApplicationSpec(
             "intervals over which there is dependence, a power of two: then comes another, independent path",
         ),
     ),
-    _make,
+    FractionalNoise,
     _check,
     report=Report(
         LATE_BLOCKS.title,

@@ -44,32 +44,25 @@ class Sessions(CountSource):
     With a shape from 1 to 2 the number under way is long-range dependent: H = (3 - shape) / 2 (Cox 1984). It begins as
     it is in the long run.
 
-    Parameters
-    ----------
+    Members
+    -------
     sessions : float
         Under way in the mean.
-    hurst : float
+    shape : float
     least : int
         Intervals of the shortest session.
+    mean : float
+        Intervals of a session.
     """
 
-    def __init__(
-        self,
-        block_octets: int,
-        interval_ps: int,
-        sessions: float,
-        hurst: float,
-        least: int,
-        draws: RandomStream,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-    ) -> None:
-        super().__init__("mpareto", block_octets, interval_ps, size_octets, duration_ps)
-        self.sessions = sessions
-        self.shape = 3.0 - 2.0 * hurst
-        self.least = least
-        self.mean = mean_length(least, self.shape)
-        self.draws = draws
+    def __init__(self, given: FlowRequest) -> None:
+        v = given.values
+        super().__init__("mpareto", v["block"], v["interval"], given.size, given.duration_ps)
+        self.sessions: float = v["sessions"]
+        self.shape: float = 3.0 - 2.0 * v["hurst"]
+        self.least: int = v["least"]
+        self.mean = mean_length(self.least, self.shape)
+        self.draws = RandomStream(given.seed, given.number)
         self.ends: list[int] = []  # a heap: the interval behind each session's last
         self.interval = -1
         self.begun = 0
@@ -112,14 +105,6 @@ def _check(given: FlowRequest) -> Problem:
     return check_interval(given, given.values["sessions"] + 6 * given.values["sessions"] ** 0.5)
 
 
-def _make(given: FlowRequest) -> Sessions:
-    v = given.values
-    draws = RandomStream(given.seed, given.number)
-    return Sessions(
-        v["block"], v["interval"], v["sessions"], v["hurst"], v["least"], draws, given.size, given.duration_ps
-    )
-
-
 APPLICATION: Final = ApplicationSpec(
     "mpareto",
     "sessions of Pareto distributed lengths, each with a block an interval (M/Pareto, long-range dependent)",
@@ -132,7 +117,7 @@ APPLICATION: Final = ApplicationSpec(
         ),
         AppSetting("least", COUNT.within(1, 10_000), 1, "intervals of the shortest session"),
     ),
-    _make,
+    Sessions,
     _check,
     report=Report(
         LATE_BLOCKS.title,

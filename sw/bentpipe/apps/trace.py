@@ -7,7 +7,7 @@ from typing import Final, final
 from bentpipe.apps.app import Fact
 from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
 from bentpipe.apps.settings import ApplicationSpec, AppSetting, Column, FlowRequest, Problem, Report
-from bentpipe.apps.trace_files import Packet, digest, find, packets
+from bentpipe.apps.trace_files import digest, find, packets
 from bentpipe.declarations import REQUIRED, TEXT
 from bentpipe.ip.udp import STAMP_OCTETS, UDP_OVERHEAD
 from bentpipe_hdl.units import NUMBER
@@ -19,35 +19,26 @@ __all__ = ["APPLICATION", "Trace"]
 class Trace(BlockSource):
     """A block for each packet, at its time behind the first; it ends with the last one.
 
-    Parameters
-    ----------
-    taken : list of Packet
-        In order of time.
-    less_octets : int
-        Headers of a packet that aren't payload.
-    least_octets : int
-        Shorter blocks are filled up to this.
-    speed : float
-        So many times as fast as it was recorded.
-    sha256 : str
-        Of the file.
+    Members
+    -------
+    times : list of int
+        When each is due (ps), from the beginning on.
+    sizes : list of int
+        Octets of its block.
     """
 
-    def __init__(
-        self,
-        taken: list[Packet],
-        less_octets: int,
-        least_octets: int,
-        speed: float,
-        sha256: str,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-    ) -> None:
-        super().__init__("trace", size_octets, duration_ps, False)
+    def __init__(self, given: FlowRequest) -> None:
+        super().__init__("trace", given.size, given.duration_ps, False)
+        v = given.values
+        path = find(v["file"], given.folder)
+        taken = packets(path, v["of_vc"] or "")
+        headers = UDP_OVERHEAD if v["sizes"] == "packet" else 0
+        least = STAMP_OCTETS if given.protocol == "udp" else 1
+        speed: float = v["speed"]
         self.times = [int(packet.time_ps / speed) for packet in taken]
-        self.sizes = [max(least_octets, packet.octets - less_octets) for packet in taken]
-        self.filled = sum(packet.octets - less_octets < least_octets for packet in taken)
-        self.sha256 = sha256
+        self.sizes = [max(least, packet.octets - headers) for packet in taken]
+        self.filled = sum(packet.octets - headers < least for packet in taken)
+        self.sha256 = digest(path)
         self.nth = 0
         self.begin_ps = 0
 
@@ -84,21 +75,6 @@ def _check(given: FlowRequest) -> Problem:
     return None
 
 
-def _make(given: FlowRequest) -> Trace:
-    v = given.values
-    path = find(v["file"], given.folder)
-    over_udp = given.protocol == "udp"
-    return Trace(
-        packets(path, v["of_vc"] or ""),
-        UDP_OVERHEAD if v["sizes"] == "packet" else 0,
-        STAMP_OCTETS if over_udp else 1,
-        v["speed"],
-        digest(path),
-        given.size,
-        given.duration_ps,
-    )
-
-
 APPLICATION: Final = ApplicationSpec(
     "trace",
     "the packets of a file: a capture (pcap, pcapng) or CSV with the columns time, size and vc",
@@ -108,7 +84,7 @@ APPLICATION: Final = ApplicationSpec(
         AppSetting("sizes", ("packet", "payload"), "packet", "sizes are those of IP packets, or of their UDP payload"),
         AppSetting("speed", NUMBER.within(1e-6, 1e6, name="factor"), 1.0, "so many times as fast as it was recorded"),
     ),
-    _make,
+    Trace,
     _check,
     report=Report(
         LATE_BLOCKS.title,

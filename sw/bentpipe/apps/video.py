@@ -19,36 +19,26 @@ __all__ = ["APPLICATION", "Video"]
 class Video(BlockSource):
     """A block for each frame, one a period; behind the last comes the first. Frames without octets are left out.
 
-    Parameters
-    ----------
+    Members
+    -------
     sizes : list of int
-        Octets of the frames.
+        Octets of the frames, filled up to a stamp.
     period_ps : int
-    first : int
-        The frame to begin with.
-    least_octets : int
-        Shorter frames are filled up to this.
-    sha256 : str
-        Of the file.
+    nth : int
+        The frame that is due.
     """
 
-    def __init__(
-        self,
-        sizes: list[int],
-        period_ps: int,
-        first: int,
-        least_octets: int,
-        sha256: str,
-        size_octets: int | None = None,
-        duration_ps: int = 0,
-    ) -> None:
-        super().__init__("video", size_octets, duration_ps, False)
-        if not any(sizes):
-            raise ValueError("sizes must have one above 0")
-        self.sizes = [max(size, least_octets) if size else 0 for size in sizes]
-        self.period_ps = period_ps
-        self.nth = first
-        self.sha256 = sha256
+    def __init__(self, given: FlowRequest) -> None:
+        super().__init__("video", given.size, given.duration_ps, False)
+        v = given.values
+        path = find(v["file"], given.folder)
+        least = STAMP_OCTETS if given.protocol == "udp" else 1
+        self.sizes = [max(size, least) if size else 0 for size in frames(path, v["format"])]
+        self.period_ps: int = v["period"]
+        self.nth = 0
+        if v["begin"] == "random":
+            self.nth = RandomStream(given.seed, given.number).uniform(0, len(self.sizes) - 1)
+        self.sha256 = digest(path)
 
     def begin(self, now_ps: int) -> int:
         return now_ps if self.sizes[self.nth] else self.after(now_ps)
@@ -80,15 +70,6 @@ def _check(given: FlowRequest) -> Problem:
     return None
 
 
-def _make(given: FlowRequest) -> Video:
-    v = given.values
-    path = find(v["file"], given.folder)
-    sizes = frames(path, v["format"])
-    first = RandomStream(given.seed, given.number).uniform(0, len(sizes) - 1) if v["begin"] == "random" else 0
-    least = STAMP_OCTETS if given.protocol == "udp" else 1
-    return Video(sizes, v["period"], first, least, digest(path), given.size, given.duration_ps)
-
-
 APPLICATION: Final = ApplicationSpec(
     "video",
     "the frames of a video, by a file of their sizes, over and over",
@@ -104,7 +85,7 @@ APPLICATION: Final = ApplicationSpec(
         AppSetting("period", SPAN, 40_000_000_000, "from a frame to the next", unit="s"),
         AppSetting("begin", ("random", "first"), "random", "which frame comes first: any, by the seed, or the file's"),
     ),
-    _make,
+    Video,
     _check,
     report=Report(
         LATE_BLOCKS.title,

@@ -16,6 +16,7 @@ from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.fgn import FractionalNoise, paths
 from bentpipe.apps.markov import Markov
 from bentpipe.apps.mpareto import Sessions, mean_length
+from bentpipe.apps.settings import FlowRequest
 from bentpipe.cli import main
 from models.hurst import local_whittle, wavelet
 
@@ -65,6 +66,18 @@ def test_poisson_and_geometric_numbers_have_their_means_and_variances():
     assert {draws.geometric(1) for _ in range(10)} == {1}
 
 
+def request(seed: int, number: int, **values: float) -> FlowRequest:
+    return FlowRequest("udp", {"block": 500, "interval": MS} | values, seed=seed, number=number)
+
+
+def noise(mean: float, sigma: float, hurst: float, reach: int, *stream: int) -> FractionalNoise:
+    return FractionalNoise(request(*stream, mean=mean, sigma=sigma, hurst=hurst, reach=reach))
+
+
+def sessions(count: float, hurst: float, least: int, *stream: int) -> Sessions:
+    return Sessions(request(*stream, sessions=count, hurst=hurst, least=least))
+
+
 def counts_of(app: CountSource, intervals: int) -> np.ndarray:
     """Blocks due in each of the first intervals."""
     found = np.zeros(intervals)
@@ -89,7 +102,7 @@ def test_paths_of_noise_have_its_covariance():
 
 @pytest.mark.parametrize("hurst", [0.6, 0.9])
 def test_noise_has_its_mean_deviation_and_hurst_parameter(hurst):
-    app = FractionalNoise(500, MS, 40.0, 6.0, hurst, 2**13, RandomStream(11, 4))
+    app = noise(40.0, 6.0, hurst, 2**13, 11, 4)
     counts = counts_of(app, 2**13)
     assert counts.mean() == pytest.approx(40, abs=4 * 6 * 2 ** (13 * (hurst - 1)))
     assert counts.std() == pytest.approx(6, rel=0.15)
@@ -99,7 +112,7 @@ def test_noise_has_its_mean_deviation_and_hurst_parameter(hurst):
 
 
 def test_noise_below_0_is_counted_and_a_second_path_follows():
-    app = FractionalNoise(500, MS, 1.0, 2.0, 0.7, 256, RandomStream(11, 4))
+    app = noise(1.0, 2.0, 0.7, 256, 11, 4)
     counts = counts_of(app, 1000)
     facts = app.facts(0)
     assert 0.1 < facts["intervals_clipped"] / facts["intervals"] < 0.4  # normal: P(x < -0.75) = 0.227
@@ -114,7 +127,7 @@ def test_the_mean_length_of_a_session_is_the_sum_of_its_tail():
 
 
 def test_sessions_under_way_are_poisson_from_the_beginning_on():
-    begun = [Sessions(500, MS, 8.0, 0.8, 3, RandomStream(3, k)) for k in range(1500)]
+    begun = [sessions(8.0, 0.8, 3, 3, k) for k in range(1500)]
     for interval in range(3):
         found = [app.count_of_next() for app in begun]
         assert np.mean(found) == pytest.approx(8, abs=0.3), interval
@@ -124,7 +137,7 @@ def test_sessions_under_way_are_poisson_from_the_beginning_on():
 def test_sessions_are_as_dependent_as_their_lengths_say():
     """The covariance is that of lambda E(tau - k)+; it ends with many sessions, so the series need not be long."""
     shape, least = 1.8, 2
-    series = [counts_of(Sessions(500, MS, 30.0, 0.6, least, RandomStream(9, k)), 3000) for k in range(4)]
+    series = [counts_of(sessions(30.0, 0.6, least, 9, k), 3000) for k in range(4)]
     rate = 30.0 / mean_length(least, shape)
     for lag in (1, 5, 20):
         beyond = np.minimum(1.0, (least / np.arange(lag + 1.0, 400_000)) ** shape).sum()

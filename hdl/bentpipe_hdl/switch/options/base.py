@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from bentpipe_hdl.registered import Registered
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import Settings
-
-if TYPE_CHECKING:
-    from bentpipe_hdl.switch.options.plugin import Plugin
 
 __all__ = ["Fault", "Option", "Setup", "above_buffer"]
 
@@ -117,8 +114,11 @@ class Option(Registered):
         del setup
         return iter(())
 
-    def hardware(self) -> type[Plugin]:
-        """Return its hardware: ``PLUGIN`` of the module ``plugin`` beside its own, unless that is overridden."""
+    def hardware(self) -> Any:
+        """Return its hardware, a class derived from ``Plugin``.
+
+        Unless that is overridden it is ``PLUGIN`` of the module ``plugin`` beside its own.
+        """
         return import_module(f"{type(self).__module__.rpartition('.')[0]}.plugin").PLUGIN
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:

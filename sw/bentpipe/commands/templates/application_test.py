@@ -14,5 +14,5 @@ def test_blocks_come_as_often_as_the_mean_gap_says() -> None:
 
 
 def test_another_seed_gives_other_times() -> None:
-    counts = [run(FILE, seed=seed, duration="100 ms").flows["blocks_written"][0] for seed in (1, 2, 3)]
-    assert min(counts) < max(counts)
+    counts = {int(run(FILE, seed=seed, duration="100 ms").flows["blocks_written"].sum()) for seed in (1, 2, 3)}
+    assert len(counts) > 1

@@ -100,8 +100,7 @@ class _Reader:
             sinks=len(sinks),
             folder=self._folder,
         )
-        problem = check(table.app, given)
-        if problem:
+        if problem := check(table.app, given):
             key, what = problem
             raise ConfigProblem(f"{place}.{key}" if key in table.given_names else place, what)
         if several and table.return_vc is not None:
@@ -269,8 +268,7 @@ def read_traffic(
             hosts[a].config.interface_queue,
             folder=source.folder,
         )
-        problem = check(connection.app, given)
-        if problem:
+        if problem := check(connection.app, given):
             raise script.error(connection.where("test"), problem[1])
         own = {key: getattr(connection, key) for key in ("variant", "send_buffer", "receive_buffer")}
         options = common.tcp.given() | {key: value for key, value in own.items() if value is not None}

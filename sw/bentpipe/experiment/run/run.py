@@ -549,8 +549,7 @@ def _sum_up(
         row.setdefault("sink", spec.sink)
     ledger, unexplained = _ledger(built)
     status, reason, verified = _outcome(built, flows, unexplained, end)
-    resolved = _resolved(experiment)
-    overrides = built.overrides
+    resolved, overrides = _resolved(experiment), built.overrides
     assert overrides is not None
     rates = overrides.rates.rows(now)
     counted = {
